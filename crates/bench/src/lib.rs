@@ -1,0 +1,1 @@
+//! Request/response and bulk measurements over any transport.

@@ -1,0 +1,1 @@
+//! What a packet meets between hosts: queues, marking, links, faults.

@@ -1,0 +1,1 @@
+//! DCQUIC endpoints and streams on tokio.

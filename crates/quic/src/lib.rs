@@ -1,0 +1,1 @@
+//! The DCQUIC engine: QUIC v1 as state machines, without clocks, sockets or tasks.

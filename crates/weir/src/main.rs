@@ -1,0 +1,3 @@
+//! The weir command.
+
+fn main() {}
