@@ -1,0 +1,1 @@
+//! Packets: headers, packet numbers, several packets in a datagram (RFC 9000, section 17).

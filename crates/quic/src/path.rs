@@ -1,0 +1,1 @@
+//! A path: an address pair and all that belongs to it.

@@ -1,0 +1,1 @@
+//! Streams: their states, send and reassembly buffers, flow control and priorities.
