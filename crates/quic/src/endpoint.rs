@@ -15,7 +15,7 @@ use crate::config::{ClientConfig, ConfigError, EndpointConfig, SMALLEST_MAX_UDP_
 use crate::connection::{Connection, EndpointEvent, Setup, random_id};
 use crate::crypto::{Keys, StartError};
 use crate::frame::{self, Close};
-use crate::packet::{self, Header, Invariants, Kind};
+use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};
 use crate::{Code, ConnectionId, Side};
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
@@ -309,22 +309,21 @@ fn refusal(header: &Header, keys: &Keys, code: Code) -> Vec<u8> {
     /// Room for the sample of header protection.
     const SMALLEST_PAYLOAD: usize = 4;
     let mut reply = Vec::with_capacity(128);
-    let written = packet::write_long_header(
-        &mut reply,
-        Kind::Initial,
-        packet::VERSION_1,
-        &header.source,
-        &header.destination,
-        &[],
-        0,
-        1,
-    );
+    let fields = LongFields {
+        kind: LongKind::Initial { token: &[] },
+        destination: header.source,
+        source: header.destination,
+        number: 0,
+        number_length: 1,
+        size_limit: SMALLEST_MAX_UDP_PAYLOAD,
+    };
+    let written = packet::write_long_header(&mut reply, &fields);
     let payload_start = reply.len();
     let close = Close::Transport { code, frame_type: 0, reason: b"" };
     frame::write::close(&mut reply, &close, payload_start + 64);
     let end = reply.len().max(payload_start + SMALLEST_PAYLOAD) + keys.local.packet.tag_length();
     reply.resize(end, 0);
-    written.finish(&mut reply);
+    written.finish(&mut reply, end);
     keys.local.packet.seal(0, payload_start, &mut reply);
     keys.local.header.protect(written.number_offset, &mut reply);
     reply

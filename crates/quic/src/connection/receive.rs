@@ -63,7 +63,7 @@ impl Connection {
 
     fn handle_packet(&mut self, now: Time, header: &Header, ecn: Ecn, packet: &mut [u8]) {
         if header.kind == Kind::VersionNegotiation {
-            return self.on_version_negotiation(packet);
+            return self.on_version_negotiation(header, packet);
         }
         let Some(opened) = self.open(header, packet) else {
             self.counters.packets_dropped += 1;
@@ -109,7 +109,7 @@ impl Connection {
         let received = &self.outgoing.received[space as usize];
         let expected = received.largest().map_or(0, |largest| largest + 1);
         let header_length = header.number_offset + number_length;
-        let truncated = packet::read_number(&packet[header.number_offset..header_length]);
+        let truncated = packet::read_packet_number(packet, header.number_offset, number_length)?;
         let number = packet::expand_packet_number(truncated, number_length, expected);
         if received.is_duplicate(number) {
             return None;
@@ -292,9 +292,13 @@ impl Connection {
 
     /// The server does not speak our version. Only a client that has heard nothing else yet
     /// believes it (RFC 9000, section 6.2).
-    fn on_version_negotiation(&mut self, packet: &[u8]) {
+    fn on_version_negotiation(&mut self, header: &Header, packet: &[u8]) {
         let premature = self.side == Side::Client && !self.counters.authenticated;
-        if premature && !packet::offers_version(packet, packet::VERSION_1) {
+        let ours = packet::supported_versions(packet, header).any(|version| version == packet::VERSION_1);
+        // An echo of our connection IDs proves that the answer is one to our packet.
+        let echoed = self.local_ids.contains(&header.destination)
+            && header.source == self.original_destination;
+        if premature && echoed && !ours {
             self.abandon(ConnectionError::VersionMismatch);
         }
     }

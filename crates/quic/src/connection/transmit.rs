@@ -13,7 +13,7 @@ use super::close::State;
 use super::Connection;
 use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::frame::write;
-use crate::packet::{self, Kind, LongHeader};
+use crate::packet::{self, LongFields, LongHeader, LongKind};
 use crate::recovery::{SentFrames, SentPacket};
 use crate::{Code, Level, Side, Space, TransportError};
 
@@ -244,9 +244,9 @@ impl Connection {
     ) -> WrittenHeader {
         let destination = self.outgoing.remote_ids.current();
         let kind = match level {
-            Level::Initial => Kind::Initial,
-            Level::ZeroRtt => Kind::ZeroRtt,
-            Level::Handshake => Kind::Handshake,
+            Level::Initial => LongKind::Initial { token: &[] },
+            Level::ZeroRtt => LongKind::ZeroRtt,
+            Level::Handshake => LongKind::Handshake,
             Level::OneRtt => {
                 let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase());
                 let number_offset = packet::write_short_header(
@@ -262,13 +262,14 @@ impl Connection {
         };
         WrittenHeader::Long(packet::write_long_header(
             buffer,
-            kind,
-            packet::VERSION_1,
-            destination,
-            &self.local_ids.handshake_id(),
-            &[],
-            number,
-            number_length,
+            &LongFields {
+                kind,
+                destination: *destination,
+                source: self.local_ids.handshake_id(),
+                number,
+                number_length,
+                size_limit: self.datagram_limit(),
+            },
         ))
     }
 
@@ -318,7 +319,7 @@ impl Connection {
         let Some((header_key, packet_key)) = self.keys.local(level, self.side) else { return };
         let number_offset = match header {
             WrittenHeader::Long(header) => {
-                header.finish(buffer);
+                header.finish(buffer, buffer.len());
                 header.number_offset
             }
             WrittenHeader::Short { number_offset } => *number_offset,
