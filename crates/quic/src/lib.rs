@@ -33,11 +33,10 @@ pub mod transport_parameters;
 
 pub use config::{ClientConfig, ConfigError, Congestion, EndpointConfig, ServerConfig, TransportConfig};
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, Transmit,
+    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, Side, StreamId};
-pub use path::PathSnapshot;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};

@@ -7,7 +7,7 @@ use weir_congestion::{Controller, Deadline};
 use weir_units::ByteSize;
 
 use super::Connection;
-use super::stats::ConnectionStats;
+use super::stats::{ConnectionStats, PathSnapshot};
 use crate::crypto::Identity;
 use crate::streams::{ReadError, WriteError};
 use crate::{Direction, Side, StreamId};
@@ -162,7 +162,7 @@ impl Connection {
             packets_dropped: self.counters.packets_dropped,
             probe_timeouts: self.counters.probe_timeouts,
             key_updates: self.counters.key_updates,
-            paths: self.paths.iter().map(crate::path::Path::snapshot).collect(),
+            paths: self.paths.iter().map(PathSnapshot::of).collect(),
         }
     }
 }

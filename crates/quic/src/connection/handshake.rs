@@ -1,7 +1,7 @@
 //! Driving the session: handshake bytes, keys, the peer's parameters (RFC 9000, section 7;
 //! RFC 9001, section 4).
 
-use weir_units::{ByteSize, Time};
+use weir_units::Time;
 
 use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
@@ -56,7 +56,7 @@ impl Connection {
                 }
                 SessionEvent::Keys(change) => self.on_keys(change),
                 SessionEvent::PeerParameters { encoded, remembered } => {
-                    self.on_peer_parameters(&encoded, remembered)?;
+                    self.on_peer_parameters(now, &encoded, remembered)?;
                 }
                 SessionEvent::EarlyData { accepted } => self.on_early_data(accepted),
                 SessionEvent::Complete => self.on_complete(now),
@@ -76,6 +76,7 @@ impl Connection {
 
     fn on_peer_parameters(
         &mut self,
+        now: Time,
         encoded: &[u8],
         remembered: bool,
     ) -> Result<(), TransportError> {
@@ -94,9 +95,7 @@ impl Connection {
         self.recovery.set_peer_max_ack_delay(peer_delay);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         let size = self.config.packet_size.bytes().min(peer.max_udp_payload_size);
-        let path = self.path_mut();
-        path.set_mtu((size as usize).max(SMALLEST_MAX_UDP_PAYLOAD));
-        path.controller.on_packet_size(ByteSize::from_bytes(size));
+        self.path_mut().set_mtu(now, (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD));
         self.peer = peer;
         self.peer_known = true;
         Ok(())

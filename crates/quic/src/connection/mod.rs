@@ -35,12 +35,12 @@ use weir_units::Time;
 
 pub use event::{ConnectionError, EndpointEvent, Event};
 pub(crate) use ids::random_id;
-pub use stats::ConnectionStats;
+pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
 
 use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Keys, Session};
-use crate::path::Path;
+use crate::path::{Path, PathConfig};
 use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
@@ -112,10 +112,7 @@ impl Connection {
         let controller = config
             .congestion
             .build(&Context { packet_size: config.packet_size, seed: rng.next_u64() });
-        let mut path = Path::new(remote, local, controller, &path_config(&config));
-        // A client chose whom it talks to; a server must not be used against others
-        // (RFC 9000, section 8.1).
-        path.validated = side.is_client();
+        let path = Path::new(0, remote, local, controller, &path_config(&config, side));
         let streams = Streams::new(side, streams_config(&config));
         let received = [false, false, true].map(|data| ReceivedPackets::new(ack_policy(&config, data)));
         let mut connection = Self {
@@ -202,13 +199,15 @@ impl Connection {
 /// ACK delays travel in whole microseconds.
 const ACK_DELAY_EXPONENT: u8 = 0;
 
-fn path_config(config: &TransportConfig) -> crate::path::PathConfig {
-    crate::path::PathConfig {
+fn path_config(config: &TransportConfig, side: Side) -> PathConfig {
+    PathConfig {
         mtu: SMALLEST_MAX_UDP_PAYLOAD,
         initial_rtt: config.initial_rtt,
         granularity: config.granularity,
         ecn: config.ecn,
-        pacing: config.pacing,
+        // A client chose whom it talks to; a server must not be used against others
+        // (RFC 9000, section 8.1).
+        validated: side.is_client(),
     }
 }
 

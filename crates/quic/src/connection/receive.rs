@@ -38,10 +38,8 @@ impl Connection {
             self.counters.packets_dropped += 1;
             return;
         }
-        let length = datagram.len() as u64;
-        let path = self.path_mut();
-        path.received += length;
-        path.stats.bytes_received += length;
+        let length = datagram.len();
+        self.path_mut().on_datagram_received(length);
         let mut rest = datagram;
         while !rest.is_empty() {
             let Ok(header) = Header::decode(rest, self.local_ids.length()) else {

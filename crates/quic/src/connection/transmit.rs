@@ -72,7 +72,7 @@ impl Connection {
             State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
         }
         let begin = buffer.len();
-        let ecn = self.path().ecn.codepoint();
+        let ecn = self.path().codepoint();
         let limit = self.datagram_limit();
         let count = max_datagrams.min(MAX_SEGMENTS).min((MAX_BATCH / limit).max(1));
         let mut segment = limit;
@@ -94,8 +94,7 @@ impl Connection {
             return None;
         }
         let path = self.path_mut();
-        path.sent += size as u64;
-        path.stats.bytes_sent += size as u64;
+        path.on_datagram_sent(size);
         Some(Transmit {
             remote: path.remote,
             local: path.local,
@@ -164,10 +163,11 @@ impl Connection {
         if self.timers.paced_until.is_some_and(|until| now < until) {
             return false;
         }
-        let wants = self.outgoing.streams.wants_to_send();
+        if !self.config.pacing || !self.outgoing.streams.wants_to_send() {
+            return true;
+        }
         let batch = self.outgoing.streams.pending_bytes();
-        self.timers.paced_until =
-            if wants { self.path_mut().pacing_delay(now, batch) } else { None };
+        self.timers.paced_until = self.path_mut().pacing_delay(now, batch);
         self.timers.paced_until.is_none()
     }
 
@@ -341,14 +341,10 @@ impl Connection {
         }
     }
 
-    /// After a batch: whether the window or the application is what limits the sender.
+    /// After a batch: whether the application is what limits the sender.
     fn note_limits(&mut self) {
-        let wants = self.outgoing.streams.wants_to_send();
-        let path = &mut self.paths[0];
-        if wants && !path.can_send(path.mtu as u64) {
-            path.on_window_limited();
-        } else if !wants && self.timers.paced_until.is_none() {
-            path.on_app_limited();
+        if !self.outgoing.streams.wants_to_send() && self.timers.paced_until.is_none() {
+            self.path_mut().on_nothing_to_send();
         }
     }
 
@@ -375,7 +371,7 @@ impl Connection {
         }
         let size = buffer.len() - begin;
         let path = self.path_mut();
-        path.sent += size as u64;
+        path.on_datagram_sent(size);
         (size > 0).then(|| Transmit {
             remote: path.remote,
             local: path.local,
