@@ -8,8 +8,6 @@
 mod ecn;
 mod pacer;
 mod rtt;
-#[cfg(test)]
-mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 

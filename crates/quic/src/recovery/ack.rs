@@ -135,12 +135,12 @@ impl Recovery {
         confirmed: bool,
     ) -> Option<Duration> {
         let sent_at = acked.largest_sent_at.filter(|_| acked.eliciting)?;
-        // RFC 9002, section 5.3: Initial packets are acknowledged at once, and the peer is held to
-        // its promise once the handshake is confirmed.
+        // RFC 9002, section 5.3: the peer is held to its promise once the handshake is confirmed.
+        // Handshake packets are acknowledged at once (RFC 9000, section 13.2.5).
         let delay = match (space, confirmed) {
-            (Space::Initial, _) => Duration::ZERO,
-            (_, true) => ack_delay.min(self.peer_max_ack_delay),
-            (_, false) => ack_delay,
+            (Space::Data, true) => ack_delay.min(self.peer_max_ack_delay),
+            (Space::Data, false) => ack_delay,
+            (Space::Initial | Space::Handshake, _) => Duration::ZERO,
         };
         Some(path.rtt.on_sample(now, now.since(sent_at), delay))
     }

@@ -205,7 +205,7 @@ impl Recovery {
 
     /// The server does not take the early data: they go out again as 1-RTT data, and what became
     /// of them says nothing about the path (RFC 9001, section 4.6.2).
-    pub(crate) fn reset_for_early_data_rejected(
+    pub(crate) fn on_early_data_rejected(
         &mut self,
         path: &mut Path,
         sink: &mut impl FrameSink,

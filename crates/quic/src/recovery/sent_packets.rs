@@ -13,7 +13,7 @@ use weir_wire::Ecn;
 use super::SentFrames;
 
 /// A packet that was sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SentPacket {
     /// When.
     pub(crate) sent_at: Time,

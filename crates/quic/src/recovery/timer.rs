@@ -12,18 +12,18 @@ const MAX_BACKOFF: u32 = 30;
 /// How far the handshake is, as far as timers depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandshakeState {
-    /// Whether there are keys for Handshake packets (and they have not been discarded).
-    pub(crate) handshake_keys: bool,
+    /// Whether there are keys for Handshake packets.
+    pub(crate) has_handshake_keys: bool,
     /// Whether the handshake is confirmed (RFC 9001, section 4.1.2).
     pub(crate) confirmed: bool,
+    /// Whether nothing can be sent before the peer sends more (RFC 9000, section 8.1).
+    pub(crate) amplification_limited: bool,
 }
 
 /// What a time-out asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeoutAction {
-    /// Nothing: it came too early.
-    None,
-    /// Packets were declared lost; the sink knows what to send again.
+    /// Nothing but to send again what the sink was told is lost, if there was anything.
     Lost,
     /// Ack-eliciting packets are to be sent in this space, whatever the window says: new data, or
     /// what [`Recovery::oldest_unacked_frames`] gives, or PING.
@@ -31,7 +31,7 @@ pub(crate) enum TimeoutAction {
         /// The space.
         space: Space,
         /// How many packets.
-        packets: u32,
+        packets: u8,
     },
 }
 
@@ -46,14 +46,10 @@ impl Recovery {
         if let Some((at, _)) = self.earliest_loss_time() {
             return Some(at);
         }
-        // What cannot be sent needs no timer: the peer has to make the next step (section 6.2.2.1).
-        if path.amplification_budget() == 0 {
-            return None;
-        }
         self.probe_time(path, state).map(|(at, _)| at)
     }
 
-    /// The time is `now`, which should not be before [`Recovery::timeout`].
+    /// [`Recovery::timeout`] has come. Does nothing where it has not.
     pub(crate) fn on_timeout(
         &mut self,
         now: Time,
@@ -61,10 +57,7 @@ impl Recovery {
         state: HandshakeState,
         sink: &mut impl FrameSink,
     ) -> TimeoutAction {
-        if let Some((at, _)) = self.earliest_loss_time() {
-            if at > now {
-                return TimeoutAction::None;
-            }
+        if self.earliest_loss_time().is_some() {
             for space in Space::ALL {
                 if self.spaces[space as usize]
                     .loss_time
@@ -76,7 +69,7 @@ impl Recovery {
             return TimeoutAction::Lost;
         }
         match self.probe_time(path, state) {
-            Some((at, space)) if at <= now && path.amplification_budget() > 0 => {
+            Some((at, space)) if at <= now => {
                 self.pto_count = self.pto_count.saturating_add(1);
                 self.handshake_event = now;
                 path.stats.probe_timeouts += 1;
@@ -87,7 +80,7 @@ impl Recovery {
                 };
                 TimeoutAction::Probe { space, packets }
             }
-            _ => TimeoutAction::None,
+            _ => TimeoutAction::Lost,
         }
     }
 
@@ -100,6 +93,10 @@ impl Recovery {
 
     /// When a probe is due, and in which space.
     fn probe_time(&self, path: &Path, state: HandshakeState) -> Option<(Time, Space)> {
+        if state.amplification_limited {
+            // The peer has to make the next step (section 6.2.2.1).
+            return None;
+        }
         let backoff = 1 << self.pto_count.min(MAX_BACKOFF);
         let duration = path.rtt.probe_timeout(self.config.granularity) * backoff;
         let due = |space: Space, duration: Duration| {
@@ -113,7 +110,7 @@ impl Recovery {
         if handshake.is_none() && !self.is_address_validated(state.confirmed) {
             // The server may have sent all that it may send before our address is validated, and
             // all of it may be lost: a packet of ours gives it the right to send more.
-            let space = match state.handshake_keys {
+            let space = match state.has_handshake_keys {
                 true => Space::Handshake,
                 false => Space::Initial,
             };
