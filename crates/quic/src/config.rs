@@ -84,6 +84,9 @@ pub struct TransportConfig {
     pub ack_threshold: u64,
     /// How far packets may overtake each other before one counts as lost (kPacketThreshold).
     pub packet_threshold: u64,
+    /// Silence after which the congestion controller starts anew (RFC 9002, section 7.8), where
+    /// that is longer than a probe timeout.
+    pub idle_restart: Duration,
     /// Whether packets are sent with ECT(0), as long as the path carries it.
     pub ecn: bool,
     /// Whether packets are paced (RFC 9002, section 7.7).
@@ -110,6 +113,7 @@ impl TransportConfig {
             max_ack_delay: Duration::from_micros(500),
             ack_threshold: 64,
             packet_threshold: 3,
+            idle_restart: Duration::from_secs(1),
             ecn: true,
             pacing: true,
         }

@@ -20,8 +20,6 @@ pub(super) struct Progress {
     pub(super) confirmed: bool,
     /// The source ID of the peer's first Initial packet, to be checked against its parameters.
     pub(super) peer_source: Option<ConnectionId>,
-    /// The peer is known to have validated our address, or needs not (RFC 9002, section 6.2.2.1).
-    pub(super) address_validated: bool,
     /// What the session that is resumed allowed, for comparison with what the server allows now.
     remembered: Option<TransportParameters>,
 }
@@ -124,7 +122,7 @@ impl Connection {
             return;
         }
         self.keys.zero_rtt = None;
-        self.recovery.on_early_data_rejected(&mut self.paths[0]);
+        self.recovery.on_early_data_rejected(&mut self.paths[0], &mut self.outgoing);
         self.outgoing.streams.reject_early_data();
         if self.peer_known {
             self.outgoing.streams.set_peer_limits(&stream_limits(&self.peer));
@@ -150,7 +148,6 @@ impl Connection {
             return;
         }
         self.handshake.confirmed = true;
-        self.handshake.address_validated = true;
         self.discard(Space::Handshake);
         if self.side.is_client() {
             self.keys.zero_rtt = None;

@@ -114,14 +114,15 @@ impl Connection {
             .build(&Context { packet_size: config.packet_size, seed: rng.next_u64() });
         let path = Path::new(0, remote, local, controller, &path_config(&config, side));
         let streams = Streams::new(side, streams_config(&config));
-        let received = [false, false, true].map(|data| ReceivedPackets::new(ack_policy(&config, data)));
+        let received = [AckPolicy::IMMEDIATE, AckPolicy::IMMEDIATE, ack_policy(&config)]
+            .map(ReceivedPackets::new);
         let mut connection = Self {
             side,
             rng,
             state: State::Open,
             session,
             keys: KeySet { initial: Some(initial_keys), ..KeySet::default() },
-            recovery: Recovery::new(recovery_config(&config)),
+            recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
             local_ids: LocalIds::new(setup.local_id),
@@ -221,25 +222,21 @@ fn streams_config(config: &TransportConfig) -> StreamsConfig {
     }
 }
 
-fn recovery_config(config: &TransportConfig) -> RecoveryConfig {
+fn recovery_config(config: &TransportConfig, side: Side) -> RecoveryConfig {
     RecoveryConfig {
+        side,
         granularity: config.granularity,
         packet_threshold: config.packet_threshold,
-        initial_rtt: config.initial_rtt,
         persistent_congestion_threshold: 3,
+        idle_restart: config.idle_restart,
     }
 }
 
-fn ack_policy(config: &TransportConfig, data: bool) -> AckPolicy {
-    if data {
-        AckPolicy {
-            max_ack_delay: config.max_ack_delay,
-            threshold: config.ack_threshold,
-            exponent: ACK_DELAY_EXPONENT,
-        }
-    } else {
-        // Handshake packets are acknowledged at once (RFC 9000, section 13.2.1).
-        AckPolicy { max_ack_delay: weir_units::Duration::ZERO, threshold: 1, exponent: 0 }
+fn ack_policy(config: &TransportConfig) -> AckPolicy {
+    AckPolicy {
+        max_ack_delay: config.max_ack_delay,
+        threshold: config.ack_threshold,
+        exponent: ACK_DELAY_EXPONENT,
     }
 }
 

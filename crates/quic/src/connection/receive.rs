@@ -63,7 +63,7 @@ impl Connection {
         if header.kind == Kind::VersionNegotiation {
             return self.on_version_negotiation(header, packet);
         }
-        let Some(opened) = self.open(header, packet) else {
+        let Some(opened) = self.unprotect(header, packet) else {
             self.counters.packets_dropped += 1;
             self.check_integrity_limit(now);
             return;
@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// Takes a packet's protection off. `None` drops it.
-    fn open(&mut self, header: &Header, packet: &mut [u8]) -> Option<OpenedPacket> {
+    fn unprotect(&mut self, header: &Header, packet: &mut [u8]) -> Option<OpenedPacket> {
         let level = header.kind.level()?;
         if !self.accepts_destination(header) {
             return None;
@@ -270,10 +270,6 @@ impl Connection {
         };
         let micros = ack.delay.checked_shl(u32::from(exponent)).unwrap_or(u64::MAX);
         let delay = weir_units::Duration::from_micros(micros);
-        if level == Level::Handshake || level == Level::OneRtt {
-            // The server has our Handshake packets (RFC 9002, section 6.2.2.1).
-            self.handshake.address_validated = true;
-        }
         let Self { recovery, paths, outgoing, handshake, .. } = self;
         recovery.on_ack(now, space, ack, delay, &mut paths[0], handshake.confirmed, outgoing)?;
         self.probes[space as usize] = 0;

@@ -115,6 +115,7 @@ impl Connection {
         match recovery.on_timeout(now, &mut paths[0], state, outgoing) {
             TimeoutAction::Lost => {}
             TimeoutAction::Probe { space, packets } => {
+                recovery.oldest_unacked_frames(space, packets.into(), outgoing);
                 self.probes[space as usize] = packets;
                 self.counters.probe_timeouts += 1;
             }
@@ -123,10 +124,8 @@ impl Connection {
 
     pub(super) fn handshake_state(&self) -> HandshakeState {
         HandshakeState {
-            side: self.side,
             confirmed: self.handshake.confirmed,
             has_handshake_keys: self.keys.handshake.is_some(),
-            peer_validated_address: !self.side.is_client() || self.handshake.address_validated,
             amplification_limited: self.path().amplification_budget() < self.path().mtu as u64,
         }
     }
