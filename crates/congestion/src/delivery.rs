@@ -40,9 +40,10 @@ pub struct DeliveryRate {
     delivered_at: Time,
     first_sent_at: Time,
     lost: ByteSize,
-    /// While `delivered` is below this, the samples are application-limited.
-    app_limited_until: ByteSize,
-    /// The newest packet of the acknowledgment that is being processed.
+    /// The samples are application-limited until more than this has been delivered: then the gap
+    /// that the application left has passed through the network.
+    app_limited_until: Option<ByteSize>,
+    /// The newest packet of the acknowledgment that is being processed, and when it was sent.
     newest: Option<(PacketDelivery, Time)>,
 }
 
@@ -69,16 +70,19 @@ impl DeliveryRate {
             first_sent_at: self.first_sent_at,
             lost: self.lost,
             in_flight: prior_in_flight + size,
-            app_limited: self.delivered < self.app_limited_until,
+            app_limited: self.app_limited_until.is_some(),
         }
     }
 
-    /// A packet that was sent at `sent_at` is acknowledged by the acknowledgment at `now`.
+    /// A packet that was sent at `sent_at` is acknowledged by the acknowledgment at `now`. The
+    /// packets of one acknowledgment may come in any order: the newest one counts, and of those
+    /// that were sent at the same time the one with the most in flight.
     pub fn on_acked(&mut self, now: Time, packet: &PacketDelivery, sent_at: Time, size: ByteSize) {
         self.delivered += size;
         self.delivered_at = now;
         let newer = self.newest.is_none_or(|(newest, newest_sent_at)| {
-            (packet.delivered, sent_at) >= (newest.delivered, newest_sent_at)
+            (sent_at, packet.delivered, packet.in_flight)
+                > (newest_sent_at, newest.delivered, newest.in_flight)
         });
         if newer {
             self.newest = Some((*packet, sent_at));
@@ -93,13 +97,18 @@ impl DeliveryRate {
     /// The sender ran out of data with `in_flight` outstanding: what is sent until that has been
     /// delivered says nothing about the network.
     pub fn set_app_limited(&mut self, in_flight: ByteSize) {
-        self.app_limited_until =
-            (self.delivered + in_flight).max(ByteSize::from_bytes(self.delivered.bytes() + 1));
+        self.app_limited_until = Some(self.delivered + in_flight);
     }
 
     /// Ends an acknowledgment: what it measured. `None` where it acknowledged nothing new, or in
     /// less than `min_rtt`, which ACK compression and retransmissions make unreliable.
     pub fn sample(&mut self, min_rtt: Duration) -> Option<DeliverySample> {
+        if self
+            .app_limited_until
+            .is_some_and(|until| self.delivered > until)
+        {
+            self.app_limited_until = None;
+        }
         let (packet, sent_at) = self.newest.take()?;
         self.first_sent_at = sent_at;
         let send_span = sent_at.since(packet.first_sent_at);
@@ -120,8 +129,184 @@ impl DeliveryRate {
         })
     }
 
+    /// Whether what is sent now measures the application instead of the network.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
     /// Bytes delivered on the path in all.
     pub fn delivered(&self) -> ByteSize {
         self.delivered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PACKET: ByteSize = ByteSize::from_bytes(1_000);
+
+    fn micros(micros: u64) -> Time {
+        Time::ZERO + Duration::from_micros(micros)
+    }
+
+    /// Sends `count` packets, one per `spacing` microseconds from `start` on.
+    fn send(
+        rate: &mut DeliveryRate,
+        start: u64,
+        spacing: u64,
+        count: u64,
+    ) -> Vec<(PacketDelivery, Time)> {
+        (0..count)
+            .map(|index| {
+                let now = micros(start + index * spacing);
+                (rate.on_sent(now, PACKET, PACKET * index), now)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_slower_of_sending_and_acknowledging_counts() {
+        // Sent every 2 us, acknowledged every 10 us: 1000 B / 10 us = 800 Mbit/s.
+        let mut rate = DeliveryRate::new();
+        let flight = send(&mut rate, 0, 2, 10);
+        for (index, (packet, sent_at)) in flight.iter().enumerate() {
+            rate.on_acked(micros(110 + 10 * index as u64), packet, *sent_at, PACKET);
+            rate.sample(Duration::ZERO);
+        }
+        let next = rate.on_sent(micros(200), PACKET, PACKET * 2);
+        rate.on_acked(micros(210), &next, micros(200), PACKET);
+        let sample = rate.sample(Duration::ZERO).unwrap();
+        assert_eq!(sample.delivered, PACKET);
+        assert_eq!(sample.prior_delivered, PACKET * 10);
+        assert_eq!(sample.in_flight_at_send, PACKET * 3);
+        // Compressed acknowledgments of packets sent every 10 us: the sending rate is the limit.
+        let mut rate = DeliveryRate::new();
+        for (packet, sent_at) in send(&mut rate, 0, 10, 11) {
+            rate.on_acked(micros(101), &packet, sent_at, PACKET);
+        }
+        let sample = rate.sample(Duration::from_micros(50)).unwrap();
+        assert_eq!(sample.interval, Duration::from_micros(101));
+        assert_eq!(sample.delivered, PACKET * 11);
+    }
+
+    #[test]
+    fn steady_state_measures_the_bottleneck() {
+        // 10 packets in flight, a packet per 10 us, a round trip of 100 us.
+        let mut rate = DeliveryRate::new();
+        let mut flight: std::collections::VecDeque<_> = send(&mut rate, 0, 10, 10).into();
+        for index in 0..100 {
+            let now = micros(100 + 10 * index);
+            let (packet, sent_at) = flight.pop_front().unwrap();
+            rate.on_acked(now, &packet, sent_at, PACKET);
+            let sample = rate.sample(Duration::from_micros(100)).unwrap();
+            if index >= 10 {
+                assert_eq!(sample.rate, Rate::from_mbps(800));
+            }
+            assert!(!sample.app_limited);
+            flight.push_back((rate.on_sent(now, PACKET, PACKET * 9), now));
+        }
+    }
+
+    #[test]
+    fn the_order_within_an_acknowledgment_does_not_matter() {
+        let measure = |descending: bool| {
+            let mut rate = DeliveryRate::new();
+            let mut flight = send(&mut rate, 0, 0, 5);
+            if descending {
+                flight.reverse();
+            }
+            for (packet, sent_at) in flight {
+                rate.on_acked(micros(50), &packet, sent_at, PACKET);
+            }
+            let sample = rate.sample(Duration::ZERO).unwrap();
+            (sample.rate, sample.in_flight_at_send)
+        };
+        assert_eq!(measure(false), measure(true));
+        assert_eq!(measure(true).1, PACKET * 5);
+    }
+
+    #[test]
+    fn the_gap_of_the_application_marks_samples_until_it_has_passed() {
+        let mut rate = DeliveryRate::new();
+        let flight = send(&mut rate, 0, 1, 3);
+        rate.set_app_limited(PACKET * 3);
+        let after_gap = rate.on_sent(micros(90), PACKET, PACKET * 3);
+        for (packet, sent_at) in flight {
+            rate.on_acked(micros(100), &packet, sent_at, PACKET);
+        }
+        assert!(!rate.sample(Duration::ZERO).unwrap().app_limited);
+        // What was in flight has been delivered, but nothing sent after the gap yet.
+        assert!(rate.is_app_limited());
+        rate.on_acked(micros(190), &after_gap, micros(90), PACKET);
+        assert!(rate.sample(Duration::ZERO).unwrap().app_limited);
+        assert!(!rate.is_app_limited());
+        let later = rate.on_sent(micros(200), PACKET, ByteSize::ZERO);
+        rate.on_acked(micros(300), &later, micros(200), PACKET);
+        assert!(!rate.sample(Duration::ZERO).unwrap().app_limited);
+    }
+
+    #[test]
+    fn idle_time_is_not_measured() {
+        let mut rate = DeliveryRate::new();
+        let (packet, sent_at) = send(&mut rate, 0, 1, 1)[0];
+        rate.on_acked(micros(100), &packet, sent_at, PACKET);
+        rate.sample(Duration::ZERO);
+        let (packet, sent_at) = send(&mut rate, 1_000_000, 1, 1)[0];
+        rate.on_acked(micros(1_000_100), &packet, sent_at, PACKET);
+        assert_eq!(
+            rate.sample(Duration::ZERO).unwrap().interval,
+            Duration::from_micros(100)
+        );
+    }
+
+    #[test]
+    fn nothing_acknowledged_or_less_than_a_round_trip_is_no_sample() {
+        let mut rate = DeliveryRate::new();
+        assert!(rate.sample(Duration::ZERO).is_none());
+        let (packet, sent_at) = send(&mut rate, 0, 1, 1)[0];
+        rate.on_lost(PACKET);
+        rate.on_acked(micros(10), &packet, sent_at, PACKET);
+        assert!(rate.sample(Duration::from_micros(50)).is_none());
+    }
+
+    #[test]
+    fn losses_since_the_packet_was_sent_are_told() {
+        let mut rate = DeliveryRate::new();
+        rate.on_lost(PACKET);
+        let flight = send(&mut rate, 0, 1, 3);
+        rate.on_lost(PACKET * 2);
+        rate.on_acked(micros(100), &flight[2].0, flight[2].1, PACKET);
+        assert_eq!(rate.sample(Duration::ZERO).unwrap().lost, PACKET * 2);
+    }
+
+    proptest! {
+        /// Whatever the order of events, no sample is faster than what was delivered since the
+        /// start divided by the minimum round-trip time.
+        #[test]
+        fn samples_are_bounded(operations in prop::collection::vec((0_u8..4, 0_usize..8, 0_u64..100), 0..200)) {
+            let (mut rate, mut now) = (DeliveryRate::new(), 0);
+            let mut flight = Vec::new();
+            let min_rtt = Duration::from_micros(20);
+            for (operation, index, step) in operations {
+                now += step;
+                let in_flight = PACKET * flight.len() as u64;
+                match operation {
+                    0 | 1 => flight.push((rate.on_sent(micros(now), PACKET, in_flight), micros(now))),
+                    2 if !flight.is_empty() => {
+                        let (packet, sent_at) = flight.swap_remove(index % flight.len());
+                        rate.on_acked(micros(now), &packet, sent_at, PACKET);
+                        if let Some(sample) = rate.sample(min_rtt) {
+                            prop_assert!(sample.interval >= min_rtt);
+                            prop_assert!(sample.delivered <= rate.delivered());
+                            prop_assert!(sample.rate <= Rate::from_size_over(rate.delivered(), min_rtt));
+                        }
+                    }
+                    _ => rate.set_app_limited(in_flight),
+                }
+            }
+        }
     }
 }

@@ -3,11 +3,32 @@
 //! A transport owns a boxed [`Controller`] per path, tells it what happened (packets sent, ACKs,
 //! losses) and asks it what may be sent: a window, a pacing rate, or both. The algorithms read no
 //! clock and know no protocol; time comes in with every event and randomness as a seed.
+//!
+//! [`AlgorithmSpec`] names an algorithm with its parameters (`dctcp,g=0.0625`) and builds it;
+//! [`algorithms`] lists what exists. [`Capped`] puts a limit from outside around any controller.
+//! [`DeliveryRate`] measures the delivery rate for transports that feed an algorithm which wants
+//! it.
 
+mod bbr;
+mod bbr3;
+mod capped;
 mod controller;
+mod cubic;
+mod d2tcp;
+mod dctcp;
 mod delivery;
+mod filter;
+mod loss_window;
+mod newreno;
+mod registry;
+mod round;
+#[cfg(test)]
+mod samples;
+mod swift;
 
+pub use capped::Capped;
 pub use controller::{
     AckSample, Controller, Deadline, LossCause, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
 pub use delivery::{DeliveryRate, DeliverySample, PacketDelivery};
+pub use registry::{Algorithm, AlgorithmSpec, Context, Parameter, SpecError, Value, algorithms};

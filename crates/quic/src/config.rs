@@ -8,8 +8,10 @@ use weir_units::{ByteSize, Duration};
 
 use crate::crypto::{ClientCrypto, ServerCrypto};
 
-/// The largest UDP payload that fits an IPv4 or IPv6 packet without jumbograms.
+/// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
 pub(crate) const LARGEST_UDP_PAYLOAD: u64 = 65_527;
+/// The largest UDP payload that fits an IPv4 packet.
+pub(crate) const LARGEST_UDP_PAYLOAD_IPV4: u64 = 65_507;
 /// Every path carries UDP payloads of this size (RFC 9000, section 14).
 pub(crate) const SMALLEST_MAX_UDP_PAYLOAD: usize = 1200;
 

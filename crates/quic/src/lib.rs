@@ -26,6 +26,7 @@ pub mod frame;
 mod ids;
 pub mod packet;
 mod path;
+mod ranges;
 mod recovery;
 mod space;
 mod streams;

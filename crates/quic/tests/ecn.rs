@@ -150,10 +150,10 @@ fn exact_with_delayed_acks() {
 }
 
 /// DCTCP's α, averaged over `windows` windows, against the fraction that the queue marks.
-fn alpha(fraction: f64, windows: usize) -> f64 {
+fn alpha(algorithm: &str, fraction: f64, windows: usize) -> f64 {
     let record = Arc::new(Mutex::new(Record::default()));
     let mut plan = Plan { rate: Rate::from_gbps(100), ..Plan::default() };
-    plan.client.congestion = observed("dctcp", &record);
+    plan.client.congestion = observed(algorithm, &record);
     plan.client.pacing = false;
     let mut world = World::new(plan);
     let (client, server) = world.connected();
@@ -170,24 +170,27 @@ fn alpha(fraction: f64, windows: usize) -> f64 {
     fractions.iter().sum::<f64>() / windows as f64
 }
 
-fn assert_alpha(fraction: f64) {
-    let alpha = alpha(fraction, 10_000);
+fn assert_alpha(algorithm: &str, fraction: f64) {
+    let alpha = alpha(algorithm, fraction, 10_000);
     let error = (alpha - fraction).abs() / fraction;
     assert!(error < 0.02, "α averages {alpha}, the queue marks {fraction}");
 }
 
+/// At this rate DCTCP sits at its smallest window. With two packets in it the fraction of a window
+/// is biased (0.544 instead of 0.5): a mark is acknowledged at once (RFC 9000, section 13.2.1) and
+/// ends the window, so that marks choose where windows end. A floor of 32 packets makes that small.
 #[test]
 fn alpha_at_50_percent() {
-    assert_alpha(0.5);
+    assert_alpha("dctcp,min_window=32", 0.5);
 }
 
 #[test]
 fn alpha_at_10_percent() {
-    assert_alpha(0.1);
+    assert_alpha("dctcp", 0.1);
 }
 
 #[test]
 #[ignore = "some two million packets: `make long`"]
 fn alpha_at_1_percent() {
-    assert_alpha(0.01);
+    assert_alpha("dctcp", 0.01);
 }

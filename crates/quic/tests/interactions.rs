@@ -9,6 +9,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
 use weir_quic::{ConnectionHandle, Direction, ReadError, StreamId};
 use weir_units::Duration;
@@ -95,6 +96,8 @@ impl Scene {
         plan.server.stream_window = weir_units::ByteSize::from_kib(64);
         plan.server.connection_window = weir_units::ByteSize::from_kib(100);
         plan.server.max_bidirectional_streams = 5;
+        // `Step` goes on to the next timer, whenever that is.
+        plan.client.keep_alive = Duration::from_secs(5);
         let mut world = World::new(plan);
         let (client, server) = world.connected();
         Self {
@@ -237,7 +240,11 @@ impl Scene {
                         assert!(flow.read <= flow.written);
                     }
                     Ok(None) => {
-                        assert!(flow.finished && flow.read == flow.written, "{id} ended early");
+                        assert!(
+                            flow.finished && flow.read == flow.written,
+                            "{id} ended at {} of {} (finished: {}, abandoned: {})",
+                            flow.read, flow.written, flow.finished, flow.abandoned
+                        );
                         flow.ended = true;
                         break;
                     }
@@ -277,7 +284,13 @@ impl Scene {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
+            "tests/interactions.proptest-regressions",
+        ))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn whatever_happens(

@@ -3,7 +3,7 @@
 mod world;
 
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
-use weir_quic::{ConnectionError, Direction, Event};
+use weir_quic::{Code, ConnectionError, Direction, Event};
 use weir_units::{ByteSize, Duration, Rate};
 use world::{CLIENT, Plan, SERVER, World, pattern};
 
@@ -169,7 +169,11 @@ fn a_full_server_refuses() {
     let client = world.connect();
     world.run_for(Duration::from_millis(1));
     assert!(world.hosts[SERVER].connections.is_empty());
-    assert!(world.hosts[CLIENT].connections.contains_key(&client));
+    let refused = Event::Closed(ConnectionError::PeerTransport {
+        code: Code::CONNECTION_REFUSED,
+        reason: String::new(),
+    });
+    assert!(world.hosts[CLIENT].events.contains(&(client, refused)));
 }
 
 #[test]

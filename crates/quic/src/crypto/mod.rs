@@ -4,6 +4,12 @@
 //! not know TLS. `tls` implements the door with rustls, `seeded` with a deterministic stand-in
 //! for simulations and tests. A later way to get keys without a handshake is one more `Session`.
 
+mod inbound;
+#[cfg(test)]
+mod pair;
+pub mod seeded;
+pub mod tls;
+
 use std::fmt;
 use std::sync::Arc;
 

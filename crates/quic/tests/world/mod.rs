@@ -187,7 +187,9 @@ impl World {
                         break;
                     };
                     assert_eq!(transmit.size, self.buffer.len());
-                    assert!(transmit.size <= 65_507, "a batch above 64 KB");
+                    if transmit.segment_size.is_some() {
+                        assert!(transmit.size <= 65_507, "a batch above 64 KB");
+                    }
                     let segment = transmit.segment_size.unwrap_or(transmit.size);
                     for bytes in self.buffer.chunks(segment) {
                         let datagram = Datagram { bytes: bytes.to_vec(), ecn: transmit.ecn };
@@ -245,6 +247,7 @@ impl World {
     }
 
     fn deliver(&mut self) {
+        let mut replies = Vec::new();
         for (from, pipe) in self.pipes.iter_mut().enumerate() {
             let remote = self.hosts[from].address;
             let host = &mut self.hosts[1 - from];
@@ -263,7 +266,10 @@ impl World {
                         host.connections.insert(handle, *connection);
                         touched.push(handle);
                     }
-                    Route::Reply(_) | Route::Drop => {}
+                    Route::Reply(bytes) => {
+                        replies.push((1 - from, Datagram { bytes, ecn: Ecn::NotEct }));
+                    }
+                    Route::Drop => {}
                 }
             }
             for handle in touched {
@@ -271,6 +277,9 @@ impl World {
                     connection.end_batch(self.now);
                 }
             }
+        }
+        for (from, datagram) in replies {
+            self.pipes[from].send(self.now, datagram);
         }
     }
 

@@ -1,0 +1,427 @@
+//! BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00 (2017), as Linux carries it.
+//!
+//! A model of the path instead of a reaction to loss: the bottleneck's bandwidth is the largest
+//! delivery rate of the last ten round trips, the propagation delay the smallest round-trip time
+//! of the last ten seconds. Startup doubles the rate until the bandwidth stops growing, Drain
+//! empties the queue that this left, ProbeBW then cycles its pacing gain around 1, and ProbeRTT
+//! empties the pipe now and then to see the propagation delay. Marks are ignored, and losses only
+//! matter for one round trip, in which the window follows what is delivered.
+
+mod cycle;
+mod recovery;
+
+use rand_core::SeedableRng;
+use rand_pcg::Pcg32;
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::filter::MaxFilter;
+use crate::loss_window::INITIAL_WINDOW;
+use crate::registry::{Algorithm, Typed};
+use crate::round::RoundTrip;
+use crate::{
+    AckSample, AlgorithmSpec, Context, Controller, LossSample, PacketSent, Snapshot, SpuriousLoss,
+};
+use recovery::Recovery;
+
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "bbr",
+    summary: "paces at the measured bandwidth, version 1 (draft-cardwell-iccrg-bbr-00)",
+    own_parameters: &[
+        INITIAL_WINDOW.parameter(),
+        MIN_WINDOW.parameter(),
+        SEND_QUANTUM.parameter(),
+        PROBE_RTT_INTERVAL.parameter(),
+        PROBE_RTT_DURATION.parameter(),
+    ],
+    build: |spec, context| Box::new(Bbr::new(spec, context)),
+};
+
+/// Section 3.5 of the draft: `BBRMinPipeCwnd`, four packets.
+pub(crate) const MIN_WINDOW: Typed<u64> = Typed {
+    name: "min_window",
+    doc: "the window never falls below this, in packets",
+    default: 4,
+    min: 1,
+    max: 10_000,
+};
+
+/// Section 4.2.2 of the draft: the send quantum is at most 64 KB.
+pub(crate) const SEND_QUANTUM: Typed<ByteSize> = Typed {
+    name: "max_send_quantum",
+    doc: "the largest burst that the sender is assumed to hand to the network at once",
+    default: ByteSize::from_kib(64),
+    min: ByteSize::from_bytes(1),
+    max: ByteSize::from_mib(64),
+};
+
+/// Section 4.1.2.3 of the draft: `RTpropFilterLen`.
+pub(crate) const PROBE_RTT_INTERVAL: Typed<Duration> = Typed {
+    name: "probe_rtt_interval",
+    doc: "how long a minimum round-trip time is believed",
+    default: Duration::from_secs(10),
+    min: Duration::from_millis(1),
+    max: Duration::from_secs(3_600),
+};
+
+/// Section 4.3.5 of the draft: `ProbeRTTDuration`.
+pub(crate) const PROBE_RTT_DURATION: Typed<Duration> = Typed {
+    name: "probe_rtt_duration",
+    doc: "how long the pipe is kept empty to see the minimum round-trip time",
+    default: Duration::from_millis(200),
+    min: Duration::ZERO,
+    max: Duration::from_secs(10),
+};
+
+/// Section 3.5 of the draft: 2/ln 2, the smallest gain that doubles the rate each round trip.
+const HIGH_GAIN: f64 = 2.885;
+const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
+/// Section 4.2.3.2 of the draft.
+const PROBE_CWND_GAIN: f64 = 2.0;
+/// Section 4.1.1.3 of the draft: `BtlBwFilterLen`, in round trips.
+const BANDWIDTH_ROUNDS: u64 = 10;
+/// Section 4.3.2.2 of the draft: growth that counts, and round trips without it.
+const FULL_PIPE_GROWTH: f64 = 1.25;
+const FULL_PIPE_ROUNDS: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+#[derive(Clone, Debug)]
+struct Bbr {
+    packet: ByteSize,
+    initial_packets: u64,
+    min_packets: u64,
+    max_quantum: ByteSize,
+    probe_rtt_interval: Duration,
+    probe_rtt_duration: Duration,
+    random: Pcg32,
+
+    state: State,
+    pacing_gain: f64,
+    cwnd_gain: f64,
+    round: RoundTrip,
+    bandwidth: MaxFilter,
+    /// [`Duration::MAX`] before the first sample.
+    min_rtt: Duration,
+    min_rtt_at: Time,
+    min_rtt_expired: bool,
+
+    full_bandwidth: Rate,
+    full_bandwidth_rounds: u32,
+    filled_pipe: bool,
+
+    cycle_index: usize,
+    cycle_start: Time,
+    /// When ProbeRTT may end; `None` while the pipe is not empty yet.
+    probe_rtt_until: Option<Time>,
+    probe_rtt_round_done: bool,
+    restarting: bool,
+
+    cwnd: ByteSize,
+    /// The last window that neither recovery nor ProbeRTT had shrunk.
+    prior_cwnd: ByteSize,
+    pacing_rate: Rate,
+    recovery: Recovery,
+    /// Bytes acknowledged in all, as far as needed: until the initial window has been delivered.
+    delivered: ByteSize,
+    used: bool,
+}
+
+impl Bbr {
+    fn new(spec: &AlgorithmSpec, context: &Context) -> Self {
+        let packet = context.packet_size.max(ByteSize::from_bytes(1));
+        let min_packets = spec.get(&MIN_WINDOW);
+        let initial_packets = spec.get(&INITIAL_WINDOW).max(min_packets);
+        let cwnd = packet * initial_packets;
+        Self {
+            packet,
+            initial_packets,
+            min_packets,
+            max_quantum: spec.get(&SEND_QUANTUM),
+            probe_rtt_interval: spec.get(&PROBE_RTT_INTERVAL),
+            probe_rtt_duration: spec.get(&PROBE_RTT_DURATION),
+            random: Pcg32::seed_from_u64(context.seed),
+            state: State::Startup,
+            pacing_gain: HIGH_GAIN,
+            cwnd_gain: HIGH_GAIN,
+            round: RoundTrip::default(),
+            bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
+            min_rtt: Duration::MAX,
+            min_rtt_at: Time::ZERO,
+            min_rtt_expired: false,
+            full_bandwidth: Rate::ZERO,
+            full_bandwidth_rounds: 0,
+            filled_pipe: false,
+            cycle_index: 0,
+            cycle_start: Time::ZERO,
+            probe_rtt_until: None,
+            probe_rtt_round_done: false,
+            restarting: false,
+            cwnd,
+            prior_cwnd: cwnd,
+            pacing_rate: Rate::from_size_over(cwnd, Duration::from_millis(1)).mul_f64(HIGH_GAIN),
+            recovery: Recovery::default(),
+            delivered: ByteSize::ZERO,
+            used: false,
+        }
+    }
+
+    fn bandwidth(&self) -> Rate {
+        Rate::from_bits_per_second(self.bandwidth.get())
+    }
+
+    fn initial_window(&self) -> ByteSize {
+        self.packet * self.initial_packets
+    }
+
+    fn min_window(&self) -> ByteSize {
+        self.packet * self.min_packets
+    }
+
+    /// Section 4.2.2 of the draft: a packet, two, or what a millisecond sends.
+    fn send_quantum(&self) -> ByteSize {
+        if self.pacing_rate < Rate::from_bits_per_second(1_200_000) {
+            self.packet
+        } else if self.pacing_rate < Rate::from_mbps(24) {
+            self.packet * 2
+        } else {
+            self.pacing_rate
+                .size_in(Duration::from_millis(1))
+                .min(self.max_quantum)
+        }
+    }
+
+    /// `BBRInflight` (section 4.2.3.2 of the draft): a multiple of the bandwidth-delay product,
+    /// and what the hosts hold back.
+    fn target_in_flight(&self, gain: f64) -> ByteSize {
+        if self.min_rtt == Duration::MAX {
+            return self.initial_window();
+        }
+        let bdp = self.bandwidth().size_in(self.min_rtt);
+        bdp.mul_f64(gain) + self.send_quantum() * 3
+    }
+
+    /// `BBRUpdateModelAndState` (section 4.1 of the draft).
+    fn update_model_and_state(&mut self, ack: &AckSample) {
+        self.round.on_ack(ack);
+        self.update_bandwidth(ack);
+        self.check_cycle_phase(ack);
+        self.check_full_pipe(ack);
+        self.check_drain(ack);
+        self.update_min_rtt(ack);
+        self.check_probe_rtt(ack);
+    }
+
+    fn update_bandwidth(&mut self, ack: &AckSample) {
+        let Some(delivery) = &ack.delivery else {
+            return;
+        };
+        if delivery.rate >= self.bandwidth() || !delivery.app_limited {
+            self.bandwidth
+                .update(self.round.count(), delivery.rate.bits_per_second());
+        }
+    }
+
+    /// Section 4.3.2.2 of the draft.
+    fn check_full_pipe(&mut self, ack: &AckSample) {
+        let app_limited = ack
+            .delivery
+            .as_ref()
+            .is_none_or(|delivery| delivery.app_limited);
+        if self.filled_pipe || !self.round.is_start() || app_limited {
+            return;
+        }
+        if self.bandwidth() >= self.full_bandwidth.mul_f64(FULL_PIPE_GROWTH) {
+            self.full_bandwidth = self.bandwidth();
+            self.full_bandwidth_rounds = 0;
+            return;
+        }
+        self.full_bandwidth_rounds += 1;
+        self.filled_pipe = self.full_bandwidth_rounds >= FULL_PIPE_ROUNDS;
+    }
+
+    /// Section 4.3.3 of the draft.
+    fn check_drain(&mut self, ack: &AckSample) {
+        if self.state == State::Startup && self.filled_pipe {
+            self.state = State::Drain;
+            self.pacing_gain = DRAIN_GAIN;
+            self.cwnd_gain = HIGH_GAIN;
+        }
+        if self.state == State::Drain && ack.in_flight <= self.target_in_flight(1.0) {
+            self.enter_probe_bw(ack.now);
+        }
+    }
+
+    fn update_min_rtt(&mut self, ack: &AckSample) {
+        let first = self.min_rtt == Duration::MAX;
+        self.min_rtt_expired = !first && ack.now.since(self.min_rtt_at) > self.probe_rtt_interval;
+        let Some(rtt) = ack.rtt else { return };
+        if rtt <= self.min_rtt || self.min_rtt_expired {
+            self.min_rtt = rtt.max(Duration::from_nanos(1));
+            self.min_rtt_at = ack.now;
+        }
+        if first {
+            // Linux: the guess of a millisecond gives way to the first measurement.
+            self.pacing_rate =
+                Rate::from_size_over(self.initial_window(), self.min_rtt).mul_f64(HIGH_GAIN);
+        }
+    }
+
+    /// `BBRCheckProbeRTT` (section 4.3.5 of the draft).
+    fn check_probe_rtt(&mut self, ack: &AckSample) {
+        if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
+            self.save_cwnd();
+            self.state = State::ProbeRtt;
+            self.pacing_gain = 1.0;
+            self.cwnd_gain = 1.0;
+            self.probe_rtt_until = None;
+        }
+        if self.state == State::ProbeRtt {
+            self.handle_probe_rtt(ack);
+        }
+        self.restarting = false;
+    }
+
+    fn handle_probe_rtt(&mut self, ack: &AckSample) {
+        match self.probe_rtt_until {
+            None if ack.in_flight <= self.min_window() => {
+                self.probe_rtt_until = Some(ack.now + self.probe_rtt_duration);
+                self.probe_rtt_round_done = false;
+                self.round.restart(ack.now);
+            }
+            None => {}
+            Some(until) => {
+                self.probe_rtt_round_done |= self.round.is_start();
+                if self.probe_rtt_round_done && ack.now > until {
+                    self.leave_probe_rtt(ack.now);
+                }
+            }
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, now: Time) {
+        self.min_rtt_at = now;
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        if self.filled_pipe {
+            self.enter_probe_bw(now);
+        } else {
+            self.state = State::Startup;
+            self.pacing_gain = HIGH_GAIN;
+            self.cwnd_gain = HIGH_GAIN;
+        }
+    }
+
+    /// Section 4.2.1 of the draft: until the pipe is full, the rate does not fall.
+    fn set_pacing_rate(&mut self, gain: f64) {
+        if self.bandwidth().is_zero() {
+            return;
+        }
+        let rate = self.bandwidth().mul_f64(gain);
+        if self.filled_pipe || rate > self.pacing_rate {
+            // A packet per second at least, so that a mismeasurement cannot stop the flow.
+            self.pacing_rate = rate.max(Rate::from_size_over(self.packet, Duration::from_secs(1)));
+        }
+    }
+
+    /// `BBRSetCwnd` (section 4.2.3.4 of the draft); a window that is not the limit does not grow.
+    fn set_cwnd(&mut self, ack: &AckSample) {
+        let target = self.target_in_flight(self.cwnd_gain);
+        if !self.recovery.bound(ack, &mut self.cwnd) {
+            let growth = if ack.app_limited {
+                ByteSize::ZERO
+            } else {
+                ack.acked
+            };
+            if self.filled_pipe {
+                self.cwnd = (self.cwnd + growth).min(target);
+            } else if self.cwnd < target || self.delivered < self.initial_window() {
+                self.cwnd += growth;
+            }
+        }
+        self.cwnd = self.cwnd.max(self.min_window());
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.min_window());
+        }
+    }
+}
+
+impl Controller for Bbr {
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+
+    /// Section 4.3.4.4 of the draft: after idleness in ProbeBW, pace at the bandwidth at once.
+    fn on_sent(&mut self, sent: &PacketSent) {
+        if !self.used || sent.in_flight > sent.size {
+            return;
+        }
+        self.restarting = true;
+        match (self.state, self.probe_rtt_until) {
+            (State::ProbeBw, _) => self.set_pacing_rate(1.0),
+            (State::ProbeRtt, Some(until)) if sent.now > until => self.leave_probe_rtt(sent.now),
+            _ => {}
+        }
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.used = true;
+        self.delivered += ack.acked;
+        self.update_model_and_state(ack);
+        self.update_recovery(ack);
+        self.set_pacing_rate(self.pacing_gain);
+        self.set_cwnd(ack);
+    }
+
+    fn on_loss(&mut self, loss: &LossSample) {
+        self.used = true;
+        self.react_to_loss(loss);
+    }
+
+    fn on_spurious_loss(&mut self, _spurious: &SpuriousLoss) {
+        self.undo_recovery();
+    }
+
+    fn on_packet_size(&mut self, size: ByteSize) {
+        self.packet = size.max(ByteSize::from_bytes(1));
+        if self.used {
+            self.cwnd = self.cwnd.max(self.min_window());
+        } else {
+            self.cwnd = self.initial_window();
+            self.prior_cwnd = self.cwnd;
+            self.pacing_rate =
+                Rate::from_size_over(self.cwnd, Duration::from_millis(1)).mul_f64(HIGH_GAIN);
+        }
+    }
+
+    fn window(&self) -> ByteSize {
+        self.cwnd
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(self.pacing_rate)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let phase = match self.state {
+            State::Startup => "startup",
+            State::Drain => "drain",
+            State::ProbeBw => "probe-bw",
+            State::ProbeRtt => "probe-rtt",
+        };
+        let bandwidth = self.bandwidth();
+        Snapshot {
+            phase,
+            bandwidth: (!bandwidth.is_zero()).then_some(bandwidth),
+            ..Snapshot::default()
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}

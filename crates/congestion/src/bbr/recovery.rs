@@ -1,0 +1,103 @@
+//! What losses do to the window (section 4.2.3.3 of the draft): one round trip of packet
+//! conservation, then the old window again. After a time-out the window grows from its minimum.
+
+use weir_units::{ByteSize, Time};
+
+use super::{Bbr, State};
+use crate::{AckSample, LossCause, LossSample};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recovery {
+    /// While the window follows what is delivered: since when.
+    conserving_since: Option<Time>,
+    /// When the last recovery began: what was sent before begins no other one.
+    start: Option<Time>,
+    /// Bytes lost since the last acknowledgment, as far as the window has not shrunk by them.
+    lost: ByteSize,
+    /// Whether anything was lost since the last acknowledgment.
+    saw_loss: bool,
+}
+
+impl Recovery {
+    pub(super) fn lost_something(&self) -> bool {
+        self.saw_loss
+    }
+
+    /// `BBRModulateCwndForRecovery`: takes losses off the window, and keeps it at what is in
+    /// flight and delivered. Returns whether recovery decides about the window.
+    pub(super) fn bound(&mut self, ack: &AckSample, cwnd: &mut ByteSize) -> bool {
+        *cwnd -= std::mem::take(&mut self.lost);
+        self.saw_loss = false;
+        if self.conserving_since.is_none() {
+            return false;
+        }
+        if !ack.app_limited {
+            *cwnd = (*cwnd).max(ack.in_flight + ack.acked);
+        }
+        true
+    }
+}
+
+impl Bbr {
+    /// Remembers the window before recovery or ProbeRTT shrinks it.
+    pub(super) fn save_cwnd(&mut self) {
+        self.prior_cwnd =
+            if self.recovery.conserving_since.is_none() && self.state != State::ProbeRtt {
+                self.cwnd
+            } else {
+                self.prior_cwnd.max(self.cwnd)
+            };
+    }
+
+    pub(super) fn react_to_loss(&mut self, loss: &LossSample) {
+        let known = self
+            .recovery
+            .start
+            .is_some_and(|start| loss.newest_sent <= start);
+        if loss.cause == LossCause::Timeout {
+            if !known {
+                self.save_cwnd();
+            }
+            self.cwnd = self.min_window();
+            self.recovery = Recovery {
+                start: Some(loss.now),
+                ..Recovery::default()
+            };
+            return;
+        }
+        self.recovery.saw_loss = true;
+        self.recovery.lost += loss.lost;
+        if !known {
+            self.save_cwnd();
+            self.recovery.start = Some(loss.now);
+            self.recovery.conserving_since = Some(loss.now);
+            self.cwnd = self.cwnd.min(loss.in_flight.max(self.min_window()));
+            // What this loss takes off the window has been taken by the line above.
+            self.recovery.lost = ByteSize::ZERO;
+        }
+    }
+
+    /// Ends packet conservation once a packet is acknowledged that was sent during it.
+    pub(super) fn update_recovery(&mut self, ack: &AckSample) {
+        if self
+            .recovery
+            .conserving_since
+            .is_some_and(|since| ack.newest_sent > since)
+        {
+            self.recovery.conserving_since = None;
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+        }
+    }
+
+    /// The loss was none: the window before it comes back.
+    pub(super) fn undo_recovery(&mut self) {
+        if self.recovery.start.is_none() {
+            return;
+        }
+        self.recovery.conserving_since = None;
+        self.recovery.lost = ByteSize::ZERO;
+        if self.state != State::ProbeRtt {
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+        }
+    }
+}

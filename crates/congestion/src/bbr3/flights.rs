@@ -1,0 +1,97 @@
+//! What was in flight when a packet was sent, for packets that are lost later.
+//!
+//! The draft lets each packet remember it; a transport tells only the send time of what it lost.
+//! So a ring keeps snapshots a sixteenth of the round-trip time apart, four round trips deep.
+
+use weir_units::{ByteSize, Duration, Time};
+
+use crate::PacketSent;
+
+const SLOTS: usize = 64;
+const PER_ROUND_TRIP: u64 = 16;
+
+/// The state when a packet was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flight {
+    pub(super) sent: Time,
+    pub(super) in_flight: ByteSize,
+    /// Bytes lost on the path in all by then.
+    pub(super) lost: ByteSize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Flights {
+    slots: [Flight; SLOTS],
+    newest: usize,
+    filled: usize,
+}
+
+impl Default for Flights {
+    fn default() -> Self {
+        Self {
+            slots: [Flight::default(); SLOTS],
+            newest: 0,
+            filled: 0,
+        }
+    }
+}
+
+impl Flights {
+    pub(super) fn on_sent(&mut self, sent: &PacketSent, lost: ByteSize, min_rtt: Duration) {
+        let spacing = if min_rtt == Duration::MAX {
+            Duration::ZERO
+        } else {
+            min_rtt / PER_ROUND_TRIP
+        };
+        let newest = &self.slots[self.newest];
+        if self.filled > 0 && sent.now.since(newest.sent) < spacing {
+            return;
+        }
+        self.newest = (self.newest + 1) % SLOTS;
+        self.filled = (self.filled + 1).min(SLOTS);
+        self.slots[self.newest] = Flight {
+            sent: sent.now,
+            in_flight: sent.in_flight,
+            lost,
+        };
+    }
+
+    /// The newest snapshot that is not newer than `sent`, or the oldest that there is.
+    pub(super) fn at(&self, sent: Time) -> Option<Flight> {
+        let newest_first =
+            (0..self.filled).map(|age| self.slots[(self.newest + SLOTS - age) % SLOTS]);
+        let mut oldest = None;
+        for flight in newest_first {
+            oldest = Some(flight);
+            if flight.sent <= sent {
+                break;
+            }
+        }
+        oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{micros, packets};
+
+    #[test]
+    fn finds_the_flight_of_a_packet() {
+        let mut flights = Flights::default();
+        assert!(flights.at(micros(5)).is_none());
+        for index in 0..1_000 {
+            let sent = PacketSent {
+                now: micros(index),
+                size: packets(1),
+                in_flight: packets(index),
+            };
+            flights.on_sent(&sent, packets(index / 10), Duration::from_micros(160));
+        }
+        // A snapshot each 10 us, the last 64 of them.
+        assert_eq!(flights.at(micros(555)).unwrap().in_flight, packets(550));
+        assert_eq!(flights.at(micros(555)).unwrap().lost, packets(55));
+        assert_eq!(flights.at(micros(2_000)).unwrap().sent, micros(990));
+        assert_eq!(flights.at(micros(3)).unwrap().sent, micros(360));
+    }
+}

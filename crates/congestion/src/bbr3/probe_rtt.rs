@@ -1,0 +1,89 @@
+//! The minimum round-trip time, ProbeRTT, and restarts from idleness (sections 5.3.4 and 5.4 of
+//! the draft).
+
+use weir_units::{Duration, Rate, Time};
+
+use super::{AckPhase, Bbr3, STARTUP_PACING_GAIN, State};
+use crate::AckSample;
+
+impl Bbr3 {
+    pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
+        let first = self.min_rtt == Duration::MAX;
+        self.min_rtt_expired = !first && ack.now.since(self.min_rtt_at) > self.probe_rtt_interval;
+        if self.min_rtt_expired && self.state != State::ProbeRtt {
+            // From the estimate that expires, as its successor may contain a queue.
+            self.probe_rtt_cwnd = self
+                .bdp_multiple(State::ProbeRtt.cwnd_gain())
+                .max(self.min_window());
+        }
+        let Some(rtt) = ack.rtt else { return };
+        if rtt < self.min_rtt || self.min_rtt_expired {
+            self.min_rtt = rtt.max(Duration::from_nanos(1));
+            self.min_rtt_at = ack.now;
+        }
+        if first {
+            // The guess of a millisecond gives way to the first measurement.
+            self.pacing_rate = Rate::from_size_over(self.initial_window(), self.min_rtt)
+                .mul_f64(STARTUP_PACING_GAIN);
+        }
+    }
+
+    pub(super) fn check_probe_rtt(&mut self, ack: &AckSample) {
+        if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
+            self.save_cwnd();
+            self.state = State::ProbeRtt;
+            self.probe_rtt_until = None;
+            self.cycle.ack_phase = AckPhase::ProbeStopping;
+            self.round.restart(ack.now);
+        }
+        if self.state == State::ProbeRtt {
+            self.handle_probe_rtt(ack);
+        }
+        self.restarting = false;
+    }
+
+    fn handle_probe_rtt(&mut self, ack: &AckSample) {
+        match self.probe_rtt_until {
+            None if ack.in_flight <= self.probe_rtt_cwnd => {
+                self.probe_rtt_until = Some(ack.now + self.probe_rtt_duration);
+                self.probe_rtt_round_done = false;
+                self.round.restart(ack.now);
+            }
+            None => {}
+            Some(_) => {
+                self.probe_rtt_round_done |= self.round.is_start();
+                if self.probe_rtt_round_done {
+                    self.check_probe_rtt_done(ack.now);
+                }
+            }
+        }
+    }
+
+    fn check_probe_rtt_done(&mut self, now: Time) {
+        if self.probe_rtt_until.is_none_or(|until| now <= until) {
+            return;
+        }
+        self.min_rtt_at = now;
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.bounds.reset_shortterm();
+        if self.filled_pipe {
+            // Raising the flight may cause loss: the next probe has to wait its time.
+            self.start_probe_down(now);
+            self.start_probe_cruise();
+        } else {
+            self.state = State::Startup;
+        }
+    }
+
+    /// `HandleRestartFromIdle`.
+    pub(super) fn restart_from_idle(&mut self, now: Time) {
+        self.restarting = true;
+        self.extra_acked_start = now;
+        self.extra_acked_delivered = weir_units::ByteSize::ZERO;
+        if self.state.is_probe_bw() {
+            self.set_pacing_rate(1.0);
+        } else if self.state == State::ProbeRtt {
+            self.check_probe_rtt_done(now);
+        }
+    }
+}

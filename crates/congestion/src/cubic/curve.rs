@@ -1,0 +1,60 @@
+//! The growth function of CUBIC, in packets and seconds (RFC 9438 sections 4.2 to 4.4).
+
+/// RFC 9438 section 4.1: aggressiveness, in packets per second cubed.
+pub(crate) const C: f64 = 0.4;
+/// RFC 9438 section 4.6: the multiplicative decrease factor.
+pub(crate) const BETA: f64 = 0.7;
+/// RFC 9438 section 4.3: Reno's increase that is as fast as Reno with this β.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// One congestion avoidance stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Curve {
+    c: f64,
+    /// The window at the plateau.
+    w_max: f64,
+    /// The time from the stage's start to the plateau, in seconds.
+    k: f64,
+    /// The window that Reno would have.
+    w_est: f64,
+    /// The window before the last reduction.
+    prior: f64,
+}
+
+impl Curve {
+    /// A stage that starts at `cwnd` with the plateau at `w_max` and the window before the last
+    /// reduction at `prior`. Where `cwnd` is not below the plateau (after slow start without a
+    /// congestion event, or a time-out) the stage starts on it: K = 0 (RFC 9438 section 4.10).
+    pub(crate) fn new(c: f64, cwnd: f64, w_max: f64, prior: f64) -> Self {
+        let (w_max, k) = if cwnd < w_max {
+            (w_max, ((w_max - cwnd) / c).cbrt())
+        } else {
+            (cwnd, 0.0)
+        };
+        Self {
+            c,
+            w_max,
+            k,
+            w_est: cwnd,
+            prior,
+        }
+    }
+
+    /// `W_cubic(t) = C (t − K)³ + W_max`, `t` seconds into the stage.
+    pub(crate) fn w_cubic(&self, t: f64) -> f64 {
+        self.c * (t - self.k).powi(3) + self.w_max
+    }
+
+    /// The window after `acked` packets were acknowledged `t` seconds into the stage, with a
+    /// window of `cwnd` packets and a round-trip time of `rtt` seconds.
+    pub(crate) fn grow(&mut self, t: f64, rtt: f64, cwnd: f64, acked: f64) -> f64 {
+        let windows = acked / cwnd;
+        let alpha = if self.w_est < self.prior { ALPHA } else { 1.0 };
+        self.w_est += alpha * windows;
+        if self.w_cubic(t) < self.w_est {
+            return cwnd.max(self.w_est);
+        }
+        let target = self.w_cubic(t + rtt).clamp(cwnd, 1.5 * cwnd);
+        cwnd + (target - cwnd) * windows.min(1.0)
+    }
+}

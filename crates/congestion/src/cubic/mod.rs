@@ -1,0 +1,257 @@
+//! CUBIC, RFC 9438, with HyStart++ (RFC 9406).
+//!
+//! After a reduction the window follows a cubic function of time that flattens out near the
+//! window at which the last congestion was met and then probes beyond it; where Reno would be
+//! faster (short round trips, as in a data center) it follows Reno's window.
+
+mod curve;
+mod hystart;
+#[cfg(test)]
+mod tests;
+
+use weir_units::{ByteSize, Duration, Time};
+
+use crate::loss_window::{INITIAL_WINDOW, LossWindow, MIN_WINDOW, Reaction};
+use crate::registry::{Algorithm, Typed};
+use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
+use curve::{BETA, C, Curve};
+use hystart::{Advice, HyStart};
+
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "cubic",
+    summary: "cubic growth towards and past the last congested window (RFC 9438, RFC 9406)",
+    own_parameters: &[
+        INITIAL_WINDOW.parameter(),
+        MIN_WINDOW.parameter(),
+        AGGRESSIVENESS.parameter(),
+        FAST_CONVERGENCE.parameter(),
+        HYSTART.parameter(),
+        HYSTART_MIN.parameter(),
+        HYSTART_MAX.parameter(),
+    ],
+    build: |spec, context| {
+        let hystart = HyStart::new(spec.get(&HYSTART_MIN), spec.get(&HYSTART_MAX));
+        Box::new(Cubic {
+            window: LossWindow::new(spec, context),
+            hystart: spec.get(&HYSTART).then_some(hystart),
+            fast_convergence: spec.get(&FAST_CONVERGENCE),
+            c: spec.get(&AGGRESSIVENESS),
+            history: History::default(),
+            before_loss: History::default(),
+            stage: None,
+            last_ack: Time::ZERO,
+            remainder: 0.0,
+        })
+    },
+};
+
+const AGGRESSIVENESS: Typed<f64> = Typed {
+    name: "c",
+    doc: "aggressiveness C, in packets per second cubed",
+    default: C,
+    min: 0.001,
+    max: 1e9,
+};
+
+const FAST_CONVERGENCE: Typed<bool> = Typed {
+    name: "fast_convergence",
+    doc: "give way to new flows by lowering the plateau while windows shrink",
+    default: true,
+    min: false,
+    max: true,
+};
+
+const HYSTART: Typed<bool> = Typed {
+    name: "hystart",
+    doc: "HyStart++: leave slow start when the round-trip time rises",
+    default: true,
+    min: false,
+    max: true,
+};
+
+/// RFC 9406 section 4.3: `MIN_RTT_THRESH`. A fabric of 50 us needs far less than its 4 ms.
+const HYSTART_MIN: Typed<Duration> = Typed {
+    name: "hystart_min_threshold",
+    doc: "HyStart++: the smallest rise that counts",
+    default: Duration::from_millis(4),
+    min: Duration::ZERO,
+    max: Duration::from_secs(10),
+};
+
+/// RFC 9406 section 4.3: `MAX_RTT_THRESH`.
+const HYSTART_MAX: Typed<Duration> = Typed {
+    name: "hystart_max_threshold",
+    doc: "HyStart++: the largest rise that is waited for",
+    default: Duration::from_millis(16),
+    min: Duration::ZERO,
+    max: Duration::from_secs(10),
+};
+
+#[derive(Clone, Debug)]
+struct Cubic {
+    window: LossWindow,
+    hystart: Option<HyStart>,
+    fast_convergence: bool,
+    c: f64,
+    history: History,
+    /// As it was before the episode that undo would take back.
+    before_loss: History,
+    /// The congestion avoidance stage, once it has begun, and when that was.
+    stage: Option<(Time, Curve)>,
+    last_ack: Time,
+    /// Growth that does not make a whole byte yet.
+    remainder: f64,
+}
+
+/// What past congestion left behind, in packets; zero before the first.
+#[derive(Clone, Copy, Debug, Default)]
+struct History {
+    w_max: f64,
+    prior: f64,
+}
+
+impl Cubic {
+    fn packets(&self) -> f64 {
+        self.window.size().bytes() as f64 / self.window.packet().bytes() as f64
+    }
+
+    /// A reduction from `cwnd` packets has been made (RFC 9438 sections 4.6 and 4.7).
+    fn on_congestion(&mut self, cwnd: f64) {
+        let shrinking = self.fast_convergence && cwnd < self.history.w_max;
+        let w_max = if shrinking {
+            cwnd * (1.0 + BETA) / 2.0
+        } else {
+            cwnd
+        };
+        self.history = History { w_max, prior: cwnd };
+        self.stage = None;
+    }
+
+    fn slow_start(&mut self, ack: &AckSample) -> ByteSize {
+        let advice = self
+            .hystart
+            .as_mut()
+            .map_or(Advice::Grow(ack.acked), |hystart| hystart.on_ack(ack));
+        match advice {
+            Advice::Grow(acked) => self.window.grow_exponentially(acked),
+            Advice::Leave => {
+                self.window.end_slow_start();
+                ack.acked
+            }
+        }
+    }
+
+    fn avoid_congestion(&mut self, ack: &AckSample, acked: ByteSize) {
+        let (cwnd, packet) = (self.packets(), self.window.packet().bytes() as f64);
+        let (start, curve) = self.stage.get_or_insert_with(|| {
+            (
+                ack.now,
+                Curve::new(self.c, cwnd, self.history.w_max, self.history.prior),
+            )
+        });
+        let t = ack.now.since(*start).as_secs_f64();
+        let acked = acked.bytes() as f64 / packet;
+        let grown = curve.grow(t, ack.smoothed_rtt.as_secs_f64(), cwnd, acked);
+        let growth = (grown - cwnd) * packet + self.remainder;
+        self.remainder = growth.fract();
+        self.window.grow_by(ByteSize::from_bytes(growth as u64));
+    }
+}
+
+impl Controller for Cubic {
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let cwnd = self.packets();
+        let marked = ack.ece || !ack.ce_marked.is_zero();
+        if marked && self.window.on_mark(ack.now, ack.newest_sent, BETA) {
+            self.on_congestion(cwnd);
+        }
+        let elapsed = ack
+            .now
+            .since(std::mem::replace(&mut self.last_ack, ack.now));
+        if !self.window.admits_growth(ack) {
+            // Time in which the window could not grow is no time on the curve (RFC 9438
+            // section 5.8).
+            if let Some((start, _)) = &mut self.stage {
+                *start += elapsed;
+            }
+            return;
+        }
+        let mut rest = ack.acked;
+        if self.window.in_slow_start() {
+            rest = self.slow_start(ack);
+        }
+        if !rest.is_zero() && !self.window.in_slow_start() {
+            self.avoid_congestion(ack, rest);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &LossSample) {
+        let cwnd = self.packets();
+        match self.window.on_loss(loss, BETA) {
+            Reaction::None => {}
+            Reaction::Reduced => {
+                self.before_loss = self.history;
+                self.on_congestion(cwnd);
+            }
+            // RFC 9438 section 4.8: slow start follows, and the stage after it starts on its
+            // own plateau.
+            Reaction::Collapsed => {
+                self.before_loss = self.history;
+                self.history = History::default();
+                self.stage = None;
+                if let Some(hystart) = &mut self.hystart {
+                    hystart.reset();
+                }
+            }
+        }
+    }
+
+    fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
+        if self.window.on_spurious_loss(spurious) {
+            self.history = self.before_loss;
+            self.stage = None;
+        }
+    }
+
+    fn on_idle_restart(&mut self, _now: Time) {
+        self.window.on_idle_restart();
+        self.stage = None;
+        if let Some(hystart) = &mut self.hystart {
+            hystart.reset();
+        }
+    }
+
+    fn on_packet_size(&mut self, size: ByteSize) {
+        let before = self.window.packet().bytes() as f64;
+        self.window.on_packet_size(size);
+        let ratio = before / self.window.packet().bytes() as f64;
+        self.history.w_max *= ratio;
+        self.history.prior *= ratio;
+        self.stage = None;
+    }
+
+    fn window(&self) -> ByteSize {
+        self.window.size()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let cautious = self.hystart.as_ref().is_some_and(HyStart::is_cautious);
+        let phase = match self.window.phase() {
+            "slow-start" if cautious => "conservative-slow-start",
+            phase => phase,
+        };
+        Snapshot {
+            ssthresh: self.window.ssthresh(),
+            phase,
+            ..Snapshot::default()
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}

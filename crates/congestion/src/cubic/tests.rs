@@ -1,0 +1,190 @@
+use weir_units::Time;
+
+use super::*;
+use crate::LossCause;
+use crate::samples::{PACKET, ack, build, loss, packets, spurious};
+
+const MILLI: u64 = 1_000;
+
+fn in_packets(window: ByteSize) -> f64 {
+    window.bytes() as f64 / PACKET.bytes() as f64
+}
+
+/// A CUBIC sender at `cwnd` packets before a loss at time 1 s.
+fn after_loss(cwnd: u64) -> Box<dyn Controller> {
+    let mut cubic = build(&format!("cubic,initial_window={cwnd},hystart=false"));
+    cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
+    cubic
+}
+
+#[test]
+fn the_window_follows_the_cubic_function() {
+    let mut cubic = after_loss(1_000);
+    assert_eq!(cubic.window(), packets(700));
+    // K = cbrt(300 / 0.4) = 9.0856 s.
+    let k = (300.0_f64 / 0.4).cbrt();
+    assert!((k - 9.0856).abs() < 1e-4);
+    // A long round trip keeps Reno's estimate below the curve. Each millisecond acknowledges a
+    // hundredth of a window.
+    let start = 1_200 * MILLI;
+    let mut now = start;
+    while now < start + 20_000 * MILLI {
+        let mut sample = ack(now, now - 100 * MILLI, 1);
+        sample.acked = cubic.window() / 100;
+        cubic.on_ack(&sample);
+        now += MILLI;
+        let t = (now - start) as f64 / 1e6;
+        let ahead = 0.4 * (t + 0.1 - k).powi(3) + 1_000.0;
+        let behind = 0.4 * (t - 0.2 - k).powi(3) + 1_000.0;
+        let window = in_packets(cubic.window());
+        if t > 1.0 {
+            assert!(window <= ahead + 0.01, "{t}: {window} above {ahead}");
+            assert!(window >= behind - 0.01, "{t}: {window} below {behind}");
+        }
+    }
+}
+
+#[test]
+fn the_curve_has_its_plateau_at_k() {
+    let curve = Curve::new(0.4, 700.0, 1_000.0, 1_000.0);
+    assert!((curve.w_cubic(0.0) - 700.0).abs() < 1e-9);
+    assert!((curve.w_cubic((300.0_f64 / 0.4).cbrt()) - 1_000.0).abs() < 1e-9);
+    let flat = Curve::new(0.4, 700.0, 500.0, 500.0);
+    assert!((flat.w_cubic(2.0) - (700.0 + 0.4 * 8.0)).abs() < 1e-9);
+}
+
+#[test]
+fn short_round_trips_follow_renos_window() {
+    let mut cubic = after_loss(100);
+    assert_eq!(cubic.window(), packets(70));
+    // 3 (1 − β) / (1 + β) packets per window below the prior window, then one.
+    let (mut reno, alpha) = (70.0, 3.0 * 0.3 / 1.7);
+    let mut now = 1_010 * MILLI;
+    for _ in 0..100 {
+        let cwnd = in_packets(cubic.window());
+        let mut sample = ack(now, now - 50, 1);
+        sample.acked = cubic.window();
+        cubic.on_ack(&sample);
+        reno += if reno < 100.0 { alpha } else { 1.0 };
+        let window = in_packets(cubic.window());
+        assert!(
+            (window - reno).abs() < 0.01,
+            "{window} is not {reno} after {cwnd}"
+        );
+        now += 50;
+    }
+    assert!(reno > 140.0);
+}
+
+#[test]
+fn growth_is_at_most_half_a_window_per_round_trip() {
+    let mut curve = Curve::new(0.4, 10.0, 0.0, 0.0);
+    assert_eq!(curve.grow(1_000.0, 0.1, 10.0, 10.0), 15.0);
+    assert_eq!(curve.grow(1_000.0, 0.1, 10.0, 1_000.0).min(15.0), 15.0);
+}
+
+#[test]
+fn fast_convergence_lowers_the_plateau() {
+    for (spec, w_max) in [
+        ("cubic,initial_window=100,hystart=false", 70.0 * 1.7 / 2.0),
+        (
+            "cubic,initial_window=100,hystart=false,fast_convergence=false",
+            70.0,
+        ),
+    ] {
+        let mut cubic = build(spec);
+        cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
+        cubic.on_loss(&loss(1_200 * MILLI, 1_100 * MILLI, 1, LossCause::Acks));
+        assert_eq!(cubic.window(), packets(49));
+        // One window's acknowledgments, with a round-trip time so long that the target is the
+        // plateau: K = cbrt((w_max − 49) / 0.4).
+        let k = ((w_max - 49.0) / 0.4_f64).cbrt();
+        let mut sample = ack(20_000 * MILLI, 1_300 * MILLI, 49);
+        sample.smoothed_rtt = Duration::from_secs_f64(k);
+        cubic.on_ack(&sample);
+        assert!(
+            (in_packets(cubic.window()) - w_max).abs() < 0.01,
+            "{spec}: {cubic:?}"
+        );
+    }
+}
+
+#[test]
+fn a_spurious_loss_restores_window_and_plateau() {
+    let mut cubic = build("cubic,initial_window=100,hystart=false");
+    cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 3, LossCause::Acks));
+    assert_eq!(cubic.window(), packets(70));
+    cubic.on_spurious_loss(&spurious(1_010 * MILLI, 900 * MILLI, 3));
+    assert_eq!(cubic.window(), packets(100));
+    assert_eq!(cubic.snapshot().ssthresh, None);
+}
+
+#[test]
+fn application_limited_time_is_no_time_on_the_curve() {
+    let grown = |idle: u64| {
+        let mut cubic = after_loss(1_000);
+        cubic.on_ack(&ack(1_200 * MILLI, 1_100 * MILLI, 10));
+        let mut limited = ack((1_200 + idle) * MILLI, (1_100 + idle) * MILLI, 10);
+        limited.app_limited = true;
+        cubic.on_ack(&limited);
+        cubic.on_ack(&ack((1_300 + idle) * MILLI, (1_200 + idle) * MILLI, 700));
+        cubic.window()
+    };
+    assert_eq!(grown(0), grown(8_000));
+}
+
+#[test]
+fn a_time_out_starts_over() {
+    let mut cubic = build("cubic,initial_window=100");
+    cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 100, LossCause::Timeout));
+    assert_eq!(cubic.window(), packets(2));
+    assert_eq!(cubic.snapshot().ssthresh, Some(packets(50)));
+    cubic.on_ack(&ack(1_100 * MILLI, 1_050 * MILLI, 2));
+    assert_eq!(cubic.window(), packets(4));
+}
+
+/// Rounds of ten acknowledgments each with the same round-trip time.
+fn round(cubic: &mut dyn Controller, start: Time, rtt: Duration) {
+    for index in 0..10 {
+        let mut sample = ack(1_000_000, 999_000, 1);
+        sample.now = start + rtt;
+        sample.newest_sent = start;
+        sample.rtt = Some(rtt);
+        sample.smoothed_rtt = rtt;
+        sample.round_ended = index == 9;
+        cubic.on_ack(&sample);
+    }
+}
+
+#[test]
+fn hystart_slows_down_when_the_round_trip_time_rises_and_then_leaves() {
+    let mut cubic = build("cubic");
+    let at = |n: u64| Time::ZERO + Duration::from_millis(200 * n);
+    let (short, long) = (Duration::from_millis(40), Duration::from_millis(45));
+    round(&mut *cubic, at(1), short);
+    round(&mut *cubic, at(2), short);
+    assert_eq!(cubic.window(), packets(30));
+    // The eighth sample of this round, 5 ms = 40 ms / 8 above the last one, slows growth to a
+    // quarter: 7 packets, then 3 quarters.
+    round(&mut *cubic, at(3), long);
+    assert_eq!(cubic.snapshot().phase, "conservative-slow-start");
+    assert_eq!(cubic.window(), packets(37) + PACKET * 3 / 4);
+    for n in 4..8 {
+        round(&mut *cubic, at(n), long);
+    }
+    assert_eq!(cubic.window(), packets(47) + PACKET * 3 / 4);
+    assert_eq!(cubic.snapshot().ssthresh, None);
+    round(&mut *cubic, at(8), long);
+    assert_eq!(cubic.snapshot().phase, "congestion-avoidance");
+}
+
+#[test]
+fn hystart_resumes_slow_start_when_the_rise_was_noise() {
+    let mut cubic = build("cubic");
+    let at = |n: u64| Time::ZERO + Duration::from_millis(200 * n);
+    round(&mut *cubic, at(1), Duration::from_millis(40));
+    round(&mut *cubic, at(2), Duration::from_millis(45));
+    assert_eq!(cubic.snapshot().phase, "conservative-slow-start");
+    round(&mut *cubic, at(3), Duration::from_millis(41));
+    assert_eq!(cubic.snapshot().phase, "slow-start");
+}

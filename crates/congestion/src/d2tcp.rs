@@ -1,0 +1,153 @@
+//! D2TCP: Vamanan, Hasan, Vijaykumar, "Deadline-Aware Datacenter TCP", SIGCOMM 2012.
+//!
+//! DCTCP whose reduction is bent by how urgent the flow is. With Tc the time that the rest of the
+//! flow needs and D the time that it has, the imminence factor is d = Tc/D, between 0.5 and 2.0.
+//! A mark multiplies the window by 1 − p/2 with p = α^d: a near deadline (d > 1) backs off less
+//! than DCTCP, a far one more. Without a deadline d is 1, and the flow is a DCTCP flow.
+
+use weir_units::{ByteSize, Duration, Time};
+
+use crate::dctcp::{LOSS_REDUCTION, MarkedFraction, PARAMETERS};
+use crate::loss_window::LossWindow;
+use crate::registry::Algorithm;
+use crate::{AckSample, Controller, Deadline, LossSample, Snapshot, SpuriousLoss};
+
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "d2tcp",
+    summary: "DCTCP that backs off less when a deadline is near (Vamanan 2012)",
+    own_parameters: &PARAMETERS,
+    build: |spec, context| {
+        Box::new(D2tcp {
+            window: LossWindow::new(spec, context),
+            fraction: MarkedFraction::new(spec),
+            deadline: None,
+        })
+    },
+};
+
+/// The bounds of the imminence factor (section 3.2 of the paper).
+const MIN_IMMINENCE: f64 = 0.5;
+const MAX_IMMINENCE: f64 = 2.0;
+
+#[derive(Clone, Debug)]
+struct D2tcp {
+    window: LossWindow,
+    fraction: MarkedFraction,
+    deadline: Option<Deadline>,
+}
+
+impl D2tcp {
+    /// d = Tc/D. The sawtooth of a deadline-agnostic flow averages 3/4 of its window W, so the
+    /// rest of B bytes takes Tc = B / (3/4 W) round trips (section 3.2 of the paper).
+    fn imminence(&self, rtt: Duration) -> f64 {
+        let Some(deadline) = self.deadline else {
+            return 1.0;
+        };
+        if deadline.time_left.is_zero() {
+            return MAX_IMMINENCE;
+        }
+        let round_trips =
+            deadline.remaining.bytes() as f64 / (0.75 * self.window.size().bytes() as f64);
+        let needed = round_trips * rtt.as_secs_f64();
+        (needed / deadline.time_left.as_secs_f64()).clamp(MIN_IMMINENCE, MAX_IMMINENCE)
+    }
+}
+
+impl Controller for D2tcp {
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        if self.fraction.on_ack(ack) {
+            let penalty = self.fraction.alpha().powf(self.imminence(ack.smoothed_rtt));
+            self.window
+                .on_mark(ack.now, ack.newest_sent, 1.0 - penalty / 2.0);
+        }
+        self.window.grow(ack);
+    }
+
+    fn on_loss(&mut self, loss: &LossSample) {
+        self.window.on_loss(loss, LOSS_REDUCTION);
+    }
+
+    fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
+        self.window.on_spurious_loss(spurious);
+    }
+
+    fn on_idle_restart(&mut self, _now: Time) {
+        self.window.on_idle_restart();
+    }
+
+    fn on_deadline(&mut self, deadline: Option<Deadline>) {
+        self.deadline = deadline;
+    }
+
+    fn on_packet_size(&mut self, size: ByteSize) {
+        self.window.on_packet_size(size);
+    }
+
+    fn window(&self) -> ByteSize {
+        self.window.size()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            ssthresh: self.window.ssthresh(),
+            phase: self.window.phase(),
+            ce_fraction: Some(self.fraction.alpha()),
+            ..Snapshot::default()
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{PACKET, ack, build, packets};
+
+    /// The window after one mark at α = 0.25 and a window of 100 packets.
+    fn after_mark(deadline: Option<Deadline>) -> ByteSize {
+        let mut d2tcp = build("d2tcp,initial_alpha=0.25,initial_window=100");
+        d2tcp.on_deadline(deadline);
+        let mut marked = ack(1_000, 900, 1);
+        marked.ce_marked = PACKET;
+        d2tcp.on_ack(&marked);
+        d2tcp.window()
+    }
+
+    fn deadline(remaining: u64, micros: u64) -> Option<Deadline> {
+        Some(Deadline {
+            remaining: packets(remaining),
+            time_left: Duration::from_micros(micros),
+        })
+    }
+
+    #[test]
+    fn without_a_deadline_it_is_dctcp() {
+        assert_eq!(after_mark(None), packets(100).mul_f64(0.875));
+    }
+
+    #[test]
+    fn the_reduction_follows_the_imminence() {
+        // 750 packets at 75 per round trip of 100 us need 1000 us.
+        let exact = |d: f64| packets(100).mul_f64(1.0 - 0.25_f64.powf(d) / 2.0);
+        assert_eq!(after_mark(deadline(750, 1_000)), exact(1.0));
+        assert_eq!(after_mark(deadline(750, 800)), exact(1.25));
+        assert_eq!(after_mark(deadline(750, 1_250)), exact(0.8));
+    }
+
+    #[test]
+    fn the_imminence_is_bounded() {
+        let near = packets(100).mul_f64(1.0 - 0.0625 / 2.0);
+        assert_eq!(after_mark(deadline(750, 10)), near);
+        assert_eq!(after_mark(deadline(750, 0)), near);
+        let far = packets(100).mul_f64(0.75);
+        assert_eq!(after_mark(deadline(1, 1_000_000)), far);
+        assert_eq!(after_mark(deadline(0, 10)), far);
+    }
+}

@@ -1,0 +1,263 @@
+//! DCTCP, RFC 8257: the window shrinks in proportion to how much of the traffic was marked.
+//!
+//! α estimates the fraction of marked bytes, one step per observation window (a round trip); the
+//! first mark of a round trip multiplies the window by 1 − α/2. The transport tells the marked
+//! bytes exactly, so α needs no guess about delayed acknowledgments. Losses halve the window as in
+//! Reno (RFC 8257 section 3.5).
+
+use weir_units::{ByteSize, Time};
+
+use crate::loss_window::{INITIAL_WINDOW, LossWindow, MIN_WINDOW};
+use crate::registry::{Algorithm, Parameter, Typed};
+use crate::{AckSample, AlgorithmSpec, Controller, LossSample, Snapshot, SpuriousLoss};
+
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "dctcp",
+    summary: "shrinks the window by half the fraction of marked bytes (RFC 8257)",
+    own_parameters: &PARAMETERS,
+    build: |spec, context| {
+        Box::new(Dctcp {
+            window: LossWindow::new(spec, context),
+            fraction: MarkedFraction::new(spec),
+        })
+    },
+};
+
+pub(crate) const PARAMETERS: [Parameter; 4] = [
+    G.parameter(),
+    INITIAL_ALPHA.parameter(),
+    INITIAL_WINDOW.parameter(),
+    MIN_WINDOW.parameter(),
+];
+
+/// RFC 8257 section 3.3: the estimation gain, 1/16.
+const G: Typed<f64> = Typed {
+    name: "g",
+    doc: "weight of the newest round trip in the marked fraction",
+    default: 0.0625,
+    min: 1e-6,
+    max: 1.0,
+};
+
+/// RFC 8257 section 3.3: 1, so that the first mark halves the window.
+const INITIAL_ALPHA: Typed<f64> = Typed {
+    name: "initial_alpha",
+    doc: "the marked fraction assumed before the first round trip has ended",
+    default: 1.0,
+    min: 0.0,
+    max: 1.0,
+};
+
+/// RFC 8257 section 3.5: losses are treated as in conventional TCP.
+pub(crate) const LOSS_REDUCTION: f64 = 0.5;
+
+/// The estimate of the fraction of marked bytes, DCTCP's α.
+#[derive(Clone, Debug)]
+pub(crate) struct MarkedFraction {
+    alpha: f64,
+    g: f64,
+    acked: ByteSize,
+    marked: ByteSize,
+}
+
+impl MarkedFraction {
+    pub(crate) fn new(spec: &AlgorithmSpec) -> Self {
+        Self {
+            alpha: spec.get(&INITIAL_ALPHA),
+            g: spec.get(&G),
+            acked: ByteSize::ZERO,
+            marked: ByteSize::ZERO,
+        }
+    }
+
+    /// α = α (1 − g) + g M at the end of each observation window (RFC 8257 section 3.3). Returns
+    /// whether the acknowledgment carries a mark. An ECE echo stands for all that it acknowledges.
+    pub(crate) fn on_ack(&mut self, ack: &AckSample) -> bool {
+        let marked = if ack.ece {
+            ack.acked
+        } else {
+            ack.ce_marked.min(ack.acked)
+        };
+        self.acked += ack.acked;
+        self.marked += marked;
+        if ack.round_ended && !self.acked.is_zero() {
+            let fraction = self.marked.bytes() as f64 / self.acked.bytes() as f64;
+            self.alpha += self.g * (fraction - self.alpha);
+            self.acked = ByteSize::ZERO;
+            self.marked = ByteSize::ZERO;
+        }
+        ack.ece || !marked.is_zero()
+    }
+
+    pub(crate) fn alpha(&self) -> f64 {
+        self.alpha
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Dctcp {
+    window: LossWindow,
+    fraction: MarkedFraction,
+}
+
+impl Controller for Dctcp {
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        if self.fraction.on_ack(ack) {
+            let factor = 1.0 - self.fraction.alpha() / 2.0;
+            self.window.on_mark(ack.now, ack.newest_sent, factor);
+        }
+        self.window.grow(ack);
+    }
+
+    fn on_loss(&mut self, loss: &LossSample) {
+        self.window.on_loss(loss, LOSS_REDUCTION);
+    }
+
+    fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
+        self.window.on_spurious_loss(spurious);
+    }
+
+    fn on_idle_restart(&mut self, _now: Time) {
+        self.window.on_idle_restart();
+    }
+
+    fn on_packet_size(&mut self, size: ByteSize) {
+        self.window.on_packet_size(size);
+    }
+
+    fn window(&self) -> ByteSize {
+        self.window.size()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            ssthresh: self.window.ssthresh(),
+            phase: self.window.phase(),
+            ce_fraction: Some(self.fraction.alpha()),
+            ..Snapshot::default()
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LossCause;
+    use crate::samples::{PACKET, ack, build, loss, packets};
+
+    /// A window of 20 packets, `marked` of which met a mark, acknowledged in two halves.
+    fn window_with(dctcp: &mut dyn Controller, number: u64, marked: u64) {
+        for half in 0..2 {
+            let now = 1_000 * (number + 1) + half * 100;
+            let mut sample = ack(now, now - 500, 10);
+            sample.ce_marked = PACKET
+                * if half == 0 {
+                    marked / 2
+                } else {
+                    marked.div_ceil(2)
+                };
+            sample.round_ended = half == 1;
+            dctcp.on_ack(&sample);
+        }
+    }
+
+    fn alpha(dctcp: &dyn Controller) -> f64 {
+        dctcp.snapshot().ce_fraction.unwrap()
+    }
+
+    #[test]
+    fn alpha_follows_the_closed_form_under_constant_marking() {
+        for (marked, fraction) in [(0, 0.0), (1, 0.05), (7, 0.35), (20, 1.0)] {
+            let mut dctcp = build("dctcp");
+            for n in 1..=200 {
+                window_with(&mut *dctcp, n, marked);
+                let expected = fraction + (1.0 - fraction) * (15.0_f64 / 16.0).powi(n as i32);
+                assert!(
+                    (alpha(&*dctcp) - expected).abs() < 1e-12,
+                    "{marked} after {n}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn alpha_follows_a_step_with_another_gain() {
+        let mut dctcp = build("dctcp,g=0.25,initial_alpha=0");
+        for n in 0..10 {
+            window_with(&mut *dctcp, n, 0);
+        }
+        assert_eq!(alpha(&*dctcp), 0.0);
+        for n in 1..=10 {
+            window_with(&mut *dctcp, 10 + n, 10);
+            let expected = 0.5 * (1.0 - 0.75_f64.powi(n as i32));
+            assert!((alpha(&*dctcp) - expected).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_first_mark_of_a_round_trip_cuts_by_half_of_alpha() {
+        let mut dctcp = build("dctcp,initial_alpha=0.4,initial_window=100");
+        let mut marked = ack(100, 50, 1);
+        marked.ce_marked = PACKET;
+        dctcp.on_ack(&marked);
+        assert_eq!(dctcp.window(), packets(80));
+        let mut again = ack(120, 90, 1);
+        again.ce_marked = PACKET;
+        dctcp.on_ack(&again);
+        assert_eq!(dctcp.window(), packets(80));
+        let mut next = ack(160, 110, 1);
+        next.ce_marked = PACKET;
+        dctcp.on_ack(&next);
+        assert_eq!(dctcp.window(), packets(64));
+    }
+
+    #[test]
+    fn an_echo_counts_all_that_it_acknowledges() {
+        let mut dctcp = build("dctcp,initial_alpha=0,g=0.5");
+        let mut echo = ack(100, 50, 3);
+        echo.ece = true;
+        dctcp.on_ack(&echo);
+        let mut rest = ack(110, 60, 1);
+        rest.round_ended = true;
+        dctcp.on_ack(&rest);
+        assert_eq!(alpha(&*dctcp), 0.375);
+    }
+
+    #[test]
+    fn losses_halve_and_the_minimum_can_be_one_packet() {
+        let mut dctcp = build("dctcp,min_window=1");
+        dctcp.on_loss(&loss(100, 50, 1, LossCause::Acks));
+        assert_eq!(dctcp.window(), packets(5));
+        dctcp.on_loss(&loss(200, 150, 5, LossCause::Timeout));
+        assert_eq!(dctcp.window(), packets(1));
+    }
+
+    #[test]
+    fn the_average_alpha_is_the_true_fraction() {
+        use rand_core::{Rng, SeedableRng};
+        let mut rng = rand_pcg::Pcg32::seed_from_u64(3);
+        for percent in [1, 10, 50] {
+            let mut dctcp = build("dctcp");
+            let (mut sum, mut marked_total, windows) = (0.0, 0, 10_000);
+            for n in 0..windows + 100 {
+                let marked = (0..20).filter(|_| rng.next_u32() % 100 < percent).count() as u64;
+                window_with(&mut *dctcp, n, marked);
+                if n >= 100 {
+                    sum += alpha(&*dctcp);
+                    marked_total += marked;
+                }
+            }
+            let truth = marked_total as f64 / (20 * windows) as f64;
+            let error = (sum / windows as f64 / truth - 1.0).abs();
+            assert!(error < 0.02, "{percent} %: off by {error}");
+        }
+    }
+}

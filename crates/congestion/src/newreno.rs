@@ -1,0 +1,196 @@
+//! NewReno as QUIC uses it: RFC 9002 section 7 and appendix B, which is RFC 6582 with recovery
+//! periods told by send time instead of by sequence number.
+
+use weir_units::{ByteSize, Time};
+
+use crate::loss_window::{INITIAL_WINDOW, LossWindow, MIN_WINDOW};
+use crate::registry::Algorithm;
+use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
+
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "newreno",
+    summary: "halves the window on loss or mark, one packet more per round trip (RFC 9002, RFC 6582)",
+    own_parameters: &[INITIAL_WINDOW.parameter(), MIN_WINDOW.parameter()],
+    build: |spec, context| {
+        Box::new(NewReno {
+            window: LossWindow::new(spec, context),
+        })
+    },
+};
+
+/// RFC 9002 appendix B: `kLossReductionFactor`.
+const REDUCTION: f64 = 0.5;
+
+#[derive(Clone, Debug)]
+struct NewReno {
+    window: LossWindow,
+}
+
+impl Controller for NewReno {
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        if ack.ece || !ack.ce_marked.is_zero() {
+            self.window.on_mark(ack.now, ack.newest_sent, REDUCTION);
+        }
+        self.window.grow(ack);
+    }
+
+    fn on_loss(&mut self, loss: &LossSample) {
+        self.window.on_loss(loss, REDUCTION);
+    }
+
+    fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
+        self.window.on_spurious_loss(spurious);
+    }
+
+    fn on_idle_restart(&mut self, _now: Time) {
+        self.window.on_idle_restart();
+    }
+
+    fn on_packet_size(&mut self, size: ByteSize) {
+        self.window.on_packet_size(size);
+    }
+
+    fn window(&self) -> ByteSize {
+        self.window.size()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            ssthresh: self.window.ssthresh(),
+            phase: self.window.phase(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LossCause;
+    use crate::samples::{PACKET, ack, build, loss, packets, spurious};
+
+    #[test]
+    fn slow_start_adds_what_was_acknowledged_and_avoidance_a_packet_per_window() {
+        let mut reno = build("newreno");
+        reno.on_ack(&ack(100, 50, 10));
+        assert_eq!(reno.window(), packets(20));
+        reno.on_loss(&loss(200, 150, 1, LossCause::Acks));
+        assert_eq!(reno.window(), packets(10));
+        assert_eq!(reno.snapshot().ssthresh, Some(packets(10)));
+        reno.on_ack(&ack(300, 250, 9));
+        assert_eq!(reno.window(), packets(10));
+        reno.on_ack(&ack(310, 260, 1));
+        assert_eq!(reno.window(), packets(11));
+        // One acknowledgment for several windows is worth a packet for each.
+        reno.on_ack(&ack(400, 350, 33));
+        assert_eq!(reno.window(), packets(14));
+    }
+
+    #[test]
+    fn slow_start_stops_at_the_threshold() {
+        let mut reno = build("newreno");
+        reno.on_ack(&ack(100, 50, 30));
+        reno.on_loss(&loss(150, 120, 1, LossCause::Acks));
+        assert_eq!(reno.window(), packets(20));
+        reno.on_loss(&loss(400, 390, 1, LossCause::Timeout));
+        assert_eq!(reno.window(), packets(2));
+        assert_eq!(reno.snapshot().ssthresh, Some(packets(10)));
+        reno.on_ack(&ack(500, 450, 12));
+        assert_eq!(reno.window(), packets(10));
+        assert_eq!(reno.snapshot().phase, "congestion-avoidance");
+    }
+
+    #[test]
+    fn one_reduction_per_round_trip_by_loss_mark_or_echo() {
+        let mut reno = build("newreno");
+        reno.on_ack(&ack(100, 50, 30));
+        reno.on_loss(&loss(200, 150, 1, LossCause::Acks));
+        assert_eq!(reno.window(), packets(20));
+        reno.on_loss(&loss(210, 190, 5, LossCause::Nak));
+        let mut marked = ack(220, 200, 3);
+        marked.ce_marked = PACKET;
+        reno.on_ack(&marked);
+        assert_eq!(reno.window(), packets(20));
+        assert_eq!(reno.snapshot().phase, "recovery");
+        let mut echo = ack(300, 201, 3);
+        echo.ece = true;
+        reno.on_ack(&echo);
+        assert_eq!(reno.window(), packets(10));
+    }
+
+    #[test]
+    fn a_time_out_that_repeats_keeps_the_threshold() {
+        let mut reno = build("newreno");
+        reno.on_ack(&ack(100, 50, 30));
+        reno.on_loss(&loss(200, 150, 40, LossCause::Timeout));
+        assert_eq!(reno.window(), packets(2));
+        reno.on_loss(&loss(400, 200, 2, LossCause::Timeout));
+        assert_eq!(reno.snapshot().ssthresh, Some(packets(20)));
+    }
+
+    #[test]
+    fn an_episode_whose_losses_all_arrive_is_undone() {
+        let mut reno = build("newreno");
+        reno.on_ack(&ack(100, 50, 30));
+        reno.on_loss(&loss(200, 150, 2, LossCause::Acks));
+        reno.on_loss(&loss(210, 160, 1, LossCause::Acks));
+        reno.on_spurious_loss(&spurious(220, 150, 2));
+        assert_eq!(reno.window(), packets(20));
+        reno.on_spurious_loss(&spurious(230, 160, 1));
+        assert_eq!(reno.window(), packets(40));
+        assert_eq!(reno.snapshot().ssthresh, None);
+        reno.on_spurious_loss(&spurious(240, 160, 1));
+        assert_eq!(reno.window(), packets(40));
+    }
+
+    #[test]
+    fn a_marked_episode_is_not_undone() {
+        let mut reno = build("newreno");
+        let mut marked = ack(100, 50, 30);
+        marked.ce_marked = PACKET;
+        reno.on_ack(&marked);
+        assert_eq!(reno.window(), packets(5));
+        reno.on_loss(&loss(110, 60, 1, LossCause::Acks));
+        reno.on_spurious_loss(&spurious(120, 60, 1));
+        assert_eq!(reno.window(), packets(5));
+    }
+
+    #[test]
+    fn idleness_leads_back_to_the_initial_window() {
+        let mut reno = build("newreno");
+        reno.on_ack(&ack(100, 50, 70));
+        reno.on_loss(&loss(200, 150, 1, LossCause::Acks));
+        reno.on_idle_restart(Time::from_nanos(1_000_000));
+        assert_eq!(reno.window(), packets(10));
+        assert_eq!(reno.snapshot().ssthresh, Some(packets(40)));
+    }
+
+    #[test]
+    fn an_unused_window_follows_the_packet_size() {
+        let mut reno = build("newreno");
+        reno.on_packet_size(ByteSize::from_bytes(9_000));
+        assert_eq!(reno.window(), ByteSize::from_bytes(90_000));
+        reno.on_ack(&ack(100, 50, 1));
+        reno.on_packet_size(ByteSize::from_bytes(1_200));
+        assert_eq!(reno.window(), ByteSize::from_bytes(90_000) + PACKET);
+        reno.on_packet_size(ByteSize::from_bytes(65_000));
+        assert_eq!(reno.window(), ByteSize::from_bytes(130_000));
+    }
+
+    #[test]
+    fn an_application_limited_window_does_not_grow() {
+        let mut reno = build("newreno");
+        let mut limited = ack(100, 50, 10);
+        limited.app_limited = true;
+        reno.on_ack(&limited);
+        assert_eq!(reno.window(), packets(10));
+    }
+}

@@ -1,0 +1,98 @@
+//! The serde form: `"cubic"`, or a table `{ name = "dctcp", g = 0.0625 }`.
+
+use std::fmt;
+
+use serde::de::{self, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{AlgorithmSpec, Parameter, SpecError, Value};
+
+impl Serialize for AlgorithmSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.values().next().is_none() {
+            return serializer.serialize_str(self.name());
+        }
+        let mut table = serializer.serialize_map(None)?;
+        table.serialize_entry("name", self.name())?;
+        for (name, value) in self.values() {
+            match value {
+                Value::Float(value) => table.serialize_entry(name, &value)?,
+                Value::Integer(value) => table.serialize_entry(name, &value)?,
+                Value::Boolean(value) => table.serialize_entry(name, &value)?,
+                quantity => table.serialize_entry(name, &quantity.to_string())?,
+            }
+        }
+        table.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for AlgorithmSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SpecVisitor)
+    }
+}
+
+struct SpecVisitor;
+
+impl<'de> Visitor<'de> for SpecVisitor {
+    type Value = AlgorithmSpec;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a congestion control, or a table with `name` and its parameters")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<AlgorithmSpec, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<AlgorithmSpec, A::Error> {
+        // The name may come last, and only it tells what the other entries mean.
+        let mut name = None;
+        let mut entries: Vec<(String, Scalar)> = Vec::new();
+        while let Some(key) = table.next_key::<String>()? {
+            if key == "name" {
+                if name.replace(table.next_value::<String>()?).is_some() {
+                    return Err(de::Error::duplicate_field("name"));
+                }
+            } else {
+                entries.push((key, table.next_value()?));
+            }
+        }
+        let name = name.ok_or_else(|| de::Error::custom(SpecError::MissingName))?;
+        let mut spec = AlgorithmSpec::new(&name).map_err(de::Error::custom)?;
+        for (key, scalar) in entries {
+            let parameter = spec.parameter(&key).map_err(de::Error::custom)?;
+            set_scalar(&mut spec, parameter, scalar).map_err(de::Error::custom)?;
+        }
+        Ok(spec)
+    }
+}
+
+/// A value as a data format writes it.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a parameter is a number, true or false, or text"
+)]
+enum Scalar {
+    Boolean(bool),
+    Integer(u64),
+    Float(f64),
+    Text(String),
+}
+
+fn set_scalar(
+    spec: &mut AlgorithmSpec,
+    parameter: &'static Parameter,
+    scalar: Scalar,
+) -> Result<(), SpecError> {
+    let value = match (scalar, parameter.default) {
+        (Scalar::Text(text), _) => return spec.set_text(parameter, &text),
+        (Scalar::Integer(value), Value::Float(_)) => Value::Float(value as f64),
+        (Scalar::Integer(value), _) => Value::Integer(value),
+        (Scalar::Float(value), _) => Value::Float(value),
+        (Scalar::Boolean(value), _) => Value::Boolean(value),
+    };
+    spec.set(parameter, value)
+}

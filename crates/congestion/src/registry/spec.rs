@@ -1,0 +1,190 @@
+//! An algorithm with its parameters, checked, and its text form.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::parameter::ParameterType;
+use super::{
+    Algorithm, Context, MAX_RATE, MAX_WINDOW, Parameter, SpecError, Typed, Value, algorithms,
+};
+use crate::{Capped, Controller, cubic};
+
+/// Which algorithm, with which parameters. Only what exists and fits can be expressed.
+///
+/// As text: `cubic`, `dctcp,g=0.0625,min_window=1`. By serde: `"cubic"` or
+/// `{ name = "dctcp", g = 0.0625 }`. The default is CUBIC, as in Linux.
+#[derive(Clone, Debug)]
+pub struct AlgorithmSpec {
+    algorithm: &'static Algorithm,
+    /// What was set, in the order in which it was set.
+    values: Vec<(&'static Parameter, Value)>,
+}
+
+impl AlgorithmSpec {
+    /// The algorithm called `name`, with default parameters.
+    ///
+    /// # Errors
+    /// [`SpecError::UnknownAlgorithm`], which lists the algorithms.
+    pub fn new(name: &str) -> Result<Self, SpecError> {
+        let algorithm = algorithms()
+            .find(|algorithm| algorithm.name == name)
+            .ok_or_else(|| SpecError::unknown_algorithm(name))?;
+        Ok(Self {
+            algorithm,
+            values: Vec::new(),
+        })
+    }
+
+    /// The same with a parameter set.
+    ///
+    /// # Errors
+    /// The parameter does not exist, is set already, or does not take this value.
+    pub fn with(mut self, parameter: &str, value: Value) -> Result<Self, SpecError> {
+        let parameter = self.parameter(parameter)?;
+        self.set(parameter, value)?;
+        Ok(self)
+    }
+
+    /// The name of the algorithm.
+    pub fn name(&self) -> &'static str {
+        self.algorithm.name
+    }
+
+    /// The algorithm.
+    pub fn algorithm(&self) -> &'static Algorithm {
+        self.algorithm
+    }
+
+    /// The parameters that were set, by name.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        self.values
+            .iter()
+            .map(|(parameter, value)| (parameter.name, *value))
+    }
+
+    /// A controller in its initial state.
+    pub fn build(&self, context: &Context) -> Box<dyn Controller> {
+        let controller = (self.algorithm.build)(self, context);
+        let (window, rate) = (self.get(&MAX_WINDOW), self.get(&MAX_RATE));
+        if window == MAX_WINDOW.default && rate == MAX_RATE.default {
+            return controller;
+        }
+        let mut capped = Capped::new(controller);
+        capped.set_window_cap(Some(window));
+        capped.set_rate_cap((rate != MAX_RATE.default).then_some(rate));
+        Box::new(capped)
+    }
+
+    /// The value of a parameter.
+    pub(crate) fn get<T: ParameterType>(&self, parameter: &Typed<T>) -> T {
+        let set = self
+            .values
+            .iter()
+            .find(|(set, _)| set.name == parameter.name);
+        set.and_then(|(_, value)| T::from_value(value))
+            .unwrap_or(parameter.default)
+    }
+
+    /// The description of the parameter called `name`.
+    pub(super) fn parameter(&self, name: &str) -> Result<&'static Parameter, SpecError> {
+        self.algorithm
+            .parameters()
+            .find(|parameter| parameter.name == name)
+            .ok_or_else(|| SpecError::unknown_parameter(self.algorithm, name))
+    }
+
+    /// Sets a parameter from text.
+    pub(super) fn set_text(
+        &mut self,
+        parameter: &'static Parameter,
+        text: &str,
+    ) -> Result<(), SpecError> {
+        match parameter.default.parse_alike(text) {
+            Ok(Some(value)) => self.set(parameter, value),
+            Ok(None) => Err(SpecError::wrong_kind(self.algorithm, parameter, text)),
+            Err(source) => Err(SpecError::Quantity {
+                algorithm: self.algorithm.name,
+                parameter: parameter.name,
+                source,
+            }),
+        }
+    }
+
+    /// Sets a parameter.
+    pub(super) fn set(
+        &mut self,
+        parameter: &'static Parameter,
+        value: Value,
+    ) -> Result<(), SpecError> {
+        let algorithm = self.algorithm.name;
+        if std::mem::discriminant(&value) != std::mem::discriminant(&parameter.default) {
+            return Err(SpecError::wrong_kind(self.algorithm, parameter, value));
+        }
+        if self
+            .values
+            .iter()
+            .any(|(set, _)| set.name == parameter.name)
+        {
+            return Err(SpecError::Duplicate {
+                algorithm,
+                parameter: parameter.name,
+            });
+        }
+        if !parameter.accepts(&value) {
+            return Err(SpecError::OutOfRange {
+                algorithm,
+                parameter: parameter.name,
+                min: parameter.min,
+                max: parameter.max,
+                found: value,
+            });
+        }
+        self.values.push((parameter, value));
+        Ok(())
+    }
+}
+
+impl Default for AlgorithmSpec {
+    fn default() -> Self {
+        Self {
+            algorithm: &cubic::ALGORITHM,
+            values: Vec::new(),
+        }
+    }
+}
+
+impl PartialEq for AlgorithmSpec {
+    /// Equal names and equal values set, in whatever order.
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+            && self.values.len() == other.values.len()
+            && self
+                .values()
+                .all(|set| other.values().any(|theirs| theirs == set))
+    }
+}
+
+impl fmt::Display for AlgorithmSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.values()
+            .try_for_each(|(name, value)| write!(f, ",{name}={value}"))
+    }
+}
+
+impl FromStr for AlgorithmSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let mut parts = text.split(',').map(str::trim);
+        let mut spec = Self::new(parts.next().unwrap_or_default())?;
+        for part in parts {
+            let (name, value) = part.split_once('=').ok_or_else(|| SpecError::Syntax {
+                part: part.to_owned(),
+            })?;
+            let parameter = spec.parameter(name.trim())?;
+            spec.set_text(parameter, value.trim())?;
+        }
+        Ok(spec)
+    }
+}

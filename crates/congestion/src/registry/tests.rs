@@ -1,0 +1,211 @@
+use proptest::prelude::*;
+use weir_units::{ByteSize, Duration, Rate};
+
+use super::*;
+
+const CONTEXT: Context = Context {
+    packet_size: ByteSize::from_bytes(1_500),
+    seed: 7,
+};
+
+#[test]
+fn every_algorithm_builds_under_its_name_and_starts_with_ten_packets() {
+    for algorithm in algorithms() {
+        for size in [1_200, 1_452, 8_972, 65_000] {
+            let context = Context {
+                packet_size: ByteSize::from_bytes(size),
+                seed: 0,
+            };
+            let controller = AlgorithmSpec::new(algorithm.name).unwrap().build(&context);
+            assert_eq!(controller.name(), algorithm.name);
+            assert_eq!(
+                controller.window(),
+                ByteSize::from_bytes(10 * size),
+                "{controller:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn names_and_parameters_are_unique_and_documented() {
+    let names: Vec<_> = algorithms().map(|algorithm| algorithm.name).collect();
+    for (index, name) in names.iter().enumerate() {
+        assert!(!names[..index].contains(name));
+    }
+    for algorithm in algorithms() {
+        assert!(!algorithm.summary.is_empty());
+        let parameters: Vec<_> = algorithm.parameters().collect();
+        for (index, parameter) in parameters.iter().enumerate() {
+            assert!(!parameter.doc.is_empty());
+            assert!(parameter.accepts(&parameter.default), "{}", parameter.name);
+            assert!(
+                !parameters[..index]
+                    .iter()
+                    .any(|other| other.name == parameter.name)
+            );
+        }
+    }
+}
+
+#[test]
+fn the_documentation_has_a_row_for_each_algorithm_and_names_each_parameter() {
+    let page = include_str!("../../../../docs/algorithms.md");
+    for algorithm in algorithms() {
+        let row = format!("| `{}` |", algorithm.name);
+        let row = page.lines().find(|line| line.starts_with(&row));
+        let row = row.unwrap_or_else(|| panic!("no row for {}", algorithm.name));
+        for parameter in algorithm.own_parameters {
+            let mention = format!("`{}`", parameter.name);
+            assert!(row.contains(&mention), "{}: {mention}", algorithm.name);
+        }
+    }
+}
+
+#[test]
+fn reads_text_and_tables() {
+    #[derive(serde::Deserialize, serde::Serialize)]
+    struct File {
+        congestion: AlgorithmSpec,
+    }
+    let expected = AlgorithmSpec::new("dctcp")
+        .and_then(|spec| spec.with("g", Value::Float(0.125)))
+        .and_then(|spec| spec.with("min_window", Value::Integer(1)))
+        .unwrap();
+    assert_eq!(
+        "dctcp, min_window = 1, g=0.125".parse(),
+        Ok(expected.clone())
+    );
+    let toml = r#"congestion = { g = 0.125, name = "dctcp", min_window = 1 }"#;
+    assert_eq!(toml::from_str::<File>(toml).unwrap().congestion, expected);
+    let written = toml::to_string(&File {
+        congestion: expected.clone(),
+    })
+    .unwrap();
+    assert_eq!(
+        toml::from_str::<File>(&written).unwrap().congestion,
+        expected
+    );
+    let json = serde_json::to_string(&expected).unwrap();
+    assert_eq!(
+        serde_json::from_str::<AlgorithmSpec>(&json).unwrap(),
+        expected
+    );
+    assert_eq!(
+        serde_json::to_string(&AlgorithmSpec::default()).unwrap(),
+        "\"cubic\"",
+    );
+    let limited: AlgorithmSpec =
+        toml::from_str("name = \"cubic\"\nmax_rate = \"1Gbps\"\nhystart = false").unwrap();
+    assert_eq!(limited.to_string(), "cubic,max_rate=1Gbps,hystart=false");
+    assert_eq!(
+        limited.build(&CONTEXT).pacing_rate(),
+        Some(Rate::from_gbps(1))
+    );
+}
+
+#[test]
+fn errors_list_what_exists() {
+    for (text, parts) in [
+        (
+            "cubik",
+            vec![
+                "`cubik`", "newreno", "cubic", "dctcp", "d2tcp", "swift", "bbr", "bbr3",
+            ],
+        ),
+        ("", vec!["``", "cubic"]),
+        (
+            "dctcp,q=1",
+            vec![
+                "`dctcp` has no parameter `q`",
+                "g, ",
+                "min_window",
+                "max_rate",
+            ],
+        ),
+        ("dctcp,g", vec!["`g` is no parameter=value"]),
+        ("dctcp,g=fast", vec!["`g` must be a number, not `fast`"]),
+        ("dctcp,g=2", vec!["`g` must lie between", "not at 2"]),
+        ("dctcp,g=NaN", vec!["`g` must lie between", "not at NaN"]),
+        ("dctcp,min_window=0", vec!["between 1 and"]),
+        ("dctcp,min_window=1.5", vec!["a whole number"]),
+        ("dctcp,g=0.1,g=0.2", vec!["given twice"]),
+        ("cubic,hystart=maybe", vec!["true or false"]),
+        (
+            "swift,base_target=5",
+            vec!["base_target", "no unit", "ns, us"],
+        ),
+        (
+            "cubic,max_rate=5GB",
+            vec!["`GB` is not a unit of a rate", "Gbps"],
+        ),
+    ] {
+        let message = text.parse::<AlgorithmSpec>().unwrap_err().to_string();
+        for part in parts {
+            assert!(
+                message.contains(part),
+                "{text:?}: {message:?} lacks {part:?}"
+            );
+        }
+    }
+    let message = toml::from_str::<AlgorithmSpec>("g = 1.0")
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("`name` is missing"), "{message}");
+    let message = toml::from_str::<AlgorithmSpec>("name = \"dctcp\"\ng = [1]")
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("a parameter is a number"), "{message}");
+    let message = toml::from_str::<AlgorithmSpec>("name = \"dctcp\"\ng = true")
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("must be a number"), "{message}");
+}
+
+/// Any value that a parameter accepts, more or less.
+fn value_of(parameter: &Parameter, fraction: f64) -> Value {
+    let between = |least: u64, most: u64| least + ((most - least) as f64 * fraction) as u64;
+    match (parameter.min, parameter.max) {
+        (Value::Float(least), Value::Float(most)) => {
+            Value::Float((least + (most - least) * fraction).clamp(least, most))
+        }
+        (Value::Integer(least), Value::Integer(most)) => {
+            Value::Integer(between(least, most).min(most))
+        }
+        (Value::Duration(least), Value::Duration(most)) => Value::Duration(Duration::from_nanos(
+            between(least.as_nanos(), most.as_nanos()),
+        )),
+        (Value::Size(least), Value::Size(most)) => {
+            Value::Size(ByteSize::from_bytes(between(least.bytes(), most.bytes())))
+        }
+        (Value::Rate(least), Value::Rate(most)) => Value::Rate(Rate::from_bits_per_second(
+            between(least.bits_per_second(), most.bits_per_second()),
+        )),
+        _ => Value::Boolean(fraction < 0.5),
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_spec_round_trips(
+        index in 0..ALGORITHMS.len(),
+        fractions in prop::collection::vec(prop::option::of(0.0..0.9_f64), 0..12),
+    ) {
+        let algorithm = ALGORITHMS[index];
+        let mut spec = AlgorithmSpec::new(algorithm.name).unwrap();
+        for (parameter, fraction) in algorithm.parameters().zip(fractions) {
+            if let Some(fraction) = fraction {
+                spec = spec.with(parameter.name, value_of(parameter, fraction)).unwrap();
+            }
+        }
+        prop_assert_eq!(&spec.to_string().parse::<AlgorithmSpec>().unwrap(), &spec);
+        let json = serde_json::to_string(&spec).unwrap();
+        prop_assert_eq!(&serde_json::from_str::<AlgorithmSpec>(&json).unwrap(), &spec);
+        prop_assert_eq!(spec.build(&CONTEXT).name(), algorithm.name);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text: String) {
+        let _ = text.parse::<AlgorithmSpec>();
+    }
+}
