@@ -2,4 +2,4 @@
 
 mod sent_frame;
 
-pub(crate) use sent_frame::SentFrame;
+pub(crate) use sent_frame::{SentFrame, SentFrames};

@@ -2,6 +2,9 @@
 
 use crate::{Direction, StreamId};
 
+/// What a packet carried; most carry one or two frames.
+pub(crate) type SentFrames = smallvec::SmallVec<[SentFrame; 2]>;
+
 /// A frame in a packet that was sent: what to do when the packet is acknowledged or lost.
 /// Frames whose loss needs no action (PADDING, PATH_RESPONSE, CONNECTION_CLOSE) leave no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
