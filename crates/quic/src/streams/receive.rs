@@ -93,9 +93,11 @@ impl ReceiveHalf {
         self.check_size(frame.final_size, true)?;
         let new = self.check_limits(frame.final_size, connection)?;
         self.account(new, connection);
+        // What has arrived in full is delivered all the same (section 3.2); without its FIN it
+        // is not known to be all, or the reader would take a stream cut short for a whole one.
+        let complete = self.has_everything();
         self.set_size(frame.final_size);
-        // What has arrived in full is delivered all the same (section 3.2).
-        if self.state == State::Open && !self.has_everything() {
+        if self.state == State::Open && !complete {
             self.state = State::Reset(frame.code);
             self.drop_data(connection, pool);
         }
