@@ -9,6 +9,7 @@ mod types;
 pub mod write;
 
 pub use read::Frames;
+pub(crate) use read::MAX_STREAM_COUNT;
 
 use crate::{Code, ConnectionId, Direction, StreamId};
 

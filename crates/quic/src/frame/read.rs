@@ -8,7 +8,7 @@ use crate::codec::{Reader, Truncated, VARINT_MAX, varint_size};
 use crate::{Code, ConnectionId, Direction, StreamId, TransportError};
 
 /// No more streams of a kind can exist than this (RFC 9000, section 4.6).
-const MAX_STREAM_COUNT: u64 = 1 << 60;
+pub(crate) const MAX_STREAM_COUNT: u64 = 1 << 60;
 
 /// The frames of a packet's payload, one after the other.
 ///
@@ -55,8 +55,7 @@ fn no_frames() -> TransportError {
 
 fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, TransportError> {
     let frame_type = read_type(reader)?;
-    read_fields(reader, frame_type)
-        .map_err(|malformed| malformed.in_frame(frame_type))
+    read_fields(reader, frame_type).map_err(|malformed| malformed.in_frame(frame_type))
 }
 
 /// RFC 9000, section 12.4: a frame type in more bytes than it needs may be a PROTOCOL_VIOLATION.
@@ -155,7 +154,10 @@ fn read_fields<'a>(reader: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>
 
 fn skip_padding(reader: &mut Reader<'_>) -> Result<(), Truncated> {
     let rest = reader.rest();
-    let run = rest.iter().position(|byte| *byte != 0).unwrap_or(rest.len());
+    let run = rest
+        .iter()
+        .position(|byte| *byte != 0)
+        .unwrap_or(rest.len());
     reader.bytes(run).map(|_| ())
 }
 
@@ -190,10 +192,7 @@ fn check_end(offset: u64, data: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-fn max_streams<'a>(
-    reader: &mut Reader<'_>,
-    direction: Direction,
-) -> Result<Frame<'a>, Malformed> {
+fn max_streams<'a>(reader: &mut Reader<'_>, direction: Direction) -> Result<Frame<'a>, Malformed> {
     let limit = read_stream_count(reader)?;
     Ok(Frame::MaxStreams { direction, limit })
 }

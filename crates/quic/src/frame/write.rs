@@ -55,7 +55,14 @@ pub fn ack(
         return false;
     }
 
-    put_varint(out, if ecn.is_some() { types::ACK_ECN } else { types::ACK });
+    put_varint(
+        out,
+        if ecn.is_some() {
+            types::ACK_ECN
+        } else {
+            types::ACK
+        },
+    );
     put_varint(out, largest);
     put_varint(out, delay);
     let count_offset = out.len();
@@ -284,7 +291,13 @@ fn cut(text: &[u8], limit: usize) -> &[u8] {
         return kept;
     }
     // The character that is torn: up to two continuation bytes after the byte that leads it.
-    let torn = kept.iter().rev().take(2).take_while(|byte| is_continuation(byte)).count() + 1;
+    let torn = kept
+        .iter()
+        .rev()
+        .take(2)
+        .take_while(|byte| is_continuation(byte))
+        .count()
+        + 1;
     &kept[..limit.saturating_sub(torn)]
 }
 
