@@ -160,7 +160,9 @@ impl TransportConfig {
         match windows.iter().find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(ConfigError::Zero { name }),
             None if self.max_ack_delay >= Duration::from_millis(1 << 14) => {
-                Err(ConfigError::AckDelay { delay: self.max_ack_delay })
+                Err(ConfigError::AckDelay {
+                    delay: self.max_ack_delay,
+                })
             }
             None => Ok(()),
         }
@@ -230,6 +232,8 @@ pub struct EndpointConfig {
 
 impl Default for EndpointConfig {
     fn default() -> Self {
-        Self { connection_id_length: 8 }
+        Self {
+            connection_id_length: 8,
+        }
     }
 }

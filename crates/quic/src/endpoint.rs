@@ -11,7 +11,9 @@ use rustc_hash::FxHashMap;
 use weir_units::Time;
 use weir_wire::Ecn;
 
-use crate::config::{ClientConfig, ConfigError, EndpointConfig, SMALLEST_MAX_UDP_PAYLOAD, ServerConfig};
+use crate::config::{
+    ClientConfig, ConfigError, EndpointConfig, SMALLEST_MAX_UDP_PAYLOAD, ServerConfig,
+};
 use crate::connection::{Connection, EndpointEvent, Setup, random_id};
 use crate::crypto::{Keys, StartError};
 use crate::frame::{self, Close};
@@ -124,7 +126,9 @@ impl Endpoint {
             Some(grease),
         );
         let initial_keys = client.crypto.initial_keys(&remote_id, Side::Client);
-        let session = client.crypto.start(server_name, &parameters, client.early_data)?;
+        let session = client
+            .crypto
+            .start(server_name, &parameters, client.early_data)?;
         let setup = Setup {
             side: Side::Client,
             config: client.transport,
@@ -149,17 +153,27 @@ impl Endpoint {
         ecn: Ecn,
         datagram: &mut [u8],
     ) -> Route {
-        let Some(&first) = datagram.first() else { return Route::Drop };
+        let Some(&first) = datagram.first() else {
+            return Route::Drop;
+        };
         if first & 0x80 == 0 {
             let id = datagram.get(1..=self.config.connection_id_length);
-            return match id.and_then(ConnectionId::new).and_then(|id| self.ids.get(&id)) {
+            return match id
+                .and_then(ConnectionId::new)
+                .and_then(|id| self.ids.get(&id))
+            {
                 Some(handle) => Route::Connection(*handle),
                 None => Route::Drop,
             };
         }
-        let Ok(invariants) = Invariants::decode(datagram) else { return Route::Drop };
+        let Ok(invariants) = Invariants::decode(datagram) else {
+            return Route::Drop;
+        };
         if let Some(id) = ConnectionId::new(invariants.destination) {
-            let known = self.ids.get(&id).or_else(|| self.initials.get(&(remote, id)));
+            let known = self
+                .ids
+                .get(&id)
+                .or_else(|| self.initials.get(&(remote, id)));
             if let Some(handle) = known {
                 return Route::Connection(*handle);
             }
@@ -205,13 +219,15 @@ impl Endpoint {
         let Ok(header) = Header::decode(datagram, self.config.connection_id_length) else {
             return Route::Drop;
         };
-        let Some(server) = self.server.clone() else { return Route::Drop };
-        if header.kind != Kind::Initial
-            || header.destination.len() < SHORTEST_INITIAL_DESTINATION
-        {
+        let Some(server) = self.server.clone() else {
+            return Route::Drop;
+        };
+        if header.kind != Kind::Initial || header.destination.len() < SHORTEST_INITIAL_DESTINATION {
             return Route::Drop;
         }
-        let initial_keys = server.crypto.initial_keys(&header.destination, Side::Server);
+        let initial_keys = server
+            .crypto
+            .initial_keys(&header.destination, Side::Server);
         if self.connections() >= server.max_connections {
             return Route::Reply(refusal(&header, &initial_keys, Code::CONNECTION_REFUSED));
         }
@@ -245,7 +261,10 @@ impl Endpoint {
             return Route::Drop;
         }
         let initial = (remote, header.destination);
-        let handle = self.insert(Slot { ids: Vec::new(), initial: Some(initial) });
+        let handle = self.insert(Slot {
+            ids: Vec::new(),
+            initial: Some(initial),
+        });
         self.initials.insert(initial, handle);
         self.add_id(handle, local_id);
         Route::New(handle, connection)
@@ -274,7 +293,9 @@ impl Endpoint {
     }
 
     fn retire_id(&mut self, handle: ConnectionHandle, id: &ConnectionId) {
-        let Some(Some(slot)) = self.slots.get_mut(handle.0) else { return };
+        let Some(Some(slot)) = self.slots.get_mut(handle.0) else {
+            return;
+        };
         if let Some(initial) = slot.initial.take_if(|(_, initial)| initial == id) {
             self.initials.remove(&initial);
         } else if let Some(position) = slot.ids.iter().position(|known| known == id) {
@@ -284,7 +305,9 @@ impl Endpoint {
     }
 
     fn remove(&mut self, handle: ConnectionHandle) {
-        let Some(slot) = self.slots.get_mut(handle.0).and_then(Option::take) else { return };
+        let Some(slot) = self.slots.get_mut(handle.0).and_then(Option::take) else {
+            return;
+        };
         for id in &slot.ids {
             self.ids.remove(id);
         }
@@ -319,7 +342,11 @@ fn refusal(header: &Header, keys: &Keys, code: Code) -> Vec<u8> {
     };
     let written = packet::write_long_header(&mut reply, &fields);
     let payload_start = reply.len();
-    let close = Close::Transport { code, frame_type: 0, reason: b"" };
+    let close = Close::Transport {
+        code,
+        frame_type: 0,
+        reason: b"",
+    };
     frame::write::close(&mut reply, &close, payload_start + 64);
     let end = reply.len().max(payload_start + SMALLEST_PAYLOAD) + keys.local.packet.tag_length();
     reply.resize(end, 0);

@@ -32,7 +32,9 @@ mod space;
 mod streams;
 pub mod transport_parameters;
 
-pub use config::{ClientConfig, ConfigError, Congestion, EndpointConfig, ServerConfig, TransportConfig};
+pub use config::{
+    ClientConfig, ConfigError, Congestion, EndpointConfig, ServerConfig, TransportConfig,
+};
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,
 };

@@ -60,7 +60,10 @@ impl Controller for Observed {
         self.inner.snapshot()
     }
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Self { inner: self.inner.clone(), record: self.record.clone() })
+        Box::new(Self {
+            inner: self.inner.clone(),
+            record: self.record.clone(),
+        })
     }
 }
 
@@ -68,7 +71,10 @@ fn observed(algorithm: &str, record: &Arc<Mutex<Record>>) -> Congestion {
     let spec: AlgorithmSpec = algorithm.parse().unwrap();
     let record = record.clone();
     Congestion::Custom(Arc::new(move |context: &Context| {
-        Box::new(Observed { inner: spec.build(context), record: record.clone() })
+        Box::new(Observed {
+            inner: spec.build(context),
+            record: record.clone(),
+        })
     }))
 }
 
@@ -101,7 +107,11 @@ fn marks(plan: Plan, marked: f64, faults: FaultSettings, packets: usize) -> (u64
     }
     world.pipes[CLIENT].set_rules(Vec::new());
     world.run_for(Duration::from_secs(2));
-    let arrived = world.hosts[SERVER].arrived.get(&Ecn::Ce.bits()).copied().unwrap_or(0);
+    let arrived = world.hosts[SERVER]
+        .arrived
+        .get(&Ecn::Ce.bits())
+        .copied()
+        .unwrap_or(0);
     let record = record.lock().unwrap();
     (record.ce_marked, arrived, PACKET)
 }
@@ -135,7 +145,10 @@ fn exact_with_loss_and_reordering() {
             },
             ..Default::default()
         };
-        let plan = Plan { seed, ..Plan::default() };
+        let plan = Plan {
+            seed,
+            ..Plan::default()
+        };
         assert_exact(marks(plan, 0.2, faults, 3000));
     }
 }
@@ -145,14 +158,20 @@ fn exact_with_delayed_acks() {
     let mut server = TransportConfig::data_center();
     server.ack_threshold = 1000;
     server.max_ack_delay = Duration::from_millis(2);
-    let plan = Plan { server, ..Plan::default() };
+    let plan = Plan {
+        server,
+        ..Plan::default()
+    };
     assert_exact(marks(plan, 0.1, FaultSettings::default(), 3000));
 }
 
 /// DCTCP's α, averaged over `windows` windows, against the fraction that the queue marks.
 fn alpha(algorithm: &str, fraction: f64, windows: usize) -> f64 {
     let record = Arc::new(Mutex::new(Record::default()));
-    let mut plan = Plan { rate: Rate::from_gbps(100), ..Plan::default() };
+    let mut plan = Plan {
+        rate: Rate::from_gbps(100),
+        ..Plan::default()
+    };
     plan.client.congestion = observed(algorithm, &record);
     plan.client.pacing = false;
     let mut world = World::new(plan);
@@ -173,7 +192,10 @@ fn alpha(algorithm: &str, fraction: f64, windows: usize) -> f64 {
 fn assert_alpha(algorithm: &str, fraction: f64) {
     let alpha = alpha(algorithm, fraction, 10_000);
     let error = (alpha - fraction).abs() / fraction;
-    assert!(error < 0.02, "α averages {alpha}, the queue marks {fraction}");
+    assert!(
+        error < 0.02,
+        "α averages {alpha}, the queue marks {fraction}"
+    );
 }
 
 /// At this rate DCTCP sits at its smallest window. With two packets in it the fraction of a window

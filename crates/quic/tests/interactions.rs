@@ -17,19 +17,56 @@ use world::{CLIENT, Plan, World};
 
 #[derive(Clone, Debug)]
 enum Operation {
-    Advance { micros: u64 },
-    Step { times: u8 },
-    Open { host: usize, unidirectional: bool },
-    Write { host: usize, stream: usize, length: usize },
-    Finish { host: usize, stream: usize },
-    Reset { host: usize, stream: usize },
-    Stop { host: usize, stream: usize },
-    Prioritize { host: usize, stream: usize, priority: i8 },
-    Read { host: usize },
-    Faults { loss: u8, duplication: u8, corruption: u8, reordering: u8 },
-    Mark { percent: u8 },
-    Blackout { micros: u64 },
-    Close { host: usize },
+    Advance {
+        micros: u64,
+    },
+    Step {
+        times: u8,
+    },
+    Open {
+        host: usize,
+        unidirectional: bool,
+    },
+    Write {
+        host: usize,
+        stream: usize,
+        length: usize,
+    },
+    Finish {
+        host: usize,
+        stream: usize,
+    },
+    Reset {
+        host: usize,
+        stream: usize,
+    },
+    Stop {
+        host: usize,
+        stream: usize,
+    },
+    Prioritize {
+        host: usize,
+        stream: usize,
+        priority: i8,
+    },
+    Read {
+        host: usize,
+    },
+    Faults {
+        loss: u8,
+        duplication: u8,
+        corruption: u8,
+        reordering: u8,
+    },
+    Mark {
+        percent: u8,
+    },
+    Blackout {
+        micros: u64,
+    },
+    Close {
+        host: usize,
+    },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -91,13 +128,18 @@ fn percent(value: u8) -> Probability {
 
 impl Scene {
     fn new(seed: u64) -> Self {
-        let mut plan = Plan { seed, ..Plan::default() };
+        let mut plan = Plan {
+            seed,
+            ..Plan::default()
+        };
         plan.client.stream_window = weir_units::ByteSize::from_kib(64);
         plan.server.stream_window = weir_units::ByteSize::from_kib(64);
         plan.server.connection_window = weir_units::ByteSize::from_kib(100);
         plan.server.max_bidirectional_streams = 5;
         // `Step` goes on to the next timer, whenever that is.
-        plan.client.keep_alive = Duration::from_secs(5);
+        plan.client.keep_alive = Duration::from_secs(2);
+        // One whose peer closed while the network was down finds out by silence.
+        plan.client.idle_timeout = Duration::from_secs(6);
         let mut world = World::new(plan);
         let (client, server) = world.connected();
         Self {
@@ -110,7 +152,9 @@ impl Scene {
     }
 
     fn connection(&mut self, host: usize) -> Option<&mut weir_quic::Connection> {
-        self.world.hosts[host].connections.get_mut(&self.handles[host])
+        self.world.hosts[host]
+            .connections
+            .get_mut(&self.handles[host])
     }
 
     fn stream(&self, index: usize) -> Option<StreamId> {
@@ -125,36 +169,68 @@ impl Scene {
                     self.world.step();
                 }
             }
-            Operation::Open { host, unidirectional } => self.open(host, unidirectional),
-            Operation::Write { host, stream, length } => self.write(host, stream, length),
+            Operation::Open {
+                host,
+                unidirectional,
+            } => self.open(host, unidirectional),
+            Operation::Write {
+                host,
+                stream,
+                length,
+            } => self.write(host, stream, length),
             Operation::Finish { host, stream } => {
-                let Some(id) = self.stream(stream) else { return };
-                let Some(connection) = self.connection(host) else { return };
+                let Some(id) = self.stream(stream) else {
+                    return;
+                };
+                let Some(connection) = self.connection(host) else {
+                    return;
+                };
                 if connection.finish(id).is_ok() {
                     self.flows.entry((id, host)).or_default().finished = true;
                 }
             }
             Operation::Reset { host, stream } => {
-                let Some(id) = self.stream(stream) else { return };
-                let Some(connection) = self.connection(host) else { return };
+                let Some(id) = self.stream(stream) else {
+                    return;
+                };
+                let Some(connection) = self.connection(host) else {
+                    return;
+                };
                 if connection.reset(id, 7).is_ok() {
                     self.flows.entry((id, host)).or_default().abandoned = true;
                 }
             }
             Operation::Stop { host, stream } => {
-                let Some(id) = self.stream(stream) else { return };
-                let Some(connection) = self.connection(host) else { return };
+                let Some(id) = self.stream(stream) else {
+                    return;
+                };
+                let Some(connection) = self.connection(host) else {
+                    return;
+                };
                 if connection.stop_sending(id, 8).is_ok() {
                     self.flows.entry((id, 1 - host)).or_default().abandoned = true;
                 }
             }
-            Operation::Prioritize { host, stream, priority } => {
-                let Some(id) = self.stream(stream) else { return };
-                let Some(connection) = self.connection(host) else { return };
+            Operation::Prioritize {
+                host,
+                stream,
+                priority,
+            } => {
+                let Some(id) = self.stream(stream) else {
+                    return;
+                };
+                let Some(connection) = self.connection(host) else {
+                    return;
+                };
                 connection.set_priority(id, priority.into());
             }
             Operation::Read { host } => self.read(host),
-            Operation::Faults { loss, duplication, corruption, reordering } => {
+            Operation::Faults {
+                loss,
+                duplication,
+                corruption,
+                reordering,
+            } => {
                 self.set_faults(FaultSettings {
                     loss: percent(loss),
                     duplication: percent(duplication),
@@ -173,7 +249,10 @@ impl Scene {
             }
             Operation::Blackout { micros } => {
                 let before = self.world.pipes[0].faults().settings();
-                self.set_faults(FaultSettings { down: true, ..before });
+                self.set_faults(FaultSettings {
+                    down: true,
+                    ..before
+                });
                 self.world.run_for(Duration::from_micros(micros));
                 self.set_faults(before);
             }
@@ -195,9 +274,15 @@ impl Scene {
     }
 
     fn open(&mut self, host: usize, unidirectional: bool) {
-        let direction =
-            if unidirectional { Direction::Unidirectional } else { Direction::Bidirectional };
-        if let Some(id) = self.connection(host).and_then(|connection| connection.open(direction)) {
+        let direction = if unidirectional {
+            Direction::Unidirectional
+        } else {
+            Direction::Bidirectional
+        };
+        if let Some(id) = self
+            .connection(host)
+            .and_then(|connection| connection.open(direction))
+        {
             self.streams.push(id);
             if self.streams.len() > 8 {
                 self.streams.remove(0);
@@ -206,18 +291,25 @@ impl Scene {
     }
 
     fn write(&mut self, host: usize, stream: usize, length: usize) {
-        let Some(id) = self.stream(stream) else { return };
+        let Some(id) = self.stream(stream) else {
+            return;
+        };
         let begin = self.flows.get(&(id, host)).map_or(0, |flow| flow.written);
-        let data: Vec<u8> =
-            (begin..begin + length as u64).map(|offset| byte_at(id, host, offset)).collect();
-        let Some(connection) = self.connection(host) else { return };
+        let data: Vec<u8> = (begin..begin + length as u64)
+            .map(|offset| byte_at(id, host, offset))
+            .collect();
+        let Some(connection) = self.connection(host) else {
+            return;
+        };
         if let Ok(count) = connection.write(id, &data) {
             self.flows.entry((id, host)).or_default().written += count as u64;
         }
     }
 
     fn read(&mut self, host: usize) {
-        let Some(connection) = self.world.hosts[host].connections.get_mut(&self.handles[host])
+        let Some(connection) = self.world.hosts[host]
+            .connections
+            .get_mut(&self.handles[host])
         else {
             return;
         };
@@ -234,7 +326,12 @@ impl Scene {
                 match connection.read(*id, 10_000) {
                     Ok(Some(bytes)) => {
                         for byte in bytes {
-                            assert_eq!(byte, byte_at(*id, *sender, flow.read), "{id} at {}", flow.read);
+                            assert_eq!(
+                                byte,
+                                byte_at(*id, *sender, flow.read),
+                                "{id} at {}",
+                                flow.read
+                            );
                             flow.read += 1;
                         }
                         assert!(flow.read <= flow.written);
@@ -243,7 +340,10 @@ impl Scene {
                         assert!(
                             flow.finished && flow.read == flow.written,
                             "{id} ended at {} of {} (finished: {}, abandoned: {})",
-                            flow.read, flow.written, flow.finished, flow.abandoned
+                            flow.read,
+                            flow.written,
+                            flow.finished,
+                            flow.abandoned
                         );
                         flow.ended = true;
                         break;
@@ -268,16 +368,37 @@ impl Scene {
             self.world.run_for(Duration::from_millis(5));
         }
         if self.closed {
-            assert!(self.world.hosts.iter().all(|host| host.connections.is_empty()));
-            assert!(self.world.hosts.iter().all(|host| host.endpoint.connections() == 0));
+            assert!(
+                self.world
+                    .hosts
+                    .iter()
+                    .all(|host| host.connections.is_empty())
+            );
+            assert!(
+                self.world
+                    .hosts
+                    .iter()
+                    .all(|host| host.endpoint.connections() == 0)
+            );
             return;
         }
-        let open = |host: usize| self.world.hosts[host].connections.contains_key(&self.handles[host]);
-        assert!(open(CLIENT) && open(1), "a connection ended by itself: {:?}",
-            self.world.hosts.each_ref().map(|host| &host.events));
+        let open = |host: usize| {
+            self.world.hosts[host]
+                .connections
+                .contains_key(&self.handles[host])
+        };
+        assert!(
+            open(CLIENT) && open(1),
+            "a connection ended by itself: {:?}",
+            self.world.hosts.each_ref().map(|host| &host.events)
+        );
         for ((id, sender), flow) in &self.flows {
             if flow.finished && !flow.abandoned {
-                assert!(flow.ended, "{id} from host {sender}: {} of {}", flow.read, flow.written);
+                assert!(
+                    flow.ended,
+                    "{id} from host {sender}: {} of {}",
+                    flow.read, flow.written
+                );
             }
         }
     }

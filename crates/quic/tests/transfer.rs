@@ -44,8 +44,18 @@ fn every_size_from_nothing() {
 #[test]
 fn loss() {
     for seed in 0..5 {
-        let faults = FaultSettings { loss: probability(0.05), ..Default::default() };
-        transfers(Plan { seed, faults, ..Plan::default() }, 300_000);
+        let faults = FaultSettings {
+            loss: probability(0.05),
+            ..Default::default()
+        };
+        transfers(
+            Plan {
+                seed,
+                faults,
+                ..Plan::default()
+            },
+            300_000,
+        );
     }
 }
 
@@ -63,7 +73,14 @@ fn everything_at_once() {
             jitter: Duration::from_micros(20),
             ..Default::default()
         };
-        transfers(Plan { seed, faults, ..Plan::default() }, 200_000);
+        transfers(
+            Plan {
+                seed,
+                faults,
+                ..Plan::default()
+            },
+            200_000,
+        );
     }
 }
 
@@ -108,7 +125,14 @@ fn the_same_seed_gives_the_same_run() {
             jitter: Duration::from_micros(30),
             ..Default::default()
         };
-        let world = transfers(Plan { seed: 9, faults, ..Plan::default() }, 200_000);
+        let world = transfers(
+            Plan {
+                seed: 9,
+                faults,
+                ..Plan::default()
+            },
+            200_000,
+        );
         (world.now, format!("{:?}", world.pipes[0].counters()))
     };
     assert_eq!(run(), run());
@@ -121,10 +145,18 @@ fn the_application_closes_with_its_code() {
     let now = world.now;
     world.connection(CLIENT, client).close(now, 42, b"done");
     world.run_for(Duration::from_secs(1));
-    let closed = Event::Closed(ConnectionError::PeerApplication { code: 42, reason: "done".into() });
+    let closed = Event::Closed(ConnectionError::PeerApplication {
+        code: 42,
+        reason: "done".into(),
+    });
     assert!(world.hosts[SERVER].events.contains(&(server, closed)));
     assert!(world.hosts.iter().all(|host| host.connections.is_empty()));
-    assert!(world.hosts.iter().all(|host| host.endpoint.connections() == 0));
+    assert!(
+        world
+            .hosts
+            .iter()
+            .all(|host| host.endpoint.connections() == 0)
+    );
 }
 
 #[test]
@@ -158,14 +190,19 @@ fn a_server_that_is_not_there() {
     let mut world = World::new(plan);
     let client = world.connect();
     world.run_for(Duration::from_secs(1));
-    let gone = Event::Closed(ConnectionError::HandshakeTimeout(Duration::from_millis(500)));
+    let gone = Event::Closed(ConnectionError::HandshakeTimeout(Duration::from_millis(
+        500,
+    )));
     assert!(world.hosts[CLIENT].events.contains(&(client, gone)));
     assert_eq!(world.hosts[CLIENT].endpoint.connections(), 0);
 }
 
 #[test]
 fn a_full_server_refuses() {
-    let mut world = World::new(Plan { max_connections: 0, ..Plan::default() });
+    let mut world = World::new(Plan {
+        max_connections: 0,
+        ..Plan::default()
+    });
     let client = world.connect();
     world.run_for(Duration::from_millis(1));
     assert!(world.hosts[SERVER].connections.is_empty());
@@ -181,7 +218,12 @@ fn many_streams_at_once() {
     let mut world = World::new(Plan::default());
     let (client, server) = world.connected();
     let ids: Vec<_> = (0..500)
-        .map(|_| world.connection(CLIENT, client).open(Direction::Bidirectional).unwrap())
+        .map(|_| {
+            world
+                .connection(CLIENT, client)
+                .open(Direction::Bidirectional)
+                .unwrap()
+        })
         .collect();
     for id in &ids {
         let connection = world.connection(CLIENT, client);
@@ -192,7 +234,10 @@ fn many_streams_at_once() {
     let connection = world.connection(SERVER, server);
     let mut seen = 0;
     while let Some(id) = connection.accept(Direction::Bidirectional) {
-        assert_eq!(connection.read(id, 100).unwrap().unwrap(), id.as_u64().to_be_bytes()[..]);
+        assert_eq!(
+            connection.read(id, 100).unwrap().unwrap(),
+            id.as_u64().to_be_bytes()[..]
+        );
         assert_eq!(connection.read(id, 100).unwrap(), None);
         seen += 1;
     }

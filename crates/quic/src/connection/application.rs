@@ -87,8 +87,7 @@ impl Connection {
     /// Whether the peer opened the stream by early data, which an attacker can replay
     /// (RFC 9001, section 9.2).
     pub fn is_early_data(&self, id: StreamId) -> bool {
-        id.initiator() != self.side
-            && id.index() < self.early_streams[id.direction() as usize]
+        id.initiator() != self.side && id.index() < self.early_streams[id.direction() as usize]
     }
 
     /// Which side this is.
@@ -128,12 +127,7 @@ impl Connection {
 
     /// Keying material for the application (RFC 8446, section 7.5) into `output`; `false` before the
     /// handshake is complete or where the provider has none.
-    pub fn export_keying_material(
-        &self,
-        output: &mut [u8],
-        label: &[u8],
-        context: &[u8],
-    ) -> bool {
+    pub fn export_keying_material(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
         self.session.export(output, label, context)
     }
 

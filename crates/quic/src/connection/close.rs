@@ -2,8 +2,8 @@
 
 use weir_units::{Duration, Time};
 
-use super::event::{ConnectionError, EndpointEvent, Event};
 use super::Connection;
+use super::event::{ConnectionError, EndpointEvent, Event};
 use crate::frame::Close;
 use crate::{Code, TransportError};
 
@@ -45,12 +45,15 @@ impl Message {
                 frame_type: error.frame_type,
                 reason: error.reason.as_bytes(),
             },
-            Self::Application { code, reason } if one_rtt => {
-                Close::Application { code: *code, reason }
-            }
-            Self::Application { .. } => {
-                Close::Transport { code: Code::APPLICATION_ERROR, frame_type: 0, reason: b"" }
-            }
+            Self::Application { code, reason } if one_rtt => Close::Application {
+                code: *code,
+                reason,
+            },
+            Self::Application { .. } => Close::Transport {
+                code: Code::APPLICATION_ERROR,
+                frame_type: 0,
+                reason: b"",
+            },
         }
     }
 }
@@ -58,7 +61,10 @@ impl Message {
 impl Connection {
     /// Closes the connection with the application's code and words for the peer.
     pub fn close(&mut self, now: Time, code: u64, reason: &[u8]) {
-        let message = Message::Application { code, reason: reason.to_vec() };
+        let message = Message::Application {
+            code,
+            reason: reason.to_vec(),
+        };
         self.begin_closing(now, message, ConnectionError::Local);
     }
 
@@ -77,7 +83,13 @@ impl Connection {
             return;
         }
         let until = now + self.closing_period();
-        self.state = State::Closing { message, due: true, received: 0, answer_at: 1, until };
+        self.state = State::Closing {
+            message,
+            due: true,
+            received: 0,
+            answer_at: 1,
+            until,
+        };
         self.events.push_back(Event::Closed(error));
     }
 
@@ -85,17 +97,21 @@ impl Connection {
     pub(super) fn on_close(&mut self, now: Time, close: &Close<'_>) {
         let words = |reason: &[u8]| String::from_utf8_lossy(reason).into_owned();
         let error = match *close {
-            Close::Transport { code, reason, .. } => {
-                ConnectionError::PeerTransport { code, reason: words(reason) }
-            }
-            Close::Application { code, reason } => {
-                ConnectionError::PeerApplication { code, reason: words(reason) }
-            }
+            Close::Transport { code, reason, .. } => ConnectionError::PeerTransport {
+                code,
+                reason: words(reason),
+            },
+            Close::Application { code, reason } => ConnectionError::PeerApplication {
+                code,
+                reason: words(reason),
+            },
         };
         if matches!(self.state, State::Open) {
             self.events.push_back(Event::Closed(error));
         }
-        self.state = State::Draining { until: now + self.closing_period() };
+        self.state = State::Draining {
+            until: now + self.closing_period(),
+        };
     }
 
     /// The connection ends without a word to the peer.
@@ -115,7 +131,13 @@ impl Connection {
 
     /// A packet came in while closing: answers fewer and fewer of them.
     pub(super) fn on_packet_while_closing(&mut self) {
-        if let State::Closing { due, received, answer_at, .. } = &mut self.state {
+        if let State::Closing {
+            due,
+            received,
+            answer_at,
+            ..
+        } = &mut self.state
+        {
             *received += 1;
             if *received >= *answer_at {
                 *due = true;

@@ -42,9 +42,10 @@ impl CryptoStream {
         limit: usize,
         mut sent: impl FnMut(SentFrame),
     ) {
-        while let Some((begin, end)) =
-            self.lost.pop().or_else(|| self.wants_to_send().then_some((self.sent, self.outgoing.len())))
-        {
+        while let Some((begin, end)) = self.lost.pop().or_else(|| {
+            self.wants_to_send()
+                .then_some((self.sent, self.outgoing.len()))
+        }) {
             let is_new = begin == self.sent;
             let overhead = 1 + varint_size(begin as u64) + 4;
             let room = limit.saturating_sub(out.len() + overhead);
@@ -56,7 +57,10 @@ impl CryptoStream {
                 return;
             }
             write::crypto(out, begin as u64, &self.outgoing[begin..stop]);
-            sent(SentFrame::Crypto { offset: begin as u64, length: (stop - begin) as u32 });
+            sent(SentFrame::Crypto {
+                offset: begin as u64,
+                length: (stop - begin) as u32,
+            });
             if is_new {
                 self.sent = stop;
             } else if stop < end {
@@ -98,7 +102,11 @@ impl CryptoStream {
         }
         deliver(&data[(self.read - offset) as usize..])?;
         self.read = end;
-        while let Some(position) = self.early.iter().position(|(offset, _)| *offset <= self.read) {
+        while let Some(position) = self
+            .early
+            .iter()
+            .position(|(offset, _)| *offset <= self.read)
+        {
             let (offset, data) = self.early.swap_remove(position);
             let end = offset + data.len() as u64;
             if end > self.read {
@@ -119,7 +127,9 @@ mod tests {
         let mut out = Vec::new();
         from.fill(&mut out, limit, |_| ());
         for frame in Frames::new(&out) {
-            let Frame::Crypto { offset, data } = frame.unwrap() else { panic!("CRYPTO expected") };
+            let Frame::Crypto { offset, data } = frame.unwrap() else {
+                panic!("CRYPTO expected")
+            };
             to.receive(offset, data, |data| {
                 got.extend_from_slice(data);
                 Ok(())
@@ -141,7 +151,9 @@ mod tests {
         }
         assert!(got.is_empty());
         for frame in lost {
-            let SentFrame::Crypto { offset, length } = frame else { panic!("CRYPTO expected") };
+            let SentFrame::Crypto { offset, length } = frame else {
+                panic!("CRYPTO expected")
+            };
             from.on_lost(offset, length);
         }
         while from.wants_to_send() {
@@ -152,7 +164,9 @@ mod tests {
 
     #[test]
     fn data_far_ahead_is_refused() {
-        let error = CryptoStream::default().receive(MAX_BUFFERED, &[1], |_| Ok(())).unwrap_err();
+        let error = CryptoStream::default()
+            .receive(MAX_BUFFERED, &[1], |_| Ok(()))
+            .unwrap_err();
         assert_eq!(error.code, Code::CRYPTO_BUFFER_EXCEEDED);
     }
 }

@@ -7,9 +7,7 @@ use weir_units::Time;
 
 use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
-use crate::config::{
-    LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, SMALLEST_MAX_UDP_PAYLOAD,
-};
+use crate::config::{LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::crypto::{KeyChange, SessionEvent};
 use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
@@ -57,7 +55,10 @@ impl Connection {
                     self.outgoing.crypto[level.space() as usize].write(&data);
                 }
                 SessionEvent::Keys(change) => self.on_keys(change),
-                SessionEvent::PeerParameters { encoded, remembered } => {
+                SessionEvent::PeerParameters {
+                    encoded,
+                    remembered,
+                } => {
                     self.on_peer_parameters(now, &encoded, remembered)?;
                 }
                 SessionEvent::EarlyData { accepted } => self.on_early_data(accepted),
@@ -100,8 +101,14 @@ impl Connection {
             SocketAddr::V4(_) => LARGEST_UDP_PAYLOAD_IPV4,
             SocketAddr::V6(_) => LARGEST_UDP_PAYLOAD,
         };
-        let size = self.config.packet_size.bytes().min(peer.max_udp_payload_size).min(family);
-        self.path_mut().set_mtu(now, (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD));
+        let size = self
+            .config
+            .packet_size
+            .bytes()
+            .min(peer.max_udp_payload_size)
+            .min(family);
+        self.path_mut()
+            .set_mtu(now, (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD));
         self.peer = peer;
         self.peer_known = true;
         Ok(())
@@ -109,8 +116,7 @@ impl Connection {
 
     /// The connection IDs of the handshake are authenticated by the parameters (RFC 9000, 7.3).
     fn check_ids(&self, peer: &TransportParameters) -> Result<(), TransportError> {
-        let mismatch =
-            |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+        let mismatch = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
         if peer.initial_source_connection_id != self.handshake.peer_source {
             return mismatch("initial_source_connection_id does not match the packets");
         }
@@ -130,10 +136,13 @@ impl Connection {
             return;
         }
         self.keys.zero_rtt = None;
-        self.recovery.on_early_data_rejected(&mut self.paths[0], &mut self.outgoing);
+        self.recovery
+            .on_early_data_rejected(&mut self.paths[0], &mut self.outgoing);
         self.outgoing.streams.reject_early_data();
         if self.peer_known {
-            self.outgoing.streams.set_peer_limits(&stream_limits(&self.peer));
+            self.outgoing
+                .streams
+                .set_peer_limits(&stream_limits(&self.peer));
         }
         self.handshake.remembered = None;
         self.events.push_back(Event::EarlyDataRejected);
@@ -178,14 +187,25 @@ impl Connection {
 
     /// Gives the peer spare connection IDs, as many as it keeps.
     pub(super) fn issue_ids(&mut self) {
-        let Self { local_ids, rng, outgoing, endpoint_events, peer, .. } = self;
+        let Self {
+            local_ids,
+            rng,
+            outgoing,
+            endpoint_events,
+            peer,
+            ..
+        } = self;
         if local_ids.iter().all(|id| id.is_empty()) {
             return;
         }
-        local_ids.issue(peer.active_connection_id_limit.min(ids::ACTIVE_ID_LIMIT), rng, |frame| {
-            endpoint_events.push_back(EndpointEvent::IdIssued(frame.id));
-            outgoing.issue_id(frame);
-        });
+        local_ids.issue(
+            peer.active_connection_id_limit.min(ids::ACTIVE_ID_LIMIT),
+            rng,
+            |frame| {
+                endpoint_events.push_back(EndpointEvent::IdIssued(frame.id));
+                outgoing.issue_id(frame);
+            },
+        );
     }
 }
 
@@ -216,7 +236,11 @@ fn check_not_reduced(
             peer.active_connection_id_limit,
         ]
     };
-    if values(remembered).iter().zip(values(now)).any(|(before, now)| now < *before) {
+    if values(remembered)
+        .iter()
+        .zip(values(now))
+        .any(|(before, now)| now < *before)
+    {
         return Err(TransportError::new(
             Code::PROTOCOL_VIOLATION,
             "the server accepted early data and reduced the limits under which they were sent",

@@ -26,7 +26,12 @@ pub(super) struct LocalIds {
 impl LocalIds {
     /// Begins with the ID of the handshake, which has sequence number zero.
     pub(super) fn new(handshake: ConnectionId) -> Self {
-        Self { length: handshake.len(), handshake, active: [(0, handshake)].into(), next_sequence: 1 }
+        Self {
+            length: handshake.len(),
+            handshake,
+            active: [(0, handshake)].into(),
+            next_sequence: 1,
+        }
     }
 
     /// Issues IDs until the peer has as many as it may keep.
@@ -43,7 +48,12 @@ impl LocalIds {
             self.active.push_back((sequence, id));
             let mut reset_token = [0; 16];
             rng.fill_bytes(&mut reset_token);
-            issued(NewConnectionId { sequence, retire_prior_to: 0, id, reset_token });
+            issued(NewConnectionId {
+                sequence,
+                retire_prior_to: 0,
+                id,
+                reset_token,
+            });
         }
     }
 
@@ -57,7 +67,11 @@ impl LocalIds {
         if sequence >= self.next_sequence {
             return violation("a connection ID was retired that was never issued");
         }
-        let Some(position) = self.active.iter().position(|(number, _)| *number == sequence) else {
+        let Some(position) = self
+            .active
+            .iter()
+            .position(|(number, _)| *number == sequence)
+        else {
             return Ok(None);
         };
         if self.active[position].1 == *used_on_packet {
@@ -126,9 +140,14 @@ impl RemoteIds {
         if self.current.1.is_empty() {
             return violation("NEW_CONNECTION_ID from a peer that uses an empty connection ID");
         }
-        let known = |known: &NewConnectionId| known.sequence == frame.sequence || known.id == frame.id;
+        let known =
+            |known: &NewConnectionId| known.sequence == frame.sequence || known.id == frame.id;
         if let Some(other) = self.spare.iter().find(|spare| known(spare)) {
-            return if *other == (NewConnectionId { retire_prior_to: other.retire_prior_to, ..frame }) {
+            return if *other
+                == (NewConnectionId {
+                    retire_prior_to: other.retire_prior_to,
+                    ..frame
+                }) {
                 Ok(())
             } else {
                 violation("a connection ID was issued twice in different ways")
@@ -167,8 +186,10 @@ impl RemoteIds {
             return Ok(());
         }
         self.retire_prior_to = prior_to;
-        let (old, keep): (Vec<_>, Vec<_>) =
-            self.spare.drain(..).partition(|spare| spare.sequence < prior_to);
+        let (old, keep): (Vec<_>, Vec<_>) = self
+            .spare
+            .drain(..)
+            .partition(|spare| spare.sequence < prior_to);
         self.spare = keep;
         for id in old {
             self.retire(id.sequence);
@@ -234,7 +255,12 @@ mod tests {
     }
 
     fn new_id(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
-        NewConnectionId { sequence, retire_prior_to, id: id(sequence as u8), reset_token: [0; 16] }
+        NewConnectionId {
+            sequence,
+            retire_prior_to,
+            id: id(sequence as u8),
+            reset_token: [0; 16],
+        }
     }
 
     #[test]
@@ -243,7 +269,13 @@ mod tests {
         let mut ids = LocalIds::new(id(0));
         let mut issued = Vec::new();
         ids.issue(3, &mut rng, |frame| issued.push(frame));
-        assert_eq!(issued.iter().map(|frame| frame.sequence).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(
+            issued
+                .iter()
+                .map(|frame| frame.sequence)
+                .collect::<Vec<_>>(),
+            [1, 2]
+        );
         assert_eq!(ids.retire(0, &issued[0].id).unwrap(), Some(id(0)));
         assert_eq!(ids.retire(0, &issued[0].id).unwrap(), None);
         assert!(ids.retire(1, &issued[0].id).is_err());
@@ -273,7 +305,13 @@ mod tests {
         }
         let error = ids.on_new(new_id(ACTIVE_ID_LIMIT, 0)).unwrap_err();
         assert_eq!(error.code, Code::CONNECTION_ID_LIMIT_ERROR);
-        let contradiction = NewConnectionId { id: id(77), ..new_id(1, 0) };
-        assert_eq!(ids.on_new(contradiction).unwrap_err().code, Code::PROTOCOL_VIOLATION);
+        let contradiction = NewConnectionId {
+            id: id(77),
+            ..new_id(1, 0)
+        };
+        assert_eq!(
+            ids.on_new(contradiction).unwrap_err().code,
+            Code::PROTOCOL_VIOLATION
+        );
     }
 }

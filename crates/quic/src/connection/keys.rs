@@ -88,7 +88,10 @@ impl OneRttKeys {
         Self {
             local_header: keys.local.header,
             remote_header: keys.remote.header,
-            current: PacketKeys { local: keys.local.packet, remote: keys.remote.packet },
+            current: PacketKeys {
+                local: keys.local.packet,
+                remote: keys.remote.packet,
+            },
             next,
             previous: None,
             updates,
@@ -123,7 +126,10 @@ impl OneRttKeys {
             self.update(next_sent);
         }
         if phase == self.phase {
-            self.first_received = Some(self.first_received.map_or(number, |first| first.min(number)));
+            self.first_received = Some(
+                self.first_received
+                    .map_or(number, |first| first.min(number)),
+            );
         }
     }
 
@@ -131,7 +137,11 @@ impl OneRttKeys {
     /// begin once a packet of this phase has been acknowledged (RFC 9001, section 6.1).
     pub(super) fn before_seal(&mut self, number: u64, largest_acked: Option<u64>, confirmed: bool) {
         self.sealed += 1;
-        let limit = self.current.local.confidentiality_limit().saturating_sub(UPDATE_MARGIN);
+        let limit = self
+            .current
+            .local
+            .confidentiality_limit()
+            .saturating_sub(UPDATE_MARGIN);
         let may_update = confirmed && largest_acked.is_some_and(|acked| acked >= self.first_sent);
         if self.sealed > limit && may_update {
             self.update(number);

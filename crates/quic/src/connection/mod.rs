@@ -107,21 +107,35 @@ impl Connection {
         session: Box<dyn Session>,
         initial_keys: Keys,
     ) -> Self {
-        let Setup { side, config, remote, local, .. } = setup;
+        let Setup {
+            side,
+            config,
+            remote,
+            local,
+            ..
+        } = setup;
         let mut rng = ChaCha12Rng::from_seed(setup.seed);
-        let controller = config
-            .congestion
-            .build(&Context { packet_size: config.packet_size, seed: rng.next_u64() });
+        let controller = config.congestion.build(&Context {
+            packet_size: config.packet_size,
+            seed: rng.next_u64(),
+        });
         let path = Path::new(0, remote, local, controller, &path_config(&config, side));
         let streams = Streams::new(side, streams_config(&config));
-        let received = [AckPolicy::IMMEDIATE, AckPolicy::IMMEDIATE, ack_policy(&config)]
-            .map(ReceivedPackets::new);
+        let received = [
+            AckPolicy::IMMEDIATE,
+            AckPolicy::IMMEDIATE,
+            ack_policy(&config),
+        ]
+        .map(ReceivedPackets::new);
         let mut connection = Self {
             side,
             rng,
             state: State::Open,
             session,
-            keys: KeySet { initial: Some(initial_keys), ..KeySet::default() },
+            keys: KeySet {
+                initial: Some(initial_keys),
+                ..KeySet::default()
+            },
             recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),

@@ -75,11 +75,15 @@ impl Outgoing {
         while fits(out) {
             let Some(id) = self.new_ids.pop() else { break };
             frame::write::new_connection_id(out, &id);
-            sent(SentFrame::NewConnectionId { sequence: id.sequence });
+            sent(SentFrame::NewConnectionId {
+                sequence: id.sequence,
+            });
             self.issued.push(id);
         }
         while fits(out) {
-            let Some(sequence) = self.remote_ids.next_retirement() else { break };
+            let Some(sequence) = self.remote_ids.next_retirement() else {
+                break;
+            };
             frame::write::retire_connection_id(out, sequence);
             sent(SentFrame::RetireConnectionId { sequence });
         }

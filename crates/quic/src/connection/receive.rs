@@ -7,9 +7,9 @@ use std::ops::Range;
 use weir_units::Time;
 use weir_wire::Ecn;
 
+use super::Connection;
 use super::event::{ConnectionError, EndpointEvent};
 use super::keys::Opened;
-use super::Connection;
 use crate::crypto::OpenError;
 use crate::frame::{Ack, Frame, Frames};
 use crate::packet::{self, Header, Kind};
@@ -125,7 +125,11 @@ impl Connection {
         if !packet::reserved_bits_ok(first, level != Level::OneRtt) {
             self.counters.reserved_bits_violated = true;
         }
-        Some(OpenedPacket { level, number, payload: header_length..header_length + length })
+        Some(OpenedPacket {
+            level,
+            number,
+            payload: header_length..header_length + length,
+        })
     }
 
     fn open_payload(
@@ -268,10 +272,27 @@ impl Connection {
             Space::Data => self.peer.ack_delay_exponent,
             _ => 0,
         };
-        let micros = ack.delay.checked_shl(u32::from(exponent)).unwrap_or(u64::MAX);
+        let micros = ack
+            .delay
+            .checked_shl(u32::from(exponent))
+            .unwrap_or(u64::MAX);
         let delay = weir_units::Duration::from_micros(micros);
-        let Self { recovery, paths, outgoing, handshake, .. } = self;
-        recovery.on_ack(now, space, ack, delay, &mut paths[0], handshake.confirmed, outgoing)?;
+        let Self {
+            recovery,
+            paths,
+            outgoing,
+            handshake,
+            ..
+        } = self;
+        recovery.on_ack(
+            now,
+            space,
+            ack,
+            delay,
+            &mut paths[0],
+            handshake.confirmed,
+            outgoing,
+        )?;
         self.probes[space as usize] = 0;
         Ok(())
     }
@@ -288,7 +309,8 @@ impl Connection {
     /// believes it (RFC 9000, section 6.2).
     fn on_version_negotiation(&mut self, header: &Header, packet: &[u8]) {
         let premature = self.side == Side::Client && !self.counters.authenticated;
-        let ours = packet::supported_versions(packet, header).any(|version| version == packet::VERSION_1);
+        let ours =
+            packet::supported_versions(packet, header).any(|version| version == packet::VERSION_1);
         // An echo of our connection IDs proves that the answer is one to our packet.
         let echoed = self.local_ids.contains(&header.destination)
             && header.source == self.original_destination;
@@ -299,12 +321,17 @@ impl Connection {
 
     /// RFC 9001, section 6.6.
     fn check_integrity_limit(&mut self, now: Time) {
-        let Some(keys) = &self.keys.one_rtt else { return };
+        let Some(keys) = &self.keys.one_rtt else {
+            return;
+        };
         let (key, _) = keys.remote(keys.phase(), u64::MAX);
         if self.counters.packets_not_authentic >= key.integrity_limit() {
             self.close_with(
                 now,
-                TransportError::new(Code::AEAD_LIMIT_REACHED, "too many packets are not authentic"),
+                TransportError::new(
+                    Code::AEAD_LIMIT_REACHED,
+                    "too many packets are not authentic",
+                ),
             );
         }
     }

@@ -2,12 +2,12 @@
 
 use weir_units::{Duration, Time};
 
+use super::Connection;
 use super::close::State;
 use super::event::ConnectionError;
-use super::Connection;
+use crate::Space;
 use crate::config::TransportConfig;
 use crate::recovery::{HandshakeState, TimeoutAction};
-use crate::Space;
 
 /// The timers that do not belong to recovery or ACKs.
 #[derive(Debug)]
@@ -91,12 +91,17 @@ impl Connection {
             State::Open => {}
         }
         if !self.handshake.complete && now >= self.handshake_deadline() {
-            return self.abandon(ConnectionError::HandshakeTimeout(self.config.handshake_timeout));
+            return self.abandon(ConnectionError::HandshakeTimeout(
+                self.config.handshake_timeout,
+            ));
         }
         if self.idle_deadline().is_some_and(|deadline| now >= deadline) {
             return self.abandon(ConnectionError::IdleTimeout(self.timers.idle_timeout));
         }
-        if self.keep_alive_deadline().is_some_and(|deadline| now >= deadline) {
+        if self
+            .keep_alive_deadline()
+            .is_some_and(|deadline| now >= deadline)
+        {
             self.timers.ping_due = true;
         }
         if self.timers.paced_until.is_some_and(|until| now >= until) {
@@ -107,11 +112,19 @@ impl Connection {
 
     fn handle_recovery_timeout(&mut self, now: Time) {
         let state = self.handshake_state();
-        let due = self.recovery.timeout(self.path(), state).is_some_and(|due| now >= due);
+        let due = self
+            .recovery
+            .timeout(self.path(), state)
+            .is_some_and(|due| now >= due);
         if !due {
             return;
         }
-        let Self { recovery, paths, outgoing, .. } = self;
+        let Self {
+            recovery,
+            paths,
+            outgoing,
+            ..
+        } = self;
         match recovery.on_timeout(now, &mut paths[0], state, outgoing) {
             TimeoutAction::Lost => {}
             TimeoutAction::Probe { space, packets } => {

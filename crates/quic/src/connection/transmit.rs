@@ -9,8 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use weir_units::Time;
 use weir_wire::Ecn;
 
-use super::close::State;
 use super::Connection;
+use super::close::State;
 use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::frame::write;
 use crate::packet::{self, LongFields, LongHeader, LongKind};
@@ -74,7 +74,9 @@ impl Connection {
         let begin = buffer.len();
         let ecn = self.path().codepoint();
         let limit = self.datagram_limit();
-        let count = max_datagrams.min(MAX_SEGMENTS).min((MAX_BATCH / limit).max(1));
+        let count = max_datagrams
+            .min(MAX_SEGMENTS)
+            .min((MAX_BATCH / limit).max(1));
         let mut segment = limit;
         for index in 0..count {
             let start = buffer.len();
@@ -107,7 +109,11 @@ impl Connection {
     /// The largest datagram now. Before its parameters are known the peer is sent the smallest
     /// that it must accept.
     fn datagram_limit(&self) -> usize {
-        if self.peer_known { self.path().mtu } else { SMALLEST_MAX_UDP_PAYLOAD }
+        if self.peer_known {
+            self.path().mtu
+        } else {
+            SMALLEST_MAX_UDP_PAYLOAD
+        }
     }
 
     /// Writes one datagram that ends at `end` at the latest.
@@ -123,10 +129,13 @@ impl Connection {
             return false;
         };
         // RFC 9000, section 14.1: datagrams with ack-eliciting Initial packets are padded.
-        let has_initial = levels[0].is_some_and(|(_, allowance)| {
-            self.side.is_client() || allowance == Allowance::All
-        });
-        let padded = if has_initial { begin + SMALLEST_MAX_UDP_PAYLOAD } else { 0 };
+        let has_initial = levels[0]
+            .is_some_and(|(_, allowance)| self.side.is_client() || allowance == Allowance::All);
+        let padded = if has_initial {
+            begin + SMALLEST_MAX_UDP_PAYLOAD
+        } else {
+            0
+        };
         for (level, allowance) in levels.into_iter().flatten() {
             let pad_to = if level == last { padded.min(end) } else { 0 };
             self.write_packet(now, level, allowance, ecn, buffer, end, pad_to);
@@ -137,7 +146,11 @@ impl Connection {
     /// At which levels there is something to send, in order.
     fn levels_to_send(&mut self, now: Time, size: usize) -> [Option<(Level, Allowance)>; 3] {
         let may_send = self.may_send_data(now, size);
-        let data_level = if self.keys.one_rtt.is_some() { Level::OneRtt } else { Level::ZeroRtt };
+        let data_level = if self.keys.one_rtt.is_some() {
+            Level::OneRtt
+        } else {
+            Level::ZeroRtt
+        };
         [Level::Initial, Level::Handshake, data_level].map(|level| {
             self.keys.local(level, self.side)?;
             let space = level.space() as usize;
@@ -172,7 +185,10 @@ impl Connection {
     }
 
     /// Writes a packet of `level`, padded so that the datagram reaches `pad_to`.
-    #[expect(clippy::too_many_arguments, reason = "one packet of one datagram of one batch")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one packet of one datagram of one batch"
+    )]
     fn write_packet(
         &mut self,
         now: Time,
@@ -200,20 +216,25 @@ impl Connection {
         let number_length = packet::packet_number_length(number, largest_acked);
         let header = self.write_header(level, number, number_length, buffer);
         let payload_start = buffer.len();
-        let Some((_, key)) = self.keys.local(level, self.side) else { return };
+        let Some((_, key)) = self.keys.local(level, self.side) else {
+            return;
+        };
         let tag_length = key.tag_length();
         let limit = end.saturating_sub(tag_length);
 
         let mut frames = SentFrames::new();
-        let ack_eliciting =
-            self.fill_packet(now, level, allowance, buffer, limit, &mut frames);
+        let ack_eliciting = self.fill_packet(now, level, allowance, buffer, limit, &mut frames);
         if buffer.len() == payload_start {
             buffer.truncate(start);
             return;
         }
         // Header protection samples 16 bytes, four bytes after the packet number's beginning.
         let smallest = payload_start + 4usize.saturating_sub(number_length);
-        let padded = buffer.len().max(smallest).max(pad_to.saturating_sub(tag_length)).min(limit);
+        let padded = buffer
+            .len()
+            .max(smallest)
+            .max(pad_to.saturating_sub(tag_length))
+            .min(limit);
         let in_flight = ack_eliciting || padded > buffer.len().max(smallest);
         buffer.resize(padded + tag_length, 0);
         self.seal(level, number, &header, buffer, start, payload_start);
@@ -316,7 +337,9 @@ impl Connection {
         start: usize,
         payload_start: usize,
     ) {
-        let Some((header_key, packet_key)) = self.keys.local(level, self.side) else { return };
+        let Some((header_key, packet_key)) = self.keys.local(level, self.side) else {
+            return;
+        };
         let number_offset = match header {
             WrittenHeader::Long(header) => {
                 header.finish(buffer, buffer.len());
@@ -351,7 +374,9 @@ impl Connection {
     /// A datagram with CONNECTION_CLOSE at every level that the peer may be able to read
     /// (RFC 9000, section 10.2.3).
     fn transmit_close(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let State::Closing { message, due, .. } = &mut self.state else { return None };
+        let State::Closing { message, due, .. } = &mut self.state else {
+            return None;
+        };
         *due = false;
         let message = message.clone();
         let begin = buffer.len();
@@ -361,12 +386,24 @@ impl Connection {
         let levels: Vec<Level> = [Level::Initial, Level::Handshake, Level::OneRtt]
             .into_iter()
             .filter(|level| self.keys.local(*level, self.side).is_some())
-            .filter(|level| *level != Level::OneRtt || self.handshake.confirmed || self.side == Side::Client && self.handshake.complete)
+            .filter(|level| {
+                *level != Level::OneRtt
+                    || self.handshake.confirmed
+                    || self.side == Side::Client && self.handshake.complete
+            })
             .collect();
-        let levels = if self.handshake.confirmed { &levels[levels.len().saturating_sub(1)..] } else { &levels[..] };
+        let levels = if self.handshake.confirmed {
+            &levels[levels.len().saturating_sub(1)..]
+        } else {
+            &levels[..]
+        };
         for level in levels {
             let pad = has_initial && Some(level) == levels.last();
-            let pad_to = if pad { (begin + SMALLEST_MAX_UDP_PAYLOAD).min(end) } else { 0 };
+            let pad_to = if pad {
+                (begin + SMALLEST_MAX_UDP_PAYLOAD).min(end)
+            } else {
+                0
+            };
             self.write_close_packet(now, *level, &message, buffer, end, pad_to);
         }
         let size = buffer.len() - begin;
@@ -396,18 +433,29 @@ impl Connection {
         }
         let space = level.space();
         let number = self.recovery.next_number(space);
-        let number_length = packet::packet_number_length(number, self.recovery.largest_acked(space));
+        let number_length =
+            packet::packet_number_length(number, self.recovery.largest_acked(space));
         let header = self.write_header(level, number, number_length, buffer);
         let payload_start = buffer.len();
-        let Some((_, key)) = self.keys.local(level, self.side) else { return };
+        let Some((_, key)) = self.keys.local(level, self.side) else {
+            return;
+        };
         let tag_length = key.tag_length();
         let limit = end - tag_length;
         write::close(buffer, &message.frame(level == Level::OneRtt), limit);
         let smallest = payload_start + 4;
-        let padded = buffer.len().max(smallest).max(pad_to.saturating_sub(tag_length)).min(limit);
+        let padded = buffer
+            .len()
+            .max(smallest)
+            .max(pad_to.saturating_sub(tag_length))
+            .min(limit);
         buffer.resize(padded + tag_length, 0);
         self.seal(level, number, &header, buffer, start, payload_start);
-        let packet = SentPacket { sent_at: now, size: (buffer.len() - start) as u32, ..SentPacket::default() };
+        let packet = SentPacket {
+            sent_at: now,
+            size: (buffer.len() - start) as u32,
+            ..SentPacket::default()
+        };
         self.recovery.on_sent(space, &mut self.paths[0], packet);
     }
 }

@@ -170,7 +170,10 @@ impl SpaceState {
         let Some(packet) = self.packets.mark_lost(number, rules.now) else {
             return;
         };
-        packet.frames.iter().for_each(|frame| sink.lost(space, frame));
+        packet
+            .frames
+            .iter()
+            .for_each(|frame| sink.lost(space, frame));
         self.eliciting_outstanding -= u64::from(packet.ack_eliciting);
         lost.packets += 1;
         if packet.path != path.id {
@@ -179,9 +182,7 @@ impl SpaceState {
         path.stats.packets_lost += 1;
         path.stats.bytes_lost += u64::from(packet.size);
         path.ecn.on_lost(packet.ecn);
-        let span = self
-            .run
-            .extend(number, packet, path.rtt.first_sample_at());
+        let span = self.run.extend(number, packet, path.rtt.first_sample_at());
         if packet.in_flight {
             leave_flight(packet, path);
             path.delivery

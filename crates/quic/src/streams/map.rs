@@ -59,7 +59,9 @@ impl StreamMap {
         let id = self.numbers.accept(direction)?;
         // It is not there yet where only a stream with a higher number was heard of.
         let initial = &self.initial;
-        self.streams.entry(id).or_insert_with(|| initial.stream(id, false));
+        self.streams
+            .entry(id)
+            .or_insert_with(|| initial.stream(id, false));
         Some(id)
     }
 
@@ -140,7 +142,8 @@ impl StreamMap {
         for (&id, stream) in &mut self.streams {
             if let Some(send) = &mut stream.send {
                 let local = self.numbers.is_local(id);
-                send.credit.raise(self.initial.send_limit(id.direction(), local));
+                send.credit
+                    .raise(self.initial.send_limit(id.direction(), local));
             }
         }
     }

@@ -203,7 +203,10 @@ impl ReceiveBuffer {
                 self.gaps -= 1;
             }
             let end = start + segment.data.len() as u64;
-            in_gap = self.segments.first_key_value().is_some_and(|(&next, _)| next != end);
+            in_gap = self
+                .segments
+                .first_key_value()
+                .is_some_and(|(&next, _)| next != end);
             if end <= self.ordered {
                 pool.give(segment);
                 continue;
@@ -248,7 +251,9 @@ impl ReceiveBuffer {
             let Some((start, length)) = right else {
                 return self.insert_segment(offset, data, pool);
             };
-            let new = data.len().min((start - offset).try_into().unwrap_or(usize::MAX));
+            let new = data
+                .len()
+                .min((start - offset).try_into().unwrap_or(usize::MAX));
             if new > 0 {
                 self.insert_segment(offset, &data[..new], pool);
             }
@@ -294,7 +299,11 @@ impl ReceiveBuffer {
 
     /// Copies the segment at `right` to the end of the one at `left` if that is cheap.
     fn merge_right(&mut self, left: u64, right: u64, pool: &mut ChunkPool) {
-        let length = |at| self.segments.get(at).map_or(0, |segment: &Chunk| segment.data.len());
+        let length = |at| {
+            self.segments
+                .get(at)
+                .map_or(0, |segment: &Chunk| segment.data.len())
+        };
         let (left_length, right_length) = (length(&left), length(&right));
         if right_length >= MERGE_BELOW || left_length + right_length > CHUNK_SIZE {
             return;

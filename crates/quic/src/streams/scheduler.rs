@@ -115,7 +115,9 @@ impl PriorityQueue {
 
     /// The stream whose turn it is.
     pub(super) fn front(&self) -> Option<StreamId> {
-        self.levels.iter().find_map(|level| level.queue.front().copied())
+        self.levels
+            .iter()
+            .find_map(|level| level.queue.front().copied())
     }
 
     /// The stream at the front has sent that many bytes and has more.
@@ -140,7 +142,9 @@ impl PriorityQueue {
 
     fn push(&mut self, id: StreamId, priority: i32) {
         self.length += 1;
-        let index = self.levels.partition_point(|level| level.priority > priority);
+        let index = self
+            .levels
+            .partition_point(|level| level.priority > priority);
         if let Some(level) = self.levels.get_mut(index)
             && level.priority == priority
         {
@@ -158,7 +162,11 @@ impl PriorityQueue {
     }
 
     fn remove(&mut self, id: StreamId, priority: i32) {
-        let Some(level) = self.levels.iter_mut().find(|level| level.priority == priority) else {
+        let Some(level) = self
+            .levels
+            .iter_mut()
+            .find(|level| level.priority == priority)
+        else {
             return;
         };
         self.length -= 1;
@@ -211,6 +219,10 @@ mod tests {
             queue.push(id(index), index as i32);
             queue.remove(id(index), index as i32);
         }
-        assert!(queue.levels.len() <= KEPT_LEVELS + 1, "{}", queue.levels.len());
+        assert!(
+            queue.levels.len() <= KEPT_LEVELS + 1,
+            "{}",
+            queue.levels.len()
+        );
     }
 }

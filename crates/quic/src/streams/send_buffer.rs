@@ -188,7 +188,11 @@ impl SendBuffer {
     }
 
     fn free(&mut self, pool: &mut ChunkPool) {
-        while self.pieces.front().is_some_and(|front| front.end() <= self.acked) {
+        while self
+            .pieces
+            .front()
+            .is_some_and(|front| front.end() <= self.acked)
+        {
             if self.pieces.len() == 1
                 && let Some(chunk) = self.last_chunk().filter(|chunk| !chunk.is_pooled())
             {
@@ -198,7 +202,11 @@ impl SendBuffer {
                 return;
             }
             self.cursor = self.cursor.saturating_sub(1);
-            if let Some(Piece { memory: Memory::Own(chunk), .. }) = self.pieces.pop_front() {
+            if let Some(Piece {
+                memory: Memory::Own(chunk),
+                ..
+            }) = self.pieces.pop_front()
+            {
                 pool.give(chunk);
             }
         }

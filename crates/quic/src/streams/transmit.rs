@@ -108,7 +108,11 @@ impl Streams {
     }
 
     fn with_receive(&mut self, id: StreamId, act: impl FnOnce(&mut ReceiveHalf)) {
-        if let Some(receive) = self.map.get_mut(id).and_then(|stream| stream.receive.as_mut()) {
+        if let Some(receive) = self
+            .map
+            .get_mut(id)
+            .and_then(|stream| stream.receive.as_mut())
+        {
             act(receive);
             self.settle(id);
         }

@@ -22,9 +22,9 @@ const HEADERS: u64 = 28;
 
 /// A datagram on its way.
 #[derive(Clone, Debug)]
-pub struct Datagram {
-    pub bytes: Vec<u8>,
-    pub ecn: Ecn,
+pub(crate) struct Datagram {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ecn: Ecn,
 }
 
 impl Packet for Datagram {
@@ -46,31 +46,31 @@ impl Packet for Datagram {
 }
 
 /// One end: an endpoint with its connections.
-pub struct Host {
-    pub endpoint: Endpoint,
-    pub connections: BTreeMap<ConnectionHandle, Connection>,
-    pub events: Vec<(ConnectionHandle, Event)>,
-    pub address: SocketAddr,
+pub(crate) struct Host {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) connections: BTreeMap<ConnectionHandle, Connection>,
+    pub(crate) events: Vec<(ConnectionHandle, Event)>,
+    pub(crate) address: SocketAddr,
     /// Datagrams with each codepoint that arrived here.
-    pub arrived: BTreeMap<u8, u64>,
+    pub(crate) arrived: BTreeMap<u8, u64>,
 }
 
-pub const CLIENT: usize = 0;
-pub const SERVER: usize = 1;
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
 
 /// What to build.
 #[derive(Clone)]
-pub struct Plan {
-    pub seed: u64,
-    pub rate: Rate,
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) rate: Rate,
     /// One way.
-    pub delay: Duration,
-    pub faults: FaultSettings,
-    pub rules: Vec<Rule>,
-    pub client: TransportConfig,
-    pub server: TransportConfig,
-    pub early_data: bool,
-    pub max_connections: usize,
+    pub(crate) delay: Duration,
+    pub(crate) faults: FaultSettings,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) client: TransportConfig,
+    pub(crate) server: TransportConfig,
+    pub(crate) early_data: bool,
+    pub(crate) max_connections: usize,
 }
 
 impl Default for Plan {
@@ -90,29 +90,33 @@ impl Default for Plan {
 }
 
 /// The whole of it.
-pub struct World {
-    pub now: Time,
-    pub hosts: [Host; 2],
+pub(crate) struct World {
+    pub(crate) now: Time,
+    pub(crate) hosts: [Host; 2],
     /// `pipes[i]` carries what host `i` sends.
-    pub pipes: [Pipe<Datagram>; 2],
-    pub client_crypto: Arc<SeededClient>,
+    pub(crate) pipes: [Pipe<Datagram>; 2],
+    pub(crate) client_crypto: Arc<SeededClient>,
     plan: Plan,
     buffer: Vec<u8>,
 }
 
 impl World {
-    pub fn new(plan: Plan) -> Self {
+    pub(crate) fn new(plan: Plan) -> Self {
         Self::with_server(plan.clone(), SeededServer::new(plan.seed))
     }
 
-    pub fn with_server(plan: Plan, server: SeededServer) -> Self {
+    pub(crate) fn with_server(plan: Plan, server: SeededServer) -> Self {
         let server = ServerConfig {
             crypto: Arc::new(server),
             transport: Arc::new(plan.server.clone()),
             max_connections: plan.max_connections,
         };
         let host = |index: u8, server| Host {
-            endpoint: Endpoint::new(EndpointConfig::default(), server, [index ^ plan.seed as u8; 32]),
+            endpoint: Endpoint::new(
+                EndpointConfig::default(),
+                server,
+                [index ^ plan.seed as u8; 32],
+            ),
             connections: BTreeMap::new(),
             events: Vec::new(),
             address: SocketAddr::from((Ipv4Addr::new(10, 0, 0, index), 4000 + u16::from(index))),
@@ -136,7 +140,7 @@ impl World {
     }
 
     /// The client begins a connection.
-    pub fn connect(&mut self) -> ConnectionHandle {
+    pub(crate) fn connect(&mut self) -> ConnectionHandle {
         let client = ClientConfig {
             crypto: self.client_crypto.clone(),
             transport: Arc::new(self.plan.client.clone()),
@@ -144,15 +148,17 @@ impl World {
         };
         let remote = self.hosts[SERVER].address;
         let host = &mut self.hosts[CLIENT];
-        let (handle, connection) =
-            host.endpoint.connect(self.now, client, remote, None, "server.test").unwrap();
+        let (handle, connection) = host
+            .endpoint
+            .connect(self.now, client, remote, None, "server.test")
+            .unwrap();
         host.connections.insert(handle, connection);
         handle
     }
 
     /// A connection whose handshake is complete on both sides: the client's and the server's
     /// handle.
-    pub fn connected(&mut self) -> (ConnectionHandle, ConnectionHandle) {
+    pub(crate) fn connected(&mut self) -> (ConnectionHandle, ConnectionHandle) {
         let client = self.connect();
         let before: Vec<_> = self.hosts[SERVER].connections.keys().copied().collect();
         assert!(self.run_until(Duration::from_secs(20), |world| {
@@ -172,12 +178,12 @@ impl World {
         (client, server)
     }
 
-    pub fn connection(&mut self, host: usize, handle: ConnectionHandle) -> &mut Connection {
+    pub(crate) fn connection(&mut self, host: usize, handle: ConnectionHandle) -> &mut Connection {
         self.hosts[host].connections.get_mut(&handle).unwrap()
     }
 
     /// Sends all that may be sent now.
-    pub fn transmit(&mut self) {
+    pub(crate) fn transmit(&mut self) {
         for (host, pipe) in self.hosts.iter_mut().zip(&mut self.pipes) {
             for connection in host.connections.values_mut() {
                 loop {
@@ -192,7 +198,10 @@ impl World {
                     }
                     let segment = transmit.segment_size.unwrap_or(transmit.size);
                     for bytes in self.buffer.chunks(segment) {
-                        let datagram = Datagram { bytes: bytes.to_vec(), ecn: transmit.ecn };
+                        let datagram = Datagram {
+                            bytes: bytes.to_vec(),
+                            ecn: transmit.ecn,
+                        };
                         pipe.send(self.now, datagram);
                     }
                 }
@@ -222,7 +231,7 @@ impl World {
     }
 
     /// When something happens next.
-    pub fn next_time(&self) -> Option<Time> {
+    pub(crate) fn next_time(&self) -> Option<Time> {
         let pipes = self.pipes.iter().filter_map(Pipe::next_time);
         let timers = self
             .hosts
@@ -233,7 +242,7 @@ impl World {
     }
 
     /// Moves time on to `time` and does what is due by then.
-    pub fn advance_to(&mut self, time: Time) {
+    pub(crate) fn advance_to(&mut self, time: Time) {
         self.now = self.now.max(time);
         self.deliver();
         for host in &mut self.hosts {
@@ -255,7 +264,10 @@ impl World {
             while let Some(mut datagram) = pipe.receive(self.now) {
                 *host.arrived.entry(datagram.ecn.bits()).or_default() += 1;
                 let bytes = &mut datagram.bytes;
-                match host.endpoint.route(self.now, remote, None, datagram.ecn, bytes) {
+                match host
+                    .endpoint
+                    .route(self.now, remote, None, datagram.ecn, bytes)
+                {
                     Route::Connection(handle) => {
                         if let Some(connection) = host.connections.get_mut(&handle) {
                             connection.handle_datagram(self.now, remote, None, datagram.ecn, bytes);
@@ -267,7 +279,13 @@ impl World {
                         touched.push(handle);
                     }
                     Route::Reply(bytes) => {
-                        replies.push((1 - from, Datagram { bytes, ecn: Ecn::NotEct }));
+                        replies.push((
+                            1 - from,
+                            Datagram {
+                                bytes,
+                                ecn: Ecn::NotEct,
+                            },
+                        ));
                     }
                     Route::Drop => {}
                 }
@@ -284,15 +302,21 @@ impl World {
     }
 
     /// One step: on to the next thing that happens. `false` where nothing ever will.
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         self.transmit();
-        let Some(next) = self.next_time() else { return false };
+        let Some(next) = self.next_time() else {
+            return false;
+        };
         self.advance_to(next);
         true
     }
 
     /// Runs until `done` or until `limit` of virtual time has passed; tells which.
-    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+    pub(crate) fn run_until(
+        &mut self,
+        limit: Duration,
+        mut done: impl FnMut(&mut Self) -> bool,
+    ) -> bool {
         let end = self.now + limit;
         loop {
             self.transmit();
@@ -307,7 +331,7 @@ impl World {
     }
 
     /// Runs for `span` of virtual time.
-    pub fn run_for(&mut self, span: Duration) {
+    pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         self.run_until(span, |_| false);
         self.now = end;
@@ -315,7 +339,7 @@ impl World {
 
     /// Moves `data` over a new bidirectional stream from one host to the other while the network
     /// does its worst; what arrived by the stream's end, or `None` where it did not end in time.
-    pub fn transfer(
+    pub(crate) fn transfer(
         &mut self,
         from: (usize, ConnectionHandle),
         to: (usize, ConnectionHandle),
@@ -323,7 +347,10 @@ impl World {
         limit: Duration,
     ) -> Option<Vec<u8>> {
         let direction = weir_quic::Direction::Unidirectional;
-        let id = self.connection(from.0, from.1).open(direction).expect("a stream");
+        let id = self
+            .connection(from.0, from.1)
+            .open(direction)
+            .expect("a stream");
         let mut written = 0;
         let mut finished = false;
         let mut accepted: Option<StreamId> = None;
@@ -341,7 +368,9 @@ impl World {
                 sender.finish(id).unwrap();
                 finished = true;
             }
-            let Some(receiver) = world.hosts[to.0].connections.get_mut(&to.1) else { return true };
+            let Some(receiver) = world.hosts[to.0].connections.get_mut(&to.1) else {
+                return true;
+            };
             accepted = accepted.or_else(|| receiver.accept(direction));
             if let Some(id) = accepted {
                 loop {
@@ -363,6 +392,8 @@ impl World {
 }
 
 /// Bytes that tell where they belong.
-pub fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|index| (index as u64).wrapping_mul(0x9e37_79b9).to_be_bytes()[4]).collect()
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    (0..length)
+        .map(|index| (index as u64).wrapping_mul(0x9e37_79b9).to_be_bytes()[4])
+        .collect()
 }
