@@ -17,7 +17,10 @@
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
 
 mod codec;
+mod config;
+mod connection;
 pub mod crypto;
+mod endpoint;
 mod error;
 pub mod frame;
 mod ids;
@@ -28,6 +31,12 @@ mod space;
 mod streams;
 pub mod transport_parameters;
 
+pub use config::{ClientConfig, ConfigError, Congestion, EndpointConfig, ServerConfig, TransportConfig};
+pub use connection::{
+    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,
+};
+pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, Side, StreamId};
 pub use space::{Level, Space};
+pub use streams::{ReadError, StreamEvent, WriteError};

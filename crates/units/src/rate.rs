@@ -1,10 +1,47 @@
 //! Data rates, in bits per second.
 
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+use crate::text::{Quantity, Unit, Written, impl_text};
 use crate::{ByteSize, Duration};
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
-/// A data rate in bits per second.
+const RATE: Quantity = Quantity {
+    name: "a rate",
+    accepted: "bps, kbps, Mbps, Gbps, Tbps (bits; also bit/s, kbit/s, …)",
+    units: &[
+        Unit {
+            scale: 1,
+            spellings: &["bps", "bit/s"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000,
+            spellings: &["kbps", "kbit/s", "Kbps"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000_000,
+            spellings: &["Mbps", "Mbit/s"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000_000_000,
+            spellings: &["Gbps", "Gbit/s"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000_000_000_000,
+            spellings: &["Tbps", "Tbit/s"],
+            written: Written::Decimal,
+        },
+    ],
+};
+
+/// A data rate in bits per second. Written in the largest of bps, kbps, Mbps, Gbps and Tbps that
+/// it fills, with decimals where needed: `12.5Gbps`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
@@ -17,6 +54,11 @@ impl Rate {
     /// `bits` bits per second.
     pub const fn from_bits_per_second(bits: u64) -> Self {
         Self(bits)
+    }
+
+    /// `megabits` times 10⁶ bits per second.
+    pub const fn from_mbps(megabits: u64) -> Self {
+        Self(megabits.saturating_mul(1_000_000))
     }
 
     /// `gigabits` times 10⁹ bits per second.
@@ -61,5 +103,77 @@ impl Rate {
     /// `self` times a factor, rounded down; zero for a factor that is negative or not a number.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
+    }
+    /// `self + other`, or `None` past the largest rate.
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(bits) => Some(Self(bits)),
+            None => None,
+        }
+    }
+
+    /// `self - other`, or `None` below zero.
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(bits) => Some(Self(bits)),
+            None => None,
+        }
+    }
+
+    /// `self` times `factor`, or `None` past the largest rate.
+    pub const fn checked_mul(self, factor: u64) -> Option<Self> {
+        match self.0.checked_mul(factor) {
+            Some(bits) => Some(Self(bits)),
+            None => None,
+        }
+    }
+}
+
+impl_text!(Rate, RATE);
+
+impl Add for Rate {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Rate {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Rate {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl SubAssign for Rate {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl Mul<u64> for Rate {
+    type Output = Self;
+    fn mul(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+}
+
+impl Div<u64> for Rate {
+    type Output = Self;
+    /// Rounds down; [`Rate::MAX`] for a zero divisor.
+    fn div(self, divisor: u64) -> Self {
+        Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
+    }
+}
+
+impl Sum for Rate {
+    fn sum<I: Iterator<Item = Self>>(rates: I) -> Self {
+        rates.fold(Self::ZERO, Add::add)
     }
 }

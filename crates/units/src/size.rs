@@ -3,7 +3,63 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
-/// An amount of data in bytes.
+use crate::text::{Quantity, Unit, Written, impl_text};
+
+const SIZE: Quantity = Quantity {
+    name: "a size",
+    accepted: "B, KB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024)",
+    units: &[
+        Unit {
+            scale: 1,
+            spellings: &["B"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000,
+            spellings: &["KB", "kB"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000_000,
+            spellings: &["MB"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000_000_000,
+            spellings: &["GB"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000_000_000_000,
+            spellings: &["TB"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1 << 10,
+            spellings: &["KiB"],
+            written: Written::WholeUnlessLonger,
+        },
+        Unit {
+            scale: 1 << 20,
+            spellings: &["MiB"],
+            written: Written::WholeUnlessLonger,
+        },
+        Unit {
+            scale: 1 << 30,
+            spellings: &["GiB"],
+            written: Written::WholeUnlessLonger,
+        },
+        Unit {
+            scale: 1 << 40,
+            spellings: &["TiB"],
+            written: Written::WholeUnlessLonger,
+        },
+    ],
+};
+
+/// An amount of data in bytes. Written in the largest of B, KB, MB, GB and TB that it fills, with
+/// decimals where needed (`1.8MB`), or in KiB, MiB, GiB or TiB where it is a whole number of them
+/// and that is not longer (`64KiB`, but `128KB`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
@@ -59,11 +115,21 @@ impl ByteSize {
         }
     }
 
+    /// `self` times `factor`, or `None` past the largest amount.
+    pub const fn checked_mul(self, factor: u64) -> Option<Self> {
+        match self.0.checked_mul(factor) {
+            Some(bytes) => Some(Self(bytes)),
+            None => None,
+        }
+    }
+
     /// `self` times a factor, rounded down; nothing for a factor that is negative or not a number.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }
 }
+
+impl_text!(ByteSize, SIZE);
 
 impl Add for ByteSize {
     type Output = Self;
@@ -103,6 +169,14 @@ impl Div<u64> for ByteSize {
     /// Rounds down; [`ByteSize::MAX`] for a zero divisor.
     fn div(self, divisor: u64) -> Self {
         Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
+    }
+}
+
+impl Div for ByteSize {
+    type Output = u64;
+    /// How often `other` fits, rounded down; `u64::MAX` for nothing.
+    fn div(self, other: Self) -> u64 {
+        self.0.checked_div(other.0).unwrap_or(u64::MAX)
     }
 }
 

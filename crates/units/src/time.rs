@@ -1,8 +1,50 @@
 //! Points in time and spans of it, in nanoseconds.
 
+use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
-/// A point in time: nanoseconds since an epoch that the caller chooses.
+use crate::text::{Quantity, Unit, Written, impl_text};
+
+const DURATION: Quantity = Quantity {
+    name: "a duration",
+    accepted: "ns, us, ms, s, min, h",
+    units: &[
+        Unit {
+            scale: 1,
+            spellings: &["ns"],
+            written: Written::Decimal,
+        },
+        // Both code points that look like a micro sign: U+00B5 and the Greek U+03BC.
+        Unit {
+            scale: 1_000,
+            spellings: &["us", "\u{b5}s", "\u{3bc}s"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000_000,
+            spellings: &["ms"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 1_000_000_000,
+            spellings: &["s"],
+            written: Written::Decimal,
+        },
+        Unit {
+            scale: 60_000_000_000,
+            spellings: &["min"],
+            written: Written::Whole,
+        },
+        Unit {
+            scale: 3_600_000_000_000,
+            spellings: &["h"],
+            written: Written::Whole,
+        },
+    ],
+};
+
+/// A point in time: nanoseconds since an epoch that the caller chooses. Written as the span since
+/// then, `1.5ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -34,7 +76,25 @@ impl Time {
             None => None,
         }
     }
+
+    /// `self - span`, or `None` before the epoch.
+    pub const fn checked_sub(self, span: Duration) -> Option<Self> {
+        match self.0.checked_sub(span.0) {
+            Some(nanos) => Some(Self(nanos)),
+            None => None,
+        }
+    }
+
+    /// The span since `earlier`, or `None` where `earlier` is later.
+    pub const fn checked_since(self, earlier: Self) -> Option<Duration> {
+        match self.0.checked_sub(earlier.0) {
+            Some(nanos) => Some(Duration(nanos)),
+            None => None,
+        }
+    }
 }
+
+impl_text!(Time, DURATION);
 
 impl Add<Duration> for Time {
     type Output = Self;
@@ -56,6 +116,12 @@ impl Sub<Duration> for Time {
     }
 }
 
+impl SubAssign<Duration> for Time {
+    fn sub_assign(&mut self, span: Duration) {
+        *self = *self - span;
+    }
+}
+
 impl Sub for Time {
     type Output = Duration;
     fn sub(self, earlier: Self) -> Duration {
@@ -63,7 +129,8 @@ impl Sub for Time {
     }
 }
 
-/// A span of time in nanoseconds.
+/// A span of time in nanoseconds. Written `50us`: in the largest of ns, us, ms and s that it
+/// fills, with decimals where needed, and in min or h where it is a whole number of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(u64);
 
@@ -131,7 +198,23 @@ impl Duration {
         }
     }
 
-    /// `self` times a factor; zero for a factor that is negative or not a number.
+    /// `self - other`, or `None` below no time at all.
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(nanos) => Some(Self(nanos)),
+            None => None,
+        }
+    }
+
+    /// `self` times `factor`, or `None` past the longest span.
+    pub const fn checked_mul(self, factor: u64) -> Option<Self> {
+        match self.0.checked_mul(factor) {
+            Some(nanos) => Some(Self(nanos)),
+            None => None,
+        }
+    }
+
+    /// `self` times a factor, rounded to the nearest; zero for a factor that is negative or not a number.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor).round() as u64)
     }
@@ -141,6 +224,8 @@ impl Duration {
         Self(self.0.abs_diff(other.0))
     }
 }
+
+impl_text!(Duration, DURATION);
 
 impl Add for Duration {
     type Output = Self;
@@ -183,7 +268,22 @@ impl Div<u64> for Duration {
     }
 }
 
+impl Div for Duration {
+    type Output = u64;
+    /// How often `other` fits, rounded down; `u64::MAX` for no time at all.
+    fn div(self, other: Self) -> u64 {
+        self.0.checked_div(other.0).unwrap_or(u64::MAX)
+    }
+}
+
+impl Sum for Duration {
+    fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
+        spans.fold(Self::ZERO, Add::add)
+    }
+}
+
 impl From<std::time::Duration> for Duration {
+    /// Saturates at [`Duration::MAX`].
     fn from(span: std::time::Duration) -> Self {
         Self(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
     }

@@ -1,4 +1,15 @@
 //! The frames of RFC 9000, section 19: what they say, reading and writing them.
+//!
+//! [`Frames`] reads a packet's payload; [`mod@write`] has a function for each frame to write.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod types;
+pub mod write;
+
+pub use read::Frames;
+pub(crate) use read::MAX_STREAM_COUNT;
 
 use crate::{Code, ConnectionId, Direction, StreamId};
 

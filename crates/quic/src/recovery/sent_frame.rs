@@ -1,6 +1,8 @@
 //! What a sent packet carried, as far as its fate matters.
 
-use crate::{Direction, StreamId};
+use smallvec::SmallVec;
+
+use crate::{Direction, Space, StreamId};
 
 /// A frame in a packet that was sent: what to do when the packet is acknowledged or lost.
 /// Frames whose loss needs no action (PADDING, PATH_RESPONSE, CONNECTION_CLOSE) leave no trace.
@@ -37,4 +39,20 @@ pub(crate) enum SentFrame {
     HandshakeDone,
     /// A probe of the path.
     PathChallenge,
+}
+
+/// The frames of one packet; most packets have one, or one and an ACK.
+pub(crate) type SentFrames = SmallVec<[SentFrame; 2]>;
+
+/// Who wants to know what became of frames.
+///
+/// A frame is reported acknowledged at most once and, but for the copies that probes make of it
+/// ([`Recovery::oldest_unacked_frames`](super::Recovery::oldest_unacked_frames)), lost at most once.
+/// One that was reported lost may be reported acknowledged later, where the loss was spurious; one
+/// that was reported acknowledged is never reported lost.
+pub(crate) trait FrameSink {
+    /// The peer has it.
+    fn acked(&mut self, space: Space, frame: &SentFrame);
+    /// It has to be sent again, as far as it still matters.
+    fn lost(&mut self, space: Space, frame: &SentFrame);
 }

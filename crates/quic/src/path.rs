@@ -1,1 +1,0 @@
-//! A path: an address pair and all that belongs to it.

@@ -1,1 +1,0 @@
-//! Transport parameters (RFC 9000, section 18).
