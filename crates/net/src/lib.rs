@@ -1,1 +1,84 @@
-//! DCQUIC endpoints and streams on tokio.
+//! DCQUIC on tokio: endpoints, connections, streams and calls in real time.
+//!
+//! An [`Endpoint`] owns a UDP socket and is client, server or both. A [`Connection`] has streams
+//! ([`SendStream`], [`RecvStream`]) and, on top of them, calls: [`Connection::call`] on one side,
+//! [`Connection::serve`] on the other. The protocol is `weir-quic`'s; this crate brings sockets,
+//! timers and tasks.
+//!
+//! ```no_run
+//! use weir_net::tls::{ClientTls, Identity, ServerTls};
+//! use weir_net::{Endpoint, ServeOptions};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let identity = Identity::self_signed(["localhost"])?;
+//! let fingerprint = identity.fingerprint();
+//! let server = Endpoint::builder()
+//!     .server(ServerTls::new(identity).build()?)
+//!     .bind("127.0.0.1:0".parse()?)?;
+//! let address = server.local_address();
+//! tokio::spawn(async move {
+//!     while let Some(connecting) = server.accept().await {
+//!         tokio::spawn(async move {
+//!             if let Ok(connection) = connecting.await {
+//!                 let echo = |request: weir_net::Request| async { Ok(request.body) };
+//!                 connection.serve(ServeOptions::default(), echo).await;
+//!             }
+//!         });
+//!     }
+//! });
+//!
+//! let client = Endpoint::builder()
+//!     .client(ClientTls::pinned(fingerprint).build()?)
+//!     .bind("127.0.0.1:0".parse()?)?;
+//! let connection = client.connect(address, "localhost")?.await?;
+//! let response = connection.call("hello").await?;
+//! assert_eq!(response, "hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | module | what it tells |
+//! |---|---|
+//! | `endpoint`, `builder`, `connecting`, `connection`, `send_stream`, `recv_stream` | what applications hold |
+//! | [`rpc`] | calls: deadline, cancellation, size limits |
+//! | [`tls`] | identities, trust, pinned fingerprints |
+//! | `driver` | the endpoint's task: a receive batch in one pass |
+//! | `link`, `waiting`, `handle` | a connection under its lock, and who waits for what |
+//! | `shared` | what handles, connections and driver share: routing, queue, new connections |
+//! | `socket`, `timers`, `clock`, `spin` | the system: GSO and GRO, a timerfd, looking before sleeping |
+
+mod builder;
+mod chunks;
+mod clock;
+mod connecting;
+mod connection;
+mod driver;
+mod endpoint;
+mod error;
+mod handle;
+mod link;
+mod recv_stream;
+pub mod rpc;
+mod send_stream;
+mod shared;
+mod socket;
+mod spin;
+mod stats;
+mod timers;
+pub mod tls;
+mod waiting;
+
+pub use builder::EndpointBuilder;
+pub use connecting::Connecting;
+pub use connection::Connection;
+pub use endpoint::{Endpoint, SHUT_DOWN};
+pub use error::{ConnectError, ConnectionError, DeadlinePassed, EndpointError, ReadError, WriteError};
+pub use recv_stream::RecvStream;
+pub use rpc::{Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions};
+pub use send_stream::SendStream;
+pub use socket::SocketBuffers;
+pub use stats::EndpointStats;
+pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
+pub use weir_quic::crypto::Identity as PeerIdentity;
+pub use weir_quic::{Congestion, ConnectionStats, Side, StreamId, TransportConfig};
+pub use weir_units::{ByteSize, Duration};

@@ -1,1 +1,45 @@
-//! The DCQUIC engine: QUIC v1 as state machines, without clocks, sockets or tasks.
+//! The DCQUIC engine: QUIC v1 (RFC 9000, 9001, 9002) as state machines, without clocks, sockets or
+//! tasks.
+//!
+//! A caller owns an [`Endpoint`], which routes datagrams to [`Connection`]s and makes new ones.
+//! Everything that happens goes in by a method with the time as an argument; what is to be sent
+//! comes out of [`Connection::poll_transmit`], what the application should know out of
+//! [`Connection::poll_event`], and [`Connection::timeout`] says when to come back.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`packet`], [`frame`], [`transport_parameters`] | the bytes on the wire |
+//! | [`crypto`] | the door through which keys come: rustls, or a seeded provider for simulations |
+//! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
+//! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
+//! | `path` | an address pair and all that belongs to it, its congestion controller included |
+//! | `connection` | the whole of it, from a datagram to events and back |
+//! | `endpoint` | connection IDs, routing, new connections, stateless replies |
+
+mod codec;
+mod config;
+mod connection;
+pub mod crypto;
+mod endpoint;
+mod error;
+pub mod frame;
+mod ids;
+pub mod packet;
+mod path;
+mod ranges;
+mod recovery;
+mod space;
+mod streams;
+pub mod transport_parameters;
+
+pub use config::{
+    ClientConfig, ConfigError, Congestion, EndpointConfig, ServerConfig, TransportConfig,
+};
+pub use connection::{
+    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,
+};
+pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
+pub use error::{Code, TransportError};
+pub use ids::{ConnectionId, Direction, Side, StreamId};
+pub use space::{Level, Space};
+pub use streams::{ReadError, StreamEvent, WriteError};

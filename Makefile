@@ -1,0 +1,48 @@
+# Weir's commands. `make help` lists them.
+# CARGO_FLAGS reaches every cargo call: `make test CARGO_FLAGS=--offline`.
+
+CARGO ?= cargo
+CARGO_FLAGS ?= --locked
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fmt lint doc unit long bench fuzz deny
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and print its result
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir
+	@target/release/weir bench rpc
+
+test: fmt lint doc unit ## all that CI checks: format, lints, documentation, tests
+
+fmt: ## check the format
+	$(CARGO) fmt --all --check
+
+lint: ## clippy, warnings are errors
+	$(CARGO) clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+
+doc: ## build the documentation, warnings are errors
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(CARGO_FLAGS) --no-deps --document-private-items
+
+unit: ## unit, property, interoperability and command-line tests
+	$(CARGO) test $(CARGO_FLAGS)
+
+long: ## the same property tests with many more cases (minutes)
+	PROPTEST_CASES=5000 $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
+
+bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (needs cmake and a C++ compiler)
+	@command -v cmake >/dev/null && command -v c++ >/dev/null || { \
+		echo "make bench builds quiche, which needs: apt-get install cmake g++"; exit 1; }
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
+	@target/release/weir-peers all
+
+fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
+	@command -v cargo-fuzz >/dev/null || { echo "make fuzz needs: cargo install --locked cargo-fuzz"; exit 1; }
+	@cd fuzz && for target in $$(cargo +nightly fuzz list); do \
+		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+deny: ## check licences and advisories (needs cargo-deny)
+	@command -v cargo-deny >/dev/null || { echo "make deny needs: cargo install --locked cargo-deny"; exit 1; }
+	cargo deny check

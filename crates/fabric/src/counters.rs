@@ -1,0 +1,184 @@
+//! Counters that balance: what arrived has departed, was dropped for a reason, or is still inside.
+
+use std::ops::{Add, Sub};
+
+use weir_units::ByteSize;
+
+/// A number of packets and their length altogether.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many packets.
+    pub packets: u64,
+    /// Their IP lengths, summed.
+    pub size: ByteSize,
+}
+
+impl Tally {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        packets: 0,
+        size: ByteSize::ZERO,
+    };
+
+    /// Counts one packet more.
+    pub fn record(&mut self, length: ByteSize) {
+        *self = *self
+            + Self {
+                packets: 1,
+                size: length,
+            };
+    }
+
+    /// Counts one packet less.
+    pub fn remove(&mut self, length: ByteSize) {
+        *self = *self
+            - Self {
+                packets: 1,
+                size: length,
+            };
+    }
+}
+
+impl Add for Tally {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_add(other.packets),
+            size: self.size + other.size,
+        }
+    }
+}
+
+impl Sub for Tally {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self {
+            packets: self.packets.saturating_sub(other.packets),
+            size: self.size - other.size,
+        }
+    }
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// The queue was full: tail drop.
+    Full,
+    /// The queue dropped it before it was full, to signal congestion.
+    Early,
+    /// It was larger than the link's MTU.
+    Mtu,
+    /// Lost at random on the way.
+    Loss,
+    /// The link was down.
+    Down,
+    /// Damaged, and without contents to carry the damage to the receiver.
+    Corruption,
+    /// A test's script said so.
+    Script,
+}
+
+impl DropReason {
+    /// Every reason, in the order of declaration.
+    pub const ALL: [Self; 7] = [
+        Self::Full,
+        Self::Early,
+        Self::Mtu,
+        Self::Loss,
+        Self::Down,
+        Self::Corruption,
+        Self::Script,
+    ];
+}
+
+/// Dropped packets by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops([Tally; DropReason::ALL.len()]);
+
+impl Drops {
+    /// Counts one packet.
+    pub fn record(&mut self, reason: DropReason, length: ByteSize) {
+        self.0[reason as usize].record(length);
+    }
+
+    /// What was dropped for this reason.
+    pub fn by(&self, reason: DropReason) -> Tally {
+        self.0[reason as usize]
+    }
+
+    /// What was dropped for any reason.
+    pub fn total(&self) -> Tally {
+        self.0.iter().fold(Tally::ZERO, |sum, &tally| sum + tally)
+    }
+
+    /// Every reason with its tally.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, Tally)> {
+        DropReason::ALL.into_iter().zip(self.0)
+    }
+}
+
+impl Add for Drops {
+    type Output = Self;
+    fn add(mut self, other: Self) -> Self {
+        for (sum, tally) in self.0.iter_mut().zip(other.0) {
+            *sum = *sum + tally;
+        }
+        self
+    }
+}
+
+/// What became of the packets that came to one stage, or to several in a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Came in.
+    pub arrived: Tally,
+    /// Came into being here: the copies that duplication made.
+    pub duplicated: Tally,
+    /// Went on.
+    pub departed: Tally,
+    /// Were dropped.
+    pub dropped: Drops,
+}
+
+impl Counters {
+    /// Whether everything is accounted for when `inside` is still here:
+    /// arrived + duplicated = departed + dropped + inside, in packets and in bytes.
+    pub fn balance(&self, inside: Tally) -> bool {
+        self.arrived + self.duplicated == self.departed + self.dropped.total() + inside
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_place_of_its_own() {
+        let mut drops = Drops::default();
+        for (count, reason) in (1..).zip(DropReason::ALL) {
+            (0..count).for_each(|_| drops.record(reason, ByteSize::from_bytes(10)));
+        }
+        for (count, (reason, tally)) in (1..).zip(drops.iter()) {
+            assert_eq!(
+                tally,
+                Tally {
+                    packets: count,
+                    size: ByteSize::from_bytes(10 * count)
+                }
+            );
+            assert_eq!(drops.by(reason), tally);
+        }
+        assert_eq!(drops.total().packets, 28);
+        assert_eq!((drops + drops).total().size, ByteSize::from_bytes(560));
+    }
+
+    #[test]
+    fn an_unaccounted_byte_tips_the_balance() {
+        let mut counters = Counters::default();
+        counters.arrived.record(ByteSize::from_bytes(100));
+        assert!(!counters.balance(Tally::ZERO));
+        assert!(counters.balance(counters.arrived));
+        counters.departed.record(ByteSize::from_bytes(99));
+        assert!(!counters.balance(Tally::ZERO));
+    }
+}

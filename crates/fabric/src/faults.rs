@@ -1,0 +1,294 @@
+//! Faults: what goes wrong on the way.
+//!
+//! Random faults are described by [`FaultSettings`], which may change at any time; each kind draws
+//! from a generator of its own, so that setting one leaves the others' choices as they were. A
+//! [`Script`] decides packet by packet instead, for tests that need a certain packet to be hit.
+
+mod script;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use rand_core::Rng;
+use weir_units::{Duration, Time};
+
+use crate::counters::{Counters, DropReason, Tally};
+use crate::packet::Packet;
+use crate::random::{Generator, Probability, generator, span_up_to};
+
+pub use script::{Script, Verdict};
+
+/// Which random faults packets meet. By default none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultSettings {
+    /// Whether the link is down: every packet is dropped.
+    pub down: bool,
+    /// How probably a packet is lost.
+    pub loss: Probability,
+    /// How probably a packet is followed by a copy, which is jittered and reordered on its own, but
+    /// neither lost nor corrupted.
+    pub duplication: Probability,
+    /// How probably a packet is damaged ([`Packet::corrupt`]).
+    pub corruption: Probability,
+    /// Which packets fall behind those sent after them.
+    pub reordering: Reordering,
+    /// The most that a packet is delayed, uniformly from zero. Jitter alone does not reorder: a
+    /// packet waits for the one before it.
+    pub jitter: Duration,
+}
+
+/// A fraction of the packets is held back while the others pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reordering {
+    /// How probably a packet is held back.
+    pub probability: Probability,
+    /// For how long.
+    pub delay: Duration,
+}
+
+/// What the faults did to packets that they did not drop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Disturbances {
+    /// Damaged and passed on.
+    pub corrupted: Tally,
+    /// Held back out of order.
+    pub reordered: Tally,
+    /// Given another ECN codepoint by a script.
+    pub ecn_rewritten: Tally,
+}
+
+/// The stage at which packets meet faults. Packets in it are those that are delayed.
+#[derive(Debug)]
+pub struct Faults<P> {
+    settings: FaultSettings,
+    script: Option<Script<P>>,
+    chance: Chance,
+    held: BinaryHeap<Held<P>>,
+    held_tally: Tally,
+    next_sequence: u64,
+    last_in_order: Time,
+    counters: Counters,
+    disturbances: Disturbances,
+}
+
+/// One generator for each kind of fault.
+#[derive(Debug)]
+struct Chance {
+    loss: Generator,
+    duplication: Generator,
+    corruption: Generator,
+    reordering: Generator,
+    jitter: Generator,
+}
+
+/// How a packet is delayed.
+enum Delay {
+    /// By this much, or until those before it are through.
+    InOrder(Duration),
+    /// By this much, while others pass.
+    HeldBack(Duration),
+}
+
+impl<P: Packet + Clone> Faults<P> {
+    /// Random faults under `settings`; `seed` decides whom they hit.
+    pub fn new(settings: FaultSettings, seed: u64) -> Self {
+        let chance = Chance {
+            loss: generator(seed, 1),
+            duplication: generator(seed, 2),
+            corruption: generator(seed, 3),
+            reordering: generator(seed, 4),
+            jitter: generator(seed, 5),
+        };
+        Self {
+            settings,
+            script: None,
+            chance,
+            held: BinaryHeap::new(),
+            held_tally: Tally::ZERO,
+            next_sequence: 0,
+            last_in_order: Time::ZERO,
+            counters: Counters::default(),
+            disturbances: Disturbances::default(),
+        }
+    }
+
+    /// No faults, until settings or a script say otherwise.
+    pub fn none() -> Self {
+        Self::new(FaultSettings::default(), 0)
+    }
+
+    /// The random faults now.
+    pub fn settings(&self) -> FaultSettings {
+        self.settings
+    }
+
+    /// Changes the random faults for packets to come.
+    pub fn set(&mut self, settings: FaultSettings) {
+        self.settings = settings;
+    }
+
+    /// Lets `script` decide about packets to come, before chance does; `None` ends the script.
+    pub fn set_script(&mut self, script: Option<Script<P>>) {
+        self.script = script;
+    }
+
+    /// A packet comes in at `now`.
+    pub fn send(&mut self, now: Time, packet: P) {
+        self.counters.arrived.record(packet.length());
+        let verdict = self
+            .script
+            .as_mut()
+            .and_then(|script| script.judge(&packet));
+        match verdict {
+            None => self.by_chance(now, packet),
+            Some(verdict) => self.by_script(now, packet, verdict),
+        }
+    }
+
+    /// When the next packet comes out.
+    pub fn next_time(&self) -> Option<Time> {
+        self.held
+            .peek()
+            .map(|held| held.release)
+            .filter(|&release| release < Time::MAX)
+    }
+
+    /// The next packet that has come out by `now`.
+    pub fn receive(&mut self, now: Time) -> Option<P> {
+        self.next_time().filter(|&release| release <= now)?;
+        let packet = self.held.pop()?.packet;
+        self.held_tally.remove(packet.length());
+        self.counters.departed.record(packet.length());
+        Some(packet)
+    }
+
+    /// What is being delayed.
+    pub fn held(&self) -> Tally {
+        self.held_tally
+    }
+
+    /// What became of the packets that came here.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What was done to packets that were not dropped.
+    pub fn disturbances(&self) -> &Disturbances {
+        &self.disturbances
+    }
+
+    fn by_chance(&mut self, now: Time, packet: P) {
+        if self.settings.down {
+            return self.drop(packet, DropReason::Down);
+        }
+        if self.settings.loss.draw(&mut self.chance.loss) {
+            return self.drop(packet, DropReason::Loss);
+        }
+        let copy = self
+            .settings
+            .duplication
+            .draw(&mut self.chance.duplication)
+            .then(|| packet.clone());
+        if self.settings.corruption.draw(&mut self.chance.corruption) {
+            self.corrupt(now, packet);
+        } else {
+            self.delay_by_chance(now, packet);
+        }
+        if let Some(copy) = copy {
+            self.counters.duplicated.record(copy.length());
+            self.delay_by_chance(now, copy);
+        }
+    }
+
+    fn by_script(&mut self, now: Time, mut packet: P, verdict: Verdict) {
+        match verdict {
+            Verdict::Pass => self.hold(now, packet, Delay::InOrder(Duration::ZERO)),
+            Verdict::Drop => self.drop(packet, DropReason::Script),
+            Verdict::Duplicate => {
+                self.counters.duplicated.record(packet.length());
+                self.hold(now, packet.clone(), Delay::InOrder(Duration::ZERO));
+                self.hold(now, packet, Delay::InOrder(Duration::ZERO));
+            }
+            Verdict::Corrupt => self.corrupt(now, packet),
+            Verdict::HoldBack(delay) => self.hold(now, packet, Delay::HeldBack(delay)),
+            Verdict::RewriteEcn(ecn) => {
+                packet.set_ecn(ecn);
+                self.disturbances.ecn_rewritten.record(packet.length());
+                self.hold(now, packet, Delay::InOrder(Duration::ZERO));
+            }
+        }
+    }
+
+    fn drop(&mut self, packet: P, reason: DropReason) {
+        self.counters.dropped.record(reason, packet.length());
+    }
+
+    fn corrupt(&mut self, now: Time, mut packet: P) {
+        if packet.corrupt(self.chance.corruption.next_u64()) {
+            self.disturbances.corrupted.record(packet.length());
+            self.delay_by_chance(now, packet);
+        } else {
+            self.drop(packet, DropReason::Corruption);
+        }
+    }
+
+    fn delay_by_chance(&mut self, now: Time, packet: P) {
+        let Reordering { probability, delay } = self.settings.reordering;
+        let delay = if probability.draw(&mut self.chance.reordering) {
+            Delay::HeldBack(delay)
+        } else {
+            Delay::InOrder(span_up_to(self.settings.jitter, &mut self.chance.jitter))
+        };
+        self.hold(now, packet, delay);
+    }
+
+    fn hold(&mut self, now: Time, packet: P, delay: Delay) {
+        let release = match delay {
+            Delay::InOrder(delay) => {
+                self.last_in_order = self.last_in_order.max(now + delay);
+                self.last_in_order
+            }
+            Delay::HeldBack(delay) => {
+                self.disturbances.reordered.record(packet.length());
+                now + delay
+            }
+        };
+        self.held_tally.record(packet.length());
+        self.held.push(Held {
+            release,
+            sequence: self.next_sequence,
+            packet,
+        });
+        self.next_sequence += 1;
+    }
+}
+
+/// A delayed packet. In the heap the earliest is the greatest; of equals, the first come.
+#[derive(Debug)]
+struct Held<P> {
+    release: Time,
+    sequence: u64,
+    packet: P,
+}
+
+impl<P> Ord for Held<P> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.release, other.sequence).cmp(&(self.release, self.sequence))
+    }
+}
+
+impl<P> PartialOrd for Held<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> PartialEq for Held<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<P> Eq for Held<P> {}

@@ -1,0 +1,98 @@
+//! What the fabric needs to know of a packet.
+
+use weir_units::ByteSize;
+use weir_wire::Ecn;
+
+/// A packet as queues, links and faults see it: a few words in the simulator, a real datagram in
+/// protocol tests, a real frame in the live lab.
+pub trait Packet {
+    /// The length of the IP packet: what queues count, and links too, beside their own framing.
+    fn length(&self) -> ByteSize;
+
+    /// The ECN codepoint of the IP header.
+    fn ecn(&self) -> Ecn;
+
+    /// Rewrites the ECN codepoint.
+    fn set_ecn(&mut self, ecn: Ecn);
+
+    /// Damages the contents, choosing the place by `entropy`, and tells whether there was anything
+    /// to damage. A packet that is only described carries no bytes: it keeps this default and is
+    /// lost instead, as the receiver's checksum would have it. Real bytes pass to [`flip_byte`].
+    fn corrupt(&mut self, entropy: u64) -> bool {
+        let _ = entropy;
+        false
+    }
+}
+
+/// Changes one byte, choosing the byte and its new value by `entropy`. False if there is none.
+pub fn flip_byte(bytes: &mut [u8], entropy: u64) -> bool {
+    let [mask, place @ ..] = entropy.to_le_bytes();
+    let place = place
+        .iter()
+        .fold(0u64, |high, &byte| high << 8 | u64::from(byte));
+    let Some(index) = place.checked_rem(bytes.len() as u64) else {
+        return false;
+    };
+    // The remainder is smaller than the length, which is a usize.
+    match bytes.get_mut(index as usize) {
+        Some(byte) => *byte ^= mask.max(1),
+        None => return false,
+    }
+    true
+}
+
+/// The packet of this crate's unit tests.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::{ByteSize, Ecn, Packet};
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Numbered {
+        pub(crate) number: u64,
+        pub(crate) bytes: u64,
+        pub(crate) ecn: Ecn,
+    }
+
+    impl Numbered {
+        pub(crate) fn new(number: u64, bytes: u64) -> Self {
+            Self {
+                number,
+                bytes,
+                ecn: Ecn::Ect0,
+            }
+        }
+    }
+
+    impl Packet for Numbered {
+        fn length(&self) -> ByteSize {
+            ByteSize::from_bytes(self.bytes)
+        }
+        fn ecn(&self) -> Ecn {
+            self.ecn
+        }
+        fn set_ecn(&mut self, ecn: Ecn) {
+            self.ecn = ecn;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::flip_byte;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn exactly_one_byte_changes(bytes in prop::collection::vec(any::<u8>(), 1..100), entropy: u64) {
+            let mut damaged = bytes.clone();
+            prop_assert!(flip_byte(&mut damaged, entropy));
+            let changed = bytes.iter().zip(&damaged).filter(|(before, after)| before != after).count();
+            prop_assert_eq!(changed, 1);
+        }
+    }
+
+    #[test]
+    fn nothing_to_flip() {
+        assert!(!flip_byte(&mut [], 7));
+    }
+}

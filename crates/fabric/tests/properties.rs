@@ -1,0 +1,322 @@
+//! What holds for every pipe under every traffic.
+
+use proptest::prelude::*;
+use weir_fabric::{
+    Class, FaultSettings, Faults, Link, Packet, Pipe, Probability, Queue, Reordering, Rule, Tally,
+};
+use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_wire::Ecn;
+
+#[derive(Clone, Debug, PartialEq)]
+struct Numbered {
+    number: u64,
+    bytes: u64,
+    ecn: Ecn,
+    damaged: bool,
+}
+
+impl Packet for Numbered {
+    fn length(&self) -> ByteSize {
+        ByteSize::from_bytes(self.bytes)
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+    fn corrupt(&mut self, _: u64) -> bool {
+        // Short ones count as described only, so that both ways are taken.
+        self.damaged = self.bytes > 500;
+        self.damaged
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Send { bytes: u64, ecn: Ecn },
+    Wait(Duration),
+    SetRate(Rate),
+    SetDelay(Duration),
+    SetFaults(FaultSettings),
+    SetRules(Vec<Rule>),
+    SetMtu(ByteSize),
+}
+
+fn probability() -> impl Strategy<Value = Probability> {
+    prop_oneof![
+        Just(Probability::NEVER),
+        Just(Probability::ALWAYS),
+        (0.0..=1.0).prop_filter_map("a probability", |value| Probability::new(value).ok()),
+    ]
+}
+
+fn micros(limit: u64) -> impl Strategy<Value = Duration> {
+    (0..=limit * 1000).prop_map(Duration::from_nanos)
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![
+        1 => Just(Rate::ZERO),
+        1 => Just(Rate::MAX),
+        8 => (1u64..100_000_000_000).prop_map(Rate::from_bits_per_second),
+    ]
+}
+
+fn ecn() -> impl Strategy<Value = Ecn> {
+    (0..4u8).prop_map(Ecn::from_bits)
+}
+
+fn faults() -> impl Strategy<Value = FaultSettings> {
+    let chances = (probability(), probability(), probability(), probability());
+    (any::<bool>(), chances, micros(50), micros(50)).prop_map(
+        |(down, (loss, duplication, corruption, reordering), delay, jitter)| FaultSettings {
+            down,
+            loss,
+            duplication,
+            corruption,
+            reordering: Reordering {
+                probability: reordering,
+                delay,
+            },
+            jitter,
+        },
+    )
+}
+
+fn rules() -> impl Strategy<Value = Vec<Rule>> {
+    let size = || (0u64..10_000).prop_map(ByteSize::from_bytes);
+    let class = prop_oneof![Just(Class::Every), Just(Class::Ect), Just(Class::NotEct)];
+    let rule = prop_oneof![
+        size().prop_map(Rule::tail_drop),
+        (0u64..10).prop_map(Rule::tail_drop_packets),
+        size().prop_map(Rule::mark_above),
+        (0u64..10).prop_map(Rule::mark_above_packets),
+        probability().prop_map(Rule::mark_randomly),
+        (probability(), class).prop_map(|(chance, class)| Rule::drop_randomly(chance).only(class)),
+    ];
+    prop::collection::vec(rule, 0..4)
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        10 => (1u64..2000, ecn()).prop_map(|(bytes, ecn)| Operation::Send { bytes, ecn }),
+        6 => micros(5).prop_map(Operation::Wait),
+        1 => rate().prop_map(Operation::SetRate),
+        1 => micros(30).prop_map(Operation::SetDelay),
+        1 => faults().prop_map(Operation::SetFaults),
+        1 => rules().prop_map(Operation::SetRules),
+        1 => (500u64..2000).prop_map(|bytes| Operation::SetMtu(ByteSize::from_bytes(bytes))),
+    ]
+}
+
+/// A pipe with the bookkeeping of a test: what time it is, and what came out.
+struct Bench {
+    pipe: Pipe<Numbered>,
+    now: Time,
+    sent: u64,
+    out: Vec<Numbered>,
+}
+
+impl Bench {
+    fn new(seed: u64) -> Self {
+        let link = Link::new(Rate::from_gbps(10), Duration::from_micros(5));
+        let faults = Faults::new(FaultSettings::default(), seed);
+        let pipe = Pipe::new(Queue::new([], seed), link, faults);
+        Self {
+            pipe,
+            now: Time::ZERO,
+            sent: 0,
+            out: Vec::new(),
+        }
+    }
+
+    fn perform(&mut self, operation: &Operation) {
+        let now = self.now;
+        match operation.clone() {
+            Operation::Send { bytes, ecn } => {
+                self.pipe.send(
+                    now,
+                    Numbered {
+                        number: self.sent,
+                        bytes,
+                        ecn,
+                        damaged: false,
+                    },
+                );
+                self.sent += 1;
+            }
+            Operation::Wait(span) => self.now += span,
+            Operation::SetRate(rate) => self.pipe.set_rate(now, rate),
+            Operation::SetDelay(delay) => self.pipe.set_delay(now, delay),
+            Operation::SetFaults(settings) => self.pipe.set_faults(now, settings),
+            Operation::SetRules(rules) => self.pipe.set_rules(rules),
+            Operation::SetMtu(mtu) => self.pipe.set_mtu(mtu),
+        }
+    }
+
+    /// Takes out each packet when it is due.
+    fn poll(&mut self) {
+        while let Some(time) = self.pipe.next_time().filter(|&time| time <= self.now) {
+            self.out.extend(self.pipe.receive(time));
+        }
+    }
+
+    /// Gives the link a rate and waits until nothing is on the way.
+    fn finish(&mut self) {
+        self.poll();
+        self.pipe.set_rate(self.now, Rate::from_gbps(10));
+        self.now = Time::from_nanos(u64::MAX / 2);
+        self.poll();
+        while let Some(packet) = self.pipe.receive(self.now) {
+            self.out.push(packet);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn counters_balance_at_every_step(seed: u64, operations in prop::collection::vec(operation(), 1..200)) {
+        let mut bench = Bench::new(seed);
+        for operation in &operations {
+            bench.perform(operation);
+            bench.poll();
+            let pipe = &bench.pipe;
+            prop_assert!(pipe.counters().balance(pipe.inside()));
+            prop_assert!(pipe.queue().counters().balance(pipe.queue().backlog()));
+            prop_assert!(pipe.link().counters().balance(pipe.link().in_flight()));
+            prop_assert!(pipe.faults().counters().balance(pipe.faults().held()));
+            let out = bench.out.iter().map(Packet::length).sum();
+            let departed = Tally { packets: bench.out.len() as u64, size: out };
+            prop_assert_eq!(pipe.counters().departed, departed);
+            prop_assert_eq!(pipe.counters().arrived.packets, bench.sent);
+        }
+        bench.finish();
+        prop_assert_eq!(bench.pipe.inside(), Tally::ZERO);
+        prop_assert!(bench.pipe.counters().balance(Tally::ZERO));
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_packets_whenever_they_are_fetched(
+        seed: u64,
+        operations in prop::collection::vec(operation(), 1..200),
+        punctual: [bool; 16],
+    ) {
+        let [mut first, mut again, mut late] = [(); 3].map(|()| Bench::new(seed));
+        for (operation, punctual) in operations.iter().zip(punctual.iter().cycle()) {
+            for bench in [&mut first, &mut again, &mut late] {
+                bench.perform(operation);
+            }
+            first.poll();
+            again.poll();
+            if *punctual {
+                late.poll();
+            }
+        }
+        for bench in [&mut first, &mut again, &mut late] {
+            bench.finish();
+        }
+        prop_assert_eq!(&first.out, &again.out);
+        prop_assert_eq!(&first.out, &late.out);
+        prop_assert_eq!(first.pipe.counters(), late.pipe.counters());
+    }
+
+    #[test]
+    fn without_faults_packets_arrive_in_order_exactly_when_they_should(
+        bits_per_second in 1_000_000u64..400_000_000_000,
+        delay in micros(100),
+        packets in prop::collection::vec((0u64..3000, 1u64..9000), 1..100),
+    ) {
+        let rate = Rate::from_bits_per_second(bits_per_second);
+        let link: Link<Numbered> = Link::new(rate, delay);
+        let mut pipe = Pipe::new(Queue::new([], 0), link, Faults::none());
+        let mut now = Time::ZERO;
+        let mut arrivals = Vec::new();
+        let mut due = Vec::new();
+        // When the transmitter falls idle, in units of a nanosecond divided by the rate.
+        let mut idle = 0u128;
+        let unit = u128::from(bits_per_second);
+        let mut sent = packets.iter().enumerate();
+        loop {
+            let next = sent.next();
+            let until = next.map_or(Time::MAX, |(_, &(gap, _))| now + Duration::from_nanos(gap));
+            while let Some(time) = pipe.next_time().filter(|&time| time <= until) {
+                arrivals.extend(pipe.receive(time).map(|packet| (packet.number, packet.bytes, time)));
+            }
+            let Some((number, &(_, bytes))) = next else { break };
+            now = until;
+            pipe.send(now, Numbered { number: number as u64, bytes, ecn: Ecn::Ect0, damaged: false });
+            if u128::from(now.as_nanos()) > idle.div_ceil(unit) {
+                idle = u128::from(now.as_nanos()) * unit;
+            }
+            idle += u128::from(bytes) * 8 * 1_000_000_000;
+            let done = Time::from_nanos(idle.div_ceil(unit) as u64);
+            due.push((number as u64, bytes, done + delay));
+        }
+        prop_assert_eq!(&arrivals, &due);
+
+        // Over any window the rate is kept, but for the nanosecond that arrivals are rounded to.
+        for (index, &(_, _, from)) in arrivals.iter().enumerate() {
+            let mut moved = ByteSize::ZERO;
+            for &(_, bytes, to) in &arrivals[index + 1..] {
+                moved += ByteSize::from_bytes(bytes);
+                let window = u128::from(to.since(from).as_nanos()) + 1;
+                prop_assert!(u128::from(moved.bytes()) * 8 * 1_000_000_000 <= unit * window);
+            }
+        }
+    }
+}
+
+#[test]
+fn different_seeds_differ() {
+    let out = |seed| {
+        let mut bench = Bench::new(seed);
+        let loss = Probability::new(0.5).unwrap();
+        bench.perform(&Operation::SetFaults(FaultSettings {
+            loss,
+            ..FaultSettings::default()
+        }));
+        (0..100).for_each(|_| {
+            bench.perform(&Operation::Send {
+                bytes: 100,
+                ecn: Ecn::Ect0,
+            })
+        });
+        bench.finish();
+        bench.out
+    };
+    assert_eq!(out(1), out(1));
+    assert_ne!(out(1), out(2));
+}
+
+#[test]
+fn marks_that_arrive_are_marks_made_less_those_lost() {
+    let mut bench = Bench::new(3);
+    let [mark, loss] = [0.1, 0.2].map(|value| Probability::new(value).unwrap());
+    bench.perform(&Operation::SetRules(vec![Rule::mark_randomly(mark)]));
+    bench.perform(&Operation::SetFaults(FaultSettings {
+        loss,
+        ..FaultSettings::default()
+    }));
+    let packets = 100_000;
+    (0..packets).for_each(|_| {
+        bench.perform(&Operation::Send {
+            bytes: 100,
+            ecn: Ecn::Ect0,
+        })
+    });
+    bench.finish();
+    let arrived = bench.out.len() as f64;
+    let marked = bench
+        .out
+        .iter()
+        .filter(|packet| packet.ecn == Ecn::Ce)
+        .count() as f64;
+    assert!((marked as u64) < bench.pipe.queue().marked().packets);
+    // Four standard deviations of a tenth of 80,000.
+    assert!(
+        (marked / arrived - 0.1).abs() < 4.0 * (0.09 / arrived).sqrt(),
+        "{}",
+        marked / arrived
+    );
+}

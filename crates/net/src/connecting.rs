@@ -1,0 +1,77 @@
+//! A connection whose handshake is going on.
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::connection::Connection;
+use crate::error::ConnectionError;
+use crate::handle::Handle;
+use crate::waiting::wait;
+
+/// A connection whose handshake is going on: a future of the [`Connection`].
+///
+/// It ends at the latest after the transport's `handshake_timeout`. Dropping it gives the
+/// connection up, unless [`Connecting::early`] gave a handle to it.
+#[must_use = "dropping it gives the connection up"]
+pub struct Connecting {
+    handle: Arc<Handle>,
+}
+
+impl Connecting {
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Self { handle }
+    }
+
+    /// The connection before its handshake is complete, where that is possible.
+    ///
+    /// A client gets it when it resumes a session with a server that allows 0-RTT, and
+    /// [`ClientTls::early_data`](crate::tls::ClientTls::early_data) is on. Only
+    /// [`Connection::open_bi_early`], [`Connection::open_uni_early`] and
+    /// [`Call::early_data`](crate::Call::early_data) send at once; everything else waits for the
+    /// handshake. Early data can be replayed by an attacker: send only what may safely happen
+    /// twice.
+    ///
+    /// A server always gets it, and may answer early data before the client has proved anything:
+    /// see [`RecvStream::is_early_data`](crate::RecvStream::is_early_data).
+    pub fn early(&self) -> Option<Connection> {
+        let core = self.handle.link.lock();
+        let possible = core.error.is_none()
+            && (!core.engine.side().is_client()
+                || core.engine.is_established()
+                || core.engine.has_early_keys());
+        drop(core);
+        possible.then(|| Connection::new(self.handle.clone()))
+    }
+
+    /// The peer's address.
+    pub fn remote_address(&self) -> SocketAddr {
+        crate::connection::remote_of(&self.handle)
+    }
+}
+
+impl Future for Connecting {
+    type Output = Result<Connection, ConnectionError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut core = self.handle.link.lock();
+        core.check_open()?;
+        if core.engine.is_established() {
+            drop(core);
+            return Poll::Ready(Ok(Connection::new(self.handle.clone())));
+        }
+        wait(&mut core.waiting.connecting, cx.waker());
+        Poll::Pending
+    }
+}
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connecting")
+            .field("remote", &self.remote_address())
+            .finish_non_exhaustive()
+    }
+}

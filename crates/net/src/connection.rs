@@ -1,0 +1,227 @@
+//! A connection as applications use it.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use weir_congestion::{Controller, Deadline};
+use weir_quic::crypto::Identity as PeerIdentity;
+use weir_quic::{ConnectionStats, Direction, Side, StreamId};
+
+use crate::error::ConnectionError;
+use crate::handle::Handle;
+use crate::recv_stream::RecvStream;
+use crate::send_stream::SendStream;
+use crate::waiting::wait;
+
+/// A DCQUIC connection. Clones are handles to the same one.
+///
+/// The connection is closed when the last handle, stream and call is dropped: data that the peer
+/// has not acknowledged by then are lost. [`SendStream::acknowledged`] waits for that.
+#[derive(Clone)]
+pub struct Connection {
+    pub(crate) handle: Arc<Handle>,
+}
+
+/// A stream that has been opened, and whether early data may have opened it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    pub(crate) id: StreamId,
+    pub(crate) early: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Self { handle }
+    }
+
+    /// Opens a bidirectional stream; waits for the handshake, and while the peer's limit of
+    /// streams is reached. The peer learns of the stream by what is sent on it.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let opened = poll_fn(|cx| self.poll_open(cx, Direction::Bidirectional, false)).await?;
+        Ok(self.both(opened))
+    }
+
+    /// Opens a unidirectional stream; waits as [`Connection::open_bi`] does.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
+        let opened = poll_fn(|cx| self.poll_open(cx, Direction::Unidirectional, false)).await?;
+        Ok(SendStream::new(self.handle.clone(), opened))
+    }
+
+    /// As [`Connection::open_bi`], but sends early data (0-RTT) where that is possible now.
+    ///
+    /// An attacker who records early data can play them to the server again: send only what may
+    /// safely happen twice. Where the server does not take them, reading and writing fail with
+    /// `EarlyDataRejected`, and the stream has to be opened again.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub async fn open_bi_early(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let opened = poll_fn(|cx| self.poll_open(cx, Direction::Bidirectional, true)).await?;
+        Ok(self.both(opened))
+    }
+
+    /// As [`Connection::open_uni`], but sends early data; see [`Connection::open_bi_early`].
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub async fn open_uni_early(&self) -> Result<SendStream, ConnectionError> {
+        let opened = poll_fn(|cx| self.poll_open(cx, Direction::Unidirectional, true)).await?;
+        Ok(SendStream::new(self.handle.clone(), opened))
+    }
+
+    /// The next bidirectional stream that the peer opens.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = poll_fn(|cx| self.poll_accept(cx, Direction::Bidirectional)).await?;
+        Ok(self.both(Opened { id, early: false }))
+    }
+
+    /// The next unidirectional stream that the peer opens.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
+        let id = poll_fn(|cx| self.poll_accept(cx, Direction::Unidirectional)).await?;
+        let opened = Opened { id, early: false };
+        Ok(RecvStream::new(self.handle.clone(), opened))
+    }
+
+    /// Closes the connection at once, with a code and words for the peer. All reading and writing
+    /// on it ends; data that are not acknowledged yet are lost.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.handle.close(code, reason);
+    }
+
+    /// Waits until the connection is over, and says why.
+    pub async fn closed(&self) -> ConnectionError {
+        poll_fn(|cx| {
+            let mut core = self.handle.link.lock();
+            match core.closed() {
+                Some(error) => Poll::Ready(error),
+                None => {
+                    wait(&mut core.waiting.closing, cx.waker());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// Why the connection is over, if it is.
+    pub fn error(&self) -> Option<ConnectionError> {
+        self.handle.link.lock().closed()
+    }
+
+    /// The peer's address.
+    pub fn remote_address(&self) -> SocketAddr {
+        remote_of(&self.handle)
+    }
+
+    /// Which side of the connection this is.
+    pub fn side(&self) -> Side {
+        self.handle.link.lock().engine.side()
+    }
+
+    /// Whether the handshake is complete and the connection open.
+    pub fn is_established(&self) -> bool {
+        self.handle.link.lock().engine.is_established()
+    }
+
+    /// What the handshake told of the peer: certificates, application protocol, whether a
+    /// session was resumed. Complete once the handshake is.
+    pub fn peer_identity(&self) -> PeerIdentity {
+        self.handle.link.lock().engine.identity()
+    }
+
+    /// Whether the server refused this client's early data.
+    pub fn early_data_rejected(&self) -> bool {
+        self.handle.link.lock().early_data_rejected
+    }
+
+    /// Keying material bound to this connection (RFC 8446, section 7.5) into `output`; `false` before
+    /// the handshake is complete.
+    pub fn export_keying_material(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
+        let core = self.handle.link.lock();
+        core.engine.export_keying_material(output, label, context)
+    }
+
+    /// What happened so far, on the connection and on each of its paths.
+    pub fn stats(&self) -> ConnectionStats {
+        self.handle.link.lock().engine.stats()
+    }
+
+    /// Replaces the congestion controller, which starts afresh.
+    pub fn set_controller(&self, controller: Box<dyn Controller>) {
+        self.handle.link.lock().engine.set_controller(controller);
+    }
+
+    /// Tells the congestion controller how much is left to send until when (D2TCP); `None` takes
+    /// that back.
+    pub fn set_deadline(&self, deadline: Option<Deadline>) {
+        self.handle.link.lock().engine.set_deadline(deadline);
+    }
+
+    fn both(&self, opened: Opened) -> (SendStream, RecvStream) {
+        (
+            SendStream::new(self.handle.clone(), opened),
+            RecvStream::new(self.handle.clone(), opened),
+        )
+    }
+
+    fn poll_open(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+        early: bool,
+    ) -> Poll<Result<Opened, ConnectionError>> {
+        let mut core = self.handle.link.lock();
+        core.check_open()?;
+        match core.open(direction, early) {
+            Some(opened) => Poll::Ready(Ok(opened)),
+            None => {
+                wait(core.waiting.opening(direction), cx.waker());
+                Poll::Pending
+            }
+        }
+    }
+
+    pub(crate) fn poll_accept(
+        &self,
+        cx: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
+        let mut core = self.handle.link.lock();
+        // What came in before the connection ended can still be read.
+        if let Some(id) = core.engine.accept(direction) {
+            return Poll::Ready(Ok(id));
+        }
+        core.check_open()?;
+        wait(core.waiting.accepting(direction), cx.waker());
+        Poll::Pending
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("remote", &self.remote_address())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The peer's address, as an IPv4 address where it is one.
+pub(crate) fn remote_of(handle: &Handle) -> SocketAddr {
+    let remote = handle.link.lock().engine.remote();
+    SocketAddr::new(remote.ip().to_canonical(), remote.port())
+}

@@ -1,0 +1,314 @@
+//! The endpoint's one task: receives, keeps time, and sends what nobody else has sent.
+//!
+//! A turn is one receive batch. What arrived is handed to its connections, the tasks that wait
+//! for it are woken, and then the driver gives way once before it sends: so the application's
+//! answer carries the acknowledgment, and mostly leaves from the application's own task.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+
+use weir_quic::{ConnectionHandle, Route, Transmit};
+use weir_units::Time;
+use weir_wire::Ecn;
+
+use crate::link::{Link, Progress};
+use crate::shared::Shared;
+use crate::socket::{ReceiveBuffers, ecn_of};
+
+/// The length of the connection IDs that this endpoint issues, in bytes.
+pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    buffers: ReceiveBuffers,
+    /// Connections of the receive batch.
+    touched: Vec<Arc<Link>>,
+    /// Connections that may have something to send.
+    pending: Vec<Arc<Link>>,
+    /// The same list while it is gone through.
+    sending: Vec<Arc<Link>>,
+    due: Vec<(Time, ConnectionHandle)>,
+    woken: Vec<Waker>,
+    /// Since when the driver looks for a reply instead of sleeping.
+    spinning: Option<Time>,
+}
+
+/// What comes after a turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// There is more to do.
+    Again,
+    /// Nothing until the socket, the timer or the application says so.
+    Sleep,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            buffers: ReceiveBuffers::new(),
+            touched: Vec::new(),
+            pending: Vec::new(),
+            sending: Vec::new(),
+            due: Vec::new(),
+            woken: Vec::new(),
+            spinning: None,
+        }
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> Next {
+        let now = self.shared.clock.now();
+        let mut next = self.send(cx, now);
+        let received = self.receive(cx);
+        if received > 0 {
+            self.handle(received);
+        }
+        self.keep_time(cx);
+        if !self.woken.is_empty() {
+            // They run before this task does again, and may send what is pending.
+            self.woken.drain(..).for_each(Waker::wake);
+            return Next::Again;
+        }
+        if received > 0 {
+            next = Next::Again;
+        }
+        if !self.pending.is_empty() && self.send(cx, self.shared.clock.now()) == Next::Again {
+            next = Next::Again;
+        }
+        if self.woken.is_empty() { next } else { Next::Again }
+    }
+
+    /// Receives one batch; gives the number of messages.
+    fn receive(&mut self, cx: &mut Context<'_>) -> usize {
+        if self.spinning.is_some() {
+            return self.shared.socket.receive_now(&mut self.buffers);
+        }
+        match self.shared.socket.poll_receive(cx, &mut self.buffers) {
+            Poll::Ready(Ok(count)) => count,
+            Poll::Ready(Err(error)) => {
+                tracing::debug!(%error, "receiving failed");
+                cx.waker().wake_by_ref();
+                0
+            }
+            Poll::Pending => 0,
+        }
+    }
+
+    /// Hands the first `count` messages to their connections.
+    fn handle(&mut self, count: usize) {
+        let Self { shared, buffers, touched, pending, woken, .. } = self;
+        let now = shared.clock.now();
+        let mut datagrams_seen = 0;
+        let mut known: Option<([u8; CONNECTION_ID_LENGTH], Arc<Link>)> = None;
+        for (meta, bytes) in buffers.messages(count) {
+            let (remote, local, ecn) = (meta.addr, shared.socket.local_of(meta), ecn_of(meta));
+            let mut datagrams = bytes.chunks_mut(meta.stride.max(1)).peekable();
+            while let Some(datagram) = datagrams.next() {
+                datagrams_seen += 1;
+                let id = short_header_id(datagram);
+                let found = match (&known, id) {
+                    (Some((known, link)), Some(id)) if *known == id => Routed::To(link.clone()),
+                    _ => route(shared, now, remote, local, ecn, datagram),
+                };
+                let (link, is_new) = match found {
+                    Routed::To(link) => (link, false),
+                    Routed::New(link) => (link, true),
+                    Routed::Nowhere => continue,
+                };
+                let mut core = link.lock();
+                if !is_new {
+                    core.engine.handle_datagram(now, remote, local, ecn, datagram);
+                }
+                // Datagrams that GRO joined mostly belong to one connection.
+                let same = |next: &&mut [u8]| id.is_some() && short_header_id(next) == id;
+                while let Some(next) = datagrams.next_if(same) {
+                    datagrams_seen += 1;
+                    core.engine.handle_datagram(now, remote, local, ecn, next);
+                }
+                let first = core.enter_batch();
+                drop(core);
+                if first {
+                    touched.push(link.clone());
+                }
+                if let Some(id) = id {
+                    known = Some((id, link));
+                }
+            }
+        }
+        shared.counters.datagrams.fetch_add(datagrams_seen, Ordering::Relaxed);
+        shared.counters.batches.fetch_add(1, Ordering::Relaxed);
+        for link in touched.drain(..) {
+            let mut core = link.lock();
+            core.end_batch(now);
+            if link.mark_queued(&mut core) {
+                pending.push(link.clone());
+            }
+            link.settle_into(core, now, woken);
+        }
+    }
+
+    /// Does what the time has come for.
+    fn keep_time(&mut self, cx: &mut Context<'_>) {
+        let Self { shared, due, pending, woken, .. } = self;
+        while let Poll::Ready(fired) = shared.timers.poll_fired(cx) {
+            if let Err(error) = fired {
+                tracing::error!(%error, "the endpoint's timer failed");
+                break;
+            }
+        }
+        let now = shared.clock.now();
+        if !shared.timers.is_due(now) {
+            return;
+        }
+        shared.timers.expire(now, due);
+        for (deadline, handle) in due.drain(..) {
+            let link = shared.routing().link(handle).cloned();
+            let Some(link) = link else { continue };
+            let mut core = link.lock();
+            link.on_timer(&mut core, deadline, now, woken);
+            if link.mark_queued(&mut core) {
+                pending.push(link.clone());
+            }
+            link.settle_into(core, now, woken);
+        }
+    }
+
+    /// Sends what waits on the connections that had something happen to them.
+    fn send(&mut self, cx: &mut Context<'_>, now: Time) -> Next {
+        let Self { shared, pending, sending, woken, .. } = self;
+        shared.queue.take(pending);
+        std::mem::swap(pending, sending);
+        let (mut next, mut blocked) = (Next::Sleep, false);
+        for link in sending.drain(..) {
+            let mut core = link.lock();
+            link.mark_taken(&mut core);
+            match link.transmit(&mut core, now) {
+                Progress::Done => {}
+                progress => {
+                    link.mark_queued(&mut core);
+                    pending.push(link.clone());
+                    blocked |= progress == Progress::Blocked;
+                    next = if progress == Progress::More { Next::Again } else { next };
+                }
+            }
+            link.settle_into(core, now, woken);
+        }
+        if blocked && shared.socket.poll_writable(cx).is_ready() {
+            next = Next::Again;
+        }
+        next
+    }
+
+    /// Before sleeping, looks for a reply that is due, if the endpoint is set to.
+    fn keep_looking(&mut self) -> bool {
+        let Some(spin) = &self.shared.spin else { return false };
+        let now = self.shared.clock.now();
+        let since = self.spinning.take();
+        if let Some(since) = since {
+            spin.add_spent(now.since(since));
+        }
+        if spin.is_on(now) {
+            if since.is_some() {
+                rustix::thread::sched_yield();
+            }
+            self.spinning = Some(now);
+            return true;
+        }
+        // The socket was not asked in a way that wakes this task.
+        since.is_some()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.shared.orphaned.load(Ordering::Relaxed) && self.shared.routing().open() == 0
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let driver = &mut *self;
+        if driver.turn(cx) == Next::Again || !driver.shared.queue.sleep(cx.waker()) {
+            cx.waker().wake_by_ref();
+        } else if driver.keep_looking() {
+            cx.waker().wake_by_ref();
+        } else if driver.is_finished() {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    /// The runtime may end before the connections do.
+    fn drop(&mut self) {
+        let links = self.shared.routing().take_all();
+        for link in links {
+            link.abandon();
+        }
+        self.shared.shutting_down.store(true, Ordering::Relaxed);
+        self.shared.incoming.take_all();
+        self.shared.incoming.arrived.notify_waiters();
+        self.shared.idle.notify_waiters();
+    }
+}
+
+/// Where a datagram belongs.
+enum Routed {
+    To(Arc<Link>),
+    New(Arc<Link>),
+    Nowhere,
+}
+
+fn route(
+    shared: &Arc<Shared>,
+    now: Time,
+    remote: std::net::SocketAddr,
+    local: Option<std::net::IpAddr>,
+    ecn: Ecn,
+    datagram: &mut [u8],
+) -> Routed {
+    let mut routing = shared.routing();
+    match routing.engine.route(now, remote, local, ecn, datagram) {
+        Route::Connection(handle) => match routing.link(handle) {
+            Some(link) => Routed::To(link.clone()),
+            None => Routed::Nowhere,
+        },
+        Route::New(handle, engine) => {
+            let link = routing.insert(handle, shared, *engine);
+            drop(routing);
+            shared.incoming.push(link.clone());
+            Routed::New(link)
+        }
+        Route::Reply(reply) => {
+            drop(routing);
+            let transmit = Transmit {
+                remote,
+                local,
+                ecn: Ecn::NotEct,
+                size: reply.len(),
+                segment_size: None,
+            };
+            if shared.socket.send(&transmit, &reply).is_err() {
+                tracing::debug!(%remote, "no room to send a stateless reply");
+            }
+            Routed::Nowhere
+        }
+        Route::Drop => {
+            shared.counters.unroutable.fetch_add(1, Ordering::Relaxed);
+            Routed::Nowhere
+        }
+    }
+}
+
+/// The connection ID of a packet with a short header.
+fn short_header_id(datagram: &[u8]) -> Option<[u8; CONNECTION_ID_LENGTH]> {
+    let (first, rest) = datagram.split_first()?;
+    if first & 0x80 != 0 {
+        return None;
+    }
+    rest.first_chunk().copied()
+}

@@ -1,0 +1,213 @@
+//! An endpoint as applications use it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use weir_quic::{ClientConfig, TransportConfig};
+use weir_units::Duration;
+
+use crate::builder::EndpointBuilder;
+use crate::connecting::Connecting;
+use crate::error::{ConnectError, DeadlinePassed};
+use crate::handle::Handle;
+use crate::shared::Shared;
+use crate::socket::SocketBuffers;
+use crate::stats::EndpointStats;
+use crate::tls::ClientCredentials;
+
+/// With this code connections are closed that [`Endpoint::shutdown`] could not wait for.
+pub const SHUT_DOWN: u64 = 0x5745_0000;
+
+/// A UDP socket with all its DCQUIC connections, as a client, a server or both. Clones are
+/// handles to the same one.
+///
+/// When the last handle is dropped no connection begins any more; those that there are go on.
+#[derive(Clone)]
+pub struct Endpoint {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    client: Option<ClientConfig>,
+    transport: Arc<TransportConfig>,
+}
+
+impl Endpoint {
+    /// Begins to set up an endpoint.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        client: Option<ClientConfig>,
+        transport: Arc<TransportConfig>,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                shared,
+                client,
+                transport,
+            }),
+        }
+    }
+
+    /// Begins a connection to the server `server_name` at `remote`. The first packet leaves before
+    /// this returns.
+    ///
+    /// # Errors
+    /// [`ConnectError`] where it cannot even begin. That no server answers is known only after the
+    /// transport's `handshake_timeout`, from [`Connecting`].
+    pub fn connect(
+        &self,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let client = self.inner.client.clone().ok_or(ConnectError::NoClientConfig)?;
+        self.begin(client, remote, server_name)
+    }
+
+    /// As [`Endpoint::connect`], with credentials and a transport for this connection alone; `None`
+    /// takes the endpoint's transport.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    pub fn connect_with(
+        &self,
+        credentials: &ClientCredentials,
+        transport: Option<Arc<TransportConfig>>,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let client = ClientConfig {
+            crypto: credentials.crypto.clone(),
+            transport: transport.unwrap_or_else(|| self.inner.transport.clone()),
+            early_data: credentials.early_data,
+        };
+        self.begin(client, remote, server_name)
+    }
+
+    fn begin(
+        &self,
+        client: ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let shared = &self.inner.shared;
+        let local = shared.local();
+        let reachable = shared.socket.reachable(remote);
+        let address = reachable.ok_or(ConnectError::AddressFamily { remote, local })?;
+        let now = shared.clock.now();
+        let mut routing = shared.routing();
+        if shared.shutting_down.load(Ordering::Relaxed) {
+            return Err(ConnectError::ShuttingDown);
+        }
+        let (handle, engine) = routing
+            .engine
+            .connect(now, client, address, None, server_name)?;
+        let link = routing.insert(handle, shared, engine);
+        drop(routing);
+        let mut core = link.lock();
+        link.send(&mut core, now);
+        link.settle(core, now);
+        Ok(Connecting::new(Handle::new(link)))
+    }
+
+    /// The next connection that a client begins; `None` once the endpoint shuts down.
+    pub async fn accept(&self) -> Option<Connecting> {
+        let incoming = &self.inner.shared.incoming;
+        loop {
+            let arrived = incoming.arrived.notified();
+            if let Some(link) = incoming.pop() {
+                return Some(Connecting::new(Handle::new(link)));
+            }
+            if self.inner.shared.shutting_down.load(Ordering::Relaxed) {
+                // Others may wait for the same news.
+                incoming.arrived.notify_one();
+                return None;
+            }
+            arrived.await;
+        }
+    }
+
+    /// The address that the socket is bound to.
+    pub fn local_address(&self) -> SocketAddr {
+        self.inner.shared.local()
+    }
+
+    /// What the kernel granted for the socket's buffers.
+    pub fn socket_buffers(&self) -> SocketBuffers {
+        self.inner.shared.socket.buffers()
+    }
+
+    /// What happened so far on this endpoint, beyond its connections.
+    pub fn stats(&self) -> EndpointStats {
+        EndpointStats::of(&self.inner.shared)
+    }
+
+    /// Closes all connections at once, with a code and words for the peers, and takes no new
+    /// ones. [`Endpoint::wait_idle`] waits until the peers can know.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.inner.shared.refuse_new();
+        let links: Vec<_> = self.inner.shared.routing().links().cloned().collect();
+        for link in links {
+            let now = link.now();
+            let mut core = link.lock();
+            core.engine.close(now, code, reason);
+            link.send(&mut core, now);
+            link.settle(core, now);
+        }
+    }
+
+    /// Waits until no connection is left, or for `limit` at most.
+    ///
+    /// # Errors
+    /// [`DeadlinePassed`] where connections are left then.
+    pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
+        let shared = &self.inner.shared;
+        let idle = async {
+            loop {
+                let changed = shared.idle.notified();
+                if shared.routing().open() == 0 {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let waited = tokio::time::timeout(limit.into(), idle).await;
+        waited.map_err(|_| DeadlinePassed)
+    }
+
+    /// Ends the endpoint in peace: takes no new connections, waits up to `limit` for those that
+    /// there are to end, and closes the others with [`SHUT_DOWN`].
+    ///
+    /// # Errors
+    /// [`DeadlinePassed`] where connections had to be closed.
+    pub async fn shutdown(&self, limit: Duration) -> Result<(), DeadlinePassed> {
+        self.inner.shared.refuse_new();
+        let result = self.wait_idle(limit).await;
+        if result.is_err() {
+            self.close(SHUT_DOWN, b"the endpoint shuts down");
+        }
+        result
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.refuse_new();
+        self.shared.orphaned.store(true, Ordering::Relaxed);
+        self.shared.queue.wake();
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("local", &self.local_address())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,196 @@
+//! What can go wrong, and what to do about it.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why an endpoint could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// Another socket has the address.
+    #[error("{address} is in use: stop the program that listens there or choose another port")]
+    AddressInUse {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The address is not one of this machine's.
+    #[error("{address} is no address of this machine: `ip address` lists those that are")]
+    AddressNotAvailable {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The socket could not be set up for another reason.
+    #[error("cannot listen on {address}: {source}")]
+    Socket {
+        /// The address asked for.
+        address: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The endpoint's timer could not be made.
+    #[error("cannot create a timer: {0}")]
+    Timer(io::Error),
+    /// A transport setting is out of range.
+    #[error("transport setting: {0}")]
+    Transport(#[from] weir_quic::ConfigError),
+    /// The system has no random numbers to give.
+    #[error("the system gives no random numbers")]
+    Random,
+    /// Endpoints need a runtime to live in.
+    #[error("endpoints are made within a tokio runtime, with I/O enabled")]
+    NoRuntime,
+}
+
+impl EndpointError {
+    pub(crate) fn bind(address: SocketAddr, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Self::AddressInUse { address },
+            io::ErrorKind::AddrNotAvailable => Self::AddressNotAvailable { address },
+            _ => Self::Socket { address, source },
+        }
+    }
+}
+
+/// Why a connection could not even be begun.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectError {
+    /// The endpoint was made without a client's configuration, and none was given.
+    #[error("this endpoint has no client configuration: give it one, or use `connect_with`")]
+    NoClientConfig,
+    /// The socket's address family cannot reach the peer.
+    #[error(
+        "{remote} cannot be reached from {local}: bind an address of the same family, or [::] for both"
+    )]
+    AddressFamily {
+        /// The peer's address.
+        remote: SocketAddr,
+        /// The endpoint's address.
+        local: SocketAddr,
+    },
+    /// The engine cannot begin the connection: name, address or transport settings are wrong.
+    #[error(transparent)]
+    Engine(#[from] weir_quic::ConnectError),
+    /// The endpoint is shutting down.
+    #[error("the endpoint is shutting down")]
+    ShuttingDown,
+}
+
+/// A connection that is over, or never was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// Nothing, or not enough, came back before the handshake timeout.
+    #[error(
+        "{remote} did not complete a handshake within {after}: is a server listening there, and does UDP get through?"
+    )]
+    HandshakeTimeout {
+        /// The peer's address.
+        remote: SocketAddr,
+        /// The handshake timeout.
+        after: weir_units::Duration,
+    },
+    /// The connection is over for another reason.
+    #[error("connection with {remote}: {cause}")]
+    Lost {
+        /// The peer's address.
+        remote: SocketAddr,
+        /// Why.
+        cause: weir_quic::ConnectionError,
+    },
+    /// The runtime that drove the endpoint has ended.
+    #[error("the runtime that drove the endpoint has ended")]
+    EndpointGone,
+}
+
+impl ConnectionError {
+    pub(crate) fn new(remote: SocketAddr, cause: weir_quic::ConnectionError) -> Self {
+        let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        match cause {
+            weir_quic::ConnectionError::HandshakeTimeout(after) => {
+                Self::HandshakeTimeout { remote, after }
+            }
+            cause => Self::Lost { remote, cause },
+        }
+    }
+
+    /// The code with which the peer's application closed the connection, if it did.
+    pub fn peer_code(&self) -> Option<u64> {
+        match self {
+            Self::Lost {
+                cause: weir_quic::ConnectionError::PeerApplication { code, .. },
+                ..
+            } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+/// Why nothing more can be written to a stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WriteError {
+    /// The peer does not want the rest of the stream.
+    #[error("the peer stopped reading, with code {0}")]
+    Stopped(u64),
+    /// The stream was finished or reset before.
+    #[error("the stream was finished or reset before")]
+    Finished,
+    /// The server did not take the early data: the stream is to be opened anew.
+    #[error("the server did not accept early data: open the stream again")]
+    EarlyDataRejected,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// Why nothing more can be read from a stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The peer abandoned the stream.
+    #[error("the peer reset the stream, with code {0}")]
+    Reset(u64),
+    /// The stream was stopped before.
+    #[error("the stream was stopped before")]
+    Stopped,
+    /// The stream is longer than the limit that was given.
+    #[error("the stream is longer than {limit} bytes")]
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The server did not take the early data: the stream is to be opened anew.
+    #[error("the server did not accept early data: open the stream again")]
+    EarlyDataRejected,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl From<WriteError> for io::Error {
+    fn from(error: WriteError) -> Self {
+        let kind = match error {
+            WriteError::Stopped(_) => io::ErrorKind::BrokenPipe,
+            WriteError::Finished => io::ErrorKind::NotConnected,
+            WriteError::EarlyDataRejected | WriteError::Connection(_) => {
+                io::ErrorKind::ConnectionAborted
+            }
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        let kind = match error {
+            ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
+            ReadError::Stopped => io::ErrorKind::NotConnected,
+            ReadError::TooLong { .. } => io::ErrorKind::InvalidData,
+            ReadError::EarlyDataRejected | ReadError::Connection(_) => {
+                io::ErrorKind::ConnectionAborted
+            }
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// A wait that reached its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the deadline has passed")]
+pub struct DeadlinePassed;

@@ -1,0 +1,192 @@
+//! The receiving part of a stream.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, ReadBuf};
+use weir_quic::StreamId;
+
+use crate::chunks::Chunks;
+use crate::connection::Opened;
+use crate::error::ReadError;
+use crate::handle::Handle;
+use crate::link::Core;
+
+/// The receiving part of a stream.
+///
+/// Dropping it before its end asks the peer to send no more, with code 0.
+pub struct RecvStream {
+    handle: Arc<Handle>,
+    opened: Opened,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Read to its end.
+    Finished,
+    /// By us.
+    Stopped,
+}
+
+impl RecvStream {
+    pub(crate) fn new(handle: Arc<Handle>, opened: Opened) -> Self {
+        Self {
+            handle,
+            opened,
+            state: State::Open,
+        }
+    }
+
+    /// The stream's number.
+    pub fn id(&self) -> StreamId {
+        self.opened.id
+    }
+
+    /// Whether the peer opened this stream by early data (0-RTT), which an attacker may have
+    /// played again: act on them only where that may safely happen twice.
+    pub fn is_early_data(&self) -> bool {
+        self.handle.link.lock().engine.is_early_data(self.opened.id)
+    }
+
+    /// Reads what is there into `buffer`, and waits until there is any; `None` at the stream's end.
+    ///
+    /// # Errors
+    /// [`ReadError`] where nothing more can be read.
+    pub async fn read(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, ReadError> {
+        poll_fn(|cx| self.poll_read_slice(cx, buffer)).await
+    }
+
+    /// The next piece, of at most `max` bytes, without a copy; `None` at the stream's end.
+    ///
+    /// # Errors
+    /// [`ReadError`] where nothing more can be read.
+    pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
+        poll_fn(|cx| self.poll_engine(cx, |core, id| core.engine.read(id, max))).await
+    }
+
+    /// All up to the stream's end, which must be at most `limit` bytes away.
+    ///
+    /// # Errors
+    /// [`ReadError::TooLong`] where the stream is longer, which stops it; another [`ReadError`]
+    /// where it cannot be read to its end.
+    pub async fn read_to_end(&mut self, limit: usize) -> Result<Bytes, ReadError> {
+        let mut chunks = Chunks::default();
+        loop {
+            // One byte more tells a stream of exactly the limit from a longer one.
+            let room = limit.saturating_sub(chunks.len()).saturating_add(1);
+            let Some(chunk) = self.read_chunk(room).await? else {
+                return Ok(chunks.into_bytes());
+            };
+            chunks.push(chunk);
+            if chunks.len() > limit {
+                self.stop(0);
+                return Err(ReadError::TooLong { limit });
+            }
+        }
+    }
+
+    /// Asks the peer to send no more, with a code; what still comes is thrown away.
+    pub fn stop(&mut self, code: u64) {
+        if self.state != State::Open {
+            return;
+        }
+        self.state = State::Stopped;
+        let link = &self.handle.link;
+        let mut core = link.lock();
+        core.waiting.readers.remove(&self.opened.id);
+        if core.is_rejected(self.opened) || core.error.is_some() {
+            return;
+        }
+        if core.engine.stop_sending(self.opened.id, code).is_ok() {
+            link.queue(&mut core);
+        }
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Core>, ReadError> {
+        let core = self.handle.link.lock();
+        if core.is_rejected(self.opened) {
+            return Err(ReadError::EarlyDataRejected);
+        }
+        Ok(core)
+    }
+
+    fn poll_read_slice(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<Result<Option<usize>, ReadError>> {
+        self.poll_engine(cx, |core, id| core.engine.read_into(id, buffer))
+    }
+
+    fn poll_engine<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Core, StreamId) -> Result<Option<T>, weir_quic::ReadError>,
+    ) -> Poll<Result<Option<T>, ReadError>> {
+        match self.state {
+            State::Open => {}
+            State::Finished => return Poll::Ready(Ok(None)),
+            State::Stopped => return Poll::Ready(Err(ReadError::Stopped)),
+        }
+        let mut core = self.lock()?;
+        let result = match read(&mut core, self.opened.id) {
+            Ok(result) => {
+                // Reading may have made room that the peer should learn of.
+                self.handle.link.queue(&mut core);
+                Ok(result)
+            }
+            Err(weir_quic::ReadError::Blocked) => {
+                core.check_open()?;
+                let waker = cx.waker().clone();
+                core.waiting.readers.insert(self.opened.id, waker);
+                return Poll::Pending;
+            }
+            Err(error) => Err(core.read_error(error)),
+        };
+        drop(core);
+        if matches!(result, Ok(None)) {
+            self.state = State::Finished;
+        }
+        Poll::Ready(result)
+    }
+}
+
+impl AsyncRead for RecvStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let room = buffer.initialize_unfilled();
+        if room.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.get_mut().poll_read_slice(cx, room) {
+            Poll::Ready(Ok(count)) => {
+                buffer.advance(count.unwrap_or(0));
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        self.stop(0);
+    }
+}
+
+impl fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RecvStream").field(&self.opened.id).finish()
+    }
+}

@@ -1,0 +1,328 @@
+//! The client's side of a call.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use weir_quic::Direction;
+use weir_units::{ByteSize, Duration, Time};
+
+use super::{CALL_CANCELLED, CALL_DEADLINE, DEFAULT_SIZE_LIMIT, MESSAGE_TOO_LARGE};
+use crate::chunks::Chunks;
+use crate::connection::{Connection, Opened};
+use crate::error::{ConnectionError, ReadError, WriteError};
+use crate::handle::Handle;
+use crate::link::Core;
+use crate::waiting::wait;
+
+/// Why a call has no response.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// The deadline passed.
+    #[error("no response within {0}")]
+    DeadlinePassed(Duration),
+    /// The response is larger than the call allows.
+    #[error("the response is larger than {0}")]
+    ResponseTooLarge(ByteSize),
+    /// The request is larger than the server allows.
+    #[error("the server does not take a request of {0}")]
+    RequestTooLarge(ByteSize),
+    /// The server does not answer this call, and says so with a code.
+    #[error("the server refused the call, with code {0}")]
+    Refused(u64),
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// A call: set what it needs, then await it. Dropping it before its end cancels it.
+#[must_use = "a call begins when it is awaited"]
+pub struct Call {
+    handle: Arc<Handle>,
+    request: Bytes,
+    limit: ByteSize,
+    deadline: Option<Duration>,
+    priority: i32,
+    early_data: bool,
+    progress: Progress,
+    /// The deadline as it is registered with the connection.
+    registered: Option<(Time, u64)>,
+}
+
+enum Progress {
+    /// No stream yet.
+    Begun,
+    /// The rest of the request, while there is one, and what came of the response.
+    Running {
+        opened: Opened,
+        rest: Option<Bytes>,
+        response: Chunks,
+    },
+    Done,
+}
+
+impl Connection {
+    /// Sends a request on a stream of its own and gives the response:
+    /// `connection.call("ping").deadline(Duration::from_millis(5)).await`.
+    ///
+    /// A call ends by its deadline, if it has one, or with the connection.
+    pub fn call(&self, request: impl Into<Bytes>) -> Call {
+        Call {
+            handle: self.handle.clone(),
+            request: request.into(),
+            limit: DEFAULT_SIZE_LIMIT,
+            deadline: None,
+            priority: 0,
+            early_data: false,
+            progress: Progress::Begun,
+            registered: None,
+        }
+    }
+}
+
+impl Call {
+    /// How long the call may take from when it is first awaited, to the resolution of the
+    /// endpoint's timers, which is far below a millisecond.
+    pub fn deadline(mut self, span: Duration) -> Self {
+        self.deadline = Some(span);
+        self
+    }
+
+    /// The largest response that is taken; [`DEFAULT_SIZE_LIMIT`] otherwise.
+    pub fn response_limit(mut self, limit: ByteSize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Requests of a higher priority are sent first; 0 otherwise.
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Sends the request as early data (0-RTT) where the handshake is not complete and the server
+    /// allows it; where the server does not take it, it is sent again after the handshake.
+    ///
+    /// An attacker who records early data can play the request to the server again: use this only
+    /// where it may safely be carried out twice.
+    pub fn early_data(mut self) -> Self {
+        self.early_data = true;
+        self
+    }
+
+    fn advance(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &mut Core,
+        sent: &mut bool,
+    ) -> Poll<Result<Bytes, CallError>> {
+        loop {
+            match &mut self.progress {
+                Progress::Begun => {
+                    core.check_open()?;
+                    let Some(opened) = core.open(Direction::Bidirectional, self.early_data) else {
+                        wait(core.waiting.opening(Direction::Bidirectional), cx.waker());
+                        return Poll::Pending;
+                    };
+                    if self.priority != 0 {
+                        core.engine.set_priority(opened.id, self.priority);
+                    }
+                    self.progress = Progress::Running {
+                        opened,
+                        rest: Some(self.request.clone()),
+                        response: Chunks::default(),
+                    };
+                }
+                Progress::Running { opened, .. } if core.is_rejected(*opened) => {
+                    self.progress = Progress::Begun;
+                }
+                Progress::Running {
+                    opened,
+                    rest,
+                    response,
+                } => {
+                    if let Some(data) = rest {
+                        *sent = true;
+                        match core.write_and_finish(opened.id, data) {
+                            Poll::Ready(Ok(())) => *rest = None,
+                            // A server may answer, or refuse, without reading all of the request.
+                            Poll::Ready(Err(WriteError::Stopped(_))) => *rest = None,
+                            Poll::Ready(Err(error)) => return Poll::Ready(Err(self.failed(error))),
+                            Poll::Pending => {
+                                core.waiting.writers.insert(opened.id, cx.waker().clone());
+                            }
+                        }
+                    }
+                    let result = read_response(core, *opened, response, self.limit);
+                    return match result {
+                        Poll::Ready(Ok(())) => {
+                            let response = std::mem::take(response).into_bytes();
+                            if rest.is_some() {
+                                self.abandon(core, super::CALL_CANCELLED);
+                            }
+                            self.progress = Progress::Done;
+                            Poll::Ready(Ok(response))
+                        }
+                        Poll::Ready(Err(error)) => Poll::Ready(Err(self.not_answered(error))),
+                        Poll::Pending => {
+                            core.waiting.readers.insert(opened.id, cx.waker().clone());
+                            Poll::Pending
+                        }
+                    };
+                }
+                // Polled after its end, which futures need not support.
+                Progress::Done => return Poll::Pending,
+            }
+        }
+    }
+
+    fn failed(&self, error: WriteError) -> CallError {
+        match error {
+            WriteError::Connection(error) => CallError::Connection(error),
+            WriteError::Stopped(code) => self.refused(code),
+            WriteError::Finished | WriteError::EarlyDataRejected => CallError::Refused(0),
+        }
+    }
+
+    fn not_answered(&self, error: ReadError) -> CallError {
+        match error {
+            ReadError::Connection(error) => CallError::Connection(error),
+            ReadError::Reset(code) => self.refused(code),
+            ReadError::TooLong { .. } => CallError::ResponseTooLarge(self.limit),
+            ReadError::Stopped | ReadError::EarlyDataRejected => CallError::Refused(0),
+        }
+    }
+
+    fn refused(&self, code: u64) -> CallError {
+        match code {
+            MESSAGE_TOO_LARGE => {
+                CallError::RequestTooLarge(ByteSize::from_bytes(self.request.len() as u64))
+            }
+            code => CallError::Refused(code),
+        }
+    }
+
+    /// Checks the deadline, and has this task woken when it passes.
+    fn check_deadline(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &mut Core,
+        now: Time,
+    ) -> Result<(), CallError> {
+        let Some(span) = self.deadline else { return Ok(()) };
+        let (deadline, number) = *self
+            .registered
+            .get_or_insert_with(|| (now + span, core.waiting.next_number()));
+        if now >= deadline {
+            return Err(CallError::DeadlinePassed(span));
+        }
+        core.waiting.add_deadline(deadline, number, cx.waker());
+        Ok(())
+    }
+
+    /// Resets and stops the stream, and forgets who waits for it.
+    fn abandon(&mut self, core: &mut Core, code: u64) -> bool {
+        let Progress::Running { opened, .. } = self.progress else { return false };
+        core.waiting.readers.remove(&opened.id);
+        core.waiting.writers.remove(&opened.id);
+        if core.is_rejected(opened) || core.error.is_some() {
+            return false;
+        }
+        // Either part may be over already.
+        let reset = core.engine.reset(opened.id, code).is_ok();
+        let stopped = core.engine.stop_sending(opened.id, code).is_ok();
+        reset || stopped
+    }
+}
+
+/// Reads what is there; ready at the response's end.
+fn read_response(
+    core: &mut Core,
+    opened: Opened,
+    response: &mut Chunks,
+    limit: ByteSize,
+) -> Poll<Result<(), ReadError>> {
+    let limit = limit.as_usize();
+    loop {
+        // One byte more tells a response of exactly the limit from a larger one.
+        let room = limit.saturating_sub(response.len()).saturating_add(1);
+        match core.engine.read(opened.id, room) {
+            Ok(Some(chunk)) => response.push(chunk),
+            Ok(None) => return Poll::Ready(Ok(())),
+            Err(weir_quic::ReadError::Blocked) => {
+                core.check_open()?;
+                return Poll::Pending;
+            }
+            Err(error) => return Poll::Ready(Err(core.read_error(error))),
+        }
+        if response.len() > limit {
+            return Poll::Ready(Err(ReadError::TooLong { limit }));
+        }
+    }
+}
+
+impl Future for Call {
+    type Output = Result<Bytes, CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let call = self.get_mut();
+        let handle = call.handle.clone();
+        let link = &handle.link;
+        let now = link.now();
+        let mut core = link.lock();
+        let mut sent = false;
+        let mut result = call.advance(cx, &mut core, &mut sent);
+        if result.is_pending() {
+            if let Err(error) = call.check_deadline(cx, &mut core, now) {
+                call.abandon(&mut core, CALL_DEADLINE);
+                sent = true;
+                result = Poll::Ready(Err(error));
+            }
+        }
+        if result.is_ready() {
+            if let Some((deadline, number)) = call.registered.take() {
+                core.waiting.forget_deadline(deadline, number);
+            }
+            if matches!(result, Poll::Ready(Err(CallError::ResponseTooLarge(_)))) {
+                sent |= call.abandon(&mut core, MESSAGE_TOO_LARGE);
+            }
+            call.progress = Progress::Done;
+        }
+        if sent {
+            link.send(&mut core, now);
+        } else {
+            // Reading may have made room that the peer should learn of.
+            link.queue(&mut core);
+        }
+        link.settle(core, now);
+        result
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if matches!(self.progress, Progress::Done) {
+            return;
+        }
+        let handle = self.handle.clone();
+        let mut core = handle.link.lock();
+        if let Some((deadline, number)) = self.registered.take() {
+            core.waiting.forget_deadline(deadline, number);
+        }
+        if self.abandon(&mut core, CALL_CANCELLED) {
+            handle.link.queue(&mut core);
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("request", &self.request.len())
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}

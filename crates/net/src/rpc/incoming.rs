@@ -1,0 +1,165 @@
+//! The server's side of a call.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use weir_quic::Direction;
+use weir_units::ByteSize;
+
+use super::{CALL_UNANSWERED, MESSAGE_TOO_LARGE};
+use crate::connection::{Connection, Opened};
+use crate::error::{ConnectionError, ReadError, WriteError};
+use crate::recv_stream::RecvStream;
+use crate::send_stream::SendStream;
+
+/// Why a request did not arrive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The client does not wait for the response any more.
+    #[error("the client cancelled the call, with code {0}")]
+    Cancelled(u64),
+    /// The request is larger than the limit.
+    #[error("the request is larger than {0}")]
+    TooLarge(ByteSize),
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// A call that a client began. Dropping it refuses it.
+#[derive(Debug)]
+pub struct IncomingCall {
+    connection: Connection,
+    send: SendStream,
+    recv: RecvStream,
+}
+
+/// A request that has arrived in full.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What the client sent.
+    pub body: Bytes,
+    remote: SocketAddr,
+    early_data: bool,
+}
+
+/// Answers one call. Dropping it refuses the call with [`CALL_UNANSWERED`].
+pub struct Responder {
+    send: SendStream,
+    answered: bool,
+}
+
+impl Connection {
+    /// The next call that the peer makes. Several calls may be under way at once, each in its own
+    /// task; [`Connection::serve`] does that.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub async fn accept_call(&self) -> Result<IncomingCall, ConnectionError> {
+        let id = std::future::poll_fn(|cx| self.poll_accept(cx, Direction::Bidirectional)).await?;
+        let opened = Opened { id, early: false };
+        Ok(IncomingCall {
+            connection: self.clone(),
+            send: SendStream::new(self.handle.clone(), opened),
+            recv: RecvStream::new(self.handle.clone(), opened),
+        })
+    }
+}
+
+impl IncomingCall {
+    /// Waits for the request, which may have at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`RequestError`] where it does not arrive. A request that is too large is refused with
+    /// [`MESSAGE_TOO_LARGE`].
+    pub async fn request(mut self, limit: ByteSize) -> Result<(Request, Responder), RequestError> {
+        let body = match self.recv.read_to_end(limit.as_usize()).await {
+            Ok(body) => body,
+            Err(ReadError::Connection(error)) => return Err(error.into()),
+            Err(ReadError::Reset(code)) => return Err(RequestError::Cancelled(code)),
+            Err(ReadError::TooLong { .. }) => {
+                self.recv.stop(MESSAGE_TOO_LARGE);
+                // Fails only where the client was faster to abandon the call.
+                let _ = self.send.reset(MESSAGE_TOO_LARGE);
+                return Err(RequestError::TooLarge(limit));
+            }
+            Err(ReadError::Stopped | ReadError::EarlyDataRejected) => {
+                return Err(RequestError::Cancelled(0));
+            }
+        };
+        let request = Request {
+            body,
+            remote: self.connection.remote_address(),
+            early_data: self.recv.is_early_data(),
+        };
+        let responder = Responder {
+            send: self.send,
+            answered: false,
+        };
+        Ok((request, responder))
+    }
+
+    /// Refuses the call without reading it, with a code for the client.
+    pub fn refuse(mut self, code: u64) {
+        self.recv.stop(code);
+        // Fails only where the client was faster to abandon the call.
+        let _ = self.send.reset(code);
+    }
+}
+
+impl Request {
+    /// The client's address.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// Whether the request came as early data (0-RTT), which an attacker may have played again:
+    /// carry it out only where that may safely happen twice.
+    pub fn is_early_data(&self) -> bool {
+        self.early_data
+    }
+}
+
+impl Responder {
+    /// Sends the response; waits only while the stream's send buffer has no room for it.
+    ///
+    /// # Errors
+    /// [`WriteError::Stopped`] where the client does not wait for it any more,
+    /// [`WriteError::Connection`] where the connection is over.
+    pub async fn respond(mut self, response: impl Into<Bytes>) -> Result<(), WriteError> {
+        self.answered = true;
+        self.send.finish_with(response.into()).await
+    }
+
+    /// Refuses the call, with a code for the client.
+    pub fn refuse(mut self, code: u64) {
+        self.reset(code);
+    }
+
+    /// Waits until the client does not wait for the response any more.
+    pub async fn cancelled(&mut self) {
+        // Whatever ends the wait, nobody waits for the response then.
+        let _ = self.send.stopped().await;
+    }
+
+    fn reset(&mut self, code: u64) {
+        self.answered = true;
+        // Fails only where the client was faster to abandon the call.
+        let _ = self.send.reset(code);
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.reset(CALL_UNANSWERED);
+        }
+    }
+}
+
+impl fmt::Debug for Responder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Responder").field(&self.send.id()).finish()
+    }
+}

@@ -1,0 +1,285 @@
+//! The sending part of a stream.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use weir_quic::StreamId;
+
+use crate::connection::Opened;
+use crate::error::WriteError;
+use crate::handle::Handle;
+use crate::link::Core;
+use crate::waiting::{SendOutcome, SendWatch};
+
+/// The sending part of a stream.
+///
+/// Written data leave in full batches from the writing task; the rest waits for more, and leaves at
+/// [`SendStream::flush`] and [`SendStream::finish`], when a write has to wait, or as soon as the
+/// task yields, whichever comes first. So `write_all` and `finish` one after the other send one packet,
+/// and nothing is ever stuck.
+///
+/// Dropping a stream that was not finished resets it with code 0.
+pub struct SendStream {
+    handle: Arc<Handle>,
+    opened: Opened,
+    /// Finished or reset.
+    ended: bool,
+}
+
+impl SendStream {
+    pub(crate) fn new(handle: Arc<Handle>, opened: Opened) -> Self {
+        let mut core = handle.link.lock();
+        core.waiting.sends.insert(opened.id, SendWatch::default());
+        drop(core);
+        Self {
+            handle,
+            opened,
+            ended: false,
+        }
+    }
+
+    /// The stream's number.
+    pub fn id(&self) -> StreamId {
+        self.opened.id
+    }
+
+    /// Writes a prefix of `data`, and waits until there is room for any; tells its length.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing more can be written.
+    pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        poll_fn(|cx| self.poll_write_slice(cx, data)).await
+    }
+
+    /// Writes all of `data`.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing more can be written; a prefix may have been.
+    pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            let count = self.write(data).await?;
+            data = data.get(count..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Writes all of `data` without copying them.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing more can be written; a prefix may have been.
+    pub async fn write_bytes(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            poll_fn(|cx| self.poll_write_bytes(cx, &mut data)).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes all of `data` and finishes the stream, in as few packets as hold them.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing more can be written; a prefix may have been.
+    pub async fn finish_with(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+        poll_fn(|cx| {
+            let now = self.handle.link.now();
+            let mut core = self.lock()?;
+            let result = core.write_and_finish(self.opened.id, &mut data);
+            self.handle.link.send(&mut core, now);
+            if result.is_pending() {
+                core.waiting.writers.insert(self.opened.id, cx.waker().clone());
+            }
+            self.handle.link.settle(core, now);
+            result
+        })
+        .await?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Sends what has been written so far, without waiting for more.
+    pub fn flush(&mut self) {
+        let now = self.handle.link.now();
+        let mut core = self.handle.link.lock();
+        if core.corked > 0 {
+            self.handle.link.send(&mut core, now);
+            self.handle.link.settle(core, now);
+        }
+    }
+
+    /// Ends the stream and sends what has been written so far.
+    ///
+    /// # Errors
+    /// [`WriteError`] where the stream is over already.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
+        let now = self.handle.link.now();
+        let mut core = self.lock()?;
+        let result = core.engine.finish(self.opened.id);
+        self.handle.link.send(&mut core, now);
+        let result = result.map_err(|error| core.write_error(error));
+        self.handle.link.settle(core, now);
+        self.ended |= result.is_ok();
+        result
+    }
+
+    /// Abandons the stream with a code for the peer: what is not acknowledged yet may be lost.
+    ///
+    /// # Errors
+    /// [`WriteError`] where the stream is over already.
+    pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
+        let now = self.handle.link.now();
+        let mut core = self.lock()?;
+        let result = core.engine.reset(self.opened.id, code);
+        let result = result.map_err(|error| core.write_error(error));
+        self.handle.link.send(&mut core, now);
+        self.handle.link.settle(core, now);
+        self.ended = true;
+        result
+    }
+
+    /// Streams of a higher priority are sent first; 0 at the beginning.
+    pub fn set_priority(&mut self, priority: i32) {
+        if let Ok(mut core) = self.lock() {
+            core.engine.set_priority(self.opened.id, priority);
+        }
+    }
+
+    /// Waits until the peer asks for no more, and gives its code; or until the peer has
+    /// acknowledged a finished stream: `None`.
+    ///
+    /// # Errors
+    /// [`WriteError`] where the connection ends before, or early data were rejected.
+    pub async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
+        let outcome = poll_fn(|cx| {
+            let mut core = self.lock()?;
+            let error = core.closed();
+            let watch = core.waiting.sends.entry(self.opened.id).or_default();
+            match (watch.outcome, error) {
+                (Some(outcome), _) => Poll::Ready(Ok::<_, WriteError>(outcome)),
+                (None, Some(error)) => Poll::Ready(Err(error.into())),
+                (None, None) => {
+                    watch.waker = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        });
+        Ok(match outcome.await? {
+            SendOutcome::Finished => None,
+            SendOutcome::Stopped(code) => Some(code),
+        })
+    }
+
+    /// Waits until the peer has acknowledged all of a finished stream. That its transport has the
+    /// data does not say that its application has read them.
+    ///
+    /// # Errors
+    /// [`WriteError`] where the peer stopped the stream or the connection ends before.
+    pub async fn acknowledged(&mut self) -> Result<(), WriteError> {
+        match self.stopped().await? {
+            None => Ok(()),
+            Some(code) => Err(WriteError::Stopped(code)),
+        }
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Core>, WriteError> {
+        let core = self.handle.link.lock();
+        if core.is_rejected(self.opened) {
+            return Err(WriteError::EarlyDataRejected);
+        }
+        Ok(core)
+    }
+
+    fn poll_write_slice(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        let core = self.lock()?;
+        self.poll_engine(cx, core, |core, id| core.engine.write(id, data))
+    }
+
+    fn poll_write_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
+        let core = self.lock()?;
+        self.poll_engine(cx, core, |core, id| core.engine.write_bytes(id, data))
+    }
+
+    fn poll_engine(
+        &self,
+        cx: &mut Context<'_>,
+        mut core: MutexGuard<'_, Core>,
+        write: impl FnOnce(&mut Core, StreamId) -> Result<usize, weir_quic::WriteError>,
+    ) -> Poll<Result<usize, WriteError>> {
+        let link = &self.handle.link;
+        let id = self.opened.id;
+        match write(&mut core, id) {
+            Ok(count) => {
+                core.corked += count;
+                if core.corked < crate::link::FULL_BATCH {
+                    link.queue(&mut core);
+                } else {
+                    let now = link.now();
+                    link.send_full(&mut core, now);
+                    link.settle(core, now);
+                }
+                Poll::Ready(Ok(count))
+            }
+            Err(weir_quic::WriteError::Blocked) => {
+                let now = link.now();
+                core.waiting.writers.insert(id, cx.waker().clone());
+                link.send(&mut core, now);
+                link.settle(core, now);
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(Err(core.write_error(error))),
+        }
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_write_slice(cx, data).map_err(Into::into)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().flush();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Finishes the stream; does not wait for the peer's acknowledgment.
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.get_mut().finish().map_err(Into::into))
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        let link = &self.handle.link;
+        let mut core = link.lock();
+        core.waiting.sends.remove(&self.opened.id);
+        core.waiting.writers.remove(&self.opened.id);
+        if self.ended || core.is_rejected(self.opened) || core.error.is_some() {
+            return;
+        }
+        if core.engine.reset(self.opened.id, 0).is_ok() {
+            link.queue(&mut core);
+        }
+    }
+}
+
+impl fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SendStream").field(&self.opened.id).finish()
+    }
+}

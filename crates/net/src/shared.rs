@@ -1,0 +1,237 @@
+//! What an endpoint's handles, its connections and its driver share.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use tokio::sync::Notify;
+use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent};
+
+use crate::clock::Clock;
+use crate::handle::Handle;
+use crate::link::Link;
+use crate::socket::Socket;
+use crate::spin::Spin;
+use crate::timers::Timers;
+
+pub(crate) struct Shared {
+    pub(crate) socket: Socket,
+    pub(crate) clock: Clock,
+    pub(crate) timers: Timers,
+    pub(crate) queue: Queue,
+    /// Set with the low-latency setting.
+    pub(crate) spin: Option<Spin>,
+    routing: Mutex<Routing>,
+    pub(crate) incoming: Incoming,
+    /// Notified when the last connection is gone.
+    pub(crate) idle: Notify,
+    /// No connection begins any more.
+    pub(crate) shutting_down: AtomicBool,
+    /// No [`Endpoint`](crate::Endpoint) is left: the driver ends with the last connection.
+    pub(crate) orphaned: AtomicBool,
+    pub(crate) counters: Counters,
+}
+
+/// What the driver counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) datagrams: AtomicU64,
+    pub(crate) batches: AtomicU64,
+    pub(crate) unroutable: AtomicU64,
+}
+
+/// Which connection a datagram belongs to.
+pub(crate) struct Routing {
+    pub(crate) engine: weir_quic::Endpoint,
+    links: Vec<Option<Arc<Link>>>,
+    open: usize,
+}
+
+impl Routing {
+    pub(crate) fn link(&self, handle: ConnectionHandle) -> Option<&Arc<Link>> {
+        self.links.get(handle.0)?.as_ref()
+    }
+
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
+        self.links.iter().flatten()
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Keeps a new connection.
+    pub(crate) fn insert(
+        &mut self,
+        handle: ConnectionHandle,
+        shared: &Arc<Shared>,
+        engine: Engine,
+    ) -> Arc<Link> {
+        let link = Arc::new(Link::new(handle, shared.clone(), engine));
+        if self.links.len() <= handle.0 {
+            self.links.resize_with(handle.0 + 1, || None);
+        }
+        self.links[handle.0] = Some(link.clone());
+        self.open += 1;
+        link
+    }
+
+    fn remove(&mut self, handle: ConnectionHandle) {
+        if self.links.get_mut(handle.0).and_then(Option::take).is_some() {
+            self.open -= 1;
+        }
+    }
+
+    pub(crate) fn take_all(&mut self) -> Vec<Arc<Link>> {
+        self.open = 0;
+        self.links.drain(..).flatten().collect()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        socket: Socket,
+        timers: Timers,
+        spin: Option<Spin>,
+        engine: weir_quic::Endpoint,
+    ) -> Self {
+        Self {
+            socket,
+            clock: Clock::start(),
+            timers,
+            queue: Queue::default(),
+            spin,
+            routing: Mutex::new(Routing {
+                engine,
+                links: Vec::new(),
+                open: 0,
+            }),
+            incoming: Incoming::default(),
+            idle: Notify::new(),
+            shutting_down: AtomicBool::new(false),
+            orphaned: AtomicBool::new(false),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A leaf lock: no connection is locked under it.
+    pub(crate) fn routing(&self) -> MutexGuard<'_, Routing> {
+        self.routing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn on_endpoint_event(&self, handle: ConnectionHandle, event: EndpointEvent) {
+        let mut routing = self.routing();
+        routing.engine.handle_event(handle, event);
+        if event == EndpointEvent::Drained {
+            routing.remove(handle);
+            if routing.open == 0 {
+                self.idle.notify_waiters();
+                if self.orphaned.load(Ordering::Relaxed) {
+                    self.queue.wake();
+                }
+            }
+        }
+    }
+
+    /// Takes and begins no connections from now on; those that nobody accepted are closed.
+    pub(crate) fn refuse_new(&self) {
+        let mut routing = self.routing();
+        self.shutting_down.store(true, Ordering::Relaxed);
+        routing.engine.set_server(None);
+        drop(routing);
+        for link in self.incoming.take_all() {
+            drop(Handle::new(link));
+        }
+        self.incoming.arrived.notify_one();
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.socket.local()
+    }
+}
+
+/// Connections on which the driver has something to send, and the driver's waker.
+#[derive(Default)]
+pub(crate) struct Queue {
+    inner: Mutex<QueueInner>,
+}
+
+#[derive(Default)]
+struct QueueInner {
+    links: Vec<Arc<Link>>,
+    driver: Option<Waker>,
+}
+
+impl Queue {
+    /// Adds a connection and wakes the driver.
+    pub(crate) fn push(&self, link: Arc<Link>) {
+        let mut inner = self.lock();
+        inner.links.push(link);
+        let driver = inner.driver.take();
+        drop(inner);
+        driver.into_iter().for_each(Waker::wake);
+    }
+
+    /// Wakes the driver.
+    pub(crate) fn wake(&self) {
+        let driver = self.lock().driver.take();
+        driver.into_iter().for_each(Waker::wake);
+    }
+
+    /// Moves the list to the end of `links`.
+    pub(crate) fn take(&self, links: &mut Vec<Arc<Link>>) {
+        links.append(&mut self.lock().links);
+    }
+
+    /// The driver is going to sleep: it wants to be woken. `false` where there is something to do
+    /// already.
+    pub(crate) fn sleep(&self, driver: &Waker) -> bool {
+        let mut inner = self.lock();
+        if !inner.links.is_empty() {
+            return false;
+        }
+        if !inner.driver.as_ref().is_some_and(|known| known.will_wake(driver)) {
+            inner.driver = Some(driver.clone());
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Connections that clients began and that the application has not taken yet.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    waiting: Mutex<VecDeque<Arc<Link>>>,
+    pub(crate) arrived: Notify,
+}
+
+impl Incoming {
+    pub(crate) fn push(&self, link: Arc<Link>) {
+        self.lock().push_back(link);
+        self.arrived.notify_one();
+    }
+
+    pub(crate) fn pop(&self) -> Option<Arc<Link>> {
+        let mut waiting = self.lock();
+        let link = waiting.pop_front();
+        // One notification may stand for several arrivals.
+        if !waiting.is_empty() {
+            self.arrived.notify_one();
+        }
+        link
+    }
+
+    pub(crate) fn take_all(&self) -> VecDeque<Arc<Link>> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Link>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

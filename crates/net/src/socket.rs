@@ -1,0 +1,268 @@
+//! The endpoint's UDP socket: GSO, GRO, ECN and packet information by `quinn-udp`, readiness by
+//! tokio, and buffers of the size that was asked for.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::task::{Context, Poll};
+
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use socket2::{Domain, Protocol, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use weir_quic::Transmit;
+use weir_units::ByteSize;
+use weir_wire::Ecn;
+
+use crate::error::EndpointError;
+
+/// How many receive buffers one system call fills. Each holds what GRO joined, at most 64 KB.
+pub(crate) const BATCH: usize = 8;
+const BUFFER: usize = 64 * 1024;
+
+/// What the kernel granted for the socket's buffers, as payload and bookkeeping of its own
+/// together: half of what `SO_RCVBUF` and `SO_SNDBUF` report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketBuffers {
+    /// For packets that arrived and were not read yet.
+    pub receive: ByteSize,
+    /// For packets that were sent and did not leave yet.
+    pub send: ByteSize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Socket {
+    io: UdpSocket,
+    udp: UdpSocketState,
+    local: SocketAddr,
+    buffers: SocketBuffers,
+}
+
+impl Socket {
+    /// Binds; must be called within a tokio runtime.
+    pub(crate) fn bind(address: SocketAddr, wanted: SocketBuffers) -> Result<Self, EndpointError> {
+        let failed = |source| EndpointError::bind(address, source);
+        let socket = socket2::Socket::new(
+            Domain::for_address(address),
+            Type::DGRAM.nonblocking(),
+            Some(Protocol::UDP),
+        )
+        .map_err(failed)?;
+        let buffers = set_buffers(&socket, wanted).map_err(failed)?;
+        socket.bind(&address.into()).map_err(failed)?;
+        let io = UdpSocket::from_std(socket.into()).map_err(failed)?;
+        let udp = UdpSocketState::new((&io).into()).map_err(failed)?;
+        without_timestamps(&io);
+        let local = io.local_addr().map_err(failed)?;
+        Ok(Self {
+            io,
+            udp,
+            local,
+            buffers,
+        })
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    pub(crate) fn buffers(&self) -> SocketBuffers {
+        self.buffers
+    }
+
+    /// How many datagrams one send may hold.
+    pub(crate) fn max_datagrams(&self) -> usize {
+        self.udp.max_gso_segments()
+    }
+
+    /// The address as this socket's family writes it.
+    pub(crate) fn reachable(&self, remote: SocketAddr) -> Option<SocketAddr> {
+        match (self.local, remote) {
+            (SocketAddr::V4(_), SocketAddr::V4(_)) | (SocketAddr::V6(_), SocketAddr::V6(_)) => {
+                Some(remote)
+            }
+            (SocketAddr::V6(local), SocketAddr::V4(remote)) => {
+                let dual = *local.ip() == Ipv6Addr::UNSPECIFIED;
+                dual.then(|| SocketAddr::new(remote.ip().to_ipv6_mapped().into(), remote.port()))
+            }
+            (SocketAddr::V4(_), SocketAddr::V6(remote)) => {
+                let mapped = remote.ip().to_ipv4_mapped()?;
+                Some(SocketAddr::new(mapped.into(), remote.port()))
+            }
+        }
+    }
+
+    /// Sends a batch of datagrams. `WouldBlock` means that nothing was sent and that
+    /// [`Socket::poll_writable`] tells when to try again; every other failure is like a loss on
+    /// the way, which the engine repairs.
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), WouldBlock> {
+        let message = quinn_udp::Transmit {
+            destination: transmit.remote,
+            ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
+            contents,
+            segment_size: transmit.segment_size,
+            src_ip: transmit.local,
+        };
+        let result = self.io.try_io(Interest::WRITABLE, || {
+            self.udp.try_send((&self.io).into(), &message)
+        });
+        match result {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(WouldBlock),
+            Err(error) => {
+                tracing::debug!(%error, remote = %transmit.remote, "a datagram could not be sent");
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.poll_send_ready(cx)
+    }
+
+    /// Receives what is there. `Ready(0)` is an error of a single datagram: ask again.
+    pub(crate) fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut ReceiveBuffers,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            match self.io.poll_recv_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+            let mut received = Ok(0);
+            let tried = self.io.try_io(Interest::READABLE, || {
+                received = self.receive(buffers);
+                match &received {
+                    // The socket is drained: what comes later is a new edge. Saying so now saves
+                    // the call that would only hear EAGAIN.
+                    Ok(count) if *count < BATCH => Err(io::ErrorKind::WouldBlock.into()),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        Err(io::ErrorKind::WouldBlock.into())
+                    }
+                    _ => Ok(()),
+                }
+            });
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // tokio knew better than to try.
+                Ok(0) if tried.is_err() => {}
+                received => return Poll::Ready(received),
+            }
+        }
+    }
+
+    /// Receives what is there without asking tokio, for spinning.
+    pub(crate) fn receive_now(&self, buffers: &mut ReceiveBuffers) -> usize {
+        self.receive(buffers).unwrap_or(0)
+    }
+
+    fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<usize> {
+        let ReceiveBuffers { bytes, metas } = buffers;
+        let mut chunks = bytes.chunks_exact_mut(BUFFER);
+        let mut slices: [IoSliceMut<'_>; BATCH] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        self.udp
+            .recv((&self.io).into(), &mut slices, metas.as_mut_slice())
+    }
+
+    /// The address that the peer sent to, where the socket listens on several.
+    pub(crate) fn local_of(&self, meta: &RecvMeta) -> Option<IpAddr> {
+        if self.local.ip().is_unspecified() {
+            meta.dst_ip
+        } else {
+            None
+        }
+    }
+}
+
+/// The socket's send buffer is full.
+#[derive(Debug)]
+pub(crate) struct WouldBlock;
+
+/// Where received datagrams are put, again and again.
+pub(crate) struct ReceiveBuffers {
+    bytes: Box<[u8]>,
+    metas: [RecvMeta; BATCH],
+}
+
+impl ReceiveBuffers {
+    pub(crate) fn new() -> Self {
+        Self {
+            bytes: vec![0; BATCH * BUFFER].into_boxed_slice(),
+            metas: [RecvMeta::default(); BATCH],
+        }
+    }
+
+    /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
+    pub(crate) fn messages(&mut self, count: usize) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
+        let chunks = self.bytes.chunks_exact_mut(BUFFER);
+        let messages = self.metas.iter().zip(chunks).take(count);
+        messages.filter_map(|(meta, chunk)| Some((meta, chunk.get_mut(..meta.len)?)))
+    }
+}
+
+/// The ECN codepoint with which a message came.
+pub(crate) fn ecn_of(meta: &RecvMeta) -> Ecn {
+    match meta.ecn {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}
+
+fn set_buffers(socket: &socket2::Socket, wanted: SocketBuffers) -> io::Result<SocketBuffers> {
+    let receive = wanted.receive.as_usize();
+    socket.set_recv_buffer_size(receive)?;
+    if granted(socket.recv_buffer_size()?) < wanted.receive {
+        // Takes CAP_NET_ADMIN; without it the result below tells.
+        let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, receive);
+    }
+    let send = wanted.send.as_usize();
+    socket.set_send_buffer_size(send)?;
+    if granted(socket.send_buffer_size()?) < wanted.send {
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(socket, send);
+    }
+    let buffers = SocketBuffers {
+        receive: granted(socket.recv_buffer_size()?),
+        send: granted(socket.send_buffer_size()?),
+    };
+    if buffers.receive < wanted.receive || buffers.send < wanted.send {
+        tracing::warn!(
+            "the kernel granted socket buffers of {} (receive) and {} (send) instead of {} and {}: \
+             raise net.core.rmem_max and net.core.wmem_max",
+            buffers.receive,
+            buffers.send,
+            wanted.receive,
+            wanted.send,
+        );
+    }
+    Ok(buffers)
+}
+
+/// The kernel doubles what is asked for, to make room for its own bookkeeping.
+fn granted(reported: usize) -> ByteSize {
+    ByteSize::from_bytes(reported as u64 / 2)
+}
+
+/// Turns off receive timestamps, which `quinn-udp` asks for: nothing here reads them, and the
+/// kernel reads a clock for every packet to make them.
+fn without_timestamps(socket: &UdpSocket) {
+    let off: libc::c_int = 0;
+    // SAFETY: the descriptor is open, and the option's value is a C int of the length given.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const off).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result != 0 {
+        tracing::debug!(error = %io::Error::last_os_error(), "receive timestamps stay on");
+    }
+}

@@ -1,0 +1,36 @@
+//! What an endpoint counts.
+
+use std::sync::atomic::Ordering;
+
+use weir_units::Duration;
+
+use crate::shared::Shared;
+
+/// What happened on an endpoint so far, all connections together. Each connection has statistics
+/// of its own: [`Connection::stats`](crate::Connection::stats).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointStats {
+    /// Connections that are not over yet, or not long enough to be forgotten.
+    pub connections: usize,
+    /// Datagrams that were received.
+    pub datagrams_received: u64,
+    /// Receive batches, each of one system call.
+    pub receive_batches: u64,
+    /// Datagrams that belong to no connection and begin none.
+    pub datagrams_unroutable: u64,
+    /// How long the endpoint looked for replies instead of sleeping, with the low-latency setting.
+    pub spinning: Duration,
+}
+
+impl EndpointStats {
+    pub(crate) fn of(shared: &Shared) -> Self {
+        let counters = &shared.counters;
+        Self {
+            connections: shared.routing().open(),
+            datagrams_received: counters.datagrams.load(Ordering::Relaxed),
+            receive_batches: counters.batches.load(Ordering::Relaxed),
+            datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),
+            spinning: shared.spin.as_ref().map_or(Duration::ZERO, |spin| spin.spent()),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! When the endpoint has to wake up: one timerfd for all of its connections.
+//!
+//! tokio's timers have a resolution of 1 ms; a timerfd has that of the kernel's clock. The timer is
+//! armed lazily: a deadline that moves to a later time costs nothing, as the timer fires at the
+//! earlier one and is set anew. Almost all of a connection's deadlines only ever move later.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use weir_quic::ConnectionHandle;
+use weir_units::{Duration, Time};
+
+/// The deadlines of all connections. Its lock is a leaf: nothing else is locked under it.
+#[derive(Debug)]
+pub(crate) struct Timers {
+    timer: AsyncFd<OwnedFd>,
+    deadlines: Mutex<BinaryHeap<Reverse<(Time, usize)>>>,
+    /// When the timer will fire, in nanoseconds; changed under the lock only.
+    armed: AtomicU64,
+}
+
+impl Timers {
+    /// Must be called within a tokio runtime.
+    pub(crate) fn new() -> io::Result<Self> {
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+        )?;
+        Ok(Self {
+            timer: AsyncFd::with_interest(timer, Interest::READABLE)?,
+            deadlines: Mutex::default(),
+            armed: AtomicU64::new(Time::MAX.as_nanos()),
+        })
+    }
+
+    /// Wakes the driver at `deadline` for the connection. The caller keeps at most one entry per
+    /// connection in mind; an entry that was overtaken fires in vain.
+    pub(crate) fn register(&self, now: Time, deadline: Time, handle: ConnectionHandle) {
+        let mut deadlines = self.lock();
+        deadlines.push(Reverse((deadline, handle.0)));
+        if deadline.as_nanos() < self.armed.load(Ordering::Relaxed) {
+            self.arm(now, deadline);
+        }
+    }
+
+    /// Whether a deadline has been reached; costs no system call and no lock.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        now.as_nanos() >= self.armed.load(Ordering::Relaxed)
+    }
+
+    /// Moves what is due at `now` into `due`, with its deadline, and sets the timer for the rest.
+    pub(crate) fn expire(&self, now: Time, due: &mut Vec<(Time, ConnectionHandle)>) {
+        let mut deadlines = self.lock();
+        while let Some(&Reverse((deadline, handle))) = deadlines.peek() {
+            if deadline > now {
+                return self.arm(now, deadline);
+            }
+            deadlines.pop();
+            due.push((deadline, ConnectionHandle(handle)));
+        }
+        self.armed.store(Time::MAX.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Ready when the timer has fired since the last call; wakes the task when it fires.
+    pub(crate) fn poll_fired(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.timer.poll_read_ready(cx) {
+            Poll::Ready(Ok(mut guard)) => {
+                // Arming sets the timer's count to zero, so it need not be read.
+                guard.clear_ready();
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn arm(&self, now: Time, deadline: Time) {
+        // Zero would disarm it.
+        let span = deadline.since(now).max(Duration::from_nanos(1));
+        let value = Itimerspec {
+            it_interval: Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: Timespec {
+                tv_sec: (span.as_nanos() / 1_000_000_000) as i64,
+                tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
+            },
+        };
+        match timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &value) {
+            Ok(_) => self.armed.store(deadline.as_nanos(), Ordering::Relaxed),
+            // Cannot happen with a descriptor and a value of our own.
+            Err(error) => tracing::error!(%error, "cannot set the endpoint's timer"),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BinaryHeap<Reverse<(Time, usize)>>> {
+        self.deadlines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    const fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    #[tokio::test]
+    async fn deadlines_expire_in_order_and_no_earlier() {
+        let timers = Timers::new().unwrap();
+        timers.register(at(0), at(300), ConnectionHandle(3));
+        timers.register(at(0), at(100), ConnectionHandle(1));
+        timers.register(at(0), at(200), ConnectionHandle(2));
+        assert!(!timers.is_due(at(99)) && timers.is_due(at(100)));
+        let mut due = Vec::new();
+        timers.expire(at(200), &mut due);
+        let handles: Vec<_> = due.iter().map(|(_, handle)| handle.0).collect();
+        assert_eq!(handles, [1, 2]);
+        assert!(!timers.is_due(at(299)) && timers.is_due(at(300)));
+    }
+
+    #[tokio::test]
+    async fn the_timer_fires_again_after_it_was_set_anew() {
+        let timers = Timers::new().unwrap();
+        let mut due = Vec::new();
+        for round in 1..=3 {
+            timers.register(at(0), at(50), ConnectionHandle(round));
+            poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
+            timers.expire(at(50), &mut due);
+            assert_eq!(due.len(), round);
+        }
+    }
+}

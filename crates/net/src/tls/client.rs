@@ -1,0 +1,126 @@
+//! A client's side of TLS.
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::client::WebPkiServerVerifier;
+use rustls::version::TLS13;
+use weir_quic::crypto::ClientCrypto;
+use weir_quic::crypto::tls::{TlsClient, provider};
+
+use super::pin::PinnedCertificate;
+use super::{DEFAULT_APPLICATION_PROTOCOL, Fingerprint, Identity, Roots, TlsError};
+
+/// How many servers' sessions are kept for resumption.
+const SESSIONS: usize = 256;
+
+/// Whom a client trusts and who it is. Sessions are kept and resumed.
+#[derive(Clone)]
+pub struct ClientTls {
+    verifier: Arc<dyn ServerCertVerifier>,
+    identity: Option<Identity>,
+    application_protocols: Vec<Vec<u8>>,
+    early_data: bool,
+    resumption: bool,
+}
+
+impl ClientTls {
+    /// Trusts servers whose certificate these authorities vouch for: its name, dates and chain
+    /// are verified.
+    ///
+    /// # Errors
+    /// [`TlsError::Verifier`] without any authority.
+    pub fn with_roots(roots: Roots) -> Result<Self, TlsError> {
+        let verifier =
+            WebPkiServerVerifier::builder_with_provider(roots.store(), provider()).build()?;
+        Ok(Self::new(verifier))
+    }
+
+    /// Trusts the one certificate with this fingerprint, whatever it says about names and dates,
+    /// from a server that proves that it has its key.
+    pub fn pinned(fingerprint: Fingerprint) -> Self {
+        Self::new(Arc::new(PinnedCertificate {
+            fingerprint,
+            provider: provider(),
+        }))
+    }
+
+    fn new(verifier: Arc<dyn ServerCertVerifier>) -> Self {
+        Self {
+            verifier,
+            identity: None,
+            application_protocols: vec![DEFAULT_APPLICATION_PROTOCOL.to_vec()],
+            early_data: false,
+            resumption: true,
+        }
+    }
+
+    /// Shows this identity to servers that ask for one (mutual TLS).
+    pub fn identity(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Offers these application protocols (ALPN) instead of
+    /// [`DEFAULT_APPLICATION_PROTOCOL`].
+    pub fn application_protocols<Protocol: Into<Vec<u8>>>(
+        mut self,
+        protocols: impl IntoIterator<Item = Protocol>,
+    ) -> Self {
+        self.application_protocols = protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Makes 0-RTT possible with servers that allow it; off by default.
+    ///
+    /// Still only those streams and calls use it that ask for it. Who records the network can
+    /// play early data to a server again (RFC 8446, section 8): send only what may safely happen
+    /// twice.
+    pub fn early_data(mut self, allowed: bool) -> Self {
+        self.early_data = allowed;
+        self
+    }
+
+    /// Whether sessions are kept and resumed; on by default.
+    pub fn resumption(mut self, wanted: bool) -> Self {
+        self.resumption = wanted;
+        self
+    }
+
+    /// The configuration ready for use; clones of the result share the kept sessions.
+    ///
+    /// # Errors
+    /// [`TlsError::Rustls`] where rustls refuses the identity; [`TlsError::Quic`] where QUIC cannot
+    /// use the configuration.
+    pub fn build(self) -> Result<ClientCredentials, TlsError> {
+        let builder = rustls::ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(self.verifier);
+        let mut config = match self.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let (chain, key) = identity.into_parts();
+                builder.with_client_auth_cert(chain, key)?
+            }
+        };
+        config.alpn_protocols = self.application_protocols;
+        config.resumption = if self.resumption {
+            Resumption::in_memory_sessions(SESSIONS)
+        } else {
+            Resumption::disabled()
+        };
+        Ok(ClientCredentials {
+            crypto: Arc::new(TlsClient::new(Arc::new(config))?),
+            early_data: self.early_data,
+        })
+    }
+}
+
+/// A client's TLS configuration, ready for use.
+#[derive(Clone, Debug)]
+pub struct ClientCredentials {
+    pub(crate) crypto: Arc<dyn ClientCrypto>,
+    pub(crate) early_data: bool,
+}

@@ -1,0 +1,173 @@
+//! A certificate chain and its private key.
+
+use std::fmt;
+use std::path::Path;
+
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::{Fingerprint, TlsError};
+
+/// What a server, or a client with mutual TLS, proves to be: a certificate chain and its key.
+pub struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// A new P-256 key and a certificate for these DNS names and IP addresses, signed by itself:
+    /// for development, with clients that pin its [`Identity::fingerprint`].
+    ///
+    /// # Errors
+    /// [`TlsError::SelfSigned`] where a name is not one.
+    pub fn self_signed<Name: Into<String>>(
+        names: impl IntoIterator<Item = Name>,
+    ) -> Result<Self, TlsError> {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+        let certificate = CertificateParams::new(names)?.self_signed(&key)?;
+        Ok(Self {
+            chain: vec![certificate.into()],
+            key: PrivateKeyDer::Pkcs8(key.serialize_der().into()),
+        })
+    }
+
+    /// From files: the chain, the own certificate first, and the key, each in PEM or DER.
+    ///
+    /// # Errors
+    /// [`TlsError::Read`], [`TlsError::NoCertificate`] or [`TlsError::NoPrivateKey`], with the
+    /// file's name.
+    pub fn from_files(
+        chain: impl AsRef<Path>,
+        key: impl AsRef<Path>,
+    ) -> Result<Self, TlsError> {
+        let (chain, key) = (chain.as_ref(), key.as_ref());
+        Ok(Self {
+            chain: certificates(&read(chain)?, &chain.display())?,
+            key: private_key(&read(key)?, &key.display())?,
+        })
+    }
+
+    /// From a PEM text each for the chain, the own certificate first, and the key.
+    ///
+    /// # Errors
+    /// [`TlsError::NoCertificate`] or [`TlsError::NoPrivateKey`].
+    pub fn from_pem(chain: &str, key: &str) -> Result<Self, TlsError> {
+        Ok(Self {
+            chain: certificates(chain.as_bytes(), &"the given text")?,
+            key: private_key(key.as_bytes(), &"the given text")?,
+        })
+    }
+
+    /// From rustls's types, the own certificate first.
+    pub fn from_der(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
+        Self { chain, key }
+    }
+
+    /// The own certificate's fingerprint, for clients to pin.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(self.chain.first().map_or(&[], |own| own.as_ref()))
+    }
+
+    /// The certificates in DER, the own one first.
+    pub fn chain(&self) -> &[CertificateDer<'static>] {
+        &self.chain
+    }
+
+    /// The private key in DER.
+    pub fn private_key(&self) -> &PrivateKeyDer<'static> {
+        &self.key
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        (self.chain, self.key)
+    }
+}
+
+impl Clone for Identity {
+    fn clone(&self) -> Self {
+        Self {
+            chain: self.chain.clone(),
+            key: self.key.clone_key(),
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("fingerprint", &self.fingerprint())
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|source| TlsError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// All certificates in a PEM text, or the one that a DER file is.
+pub(super) fn certificates(
+    bytes: &[u8],
+    origin: &dyn fmt::Display,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let missing = || TlsError::NoCertificate {
+        origin: origin.to_string(),
+    };
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) if is_der(bytes) => Ok(vec![bytes.to_vec().into()]),
+        _ => Err(missing()),
+    }
+}
+
+fn private_key(
+    bytes: &[u8],
+    origin: &dyn fmt::Display,
+) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_slice(bytes)
+        .ok()
+        .or_else(|| PrivateKeyDer::try_from(bytes.to_vec()).ok())
+        .ok_or_else(|| TlsError::NoPrivateKey {
+            origin: origin.to_string(),
+        })
+}
+
+/// Whether this begins as every certificate in DER does: a SEQUENCE with a long length.
+fn is_der(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x30, 0x81]) || bytes.starts_with(&[0x30, 0x82])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_in_pem_and_der_give_the_same_identity() {
+        let made = Identity::self_signed(["localhost", "127.0.0.1"]).unwrap();
+        let directory = std::env::temp_dir().join(format!("weir-identity-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (chain, key) = (directory.join("chain.der"), directory.join("key.der"));
+        std::fs::write(&chain, &made.chain[0]).unwrap();
+        std::fs::write(&key, made.key.secret_der()).unwrap();
+        let read = Identity::from_files(&chain, &key).unwrap();
+        assert_eq!(read.fingerprint(), made.fingerprint());
+        let swapped = Identity::from_files(&key, &key);
+        let absent = Identity::from_files(directory.join("absent"), &key).unwrap_err();
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert!(absent.to_string().contains("absent"));
+        // DER is not looked into here; rustls refuses a key in a certificate's place later.
+        assert!(swapped.is_ok());
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let error = Identity::from_pem("nothing", "nothing").unwrap_err();
+        assert!(error.to_string().contains("no certificate found in the given text"));
+    }
+}

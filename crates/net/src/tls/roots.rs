@@ -1,0 +1,50 @@
+//! The authorities whose certificates are trusted.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+
+use super::TlsError;
+use super::identity::{certificates, read};
+
+/// Certificates of authorities; a self-signed certificate is its own authority.
+#[derive(Clone, Debug)]
+pub struct Roots(Arc<RootCertStore>);
+
+impl Roots {
+    /// From a file with one or more certificates in PEM, or one in DER.
+    ///
+    /// # Errors
+    /// [`TlsError::Read`] or [`TlsError::NoCertificate`] with the file's name; [`TlsError::Rustls`]
+    /// for a certificate that cannot be an authority's.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
+        let path = path.as_ref();
+        Self::from_certificates(&certificates(&read(path)?, &path.display())?)
+    }
+
+    /// From certificates in a PEM text.
+    ///
+    /// # Errors
+    /// As [`Roots::from_file`].
+    pub fn from_pem(text: &str) -> Result<Self, TlsError> {
+        Self::from_certificates(&certificates(text.as_bytes(), &"the given text")?)
+    }
+
+    /// From certificates in DER.
+    ///
+    /// # Errors
+    /// [`TlsError::Rustls`] for a certificate that cannot be an authority's.
+    pub fn from_certificates(certificates: &[CertificateDer<'static>]) -> Result<Self, TlsError> {
+        let mut store = RootCertStore::empty();
+        for certificate in certificates {
+            store.add(certificate.clone())?;
+        }
+        Ok(Self(Arc::new(store)))
+    }
+
+    pub(super) fn store(self) -> Arc<RootCertStore> {
+        self.0
+    }
+}

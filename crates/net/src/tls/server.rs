@@ -1,0 +1,92 @@
+//! A server's side of TLS.
+
+use std::sync::Arc;
+
+use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
+use rustls::version::TLS13;
+use weir_quic::crypto::ServerCrypto;
+use weir_quic::crypto::tls::{TlsServer, provider};
+
+use super::{DEFAULT_APPLICATION_PROTOCOL, Identity, Roots, TlsError};
+
+/// How many sessions a server keeps for resumption.
+const SESSIONS: usize = 16 * 1024;
+
+/// Who a server is and whom it serves. Sessions can be resumed.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    identity: Identity,
+    client_roots: Option<Roots>,
+    application_protocols: Vec<Vec<u8>>,
+    early_data: bool,
+}
+
+impl ServerTls {
+    /// A server with this identity that serves everyone.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            client_roots: None,
+            application_protocols: vec![DEFAULT_APPLICATION_PROTOCOL.to_vec()],
+            early_data: false,
+        }
+    }
+
+    /// Serves only clients whose certificate these authorities vouch for (mutual TLS).
+    pub fn client_roots(mut self, roots: Roots) -> Self {
+        self.client_roots = Some(roots);
+        self
+    }
+
+    /// Takes these application protocols (ALPN) instead of [`DEFAULT_APPLICATION_PROTOCOL`].
+    pub fn application_protocols<Protocol: Into<Vec<u8>>>(
+        mut self,
+        protocols: impl IntoIterator<Item = Protocol>,
+    ) -> Self {
+        self.application_protocols = protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Accepts 0-RTT from clients that resume a session; off by default.
+    ///
+    /// A session's early data are taken once by this process, but an attacker can still have them
+    /// taken by another server with the same identity, or after a restart (RFC 8446, section 8).
+    /// Requests and streams that came so say it
+    /// ([`Request::is_early_data`](crate::Request::is_early_data)): answer only those that may
+    /// safely happen twice.
+    pub fn early_data(mut self, accepted: bool) -> Self {
+        self.early_data = accepted;
+        self
+    }
+
+    /// The configuration ready for use; clones of the result share the kept sessions.
+    ///
+    /// # Errors
+    /// [`TlsError::Rustls`] where rustls refuses the identity, [`TlsError::Verifier`] the client
+    /// authorities; [`TlsError::Quic`] where QUIC cannot use the configuration.
+    pub fn build(self) -> Result<ServerCredentials, TlsError> {
+        let builder = rustls::ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])?;
+        let builder = match self.client_roots {
+            None => builder.with_no_client_auth(),
+            Some(roots) => builder.with_client_cert_verifier(
+                WebPkiClientVerifier::builder_with_provider(roots.store(), provider()).build()?,
+            ),
+        };
+        let (chain, key) = self.identity.into_parts();
+        let mut config = builder.with_single_cert(chain, key)?;
+        config.alpn_protocols = self.application_protocols;
+        config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
+        config.max_early_data_size = if self.early_data { u32::MAX } else { 0 };
+        config.send_half_rtt_data = false;
+        Ok(ServerCredentials {
+            crypto: Arc::new(TlsServer::new(Arc::new(config))?),
+        })
+    }
+}
+
+/// A server's TLS configuration, ready for use.
+#[derive(Clone, Debug)]
+pub struct ServerCredentials {
+    pub(crate) crypto: Arc<dyn ServerCrypto>,
+}

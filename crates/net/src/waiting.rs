@@ -1,0 +1,129 @@
+//! Which tasks wait for what on a connection.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::task::Waker;
+
+use rustc_hash::FxHashMap;
+use weir_quic::{Direction, StreamEvent, StreamId};
+use weir_units::Time;
+
+/// How a stream's sending part ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendOutcome {
+    /// The peer has all of it.
+    Finished,
+    /// The peer does not want the rest.
+    Stopped(u64),
+}
+
+/// What is kept for as long as a stream's [`SendStream`](crate::SendStream) lives.
+#[derive(Debug, Default)]
+pub(crate) struct SendWatch {
+    pub(crate) outcome: Option<SendOutcome>,
+    pub(crate) waker: Option<Waker>,
+}
+
+/// The tasks that wait on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    pub(crate) readers: FxHashMap<StreamId, Waker>,
+    pub(crate) writers: FxHashMap<StreamId, Waker>,
+    pub(crate) sends: FxHashMap<StreamId, SendWatch>,
+    /// For streams that the peer opens, by direction.
+    pub(crate) accepting: [Vec<Waker>; 2],
+    /// For leave to open a stream, by direction.
+    pub(crate) opening: [Vec<Waker>; 2],
+    /// For the end of the handshake.
+    pub(crate) connecting: Vec<Waker>,
+    /// For the end of the connection.
+    pub(crate) closing: Vec<Waker>,
+    /// Calls by deadline, told apart by a number.
+    deadlines: BTreeMap<(Time, u64), Waker>,
+    calls: u64,
+}
+
+impl Waiting {
+    /// Moves the tasks that wait for this event to `woken`.
+    pub(crate) fn on_stream(&mut self, event: StreamEvent, woken: &mut Vec<Waker>) {
+        match event {
+            StreamEvent::Opened(direction) => woken.append(self.accepting(direction)),
+            StreamEvent::Available(direction) => woken.append(self.opening(direction)),
+            StreamEvent::Readable(id) => woken.extend(self.readers.remove(&id)),
+            StreamEvent::Writable(id) => woken.extend(self.writers.remove(&id)),
+            StreamEvent::Finished(id) => self.on_outcome(id, SendOutcome::Finished, woken),
+            StreamEvent::Stopped { id, code } => {
+                woken.extend(self.writers.remove(&id));
+                self.on_outcome(id, SendOutcome::Stopped(code), woken);
+            }
+        }
+    }
+
+    fn on_outcome(&mut self, id: StreamId, outcome: SendOutcome, woken: &mut Vec<Waker>) {
+        if let Some(watch) = self.sends.get_mut(&id) {
+            watch.outcome.get_or_insert(outcome);
+            woken.extend(watch.waker.take());
+        }
+    }
+
+    /// A number for a call with a deadline.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.calls += 1;
+        self.calls
+    }
+
+    /// Wakes a task at `deadline`, until [`Waiting::forget_deadline`] is called with the same two.
+    pub(crate) fn add_deadline(&mut self, deadline: Time, number: u64, task: &Waker) {
+        self.deadlines.insert((deadline, number), task.clone());
+    }
+
+    pub(crate) fn forget_deadline(&mut self, deadline: Time, number: u64) {
+        self.deadlines.remove(&(deadline, number));
+    }
+
+    /// Moves everyone who waits for the handshake to `woken`.
+    pub(crate) fn on_connected(&mut self, woken: &mut Vec<Waker>) {
+        woken.append(&mut self.connecting);
+        self.opening.iter_mut().for_each(|tasks| woken.append(tasks));
+    }
+
+    /// Moves everyone to `woken`, as every wait ends now or has to be looked at again.
+    pub(crate) fn on_everything(&mut self, woken: &mut Vec<Waker>) {
+        self.on_connected(woken);
+        self.accepting.iter_mut().for_each(|tasks| woken.append(tasks));
+        woken.extend(mem::take(&mut self.readers).into_values());
+        woken.extend(mem::take(&mut self.writers).into_values());
+        woken.extend(self.sends.values_mut().filter_map(|watch| watch.waker.take()));
+        woken.extend(mem::take(&mut self.deadlines).into_values());
+    }
+
+    /// Moves the calls whose deadline has passed to `woken`.
+    pub(crate) fn on_time(&mut self, now: Time, woken: &mut Vec<Waker>) {
+        while let Some(entry) = self.deadlines.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            woken.push(entry.remove());
+        }
+    }
+
+    /// When [`Waiting::on_time`] has something to do next.
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.first_key_value().map(|((deadline, _), _)| *deadline)
+    }
+
+    pub(crate) fn accepting(&mut self, direction: Direction) -> &mut Vec<Waker> {
+        &mut self.accepting[direction as usize]
+    }
+
+    pub(crate) fn opening(&mut self, direction: Direction) -> &mut Vec<Waker> {
+        &mut self.opening[direction as usize]
+    }
+}
+
+/// Adds a task to those that wait, once.
+pub(crate) fn wait(tasks: &mut Vec<Waker>, task: &Waker) {
+    if !tasks.iter().any(|known| known.will_wake(task)) {
+        tasks.push(task.clone());
+    }
+}

@@ -1,0 +1,192 @@
+//! Variable-length integers (RFC 9000, section 16) and a bounds-checked reader.
+
+/// The largest value that a variable-length integer can hold.
+pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
+
+/// How many bytes `value` takes as a variable-length integer.
+pub(crate) const fn varint_size(value: u64) -> usize {
+    match value {
+        0..0x40 => 1,
+        0x40..0x4000 => 2,
+        0x4000..0x4000_0000 => 4,
+        _ => 8,
+    }
+}
+
+/// Appends `value`, in as few bytes as it takes. A value above [`VARINT_MAX`] is a bug of the
+/// caller's; it is written as `VARINT_MAX`.
+pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
+    debug_assert!(value <= VARINT_MAX, "{value} is no varint");
+    match varint_size(value) {
+        1 => out.push(value as u8),
+        2 => out.extend_from_slice(&(value as u16 | 0x4000).to_be_bytes()),
+        4 => out.extend_from_slice(&(value as u32 | 0x8000_0000).to_be_bytes()),
+        _ => out.extend_from_slice(&(value.min(VARINT_MAX) | 0xc000_0000_0000_0000).to_be_bytes()),
+    }
+}
+
+/// There were fewer bytes than the format asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Truncated;
+
+/// Reads numbers in network byte order from the beginning of a slice. A read that fails consumes
+/// nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    length: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the beginning of `bytes`.
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes,
+            length: bytes.len(),
+        }
+    }
+
+    /// How many bytes were consumed.
+    pub(crate) const fn position(&self) -> usize {
+        self.length - self.rest.len()
+    }
+
+    /// How many bytes are left.
+    pub(crate) const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// What is left; it stays there to be read.
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Whether nothing is left.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The next `count` bytes.
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Truncated> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Truncated)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// The next `N` bytes.
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(Truncated)?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    /// The next byte.
+    pub(crate) fn u8(&mut self) -> Result<u8, Truncated> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    /// The next two bytes.
+    pub(crate) fn u16(&mut self) -> Result<u16, Truncated> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// The next four bytes.
+    pub(crate) fn u32(&mut self) -> Result<u32, Truncated> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// A variable-length integer, which need not be in its shortest form.
+    pub(crate) fn varint(&mut self) -> Result<u64, Truncated> {
+        let first = *self.rest.first().ok_or(Truncated)?;
+        match first >> 6 {
+            0b00 => self.u8().map(u64::from),
+            0b01 => self.u16().map(|bits| u64::from(bits & 0x3fff)),
+            0b10 => self.u32().map(|bits| u64::from(bits & 0x3fff_ffff)),
+            _ => self
+                .array()
+                .map(|bytes| u64::from_be_bytes(bytes) & VARINT_MAX),
+        }
+    }
+
+    /// A variable-length integer and as many bytes as it says.
+    pub(crate) fn length_prefixed(&mut self) -> Result<&'a [u8], Truncated> {
+        let mut ahead = *self;
+        let length = ahead.varint()?;
+        let bytes = ahead.bytes(usize::try_from(length).map_err(|_| Truncated)?)?;
+        *self = ahead;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn varints_decode_as_in_rfc_9000_appendix_a_1() {
+        let cases: [(&[u8], u64); 5] = [
+            (
+                &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c],
+                151_288_809_941_952_652,
+            ),
+            (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
+            (&[0x7b, 0xbd], 15_293),
+            (&[0x25], 37),
+            (&[0x40, 0x25], 37),
+        ];
+        for (bytes, value) in cases {
+            let mut reader = Reader::new(bytes);
+            assert_eq!(reader.varint(), Ok(value));
+            assert!(reader.is_empty());
+            for end in 0..bytes.len() {
+                let mut short = Reader::new(&bytes[..end]);
+                assert_eq!(short.varint(), Err(Truncated));
+                assert_eq!(short.position(), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn varints_take_the_sizes_of_rfc_9000_table_4() {
+        let cases = [
+            (0, 1),
+            (63, 1),
+            (64, 2),
+            (16_383, 2),
+            (16_384, 4),
+            (1_073_741_823, 4),
+            (1_073_741_824, 8),
+            (VARINT_MAX, 8),
+        ];
+        for (value, size) in cases {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            assert_eq!((out.len(), varint_size(value)), (size, size));
+        }
+    }
+
+    #[test]
+    fn a_failed_read_consumes_nothing() {
+        let mut reader = Reader::new(&[0x05, 1, 2]);
+        assert_eq!(reader.length_prefixed(), Err(Truncated));
+        assert_eq!(reader.u32(), Err(Truncated));
+        assert_eq!(reader.bytes(usize::MAX), Err(Truncated));
+        assert_eq!(reader.rest(), [0x05, 1, 2]);
+        assert_eq!(reader.u16(), Ok(0x0501));
+        assert_eq!((reader.position(), reader.remaining()), (2, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn varints_round_trip(value in 0..=VARINT_MAX, shift in 0..62u32) {
+            let value = value >> shift;
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            let mut reader = Reader::new(&out);
+            prop_assert_eq!(reader.varint(), Ok(value));
+            prop_assert!(reader.is_empty());
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What an operator may set about a connection and an endpoint.
+
+use std::fmt;
+use std::sync::Arc;
+
+use weir_congestion::{AlgorithmSpec, Context, Controller};
+use weir_units::{ByteSize, Duration};
+
+use crate::crypto::{ClientCrypto, ServerCrypto};
+
+/// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
+pub(crate) const LARGEST_UDP_PAYLOAD: u64 = 65_527;
+/// The largest UDP payload that fits an IPv4 packet.
+pub(crate) const LARGEST_UDP_PAYLOAD_IPV4: u64 = 65_507;
+/// Every path carries UDP payloads of this size (RFC 9000, section 14).
+pub(crate) const SMALLEST_MAX_UDP_PAYLOAD: usize = 1200;
+
+/// Which congestion controller a connection gets.
+#[derive(Clone)]
+pub enum Congestion {
+    /// One of the registry, by name and parameters.
+    Named(AlgorithmSpec),
+    /// One of the caller's own making.
+    Custom(Arc<dyn Fn(&Context) -> Box<dyn Controller> + Send + Sync>),
+}
+
+impl Congestion {
+    pub(crate) fn build(&self, context: &Context) -> Box<dyn Controller> {
+        match self {
+            Self::Named(spec) => spec.build(context),
+            Self::Custom(make) => make(context),
+        }
+    }
+}
+
+impl fmt::Debug for Congestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(spec) => write!(f, "{spec}"),
+            Self::Custom(_) => f.write_str("custom"),
+        }
+    }
+}
+
+impl From<AlgorithmSpec> for Congestion {
+    fn from(spec: AlgorithmSpec) -> Self {
+        Self::Named(spec)
+    }
+}
+
+/// The transport of a connection. Start from [`TransportConfig::data_center`] or
+/// [`TransportConfig::wan`].
+#[derive(Clone, Debug)]
+pub struct TransportConfig {
+    /// The congestion controller.
+    pub congestion: Congestion,
+    /// The largest UDP payload that we send, as far as the peer accepts it: the operator's word
+    /// that the path carries it. At least 1200 bytes.
+    pub packet_size: ByteSize,
+    /// The largest UDP payload that we accept (`max_udp_payload_size`), 1200 to 65527 bytes.
+    pub max_udp_payload_size: ByteSize,
+    /// How much the peer may send on one stream before we have read it.
+    pub stream_window: ByteSize,
+    /// How much the peer may send on all streams before we have read it.
+    pub connection_window: ByteSize,
+    /// How much a stream buffers for sending before writes wait.
+    pub send_buffer: ByteSize,
+    /// How many bidirectional streams the peer may have open at once.
+    pub max_bidirectional_streams: u64,
+    /// How many unidirectional streams the peer may have open at once.
+    pub max_unidirectional_streams: u64,
+    /// Silence after which the connection ends; zero for never (RFC 9000, section 10.1).
+    pub idle_timeout: Duration,
+    /// How long a handshake may take.
+    pub handshake_timeout: Duration,
+    /// Silence after which a PING is sent; zero for never.
+    pub keep_alive: Duration,
+    /// The resolution of timers (kGranularity, RFC 9002, section 6.1.2).
+    pub granularity: Duration,
+    /// The round-trip time assumed before the first sample (kInitialRtt).
+    pub initial_rtt: Duration,
+    /// How long an acknowledgment may be held back. A Weir peer learns it exactly, others in
+    /// whole milliseconds.
+    pub max_ack_delay: Duration,
+    /// An acknowledgment is sent at once when this many ack-eliciting packets wait for one.
+    pub ack_threshold: u64,
+    /// How far packets may overtake each other before one counts as lost (kPacketThreshold).
+    pub packet_threshold: u64,
+    /// Silence after which the congestion controller starts anew (RFC 9002, section 7.8), where
+    /// that is longer than a probe timeout.
+    pub idle_restart: Duration,
+    /// Whether packets are sent with ECT(0), as long as the path carries it.
+    pub ecn: bool,
+    /// Whether packets are paced (RFC 9002, section 7.7).
+    pub pacing: bool,
+}
+
+impl TransportConfig {
+    /// For fabrics: round trips of some 50 µs, Ethernet packets, and timers that follow.
+    pub fn data_center() -> Self {
+        Self {
+            congestion: Congestion::Named(AlgorithmSpec::default()),
+            packet_size: ByteSize::from_bytes(1452),
+            max_udp_payload_size: ByteSize::from_bytes(LARGEST_UDP_PAYLOAD),
+            stream_window: ByteSize::from_mib(4),
+            connection_window: ByteSize::from_mib(16),
+            send_buffer: ByteSize::from_mib(1),
+            max_bidirectional_streams: 1024,
+            max_unidirectional_streams: 1024,
+            idle_timeout: Duration::from_secs(30),
+            handshake_timeout: Duration::from_secs(10),
+            keep_alive: Duration::ZERO,
+            granularity: Duration::from_micros(50),
+            initial_rtt: Duration::from_millis(10),
+            max_ack_delay: Duration::from_micros(500),
+            ack_threshold: 64,
+            packet_threshold: 3,
+            idle_restart: Duration::from_secs(1),
+            ecn: true,
+            pacing: true,
+        }
+    }
+
+    /// For the Internet: the values that RFC 9000 and RFC 9002 recommend.
+    pub fn wan() -> Self {
+        Self {
+            packet_size: ByteSize::from_bytes(SMALLEST_MAX_UDP_PAYLOAD as u64),
+            granularity: Duration::from_millis(1),
+            initial_rtt: Duration::from_millis(333),
+            max_ack_delay: Duration::from_millis(25),
+            ack_threshold: 10,
+            ..Self::data_center()
+        }
+    }
+
+    /// Checks what a caller may have set wrongly.
+    ///
+    /// # Errors
+    /// The first setting that is out of range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let packet = |name, size: ByteSize| {
+            if (SMALLEST_MAX_UDP_PAYLOAD as u64..=LARGEST_UDP_PAYLOAD).contains(&size.bytes()) {
+                Ok(())
+            } else {
+                Err(ConfigError::PacketSize { name, size })
+            }
+        };
+        packet("packet_size", self.packet_size)?;
+        packet("max_udp_payload_size", self.max_udp_payload_size)?;
+        let windows = [
+            ("stream_window", self.stream_window.bytes()),
+            ("connection_window", self.connection_window.bytes()),
+            ("send_buffer", self.send_buffer.bytes()),
+            ("granularity", self.granularity.as_nanos()),
+            ("initial_rtt", self.initial_rtt.as_nanos()),
+            ("handshake_timeout", self.handshake_timeout.as_nanos()),
+            ("ack_threshold", self.ack_threshold),
+            ("packet_threshold", self.packet_threshold),
+        ];
+        match windows.iter().find(|(_, value)| *value == 0) {
+            Some((name, _)) => Err(ConfigError::Zero { name }),
+            None if self.max_ack_delay >= Duration::from_millis(1 << 14) => {
+                Err(ConfigError::AckDelay {
+                    delay: self.max_ack_delay,
+                })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self::data_center()
+    }
+}
+
+/// A transport setting that is out of range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A packet size outside what UDP and RFC 9000 allow.
+    #[error("{name} is {size}: it must be from 1200B to 65527B")]
+    PacketSize {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        size: ByteSize,
+    },
+    /// A setting that must not be zero.
+    #[error("{name} must not be zero")]
+    Zero {
+        /// The setting.
+        name: &'static str,
+    },
+    /// An ACK delay that the transport parameter cannot carry.
+    #[error("max_ack_delay is {delay}: it must be below 16384ms (RFC 9000, section 18.2)")]
+    AckDelay {
+        /// Its value.
+        delay: Duration,
+    },
+}
+
+/// What a client needs for a connection.
+#[derive(Clone)]
+pub struct ClientConfig {
+    /// Where keys come from.
+    pub crypto: Arc<dyn ClientCrypto>,
+    /// The transport.
+    pub transport: Arc<TransportConfig>,
+    /// Whether 0-RTT is tried where a session can be resumed. What is sent so can be replayed by
+    /// an attacker: only idempotent requests belong there (RFC 9001, section 9.2).
+    pub early_data: bool,
+}
+
+/// What a server needs for its connections.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Where keys come from.
+    pub crypto: Arc<dyn ServerCrypto>,
+    /// The transport.
+    pub transport: Arc<TransportConfig>,
+    /// How many connections there may be at once; further ones are refused.
+    pub max_connections: usize,
+}
+
+/// What concerns all connections of an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct EndpointConfig {
+    /// The length of the connection IDs that we issue, 4 to 20 bytes.
+    pub connection_id_length: usize,
+}
+
+impl Default for EndpointConfig {
+    fn default() -> Self {
+        Self {
+            connection_id_length: 8,
+        }
+    }
+}

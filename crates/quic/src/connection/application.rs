@@ -1,0 +1,162 @@
+//! A connection as the application sees it: streams, settings, statistics.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use weir_congestion::{Controller, Deadline};
+use weir_units::ByteSize;
+
+use super::Connection;
+use super::stats::{ConnectionStats, PathSnapshot};
+use crate::crypto::Identity;
+use crate::streams::{ReadError, WriteError};
+use crate::{Direction, Side, StreamId};
+
+impl Connection {
+    /// Opens a stream; `None` while the peer's limit is reached.
+    pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
+        self.outgoing.streams.open(direction)
+    }
+
+    /// The next stream that the peer opened.
+    pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
+        self.outgoing.streams.accept(direction)
+    }
+
+    /// Copies data into a stream's send buffer; tells how much fit.
+    ///
+    /// # Errors
+    /// [`WriteError::Blocked`] where nothing fits now.
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.outgoing.streams.write(id, data)
+    }
+
+    /// Moves a prefix of `data` into a stream's send buffer without a copy; tells how much fit.
+    ///
+    /// # Errors
+    /// [`WriteError::Blocked`] where nothing fits now.
+    pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
+        self.outgoing.streams.write_bytes(id, data)
+    }
+
+    /// No more data will be written to a stream.
+    ///
+    /// # Errors
+    /// [`WriteError`] where the stream's sending part is over already.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        self.outgoing.streams.finish(id)
+    }
+
+    /// Abandons a stream's sending part, with the application's code.
+    ///
+    /// # Errors
+    /// [`WriteError`] where the stream's sending part is over already.
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+        self.outgoing.streams.reset(id, code)
+    }
+
+    /// Asks the peer to send no more on a stream; what still arrives is discarded.
+    ///
+    /// # Errors
+    /// [`ReadError`] where the stream's receiving part is over already.
+    pub fn stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
+        self.outgoing.streams.stop_sending(id, code)
+    }
+
+    /// Streams of higher priority are sent first; zero is where they begin.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) {
+        self.outgoing.streams.set_priority(id, priority);
+    }
+
+    /// Up to `max` bytes that are in order, without a copy; `None` at the stream's end.
+    ///
+    /// # Errors
+    /// [`ReadError::Blocked`] where none are there now.
+    pub fn read(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
+        self.outgoing.streams.read(id, max)
+    }
+
+    /// Copies bytes that are in order into `out`; `None` at the stream's end.
+    ///
+    /// # Errors
+    /// [`ReadError::Blocked`] where none are there now.
+    pub fn read_into(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
+        self.outgoing.streams.read_into(id, out)
+    }
+
+    /// Whether the peer opened the stream by early data, which an attacker can replay
+    /// (RFC 9001, section 9.2).
+    pub fn is_early_data(&self, id: StreamId) -> bool {
+        id.initiator() != self.side && id.index() < self.early_streams[id.direction() as usize]
+    }
+
+    /// Which side this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The peer's address.
+    pub fn remote(&self) -> SocketAddr {
+        self.path().remote
+    }
+
+    /// Whether the handshake is still going on.
+    pub fn is_handshaking(&self) -> bool {
+        !self.is_closed() && !self.handshake.complete
+    }
+
+    /// Whether the handshake is complete and the connection open.
+    pub fn is_established(&self) -> bool {
+        !self.is_closed() && self.handshake.complete
+    }
+
+    /// Whether a client can send early data now.
+    pub fn has_early_keys(&self) -> bool {
+        self.side.is_client() && self.keys.zero_rtt.is_some()
+    }
+
+    /// Whether any authentic packet has arrived.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.counters.authenticated
+    }
+
+    /// What the handshake told of the peer.
+    pub fn identity(&self) -> Identity {
+        self.session.identity()
+    }
+
+    /// Keying material for the application (RFC 8446, section 7.5) into `output`; `false` before the
+    /// handshake is complete or where the provider has none.
+    pub fn export_keying_material(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
+        self.session.export(output, label, context)
+    }
+
+    /// Whether a packet from the peer is to be expected soon: something of ours waits for its
+    /// acknowledgment.
+    pub fn reply_due(&self) -> bool {
+        !self.is_closed() && self.path().in_flight > 0
+    }
+
+    /// Replaces the congestion controller.
+    pub fn set_controller(&mut self, mut controller: Box<dyn Controller>) {
+        let path = self.path_mut();
+        controller.on_packet_size(ByteSize::from_bytes(path.mtu as u64));
+        path.controller = controller;
+    }
+
+    /// Tells the congestion controller what is left of the transfer in progress and until when.
+    pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
+        self.path_mut().controller.on_deadline(deadline);
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> ConnectionStats {
+        ConnectionStats {
+            handshake: self.counters.handshake,
+            packets_dropped: self.counters.packets_dropped,
+            probe_timeouts: self.counters.probe_timeouts,
+            key_updates: self.counters.key_updates,
+            paths: self.paths.iter().map(PathSnapshot::of).collect(),
+        }
+    }
+}

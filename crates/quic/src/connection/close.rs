@@ -1,0 +1,164 @@
+//! How a connection ends (RFC 9000, section 10).
+
+use weir_units::{Duration, Time};
+
+use super::Connection;
+use super::event::{ConnectionError, EndpointEvent, Event};
+use crate::frame::Close;
+use crate::{Code, TransportError};
+
+/// Where in its life a connection stands.
+#[derive(Debug)]
+pub(super) enum State {
+    /// Handshake or data.
+    Open,
+    /// We closed: CONNECTION_CLOSE is sent, and again in answer to what still comes.
+    Closing {
+        message: Message,
+        /// Whether a CONNECTION_CLOSE is to be sent now.
+        due: bool,
+        /// Packets that came in since, and how many of them call for the next answer.
+        received: u32,
+        answer_at: u32,
+        until: Time,
+    },
+    /// The peer closed: silence until its last packets are gone.
+    Draining { until: Time },
+    /// Over.
+    Closed,
+}
+
+/// What CONNECTION_CLOSE says.
+#[derive(Clone, Debug)]
+pub(super) enum Message {
+    Transport(TransportError),
+    Application { code: u64, reason: Vec<u8> },
+}
+
+impl Message {
+    /// The frame. Before the handshake is complete an application's words would be readable by
+    /// anyone, so a bare APPLICATION_ERROR stands for them (RFC 9000, section 10.2.3).
+    pub(super) fn frame(&self, one_rtt: bool) -> Close<'_> {
+        match self {
+            Self::Transport(error) => Close::Transport {
+                code: error.code,
+                frame_type: error.frame_type,
+                reason: error.reason.as_bytes(),
+            },
+            Self::Application { code, reason } if one_rtt => Close::Application {
+                code: *code,
+                reason,
+            },
+            Self::Application { .. } => Close::Transport {
+                code: Code::APPLICATION_ERROR,
+                frame_type: 0,
+                reason: b"",
+            },
+        }
+    }
+}
+
+impl Connection {
+    /// Closes the connection with the application's code and words for the peer.
+    pub fn close(&mut self, now: Time, code: u64, reason: &[u8]) {
+        let message = Message::Application {
+            code,
+            reason: reason.to_vec(),
+        };
+        self.begin_closing(now, message, ConnectionError::Local);
+    }
+
+    /// Closes the connection because of an error.
+    pub(super) fn close_with(&mut self, now: Time, error: TransportError) {
+        tracing::debug!(%error, remote = %self.path().remote, "closing");
+        self.begin_closing(
+            now,
+            Message::Transport(error.clone()),
+            ConnectionError::Transport(error),
+        );
+    }
+
+    fn begin_closing(&mut self, now: Time, message: Message, error: ConnectionError) {
+        if !matches!(self.state, State::Open) {
+            return;
+        }
+        let until = now + self.closing_period();
+        self.state = State::Closing {
+            message,
+            due: true,
+            received: 0,
+            answer_at: 1,
+            until,
+        };
+        self.events.push_back(Event::Closed(error));
+    }
+
+    /// The peer closed (RFC 9000, section 10.2.2).
+    pub(super) fn on_close(&mut self, now: Time, close: &Close<'_>) {
+        let words = |reason: &[u8]| String::from_utf8_lossy(reason).into_owned();
+        let error = match *close {
+            Close::Transport { code, reason, .. } => ConnectionError::PeerTransport {
+                code,
+                reason: words(reason),
+            },
+            Close::Application { code, reason } => ConnectionError::PeerApplication {
+                code,
+                reason: words(reason),
+            },
+        };
+        if matches!(self.state, State::Open) {
+            self.events.push_back(Event::Closed(error));
+        }
+        self.state = State::Draining {
+            until: now + self.closing_period(),
+        };
+    }
+
+    /// The connection ends without a word to the peer.
+    pub(super) fn abandon(&mut self, error: ConnectionError) {
+        if matches!(self.state, State::Open) {
+            self.events.push_back(Event::Closed(error));
+        }
+        self.drained();
+    }
+
+    pub(super) fn drained(&mut self) {
+        if !matches!(self.state, State::Closed) {
+            self.state = State::Closed;
+            self.endpoint_events.push_back(EndpointEvent::Drained);
+        }
+    }
+
+    /// A packet came in while closing: answers fewer and fewer of them.
+    pub(super) fn on_packet_while_closing(&mut self) {
+        if let State::Closing {
+            due,
+            received,
+            answer_at,
+            ..
+        } = &mut self.state
+        {
+            *received += 1;
+            if *received >= *answer_at {
+                *due = true;
+                *received = 0;
+                *answer_at = answer_at.saturating_mul(2);
+            }
+        }
+    }
+
+    /// Closing and draining last three times the PTO (RFC 9000, section 10.2).
+    fn closing_period(&self) -> Duration {
+        self.recovery.pto(self.path()) * 3
+    }
+
+    /// Whether the connection is over or about to be: nothing can be sent or received on it.
+    pub fn is_closed(&self) -> bool {
+        !matches!(self.state, State::Open)
+    }
+
+    /// Whether nothing is left to do: the value may be dropped.
+    pub fn is_drained(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+}

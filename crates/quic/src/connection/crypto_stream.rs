@@ -1,0 +1,172 @@
+//! The handshake bytes of one packet number space (RFC 9000, section 7.5; CRYPTO frames).
+
+use crate::codec::varint_size;
+use crate::frame::write;
+use crate::recovery::SentFrame;
+use crate::{Code, TransportError};
+
+/// Handshake bytes that may wait for earlier ones (RFC 9000 asks for 4096 at least; client
+/// certificates need more).
+const MAX_BUFFERED: u64 = 64 * 1024;
+/// Pieces out of order that may wait.
+const MAX_PIECES: usize = 64;
+
+/// Handshake bytes, both ways. They are few: all that was sent is kept until its space ends.
+#[derive(Debug, Default)]
+pub(super) struct CryptoStream {
+    outgoing: Vec<u8>,
+    /// Up to where `outgoing` has been sent once.
+    sent: usize,
+    /// What has to be sent again: begin and end.
+    lost: Vec<(usize, usize)>,
+    /// How much has been handed to the handshake.
+    read: u64,
+    /// What arrived ahead of a gap.
+    early: Vec<(u64, Vec<u8>)>,
+}
+
+impl CryptoStream {
+    /// Bytes for the peer.
+    pub(super) fn write(&mut self, data: &[u8]) {
+        self.outgoing.extend_from_slice(data);
+    }
+
+    pub(super) fn wants_to_send(&self) -> bool {
+        !self.lost.is_empty() || self.sent < self.outgoing.len()
+    }
+
+    /// Writes CRYPTO frames while `out` has room up to `limit`, lost bytes first.
+    pub(super) fn fill(
+        &mut self,
+        out: &mut Vec<u8>,
+        limit: usize,
+        mut sent: impl FnMut(SentFrame),
+    ) {
+        while let Some((begin, end)) = self.lost.pop().or_else(|| {
+            self.wants_to_send()
+                .then_some((self.sent, self.outgoing.len()))
+        }) {
+            let is_new = begin == self.sent;
+            let overhead = 1 + varint_size(begin as u64) + 4;
+            let room = limit.saturating_sub(out.len() + overhead);
+            let stop = end.min(begin + room);
+            if room == 0 {
+                if !is_new {
+                    self.lost.push((begin, end));
+                }
+                return;
+            }
+            write::crypto(out, begin as u64, &self.outgoing[begin..stop]);
+            sent(SentFrame::Crypto {
+                offset: begin as u64,
+                length: (stop - begin) as u32,
+            });
+            if is_new {
+                self.sent = stop;
+            } else if stop < end {
+                self.lost.push((stop, end));
+            }
+        }
+    }
+
+    /// A CRYPTO frame was lost. Bytes acknowledged by another packet may be sent once too often,
+    /// which a handshake of a few packets can bear.
+    pub(super) fn on_lost(&mut self, offset: u64, length: u32) {
+        let begin = offset as usize;
+        let range = (begin, begin + length as usize);
+        if !self.lost.contains(&range) {
+            self.lost.push(range);
+        }
+    }
+
+    /// Bytes arrived. `deliver` gets what is in order now.
+    pub(super) fn receive(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        mut deliver: impl FnMut(&[u8]) -> Result<(), TransportError>,
+    ) -> Result<(), TransportError> {
+        let end = offset + data.len() as u64;
+        if end <= self.read {
+            return Ok(());
+        }
+        if end > self.read + MAX_BUFFERED || self.early.len() >= MAX_PIECES {
+            return Err(TransportError::new(
+                Code::CRYPTO_BUFFER_EXCEEDED,
+                "handshake data far ahead of what is in order",
+            ));
+        }
+        if offset > self.read {
+            self.early.push((offset, data.to_vec()));
+            return Ok(());
+        }
+        deliver(&data[(self.read - offset) as usize..])?;
+        self.read = end;
+        while let Some(position) = self
+            .early
+            .iter()
+            .position(|(offset, _)| *offset <= self.read)
+        {
+            let (offset, data) = self.early.swap_remove(position);
+            let end = offset + data.len() as u64;
+            if end > self.read {
+                deliver(&data[(self.read - offset) as usize..])?;
+                self.read = end;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Frame, Frames};
+
+    fn pump(from: &mut CryptoStream, to: &mut CryptoStream, limit: usize, got: &mut Vec<u8>) {
+        let mut out = Vec::new();
+        from.fill(&mut out, limit, |_| ());
+        for frame in Frames::new(&out) {
+            let Frame::Crypto { offset, data } = frame.unwrap() else {
+                panic!("CRYPTO expected")
+            };
+            to.receive(offset, data, |data| {
+                got.extend_from_slice(data);
+                Ok(())
+            })
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn lost_bytes_are_sent_again_and_delivered_in_order() {
+        let message: Vec<u8> = (0..=255).cycle().take(5000).collect();
+        let (mut from, mut to, mut got) = Default::default();
+        let from: &mut CryptoStream = &mut from;
+        from.write(&message);
+        let mut lost = Vec::new();
+        from.fill(&mut Vec::new(), 1200, |frame| lost.push(frame));
+        while from.wants_to_send() {
+            pump(from, &mut to, 1200, &mut got);
+        }
+        assert!(got.is_empty());
+        for frame in lost {
+            let SentFrame::Crypto { offset, length } = frame else {
+                panic!("CRYPTO expected")
+            };
+            from.on_lost(offset, length);
+        }
+        while from.wants_to_send() {
+            pump(from, &mut to, 300, &mut got);
+        }
+        assert_eq!(got, message);
+    }
+
+    #[test]
+    fn data_far_ahead_is_refused() {
+        let error = CryptoStream::default()
+            .receive(MAX_BUFFERED, &[1], |_| Ok(()))
+            .unwrap_err();
+        assert_eq!(error.code, Code::CRYPTO_BUFFER_EXCEEDED);
+    }
+}

@@ -1,0 +1,250 @@
+//! Driving the session: handshake bytes, keys, the peer's parameters (RFC 9000, section 7;
+//! RFC 9001, section 4).
+
+use std::net::SocketAddr;
+
+use weir_units::Time;
+
+use super::event::{EndpointEvent, Event};
+use super::{Connection, ids};
+use crate::config::{LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, SMALLEST_MAX_UDP_PAYLOAD};
+use crate::crypto::{KeyChange, SessionEvent};
+use crate::streams::PeerLimits;
+use crate::transport_parameters::TransportParameters;
+use crate::{Code, ConnectionId, Level, Space, TransportError};
+
+/// How far the handshake has come.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// The session is complete on our side.
+    pub(super) complete: bool,
+    /// The peer's side is complete too (RFC 9001, section 4.1.2).
+    pub(super) confirmed: bool,
+    /// The source ID of the peer's first Initial packet, to be checked against its parameters.
+    pub(super) peer_source: Option<ConnectionId>,
+    /// What the session that is resumed allowed, for comparison with what the server allows now.
+    remembered: Option<TransportParameters>,
+}
+
+impl Connection {
+    /// Handshake bytes arrived at a level.
+    pub(super) fn on_crypto(
+        &mut self,
+        now: Time,
+        level: Level,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), TransportError> {
+        let session = &mut self.session;
+        self.outgoing.crypto[level.space() as usize]
+            .receive(offset, data, |data| session.read(level, data))?;
+        self.try_drive_session(now)
+    }
+
+    /// Does what the session wants; closes the connection where that fails.
+    pub(super) fn drive_session(&mut self, now: Time) {
+        if let Err(error) = self.try_drive_session(now) {
+            self.close_with(now, error);
+        }
+    }
+
+    fn try_drive_session(&mut self, now: Time) -> Result<(), TransportError> {
+        while let Some(event) = self.session.poll() {
+            match event {
+                SessionEvent::Send(level, data) => {
+                    self.outgoing.crypto[level.space() as usize].write(&data);
+                }
+                SessionEvent::Keys(change) => self.on_keys(change),
+                SessionEvent::PeerParameters {
+                    encoded,
+                    remembered,
+                } => {
+                    self.on_peer_parameters(now, &encoded, remembered)?;
+                }
+                SessionEvent::EarlyData { accepted } => self.on_early_data(accepted),
+                SessionEvent::Complete => self.on_complete(now),
+            }
+        }
+        Ok(())
+    }
+
+    fn on_keys(&mut self, change: KeyChange) {
+        let one_rtt = matches!(change, KeyChange::OneRtt(..));
+        self.install_keys(change);
+        if one_rtt && self.side.is_client() {
+            // RFC 9001, section 4.9.3.
+            self.keys.zero_rtt = None;
+        }
+    }
+
+    fn on_peer_parameters(
+        &mut self,
+        now: Time,
+        encoded: &[u8],
+        remembered: bool,
+    ) -> Result<(), TransportError> {
+        let peer = TransportParameters::decode(self.side.other(), encoded)?;
+        if remembered {
+            self.outgoing.streams.set_peer_limits(&stream_limits(&peer));
+            self.handshake.remembered = Some(peer);
+            return Ok(());
+        }
+        self.check_ids(&peer)?;
+        if let Some(remembered) = self.handshake.remembered.take() {
+            check_not_reduced(&remembered, &peer)?;
+        }
+        self.outgoing.streams.set_peer_limits(&stream_limits(&peer));
+        let peer_delay = peer.fine_max_ack_delay.unwrap_or(peer.max_ack_delay);
+        self.recovery.set_peer_max_ack_delay(peer_delay);
+        self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
+        let family = match self.path().remote {
+            SocketAddr::V4(_) => LARGEST_UDP_PAYLOAD_IPV4,
+            SocketAddr::V6(_) => LARGEST_UDP_PAYLOAD,
+        };
+        let size = self
+            .config
+            .packet_size
+            .bytes()
+            .min(peer.max_udp_payload_size)
+            .min(family);
+        self.path_mut()
+            .set_mtu(now, (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD));
+        self.peer = peer;
+        self.peer_known = true;
+        Ok(())
+    }
+
+    /// The connection IDs of the handshake are authenticated by the parameters (RFC 9000, 7.3).
+    fn check_ids(&self, peer: &TransportParameters) -> Result<(), TransportError> {
+        let mismatch = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+        if peer.initial_source_connection_id != self.handshake.peer_source {
+            return mismatch("initial_source_connection_id does not match the packets");
+        }
+        if self.side.is_client() {
+            if peer.original_destination_connection_id != Some(self.original_destination) {
+                return mismatch("original_destination_connection_id does not match the packets");
+            }
+            if peer.retry_source_connection_id.is_some() {
+                return mismatch("retry_source_connection_id without a Retry packet");
+            }
+        }
+        Ok(())
+    }
+
+    fn on_early_data(&mut self, accepted: bool) {
+        if accepted {
+            return;
+        }
+        self.keys.zero_rtt = None;
+        self.recovery
+            .on_early_data_rejected(&mut self.paths[0], &mut self.outgoing);
+        self.outgoing.streams.reject_early_data();
+        if self.peer_known {
+            self.outgoing
+                .streams
+                .set_peer_limits(&stream_limits(&self.peer));
+        }
+        self.handshake.remembered = None;
+        self.events.push_back(Event::EarlyDataRejected);
+    }
+
+    fn on_complete(&mut self, now: Time) {
+        self.handshake.complete = true;
+        self.counters.handshake = Some(now.since(self.counters.started));
+        self.events.push_back(Event::Connected);
+        if !self.side.is_client() {
+            self.outgoing.handshake_done = true;
+            self.on_confirmed();
+        }
+        self.issue_ids();
+    }
+
+    /// The peer has completed the handshake too: handshake keys have served (RFC 9001, 4.9.2).
+    pub(super) fn on_confirmed(&mut self) {
+        if self.handshake.confirmed {
+            return;
+        }
+        self.handshake.confirmed = true;
+        self.discard(Space::Handshake);
+        if self.side.is_client() {
+            self.keys.zero_rtt = None;
+        }
+    }
+
+    /// The keys of a space are of no use any more (RFC 9001, section 4.9).
+    pub(super) fn discard(&mut self, space: Space) {
+        let had_keys = match space {
+            Space::Initial => self.keys.initial.take().is_some(),
+            Space::Handshake => self.keys.handshake.take().is_some(),
+            Space::Data => false,
+        };
+        if had_keys {
+            self.recovery.discard(space, &mut self.paths[0]);
+            self.outgoing.crypto[space as usize] = Default::default();
+            self.probes[space as usize] = 0;
+        }
+    }
+
+    /// Gives the peer spare connection IDs, as many as it keeps.
+    pub(super) fn issue_ids(&mut self) {
+        let Self {
+            local_ids,
+            rng,
+            outgoing,
+            endpoint_events,
+            peer,
+            ..
+        } = self;
+        if local_ids.iter().all(|id| id.is_empty()) {
+            return;
+        }
+        local_ids.issue(
+            peer.active_connection_id_limit.min(ids::ACTIVE_ID_LIMIT),
+            rng,
+            |frame| {
+                endpoint_events.push_back(EndpointEvent::IdIssued(frame.id));
+                outgoing.issue_id(frame);
+            },
+        );
+    }
+}
+
+fn stream_limits(peer: &TransportParameters) -> PeerLimits {
+    PeerLimits {
+        max_data: peer.initial_max_data,
+        stream_data_bidi_local: peer.initial_max_stream_data_bidi_local,
+        stream_data_bidi_remote: peer.initial_max_stream_data_bidi_remote,
+        stream_data_uni: peer.initial_max_stream_data_uni,
+        max_streams_bidi: peer.initial_max_streams_bidi,
+        max_streams_uni: peer.initial_max_streams_uni,
+    }
+}
+
+/// A server that accepts early data may not take back what it had allowed (RFC 9000, 7.4.1).
+fn check_not_reduced(
+    remembered: &TransportParameters,
+    now: &TransportParameters,
+) -> Result<(), TransportError> {
+    let values = |peer: &TransportParameters| {
+        [
+            peer.initial_max_data,
+            peer.initial_max_stream_data_bidi_local,
+            peer.initial_max_stream_data_bidi_remote,
+            peer.initial_max_stream_data_uni,
+            peer.initial_max_streams_bidi,
+            peer.initial_max_streams_uni,
+            peer.active_connection_id_limit,
+        ]
+    };
+    if values(remembered)
+        .iter()
+        .zip(values(now))
+        .any(|(before, now)| now < *before)
+    {
+        return Err(TransportError::new(
+            Code::PROTOCOL_VIOLATION,
+            "the server accepted early data and reduced the limits under which they were sent",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+//! Connection IDs of a connection: those that we issued and those that the peer issued
+//! (RFC 9000, section 5.1).
+
+use std::collections::VecDeque;
+
+use rand_core::Rng;
+
+use super::event::EndpointEvent;
+use crate::frame::NewConnectionId;
+use crate::{Code, ConnectionId, TransportError};
+
+/// How many IDs of the peer's we keep, and how many of ours we issue at most.
+pub(crate) const ACTIVE_ID_LIMIT: u64 = 4;
+/// RETIRE_CONNECTION_ID frames that may wait for acknowledgment before the peer must be hostile.
+const MAX_RETIREMENTS: usize = 64;
+
+/// IDs that the peer puts on packets to us.
+#[derive(Debug)]
+pub(super) struct LocalIds {
+    length: usize,
+    handshake: ConnectionId,
+    active: VecDeque<(u64, ConnectionId)>,
+    next_sequence: u64,
+}
+
+impl LocalIds {
+    /// Begins with the ID of the handshake, which has sequence number zero.
+    pub(super) fn new(handshake: ConnectionId) -> Self {
+        Self {
+            length: handshake.len(),
+            handshake,
+            active: [(0, handshake)].into(),
+            next_sequence: 1,
+        }
+    }
+
+    /// Issues IDs until the peer has as many as it may keep.
+    pub(super) fn issue(
+        &mut self,
+        peer_limit: u64,
+        rng: &mut impl Rng,
+        mut issued: impl FnMut(NewConnectionId),
+    ) {
+        while (self.active.len() as u64) < peer_limit.min(ACTIVE_ID_LIMIT) {
+            let id = random_id(self.length, rng);
+            let sequence = self.next_sequence;
+            self.next_sequence += 1;
+            self.active.push_back((sequence, id));
+            let mut reset_token = [0; 16];
+            rng.fill_bytes(&mut reset_token);
+            issued(NewConnectionId {
+                sequence,
+                retire_prior_to: 0,
+                id,
+                reset_token,
+            });
+        }
+    }
+
+    /// The peer uses an ID no more.
+    pub(super) fn retire(
+        &mut self,
+        sequence: u64,
+        used_on_packet: &ConnectionId,
+    ) -> Result<Option<ConnectionId>, TransportError> {
+        let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
+        if sequence >= self.next_sequence {
+            return violation("a connection ID was retired that was never issued");
+        }
+        let Some(position) = self
+            .active
+            .iter()
+            .position(|(number, _)| *number == sequence)
+        else {
+            return Ok(None);
+        };
+        if self.active[position].1 == *used_on_packet {
+            // RFC 9000, section 19.16.
+            return violation("a connection ID was retired by a packet that carries it");
+        }
+        Ok(self.active.remove(position).map(|(_, id)| id))
+    }
+
+    /// The ID of the handshake, the source of long-header packets.
+    pub(super) fn handshake_id(&self) -> ConnectionId {
+        self.handshake
+    }
+
+    /// The length of our IDs, which a short header does not tell.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.active.iter().map(|(_, id)| *id)
+    }
+
+    /// Whether this is an ID of ours.
+    pub(super) fn contains(&self, id: &ConnectionId) -> bool {
+        self.active.iter().any(|(_, active)| active == id)
+    }
+}
+
+/// IDs that we put on packets to the peer.
+#[derive(Debug)]
+pub(super) struct RemoteIds {
+    current: (u64, ConnectionId),
+    spare: Vec<NewConnectionId>,
+    retire_prior_to: u64,
+    /// Sequence numbers to be retired, by frames that are still to be sent.
+    retiring: Vec<u64>,
+    /// RETIRE_CONNECTION_ID frames on their way.
+    unacknowledged: usize,
+}
+
+impl RemoteIds {
+    pub(super) fn new(id: ConnectionId) -> Self {
+        Self {
+            current: (0, id),
+            spare: Vec::new(),
+            retire_prior_to: 0,
+            retiring: Vec::new(),
+            unacknowledged: 0,
+        }
+    }
+
+    /// The ID in use.
+    pub(super) fn current(&self) -> &ConnectionId {
+        &self.current.1
+    }
+
+    /// The peer chose its ID for the handshake (RFC 9000, section 7.2).
+    pub(super) fn set_handshake_id(&mut self, id: ConnectionId) {
+        self.current = (0, id);
+    }
+
+    /// The peer issued an ID (RFC 9000, section 19.15).
+    pub(super) fn on_new(&mut self, frame: NewConnectionId) -> Result<(), TransportError> {
+        let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
+        if self.current.1.is_empty() {
+            return violation("NEW_CONNECTION_ID from a peer that uses an empty connection ID");
+        }
+        let known =
+            |known: &NewConnectionId| known.sequence == frame.sequence || known.id == frame.id;
+        if let Some(other) = self.spare.iter().find(|spare| known(spare)) {
+            return if *other
+                == (NewConnectionId {
+                    retire_prior_to: other.retire_prior_to,
+                    ..frame
+                }) {
+                Ok(())
+            } else {
+                violation("a connection ID was issued twice in different ways")
+            };
+        }
+        if frame.sequence == self.current.0 {
+            return if frame.id == self.current.1 {
+                Ok(())
+            } else {
+                violation("a connection ID was issued twice in different ways")
+            };
+        }
+        if frame.sequence < self.retire_prior_to {
+            self.retire(frame.sequence);
+        } else {
+            self.spare.push(frame);
+        }
+        self.retire_up_to(frame.retire_prior_to)?;
+        if self.spare.len() as u64 + 1 > ACTIVE_ID_LIMIT {
+            return Err(TransportError::new(
+                Code::CONNECTION_ID_LIMIT_ERROR,
+                "more connection IDs than active_connection_id_limit",
+            ));
+        }
+        if self.retiring.len() + self.unacknowledged > MAX_RETIREMENTS {
+            return Err(TransportError::new(
+                Code::CONNECTION_ID_LIMIT_ERROR,
+                "too many connection IDs to retire at once",
+            ));
+        }
+        Ok(())
+    }
+
+    fn retire_up_to(&mut self, prior_to: u64) -> Result<(), TransportError> {
+        if prior_to <= self.retire_prior_to {
+            return Ok(());
+        }
+        self.retire_prior_to = prior_to;
+        let (old, keep): (Vec<_>, Vec<_>) = self
+            .spare
+            .drain(..)
+            .partition(|spare| spare.sequence < prior_to);
+        self.spare = keep;
+        for id in old {
+            self.retire(id.sequence);
+        }
+        if self.current.0 < prior_to {
+            if self.spare.is_empty() {
+                return Err(TransportError::new(
+                    Code::PROTOCOL_VIOLATION,
+                    "all connection IDs were retired",
+                ));
+            }
+            self.retire(self.current.0);
+            let next = self.spare.remove(0);
+            self.current = (next.sequence, next.id);
+        }
+        Ok(())
+    }
+
+    fn retire(&mut self, sequence: u64) {
+        if !self.retiring.contains(&sequence) {
+            self.retiring.push(sequence);
+        }
+    }
+
+    pub(super) fn has_retirements(&self) -> bool {
+        !self.retiring.is_empty()
+    }
+
+    /// A retirement to be sent now.
+    pub(super) fn next_retirement(&mut self) -> Option<u64> {
+        let sequence = self.retiring.pop()?;
+        self.unacknowledged += 1;
+        Some(sequence)
+    }
+
+    pub(super) fn on_retirement_acked(&mut self) {
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
+    }
+
+    pub(super) fn on_retirement_lost(&mut self, sequence: u64) {
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
+        self.retire(sequence);
+    }
+}
+
+/// A connection ID of random bytes.
+pub(crate) fn random_id(length: usize, rng: &mut impl Rng) -> ConnectionId {
+    let mut bytes = [0; ConnectionId::MAX_LENGTH];
+    let bytes = &mut bytes[..length.min(ConnectionId::MAX_LENGTH)];
+    rng.fill_bytes(bytes);
+    ConnectionId::new(bytes).unwrap_or(ConnectionId::EMPTY)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha12Rng;
+    use rand_core::SeedableRng;
+
+    use super::*;
+
+    fn id(byte: u8) -> ConnectionId {
+        ConnectionId::new(&[byte; 8]).unwrap()
+    }
+
+    fn new_id(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
+        NewConnectionId {
+            sequence,
+            retire_prior_to,
+            id: id(sequence as u8),
+            reset_token: [0; 16],
+        }
+    }
+
+    #[test]
+    fn issues_up_to_the_limit_and_replaces_what_is_retired() {
+        let mut rng = ChaCha12Rng::seed_from_u64(1);
+        let mut ids = LocalIds::new(id(0));
+        let mut issued = Vec::new();
+        ids.issue(3, &mut rng, |frame| issued.push(frame));
+        assert_eq!(
+            issued
+                .iter()
+                .map(|frame| frame.sequence)
+                .collect::<Vec<_>>(),
+            [1, 2]
+        );
+        assert_eq!(ids.retire(0, &issued[0].id).unwrap(), Some(id(0)));
+        assert_eq!(ids.retire(0, &issued[0].id).unwrap(), None);
+        assert!(ids.retire(1, &issued[0].id).is_err());
+        assert!(ids.retire(9, &issued[0].id).is_err());
+        ids.issue(3, &mut rng, |frame| issued.push(frame));
+        assert_eq!(issued.len(), 3);
+    }
+
+    #[test]
+    fn moves_to_a_spare_id_when_the_peer_retires_the_one_in_use() {
+        let mut ids = RemoteIds::new(id(0));
+        ids.on_new(new_id(1, 0)).unwrap();
+        ids.on_new(new_id(1, 0)).unwrap();
+        ids.on_new(new_id(2, 1)).unwrap();
+        assert_eq!(*ids.current(), id(1));
+        assert_eq!(ids.next_retirement(), Some(0));
+        ids.on_retirement_lost(0);
+        assert_eq!(ids.next_retirement(), Some(0));
+        assert_eq!(ids.next_retirement(), None);
+    }
+
+    #[test]
+    fn refuses_more_ids_than_allowed_and_ids_that_contradict() {
+        let mut ids = RemoteIds::new(id(0));
+        for sequence in 1..ACTIVE_ID_LIMIT {
+            ids.on_new(new_id(sequence, 0)).unwrap();
+        }
+        let error = ids.on_new(new_id(ACTIVE_ID_LIMIT, 0)).unwrap_err();
+        assert_eq!(error.code, Code::CONNECTION_ID_LIMIT_ERROR);
+        let contradiction = NewConnectionId {
+            id: id(77),
+            ..new_id(1, 0)
+        };
+        assert_eq!(
+            ids.on_new(contradiction).unwrap_err().code,
+            Code::PROTOCOL_VIOLATION
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! The keys of a connection at all levels, and the key phases of 1-RTT packets
+//! (RFC 9001, sections 4.9 and 6).
+
+use crate::crypto::{DirectionKeys, HeaderKey, KeyChange, KeyUpdates, Keys, PacketKey, PacketKeys};
+use crate::{Level, Side};
+
+/// Packets that may still be sealed when a key update is begun, so that none is ever refused.
+const UPDATE_MARGIN: u64 = 1 << 16;
+
+/// All keys that a connection has now.
+#[derive(Default)]
+pub(super) struct KeySet {
+    pub(super) initial: Option<Keys>,
+    pub(super) zero_rtt: Option<DirectionKeys>,
+    pub(super) handshake: Option<Keys>,
+    pub(super) one_rtt: Option<OneRttKeys>,
+}
+
+impl KeySet {
+    pub(super) fn install(&mut self, change: KeyChange) {
+        match change {
+            KeyChange::ZeroRtt(keys) => self.zero_rtt = Some(keys),
+            KeyChange::Handshake(keys) => self.handshake = Some(keys),
+            KeyChange::OneRtt(keys, updates) => self.one_rtt = Some(OneRttKeys::new(keys, updates)),
+        }
+    }
+
+    /// What seals packets of a level.
+    pub(super) fn local(
+        &self,
+        level: Level,
+        side: Side,
+    ) -> Option<(&dyn HeaderKey, &dyn PacketKey)> {
+        let keys = match level {
+            Level::Initial => &self.initial.as_ref()?.local,
+            Level::Handshake => &self.handshake.as_ref()?.local,
+            Level::ZeroRtt if side.is_client() => self.zero_rtt.as_ref()?,
+            Level::ZeroRtt => return None,
+            Level::OneRtt => {
+                let keys = self.one_rtt.as_ref()?;
+                return Some((&*keys.local_header, &*keys.current.local));
+            }
+        };
+        Some((&*keys.header, &*keys.packet))
+    }
+
+    /// What opens long-header packets of a level.
+    pub(super) fn remote(&self, level: Level, side: Side) -> Option<&DirectionKeys> {
+        match level {
+            Level::Initial => self.initial.as_ref().map(|keys| &keys.remote),
+            Level::Handshake => self.handshake.as_ref().map(|keys| &keys.remote),
+            Level::ZeroRtt if !side.is_client() => self.zero_rtt.as_ref(),
+            Level::ZeroRtt | Level::OneRtt => None,
+        }
+    }
+}
+
+/// 1-RTT keys with their phases.
+pub(super) struct OneRttKeys {
+    local_header: Box<dyn HeaderKey>,
+    pub(super) remote_header: Box<dyn HeaderKey>,
+    current: PacketKeys,
+    next: PacketKeys,
+    /// For packets of the phase before that were overtaken.
+    previous: Option<Box<dyn PacketKey>>,
+    updates: Box<dyn KeyUpdates>,
+    phase: bool,
+    /// Packets sealed in this phase.
+    sealed: u64,
+    /// The first packet sent in this phase.
+    first_sent: u64,
+    /// The smallest packet number received in this phase.
+    first_received: Option<u64>,
+}
+
+/// Which keys opened a packet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opened {
+    /// Those of this phase or the one before.
+    Known,
+    /// Those of the next phase: the peer has updated its keys.
+    Next,
+}
+
+impl OneRttKeys {
+    fn new(keys: Keys, mut updates: Box<dyn KeyUpdates>) -> Self {
+        let next = updates.next_keys();
+        Self {
+            local_header: keys.local.header,
+            remote_header: keys.remote.header,
+            current: PacketKeys {
+                local: keys.local.packet,
+                remote: keys.remote.packet,
+            },
+            next,
+            previous: None,
+            updates,
+            phase: false,
+            sealed: 0,
+            first_sent: 0,
+            first_received: None,
+        }
+    }
+
+    /// The key phase bit of packets that we send.
+    pub(super) fn phase(&self) -> bool {
+        self.phase
+    }
+
+    /// Which packet key a packet with this phase bit and number calls for (RFC 9001, 6.3 and 6.5).
+    pub(super) fn remote(&self, phase: bool, number: u64) -> (&dyn PacketKey, Opened) {
+        if phase == self.phase {
+            return (&*self.current.remote, Opened::Known);
+        }
+        match &self.previous {
+            Some(previous) if self.first_received.is_none_or(|first| number < first) => {
+                (&**previous, Opened::Known)
+            }
+            _ => (&*self.next.remote, Opened::Next),
+        }
+    }
+
+    /// A packet was authenticated; moves on to the next phase where the peer did.
+    pub(super) fn on_opened(&mut self, opened: Opened, phase: bool, number: u64, next_sent: u64) {
+        if opened == Opened::Next {
+            self.update(next_sent);
+        }
+        if phase == self.phase {
+            self.first_received = Some(
+                self.first_received
+                    .map_or(number, |first| first.min(number)),
+            );
+        }
+    }
+
+    /// A packet is about to be sealed: updates the keys before they are worn out. An update may
+    /// begin once a packet of this phase has been acknowledged (RFC 9001, section 6.1).
+    pub(super) fn before_seal(&mut self, number: u64, largest_acked: Option<u64>, confirmed: bool) {
+        self.sealed += 1;
+        let limit = self
+            .current
+            .local
+            .confidentiality_limit()
+            .saturating_sub(UPDATE_MARGIN);
+        let may_update = confirmed && largest_acked.is_some_and(|acked| acked >= self.first_sent);
+        if self.sealed > limit && may_update {
+            self.update(number);
+        }
+    }
+
+    /// Whether the keys may seal no more (RFC 9001, section 6.6).
+    pub(super) fn worn_out(&self) -> bool {
+        self.sealed >= self.current.local.confidentiality_limit()
+    }
+
+    fn update(&mut self, next_sent: u64) {
+        let next = std::mem::replace(&mut self.next, self.updates.next_keys());
+        let old = std::mem::replace(&mut self.current, next);
+        self.previous = Some(old.remote);
+        self.phase = !self.phase;
+        self.sealed = 0;
+        self.first_sent = next_sent;
+        self.first_received = None;
+    }
+}

@@ -1,0 +1,265 @@
+//! A connection: datagrams, time and the application's wishes go in; datagrams and events come out.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `receive` | from a datagram to frames and what they change |
+//! | `transmit` | from what waits to be sent to a batch of datagrams |
+//! | `handshake` | drives the session, installs keys, checks the peer's parameters |
+//! | `timers` | when to come back, and what to do then |
+//! | `close` | how a connection ends |
+//! | `application` | streams, statistics and settings as the application sees them |
+//! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
+//! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
+
+mod application;
+mod close;
+mod crypto_stream;
+mod event;
+mod handshake;
+mod ids;
+mod keys;
+mod outgoing;
+mod receive;
+mod stats;
+mod timers;
+mod transmit;
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use rand_chacha::ChaCha12Rng;
+use rand_core::{Rng, SeedableRng};
+use weir_congestion::Context;
+use weir_units::Time;
+
+pub use event::{ConnectionError, EndpointEvent, Event};
+pub(crate) use ids::random_id;
+pub use stats::{ConnectionStats, PathSnapshot};
+pub use transmit::Transmit;
+
+use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
+use crate::crypto::{KeyChange, Keys, Session};
+use crate::path::{Path, PathConfig};
+use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
+use crate::streams::{Streams, StreamsConfig};
+use crate::transport_parameters::TransportParameters;
+use crate::{ConnectionId, Side};
+use close::State;
+use ids::{LocalIds, RemoteIds};
+use keys::KeySet;
+use outgoing::Outgoing;
+
+/// One end of a QUIC connection.
+///
+/// The caller keeps the order: hand in a batch with [`Connection::handle_datagram`] and
+/// [`Connection::end_batch`], take events and endpoint events, then send what
+/// [`Connection::poll_transmit`] gives until it gives nothing, and call
+/// [`Connection::handle_timeout`] when [`Connection::timeout`] is reached.
+pub struct Connection {
+    side: Side,
+    config: Arc<TransportConfig>,
+    rng: ChaCha12Rng,
+    state: State,
+    session: Box<dyn Session>,
+    keys: KeySet,
+    recovery: Recovery,
+    /// Paths to the peer; the first one is in use.
+    paths: Vec<Path>,
+    outgoing: Outgoing,
+    local_ids: LocalIds,
+    /// The client's first destination ID; a server takes Initial packets with it.
+    original_destination: ConnectionId,
+    /// What the peer declared; its defaults until then.
+    peer: TransportParameters,
+    peer_known: bool,
+    handshake: handshake::Progress,
+    timers: timers::Timers,
+    events: VecDeque<Event>,
+    endpoint_events: VecDeque<EndpointEvent>,
+    /// PTO probes still to be sent, by space.
+    probes: [u8; 3],
+    /// Streams of the peer's that its early data opened, by direction.
+    early_streams: [u64; 2],
+    /// Whether the last STREAM frame of this receive batch ended its stream.
+    batch_finished: bool,
+    /// ACK-only packets since the last ack-eliciting one.
+    ack_only_streak: u32,
+    counters: stats::Counters,
+}
+
+/// What the endpoint decides for a new connection.
+pub(crate) struct Setup {
+    pub(crate) side: Side,
+    pub(crate) config: Arc<TransportConfig>,
+    pub(crate) seed: [u8; 32],
+    pub(crate) remote: SocketAddr,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) original_destination: ConnectionId,
+    pub(crate) local_id: ConnectionId,
+    pub(crate) remote_id: ConnectionId,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        now: Time,
+        setup: Setup,
+        session: Box<dyn Session>,
+        initial_keys: Keys,
+    ) -> Self {
+        let Setup {
+            side,
+            config,
+            remote,
+            local,
+            ..
+        } = setup;
+        let mut rng = ChaCha12Rng::from_seed(setup.seed);
+        let controller = config.congestion.build(&Context {
+            packet_size: config.packet_size,
+            seed: rng.next_u64(),
+        });
+        let path = Path::new(0, remote, local, controller, &path_config(&config, side));
+        let streams = Streams::new(side, streams_config(&config));
+        let received = [
+            AckPolicy::IMMEDIATE,
+            AckPolicy::IMMEDIATE,
+            ack_policy(&config),
+        ]
+        .map(ReceivedPackets::new);
+        let mut connection = Self {
+            side,
+            rng,
+            state: State::Open,
+            session,
+            keys: KeySet {
+                initial: Some(initial_keys),
+                ..KeySet::default()
+            },
+            recovery: Recovery::new(recovery_config(&config, side)),
+            paths: vec![path],
+            outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
+            local_ids: LocalIds::new(setup.local_id),
+            original_destination: setup.original_destination,
+            peer: TransportParameters::default(),
+            peer_known: false,
+            handshake: handshake::Progress::default(),
+            timers: timers::Timers::new(now, &config),
+            events: VecDeque::new(),
+            endpoint_events: VecDeque::new(),
+            probes: [0; 3],
+            early_streams: [0; 2],
+            batch_finished: false,
+            ack_only_streak: 0,
+            counters: stats::Counters::new(now),
+            config,
+        };
+        connection.drive_session(now);
+        connection
+    }
+
+    /// The transport parameters that `config` declares.
+    pub(crate) fn parameters(
+        config: &TransportConfig,
+        source: ConnectionId,
+        original_destination: Option<ConnectionId>,
+    ) -> TransportParameters {
+        TransportParameters {
+            original_destination_connection_id: original_destination,
+            initial_source_connection_id: Some(source),
+            max_idle_timeout: config.idle_timeout,
+            max_udp_payload_size: config.max_udp_payload_size.bytes(),
+            initial_max_data: config.connection_window.bytes(),
+            initial_max_stream_data_bidi_local: config.stream_window.bytes(),
+            initial_max_stream_data_bidi_remote: config.stream_window.bytes(),
+            initial_max_stream_data_uni: config.stream_window.bytes(),
+            initial_max_streams_bidi: config.max_bidirectional_streams,
+            initial_max_streams_uni: config.max_unidirectional_streams,
+            ack_delay_exponent: ACK_DELAY_EXPONENT,
+            max_ack_delay: config.max_ack_delay,
+            fine_max_ack_delay: Some(config.max_ack_delay),
+            // Until migration is here: an address that changes is not followed.
+            disable_active_migration: true,
+            active_connection_id_limit: ids::ACTIVE_ID_LIMIT,
+            ..TransportParameters::default()
+        }
+    }
+
+    /// What the application should know next.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.outgoing.streams.poll_event() {
+            return Some(Event::Stream(event));
+        }
+        self.events.pop_front()
+    }
+
+    /// What the endpoint must know next.
+    pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        self.endpoint_events.pop_front()
+    }
+
+    fn path(&self) -> &Path {
+        &self.paths[0]
+    }
+
+    fn path_mut(&mut self) -> &mut Path {
+        &mut self.paths[0]
+    }
+
+    fn install_keys(&mut self, change: KeyChange) {
+        self.keys.install(change);
+    }
+}
+
+/// ACK delays travel in whole microseconds.
+const ACK_DELAY_EXPONENT: u8 = 0;
+
+fn path_config(config: &TransportConfig, side: Side) -> PathConfig {
+    PathConfig {
+        mtu: SMALLEST_MAX_UDP_PAYLOAD,
+        initial_rtt: config.initial_rtt,
+        granularity: config.granularity,
+        ecn: config.ecn,
+        // A client chose whom it talks to; a server must not be used against others
+        // (RFC 9000, section 8.1).
+        validated: side.is_client(),
+    }
+}
+
+fn streams_config(config: &TransportConfig) -> StreamsConfig {
+    StreamsConfig {
+        max_data: config.connection_window.bytes(),
+        stream_window: config.stream_window.bytes(),
+        max_bidirectional: config.max_bidirectional_streams,
+        max_unidirectional: config.max_unidirectional_streams,
+        send_buffer: config.send_buffer.bytes(),
+    }
+}
+
+fn recovery_config(config: &TransportConfig, side: Side) -> RecoveryConfig {
+    RecoveryConfig {
+        side,
+        granularity: config.granularity,
+        packet_threshold: config.packet_threshold,
+        persistent_congestion_threshold: 3,
+        idle_restart: config.idle_restart,
+    }
+}
+
+fn ack_policy(config: &TransportConfig) -> AckPolicy {
+    AckPolicy {
+        max_ack_delay: config.max_ack_delay,
+        threshold: config.ack_threshold,
+        exponent: ACK_DELAY_EXPONENT,
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("side", &self.side)
+            .field("remote", &self.path().remote)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

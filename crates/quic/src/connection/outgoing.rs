@@ -1,0 +1,127 @@
+//! What waits to be sent, apart from ACKs; the fate of sent frames comes back here.
+
+use super::crypto_stream::CryptoStream;
+use super::ids::RemoteIds;
+use crate::frame::NewConnectionId;
+use crate::recovery::{FrameSink, ReceivedPackets, SentFrame};
+use crate::streams::Streams;
+use crate::{Space, frame};
+
+/// What waits to be sent, with the state that acknowledgment and loss of frames change.
+pub(super) struct Outgoing {
+    pub(super) streams: Streams,
+    pub(super) crypto: [CryptoStream; 3],
+    pub(super) received: [ReceivedPackets; 3],
+    pub(super) remote_ids: RemoteIds,
+    /// Connection IDs of ours that the peer does not know yet, or whose frames were lost.
+    new_ids: Vec<NewConnectionId>,
+    /// Issued and on their way, to be repeated when lost.
+    issued: Vec<NewConnectionId>,
+    pub(super) handshake_done: bool,
+    /// An answer to the peer's latest PATH_CHALLENGE.
+    pub(super) path_response: Option<[u8; 8]>,
+}
+
+impl Outgoing {
+    pub(super) fn new(
+        streams: Streams,
+        received: [ReceivedPackets; 3],
+        remote_ids: RemoteIds,
+    ) -> Self {
+        Self {
+            streams,
+            crypto: Default::default(),
+            received,
+            remote_ids,
+            new_ids: Vec::new(),
+            issued: Vec::new(),
+            handshake_done: false,
+            path_response: None,
+        }
+    }
+
+    pub(super) fn issue_id(&mut self, id: NewConnectionId) {
+        self.new_ids.push(id);
+    }
+
+    /// Whether frames other than CRYPTO and ACK wait that only 1-RTT packets may carry.
+    pub(super) fn has_control(&self) -> bool {
+        self.handshake_done
+            || self.path_response.is_some()
+            || !self.new_ids.is_empty()
+            || self.remote_ids.has_retirements()
+    }
+
+    /// Writes the control frames that fit.
+    pub(super) fn fill_control(
+        &mut self,
+        out: &mut Vec<u8>,
+        limit: usize,
+        mut sent: impl FnMut(SentFrame),
+    ) {
+        /// The longest of these frames: NEW_CONNECTION_ID.
+        const LONGEST: usize = 1 + 8 + 8 + 1 + 20 + 16;
+        let fits = |out: &Vec<u8>| out.len() + LONGEST <= limit;
+        if self.handshake_done && fits(out) {
+            frame::write::handshake_done(out);
+            sent(SentFrame::HandshakeDone);
+            self.handshake_done = false;
+        }
+        if fits(out) {
+            if let Some(data) = self.path_response.take() {
+                frame::write::path_response(out, data);
+            }
+        }
+        while fits(out) {
+            let Some(id) = self.new_ids.pop() else { break };
+            frame::write::new_connection_id(out, &id);
+            sent(SentFrame::NewConnectionId {
+                sequence: id.sequence,
+            });
+            self.issued.push(id);
+        }
+        while fits(out) {
+            let Some(sequence) = self.remote_ids.next_retirement() else {
+                break;
+            };
+            frame::write::retire_connection_id(out, sequence);
+            sent(SentFrame::RetireConnectionId { sequence });
+        }
+    }
+}
+
+impl FrameSink for Outgoing {
+    fn acked(&mut self, space: Space, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Ack { largest } => self.received[space as usize].on_ack_acked(largest),
+            SentFrame::NewConnectionId { sequence } => {
+                self.issued.retain(|id| id.sequence != sequence);
+            }
+            SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
+            SentFrame::Crypto { .. }
+            | SentFrame::NewToken
+            | SentFrame::HandshakeDone
+            | SentFrame::PathChallenge => {}
+            _ => self.streams.on_acked(frame),
+        }
+    }
+
+    fn lost(&mut self, space: Space, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Crypto { offset, length } => {
+                self.crypto[space as usize].on_lost(offset, length);
+            }
+            SentFrame::HandshakeDone => self.handshake_done = true,
+            SentFrame::NewConnectionId { sequence } => {
+                if let Some(position) = self.issued.iter().position(|id| id.sequence == sequence) {
+                    self.new_ids.push(self.issued.swap_remove(position));
+                }
+            }
+            SentFrame::RetireConnectionId { sequence } => {
+                self.remote_ids.on_retirement_lost(sequence);
+            }
+            SentFrame::Ack { .. } | SentFrame::NewToken | SentFrame::PathChallenge => {}
+            _ => self.streams.on_lost(frame),
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! From a datagram to frames and what they change (RFC 9000, sections 12 and 13; RFC 9001, 5.4
+//! and 5.5).
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+
+use weir_units::Time;
+use weir_wire::Ecn;
+
+use super::Connection;
+use super::event::{ConnectionError, EndpointEvent};
+use super::keys::Opened;
+use crate::crypto::OpenError;
+use crate::frame::{Ack, Frame, Frames};
+use crate::packet::{self, Header, Kind};
+use crate::streams::Received;
+use crate::{Code, Level, Side, Space, TransportError};
+
+/// A packet whose protection is off.
+struct OpenedPacket {
+    level: Level,
+    number: u64,
+    payload: Range<usize>,
+}
+
+impl Connection {
+    /// A datagram arrived. It is opened in place.
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        remote: SocketAddr,
+        _local: Option<IpAddr>,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        if self.is_drained() || remote != self.path().remote {
+            // An address that changes is not followed yet: `disable_active_migration` says so.
+            self.counters.packets_dropped += 1;
+            return;
+        }
+        let length = datagram.len();
+        self.path_mut().on_datagram_received(length);
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            let Ok(header) = Header::decode(rest, self.local_ids.length()) else {
+                self.counters.packets_dropped += 1;
+                return;
+            };
+            let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));
+            rest = tail;
+            self.handle_packet(now, &header, ecn, packet);
+        }
+    }
+
+    /// All datagrams of a receive batch have been handed in: decides what must be acknowledged
+    /// at once.
+    pub fn end_batch(&mut self, now: Time) {
+        let finished = std::mem::take(&mut self.batch_finished);
+        self.outgoing.received[Space::Data as usize].end_batch(now, finished);
+    }
+
+    fn handle_packet(&mut self, now: Time, header: &Header, ecn: Ecn, packet: &mut [u8]) {
+        if header.kind == Kind::VersionNegotiation {
+            return self.on_version_negotiation(header, packet);
+        }
+        let Some(opened) = self.unprotect(header, packet) else {
+            self.counters.packets_dropped += 1;
+            self.check_integrity_limit(now);
+            return;
+        };
+        if !matches!(self.state, super::close::State::Open) {
+            return self.on_packet_while_closing_or_draining(now, &opened, packet);
+        }
+        self.on_authentic(now, header, opened.level);
+        let payload = &packet[opened.payload];
+        match self.on_payload(now, header, opened.level, payload) {
+            Ok(Some(ack_eliciting)) => {
+                let space = opened.level.space();
+                self.outgoing.received[space as usize].on_received(
+                    now,
+                    opened.number,
+                    ack_eliciting,
+                    ecn,
+                );
+            }
+            Ok(None) => self.counters.packets_dropped += 1,
+            Err(error) => self.close_with(now, error),
+        }
+    }
+
+    /// Takes a packet's protection off. `None` drops it.
+    fn unprotect(&mut self, header: &Header, packet: &mut [u8]) -> Option<OpenedPacket> {
+        let level = header.kind.level()?;
+        if !self.accepts_destination(header) {
+            return None;
+        }
+        // RFC 9001, section 5.7: application data wait for the handshake.
+        if level == Level::OneRtt && !self.handshake.complete {
+            return None;
+        }
+        let header_key = match level {
+            Level::OneRtt => &self.keys.one_rtt.as_ref()?.remote_header,
+            _ => &self.keys.remote(level, self.side)?.header,
+        };
+        let number_length = header_key.unprotect(header.number_offset, packet)?;
+        let space = level.space();
+        let received = &self.outgoing.received[space as usize];
+        let expected = received.largest().map_or(0, |largest| largest + 1);
+        let header_length = header.number_offset + number_length;
+        let truncated = packet::read_packet_number(packet, header.number_offset, number_length)?;
+        let number = packet::expand_packet_number(truncated, number_length, expected);
+        if received.is_duplicate(number) {
+            return None;
+        }
+        let first = packet[0];
+        let (head, payload) = packet.split_at_mut(header_length);
+        let length = match self.open_payload(level, first, number, head, payload) {
+            Ok(length) => length,
+            Err(OpenError) => {
+                self.counters.packets_not_authentic += 1;
+                return None;
+            }
+        };
+        // Checked on authentic packets only (RFC 9000, section 17.2).
+        if !packet::reserved_bits_ok(first, level != Level::OneRtt) {
+            self.counters.reserved_bits_violated = true;
+        }
+        Some(OpenedPacket {
+            level,
+            number,
+            payload: header_length..header_length + length,
+        })
+    }
+
+    fn open_payload(
+        &mut self,
+        level: Level,
+        first: u8,
+        number: u64,
+        head: &[u8],
+        payload: &mut [u8],
+    ) -> Result<usize, OpenError> {
+        if level != Level::OneRtt {
+            let keys = self.keys.remote(level, self.side).ok_or(OpenError)?;
+            return keys.packet.open(number, head, payload);
+        }
+        let next_sent = self.recovery.next_number(Space::Data);
+        let keys = self.keys.one_rtt.as_mut().ok_or(OpenError)?;
+        let phase = packet::key_phase(first);
+        let (key, opened) = keys.remote(phase, number);
+        let length = key.open(number, head, payload)?;
+        if opened == Opened::Next {
+            self.counters.key_updates += 1;
+        }
+        keys.on_opened(opened, phase, number, next_sent);
+        Ok(length)
+    }
+
+    /// Whether the packet is addressed to this connection: all packets of a datagram must be
+    /// (RFC 9000, section 12.2).
+    fn accepts_destination(&self, header: &Header) -> bool {
+        self.local_ids.contains(&header.destination)
+            || (self.side == Side::Server
+                && matches!(header.kind, Kind::Initial | Kind::ZeroRtt)
+                && header.destination == self.original_destination)
+    }
+
+    /// What an authentic packet says before its frames are looked at.
+    fn on_authentic(&mut self, now: Time, header: &Header, level: Level) {
+        self.timers.on_received(now);
+        self.counters.authenticated = true;
+        self.path_mut().stats.packets_received += 1;
+        match level {
+            Level::Initial if self.handshake.peer_source.is_none() => {
+                self.handshake.peer_source = Some(header.source);
+                self.outgoing.remote_ids.set_handshake_id(header.source);
+            }
+            Level::Handshake if self.side == Side::Server => {
+                // RFC 9000, section 8.1 and RFC 9001, section 4.9.1.
+                self.path_mut().validated = true;
+                self.discard(Space::Initial);
+                self.endpoint_events
+                    .push_back(EndpointEvent::IdRetired(self.original_destination));
+            }
+            _ => {}
+        }
+    }
+
+    /// Handles all frames. `Some` tells whether the packet is ack-eliciting, `None` that it must be
+    /// treated as if it had not arrived.
+    fn on_payload(
+        &mut self,
+        now: Time,
+        header: &Header,
+        level: Level,
+        payload: &[u8],
+    ) -> Result<Option<bool>, TransportError> {
+        if self.counters.reserved_bits_violated {
+            return Err(violation("reserved header bits are set"));
+        }
+        if payload.is_empty() {
+            return Err(violation("a packet without frames"));
+        }
+        let mut ack_eliciting = false;
+        for frame in Frames::new(payload) {
+            let frame = frame?;
+            if !frame.allowed_in(level) {
+                return Err(violation("a frame that packets of this type may not carry")
+                    .in_frame(frame.frame_type()));
+            }
+            ack_eliciting |= frame.ack_eliciting();
+            if !self.on_frame(now, header, level, &frame)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(ack_eliciting))
+    }
+
+    /// `false` where the packet must be treated as lost.
+    fn on_frame(
+        &mut self,
+        now: Time,
+        header: &Header,
+        level: Level,
+        frame: &Frame<'_>,
+    ) -> Result<bool, TransportError> {
+        let streams = &mut self.outgoing.streams;
+        match frame {
+            Frame::Stream(stream) => {
+                self.batch_finished = stream.fin;
+                if level == Level::ZeroRtt {
+                    let count = &mut self.early_streams[stream.id.direction() as usize];
+                    *count = (*count).max(stream.id.index() + 1);
+                }
+                return Ok(streams.on_stream(stream)? == Received::Buffered);
+            }
+            Frame::Ack(ack) => self.on_ack(now, level, ack)?,
+            Frame::Crypto { offset, data } => self.on_crypto(now, level, *offset, data)?,
+            Frame::Padding | Frame::Ping => {}
+            Frame::ResetStream(reset) => streams.on_reset_stream(reset)?,
+            Frame::StopSending { id, code } => streams.on_stop_sending(*id, *code)?,
+            Frame::MaxData(limit) => streams.on_max_data(*limit),
+            Frame::MaxStreamData { id, limit } => streams.on_max_stream_data(*id, *limit)?,
+            Frame::MaxStreams { direction, limit } => streams.on_max_streams(*direction, *limit),
+            Frame::StreamDataBlocked { id, .. } => streams.on_stream_data_blocked(*id)?,
+            Frame::DataBlocked(_) | Frame::StreamsBlocked { .. } => {}
+            Frame::NewConnectionId(id) => self.outgoing.remote_ids.on_new(*id)?,
+            Frame::RetireConnectionId(sequence) => self.on_retire(*sequence, header)?,
+            Frame::PathChallenge(data) => self.outgoing.path_response = Some(*data),
+            Frame::PathResponse(_) => {
+                return Err(violation("PATH_RESPONSE without a challenge"));
+            }
+            Frame::NewToken(_) => {
+                if self.side == Side::Server {
+                    return Err(violation("NEW_TOKEN from a client"));
+                }
+            }
+            Frame::HandshakeDone => {
+                if self.side == Side::Server {
+                    return Err(violation("HANDSHAKE_DONE from a client"));
+                }
+                self.on_confirmed();
+            }
+            Frame::Close(close) => self.on_close(now, close),
+        }
+        Ok(true)
+    }
+
+    fn on_ack(&mut self, now: Time, level: Level, ack: &Ack<'_>) -> Result<(), TransportError> {
+        let space = level.space();
+        let exponent = match space {
+            Space::Data => self.peer.ack_delay_exponent,
+            _ => 0,
+        };
+        let micros = ack
+            .delay
+            .checked_shl(u32::from(exponent))
+            .unwrap_or(u64::MAX);
+        let delay = weir_units::Duration::from_micros(micros);
+        let Self {
+            recovery,
+            paths,
+            outgoing,
+            handshake,
+            ..
+        } = self;
+        recovery.on_ack(
+            now,
+            space,
+            ack,
+            delay,
+            &mut paths[0],
+            handshake.confirmed,
+            outgoing,
+        )?;
+        self.probes[space as usize] = 0;
+        Ok(())
+    }
+
+    fn on_retire(&mut self, sequence: u64, header: &Header) -> Result<(), TransportError> {
+        if let Some(id) = self.local_ids.retire(sequence, &header.destination)? {
+            self.endpoint_events.push_back(EndpointEvent::IdRetired(id));
+            self.issue_ids();
+        }
+        Ok(())
+    }
+
+    /// The server does not speak our version. Only a client that has heard nothing else yet
+    /// believes it (RFC 9000, section 6.2).
+    fn on_version_negotiation(&mut self, header: &Header, packet: &[u8]) {
+        let premature = self.side == Side::Client && !self.counters.authenticated;
+        let ours =
+            packet::supported_versions(packet, header).any(|version| version == packet::VERSION_1);
+        // An echo of our connection IDs proves that the answer is one to our packet.
+        let echoed = self.local_ids.contains(&header.destination)
+            && header.source == self.original_destination;
+        if premature && echoed && !ours {
+            self.abandon(ConnectionError::VersionMismatch);
+        }
+    }
+
+    /// RFC 9001, section 6.6.
+    fn check_integrity_limit(&mut self, now: Time) {
+        let Some(keys) = &self.keys.one_rtt else {
+            return;
+        };
+        let (key, _) = keys.remote(keys.phase(), u64::MAX);
+        if self.counters.packets_not_authentic >= key.integrity_limit() {
+            self.close_with(
+                now,
+                TransportError::new(
+                    Code::AEAD_LIMIT_REACHED,
+                    "too many packets are not authentic",
+                ),
+            );
+        }
+    }
+
+    fn on_packet_while_closing_or_draining(
+        &mut self,
+        now: Time,
+        opened: &OpenedPacket,
+        packet: &[u8],
+    ) {
+        self.on_packet_while_closing();
+        let close = Frames::new(&packet[opened.payload.clone()])
+            .map_while(Result::ok)
+            .find_map(|frame| match frame {
+                Frame::Close(close) => Some(close),
+                _ => None,
+            });
+        if let (Some(close), super::close::State::Closing { .. }) = (close, &self.state) {
+            self.on_close(now, &close);
+        }
+    }
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    TransportError::new(Code::PROTOCOL_VIOLATION, reason)
+}

@@ -1,0 +1,129 @@
+//! What a connection counts.
+
+use std::net::SocketAddr;
+
+use weir_congestion::Snapshot;
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::path::Path;
+
+/// What happened on a connection so far.
+#[derive(Clone, Debug)]
+pub struct ConnectionStats {
+    /// How long the handshake took; `None` while it is not complete.
+    pub handshake: Option<Duration>,
+    /// Packets that were dropped: duplicates, not authentic, without keys, not for us.
+    pub packets_dropped: u64,
+    /// PTO expirations.
+    pub probe_timeouts: u64,
+    /// Key updates by the peer.
+    pub key_updates: u64,
+    /// The paths, the one in use first.
+    pub paths: Vec<PathSnapshot>,
+}
+
+/// A path as it stands.
+#[derive(Clone, Debug)]
+pub struct PathSnapshot {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// The largest UDP payload sent.
+    pub mtu: ByteSize,
+    /// The smoothed round-trip time.
+    pub smoothed_rtt: Duration,
+    /// Its mean deviation.
+    pub rtt_variation: Duration,
+    /// The smallest round-trip time seen.
+    pub min_rtt: Duration,
+    /// The latest sample.
+    pub latest_rtt: Duration,
+    /// The congestion window.
+    pub window: ByteSize,
+    /// Bytes in flight.
+    pub in_flight: ByteSize,
+    /// The rate at which packets leave, where the algorithm sets one.
+    pub pacing_rate: Option<Rate>,
+    /// The congestion control algorithm's name.
+    pub algorithm: &'static str,
+    /// What the algorithm shows of itself.
+    pub controller: Snapshot,
+    /// Whether packets are sent with ECT(0).
+    pub ecn: bool,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Packets declared lost, spurious losses included.
+    pub packets_lost: u64,
+    /// Packets acknowledged after they had been declared lost.
+    pub spurious_losses: u64,
+    /// UDP payload sent.
+    pub bytes_sent: ByteSize,
+    /// UDP payload received.
+    pub bytes_received: ByteSize,
+    /// UDP payload declared lost.
+    pub bytes_lost: ByteSize,
+    /// Packets of ours that arrived with a CE mark.
+    pub ce_marks: u64,
+    /// How often the controller was told of losses or marks.
+    pub congestion_events: u64,
+}
+
+impl PathSnapshot {
+    pub(super) fn of(path: &Path) -> Self {
+        let stats = &path.stats;
+        Self {
+            remote: path.remote,
+            mtu: ByteSize::from_bytes(path.mtu as u64),
+            smoothed_rtt: path.rtt.smoothed(),
+            rtt_variation: path.rtt.variation(),
+            min_rtt: path.rtt.min(),
+            latest_rtt: path.rtt.latest(),
+            window: path.controller.window(),
+            in_flight: ByteSize::from_bytes(path.in_flight),
+            pacing_rate: path.controller.pacing_rate(),
+            algorithm: path.controller.name(),
+            controller: path.controller.snapshot(),
+            ecn: path.ecn.is_in_use(),
+            packets_sent: stats.packets_sent,
+            packets_received: stats.packets_received,
+            packets_lost: stats.packets_lost,
+            spurious_losses: stats.spurious_losses,
+            bytes_sent: ByteSize::from_bytes(path.sent),
+            bytes_received: ByteSize::from_bytes(path.received),
+            bytes_lost: ByteSize::from_bytes(stats.bytes_lost),
+            ce_marks: stats.ce_marks,
+            congestion_events: stats.congestion_events,
+        }
+    }
+}
+
+/// The running counts.
+#[derive(Debug)]
+pub(super) struct Counters {
+    pub(super) started: Time,
+    pub(super) handshake: Option<Duration>,
+    pub(super) packets_dropped: u64,
+    pub(super) packets_not_authentic: u64,
+    pub(super) probe_timeouts: u64,
+    pub(super) key_updates: u64,
+    /// Whether an authentic packet has arrived.
+    pub(super) authenticated: bool,
+    /// Whether an authentic packet had reserved bits set.
+    pub(super) reserved_bits_violated: bool,
+}
+
+impl Counters {
+    pub(super) fn new(started: Time) -> Self {
+        Self {
+            started,
+            handshake: None,
+            packets_dropped: 0,
+            packets_not_authentic: 0,
+            probe_timeouts: 0,
+            key_updates: 0,
+            authenticated: false,
+            reserved_bits_violated: false,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! When to come back, and what to do then.
+
+use weir_units::{Duration, Time};
+
+use super::Connection;
+use super::close::State;
+use super::event::ConnectionError;
+use crate::Space;
+use crate::config::TransportConfig;
+use crate::recovery::{HandshakeState, TimeoutAction};
+
+/// The timers that do not belong to recovery or ACKs.
+#[derive(Debug)]
+pub(super) struct Timers {
+    started: Time,
+    /// When something was heard of the peer, or first sent to it since (RFC 9000, 10.1).
+    active: Time,
+    /// Whether an ack-eliciting packet was sent since something was heard of the peer.
+    sent_since: bool,
+    idle_timeout: Duration,
+    /// The pacer holds data back until then.
+    pub(super) paced_until: Option<Time>,
+    /// A keep-alive PING is to be sent.
+    pub(super) ping_due: bool,
+}
+
+impl Timers {
+    pub(super) fn new(now: Time, config: &TransportConfig) -> Self {
+        Self {
+            started: now,
+            active: now,
+            sent_since: false,
+            idle_timeout: config.idle_timeout,
+            paced_until: None,
+            ping_due: false,
+        }
+    }
+
+    /// The smaller of both idle timeouts counts; zero means none.
+    pub(super) fn set_peer_idle_timeout(&mut self, peer: Duration) {
+        if self.idle_timeout.is_zero() || (!peer.is_zero() && peer < self.idle_timeout) {
+            self.idle_timeout = peer;
+        }
+    }
+
+    pub(super) fn on_received(&mut self, now: Time) {
+        self.active = now;
+        self.sent_since = false;
+    }
+
+    pub(super) fn on_sent_ack_eliciting(&mut self, now: Time) {
+        if !self.sent_since {
+            self.active = now;
+            self.sent_since = true;
+        }
+    }
+}
+
+impl Connection {
+    /// When [`Connection::handle_timeout`] is to be called next, unless something happens before.
+    pub fn timeout(&self) -> Option<Time> {
+        match self.state {
+            State::Closed => return None,
+            State::Closing { until, .. } | State::Draining { until } => return Some(until),
+            State::Open => {}
+        }
+        let handshake = (!self.handshake.complete).then(|| self.handshake_deadline());
+        [
+            self.recovery.timeout(self.path(), self.handshake_state()),
+            self.outgoing.received[Space::Data as usize].deadline(),
+            self.timers.paced_until,
+            self.idle_deadline(),
+            self.keep_alive_deadline(),
+            handshake,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        match self.state {
+            State::Closed => return,
+            State::Closing { until, .. } | State::Draining { until } => {
+                if now >= until {
+                    self.drained();
+                }
+                return;
+            }
+            State::Open => {}
+        }
+        if !self.handshake.complete && now >= self.handshake_deadline() {
+            return self.abandon(ConnectionError::HandshakeTimeout(
+                self.config.handshake_timeout,
+            ));
+        }
+        if self.idle_deadline().is_some_and(|deadline| now >= deadline) {
+            return self.abandon(ConnectionError::IdleTimeout(self.timers.idle_timeout));
+        }
+        if self
+            .keep_alive_deadline()
+            .is_some_and(|deadline| now >= deadline)
+        {
+            self.timers.ping_due = true;
+        }
+        if self.timers.paced_until.is_some_and(|until| now >= until) {
+            self.timers.paced_until = None;
+        }
+        self.handle_recovery_timeout(now);
+    }
+
+    fn handle_recovery_timeout(&mut self, now: Time) {
+        let state = self.handshake_state();
+        let due = self
+            .recovery
+            .timeout(self.path(), state)
+            .is_some_and(|due| now >= due);
+        if !due {
+            return;
+        }
+        let Self {
+            recovery,
+            paths,
+            outgoing,
+            ..
+        } = self;
+        match recovery.on_timeout(now, &mut paths[0], state, outgoing) {
+            TimeoutAction::Lost => {}
+            TimeoutAction::Probe { space, packets } => {
+                recovery.oldest_unacked_frames(space, packets.into(), outgoing);
+                self.probes[space as usize] = packets;
+                self.counters.probe_timeouts += 1;
+            }
+        }
+    }
+
+    pub(super) fn handshake_state(&self) -> HandshakeState {
+        HandshakeState {
+            confirmed: self.handshake.confirmed,
+            has_handshake_keys: self.keys.handshake.is_some(),
+            amplification_limited: self.path().amplification_budget() < self.path().mtu as u64,
+        }
+    }
+
+    fn handshake_deadline(&self) -> Time {
+        self.timers.started + self.config.handshake_timeout
+    }
+
+    /// An idle timeout below three PTOs would end connections that only lost a packet.
+    fn idle_deadline(&self) -> Option<Time> {
+        let timeout = self.timers.idle_timeout;
+        if timeout.is_zero() {
+            return None;
+        }
+        Some(self.timers.active + timeout.max(self.recovery.pto(self.path()) * 3))
+    }
+
+    fn keep_alive_deadline(&self) -> Option<Time> {
+        let interval = self.config.keep_alive;
+        let wanted = self.handshake.complete && !interval.is_zero() && !self.timers.ping_due;
+        wanted.then(|| self.timers.active + interval)
+    }
+}

@@ -1,0 +1,461 @@
+//! From what waits to be sent to a batch of datagrams (RFC 9000, sections 12.2 and 14;
+//! RFC 9002, section 7).
+//!
+//! A batch is one buffer of equal datagrams, the last one possibly shorter, as UDP segmentation
+//! offload takes it. Packets are written, sealed and protected in that buffer.
+
+use std::net::{IpAddr, SocketAddr};
+
+use weir_units::Time;
+use weir_wire::Ecn;
+
+use super::Connection;
+use super::close::State;
+use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
+use crate::frame::write;
+use crate::packet::{self, LongFields, LongHeader, LongKind};
+use crate::recovery::{SentFrames, SentPacket};
+use crate::{Code, Level, Side, Space, TransportError};
+
+/// The kernel takes this many segments of one batch (UDP_MAX_SEGMENTS).
+const MAX_SEGMENTS: usize = 64;
+/// A batch must fit one IPv4 packet: larger ones vanish with EMSGSIZE.
+const MAX_BATCH: usize = 65_507;
+/// A packet needs room for its header, its tag and a frame worth sending.
+const SMALLEST_ROOM: usize = 96;
+/// Every so many ACK-only packets one asks for an acknowledgment, so that ACK ranges can be
+/// forgotten (RFC 9000, section 13.2.4).
+const PING_EVERY: u32 = 32;
+
+/// A batch of datagrams to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub remote: SocketAddr,
+    /// From which of our addresses, where that is known.
+    pub local: Option<IpAddr>,
+    /// The ECN codepoint of all of them.
+    pub ecn: Ecn,
+    /// Bytes in all.
+    pub size: usize,
+    /// The size of each datagram but the last, where there are several.
+    pub segment_size: Option<usize>,
+}
+
+/// What a packet may carry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Allowance {
+    /// Whatever waits.
+    All,
+    /// ACKs only: the window, the pacer or the address limit holds data back.
+    AcksOnly,
+}
+
+/// A packet header that has been written.
+enum WrittenHeader {
+    Long(LongHeader),
+    Short { number_offset: usize },
+}
+
+impl Connection {
+    /// Writes the next batch of datagrams to the end of `buffer`: at most `max_datagrams`, and
+    /// never more than fits one IP packet. To be called until it gives `None`.
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        buffer: &mut Vec<u8>,
+        max_datagrams: usize,
+    ) -> Option<Transmit> {
+        match self.state {
+            State::Open => {}
+            State::Closing { due: true, .. } => return self.transmit_close(now, buffer),
+            State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
+        }
+        let begin = buffer.len();
+        let ecn = self.path().codepoint();
+        let limit = self.datagram_limit();
+        let count = max_datagrams
+            .min(MAX_SEGMENTS)
+            .min((MAX_BATCH / limit).max(1));
+        let mut segment = limit;
+        for index in 0..count {
+            let start = buffer.len();
+            if !self.write_datagram(now, ecn, buffer, start + segment) {
+                break;
+            }
+            let length = buffer.len() - start;
+            if index == 0 {
+                segment = length;
+            } else if length < segment {
+                break;
+            }
+        }
+        self.note_limits();
+        let size = buffer.len() - begin;
+        if size == 0 {
+            return None;
+        }
+        let path = self.path_mut();
+        path.on_datagram_sent(size);
+        Some(Transmit {
+            remote: path.remote,
+            local: path.local,
+            ecn,
+            size,
+            segment_size: (size > segment).then_some(segment),
+        })
+    }
+
+    /// The largest datagram now. Before its parameters are known the peer is sent the smallest
+    /// that it must accept.
+    fn datagram_limit(&self) -> usize {
+        if self.peer_known {
+            self.path().mtu
+        } else {
+            SMALLEST_MAX_UDP_PAYLOAD
+        }
+    }
+
+    /// Writes one datagram that ends at `end` at the latest.
+    fn write_datagram(&mut self, now: Time, ecn: Ecn, buffer: &mut Vec<u8>, end: usize) -> bool {
+        let begin = buffer.len();
+        let budget = self.path().amplification_budget();
+        let end = end.min(begin.saturating_add(usize::try_from(budget).unwrap_or(usize::MAX)));
+        if end < begin + SMALLEST_ROOM {
+            return false;
+        }
+        let levels = self.levels_to_send(now, end - begin);
+        let Some(last) = levels.iter().flatten().last().map(|(level, _)| *level) else {
+            return false;
+        };
+        // RFC 9000, section 14.1: datagrams with ack-eliciting Initial packets are padded.
+        let has_initial = levels[0]
+            .is_some_and(|(_, allowance)| self.side.is_client() || allowance == Allowance::All);
+        let padded = if has_initial {
+            begin + SMALLEST_MAX_UDP_PAYLOAD
+        } else {
+            0
+        };
+        for (level, allowance) in levels.into_iter().flatten() {
+            let pad_to = if level == last { padded.min(end) } else { 0 };
+            self.write_packet(now, level, allowance, ecn, buffer, end, pad_to);
+        }
+        buffer.len() > begin
+    }
+
+    /// At which levels there is something to send, in order.
+    fn levels_to_send(&mut self, now: Time, size: usize) -> [Option<(Level, Allowance)>; 3] {
+        let may_send = self.may_send_data(now, size);
+        let data_level = if self.keys.one_rtt.is_some() {
+            Level::OneRtt
+        } else {
+            Level::ZeroRtt
+        };
+        [Level::Initial, Level::Handshake, data_level].map(|level| {
+            self.keys.local(level, self.side)?;
+            let space = level.space() as usize;
+            let data_waits = self.outgoing.crypto[space].wants_to_send()
+                || (level.space() == Space::Data
+                    && (self.outgoing.streams.wants_to_send()
+                        || self.outgoing.has_control()
+                        || self.timers.ping_due));
+            let probe = self.probes[space] > 0;
+            if probe || (may_send && data_waits) {
+                return Some((level, Allowance::All));
+            }
+            let ack_due = level != Level::ZeroRtt && self.outgoing.received[space].ack_due(now);
+            ack_due.then_some((level, Allowance::AcksOnly))
+        })
+    }
+
+    /// Whether window and pacer let a datagram of `size` go.
+    fn may_send_data(&mut self, now: Time, size: usize) -> bool {
+        if !self.path().can_send(size as u64) {
+            return false;
+        }
+        if self.timers.paced_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        if !self.config.pacing || !self.outgoing.streams.wants_to_send() {
+            return true;
+        }
+        let batch = self.outgoing.streams.pending_bytes();
+        self.timers.paced_until = self.path_mut().pacing_delay(now, batch);
+        self.timers.paced_until.is_none()
+    }
+
+    /// Writes a packet of `level`, padded so that the datagram reaches `pad_to`.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one packet of one datagram of one batch"
+    )]
+    fn write_packet(
+        &mut self,
+        now: Time,
+        level: Level,
+        allowance: Allowance,
+        ecn: Ecn,
+        buffer: &mut Vec<u8>,
+        end: usize,
+        pad_to: usize,
+    ) {
+        let space = level.space();
+        let start = buffer.len();
+        if end < start + SMALLEST_ROOM && start != 0 && pad_to == 0 {
+            return;
+        }
+        let number = self.recovery.next_number(space);
+        let largest_acked = self.recovery.largest_acked(space);
+        if let (Level::OneRtt, Some(keys)) = (level, &mut self.keys.one_rtt) {
+            keys.before_seal(number, largest_acked, self.handshake.confirmed);
+            if keys.worn_out() {
+                let error = TransportError::new(Code::AEAD_LIMIT_REACHED, "the keys are worn out");
+                return self.close_with(now, error);
+            }
+        }
+        let number_length = packet::packet_number_length(number, largest_acked);
+        let header = self.write_header(level, number, number_length, buffer);
+        let payload_start = buffer.len();
+        let Some((_, key)) = self.keys.local(level, self.side) else {
+            return;
+        };
+        let tag_length = key.tag_length();
+        let limit = end.saturating_sub(tag_length);
+
+        let mut frames = SentFrames::new();
+        let ack_eliciting = self.fill_packet(now, level, allowance, buffer, limit, &mut frames);
+        if buffer.len() == payload_start {
+            buffer.truncate(start);
+            return;
+        }
+        // Header protection samples 16 bytes, four bytes after the packet number's beginning.
+        let smallest = payload_start + 4usize.saturating_sub(number_length);
+        let padded = buffer
+            .len()
+            .max(smallest)
+            .max(pad_to.saturating_sub(tag_length))
+            .min(limit);
+        let in_flight = ack_eliciting || padded > buffer.len().max(smallest);
+        buffer.resize(padded + tag_length, 0);
+        self.seal(level, number, &header, buffer, start, payload_start);
+        self.note_sent(now, space, ack_eliciting);
+        let packet = SentPacket {
+            sent_at: now,
+            size: (buffer.len() - start) as u32,
+            ack_eliciting,
+            in_flight,
+            ecn,
+            path: 0,
+            frames,
+            ..SentPacket::default()
+        };
+        self.recovery.on_sent(space, &mut self.paths[0], packet);
+        if level == Level::Handshake && self.side.is_client() {
+            // RFC 9001, section 4.9.1.
+            self.discard(Space::Initial);
+        }
+    }
+
+    fn write_header(
+        &self,
+        level: Level,
+        number: u64,
+        number_length: usize,
+        buffer: &mut Vec<u8>,
+    ) -> WrittenHeader {
+        let destination = self.outgoing.remote_ids.current();
+        let kind = match level {
+            Level::Initial => LongKind::Initial { token: &[] },
+            Level::ZeroRtt => LongKind::ZeroRtt,
+            Level::Handshake => LongKind::Handshake,
+            Level::OneRtt => {
+                let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase());
+                let number_offset = packet::write_short_header(
+                    buffer,
+                    destination,
+                    false,
+                    phase,
+                    number,
+                    number_length,
+                );
+                return WrittenHeader::Short { number_offset };
+            }
+        };
+        WrittenHeader::Long(packet::write_long_header(
+            buffer,
+            &LongFields {
+                kind,
+                destination: *destination,
+                source: self.local_ids.handshake_id(),
+                number,
+                number_length,
+                size_limit: self.datagram_limit(),
+            },
+        ))
+    }
+
+    /// Writes frames up to `limit`; tells whether the packet is ack-eliciting.
+    fn fill_packet(
+        &mut self,
+        now: Time,
+        level: Level,
+        allowance: Allowance,
+        buffer: &mut Vec<u8>,
+        limit: usize,
+        frames: &mut SentFrames,
+    ) -> bool {
+        let space = level.space() as usize;
+        let Self { outgoing, .. } = self;
+        if level != Level::ZeroRtt && outgoing.received[space].ack_pending() {
+            frames.extend(outgoing.received[space].write_ack(now, buffer, limit));
+        }
+        let after_ack = buffer.len();
+        if allowance == Allowance::All {
+            outgoing.crypto[space].fill(buffer, limit, |frame| frames.push(frame));
+            if level.space() == Space::Data {
+                if level == Level::OneRtt && outgoing.has_control() {
+                    outgoing.fill_control(buffer, limit, |frame| frames.push(frame));
+                }
+                outgoing.streams.fill(buffer, limit, frames);
+            }
+        }
+        let probing = self.probes[space] > 0;
+        let ping = level.space() == Space::Data && self.timers.ping_due
+            || self.ack_only_streak >= PING_EVERY && level == Level::OneRtt;
+        if buffer.len() == after_ack && (probing || ping) && buffer.len() < limit {
+            write::ping(buffer);
+        }
+        buffer.len() > after_ack
+    }
+
+    fn seal(
+        &self,
+        level: Level,
+        number: u64,
+        header: &WrittenHeader,
+        buffer: &mut [u8],
+        start: usize,
+        payload_start: usize,
+    ) {
+        let Some((header_key, packet_key)) = self.keys.local(level, self.side) else {
+            return;
+        };
+        let number_offset = match header {
+            WrittenHeader::Long(header) => {
+                header.finish(buffer, buffer.len());
+                header.number_offset
+            }
+            WrittenHeader::Short { number_offset } => *number_offset,
+        };
+        let packet = &mut buffer[start..];
+        packet_key.seal(number, payload_start - start, packet);
+        header_key.protect(number_offset - start, packet);
+    }
+
+    fn note_sent(&mut self, now: Time, space: Space, ack_eliciting: bool) {
+        if ack_eliciting {
+            self.timers.on_sent_ack_eliciting(now);
+            self.timers.ping_due &= space != Space::Data;
+            self.ack_only_streak = 0;
+            let probes = &mut self.probes[space as usize];
+            *probes = probes.saturating_sub(1);
+        } else {
+            self.ack_only_streak += 1;
+        }
+    }
+
+    /// After a batch: whether the application is what limits the sender.
+    fn note_limits(&mut self) {
+        if !self.outgoing.streams.wants_to_send() && self.timers.paced_until.is_none() {
+            self.path_mut().on_nothing_to_send();
+        }
+    }
+
+    /// A datagram with CONNECTION_CLOSE at every level that the peer may be able to read
+    /// (RFC 9000, section 10.2.3).
+    fn transmit_close(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        let State::Closing { message, due, .. } = &mut self.state else {
+            return None;
+        };
+        *due = false;
+        let message = message.clone();
+        let begin = buffer.len();
+        let budget = usize::try_from(self.path().amplification_budget()).unwrap_or(usize::MAX);
+        let end = begin + self.datagram_limit().min(budget);
+        let has_initial = self.keys.initial.is_some();
+        let levels: Vec<Level> = [Level::Initial, Level::Handshake, Level::OneRtt]
+            .into_iter()
+            .filter(|level| self.keys.local(*level, self.side).is_some())
+            .filter(|level| {
+                *level != Level::OneRtt
+                    || self.handshake.confirmed
+                    || self.side == Side::Client && self.handshake.complete
+            })
+            .collect();
+        let levels = if self.handshake.confirmed {
+            &levels[levels.len().saturating_sub(1)..]
+        } else {
+            &levels[..]
+        };
+        for level in levels {
+            let pad = has_initial && Some(level) == levels.last();
+            let pad_to = if pad {
+                (begin + SMALLEST_MAX_UDP_PAYLOAD).min(end)
+            } else {
+                0
+            };
+            self.write_close_packet(now, *level, &message, buffer, end, pad_to);
+        }
+        let size = buffer.len() - begin;
+        let path = self.path_mut();
+        path.on_datagram_sent(size);
+        (size > 0).then(|| Transmit {
+            remote: path.remote,
+            local: path.local,
+            ecn: Ecn::NotEct,
+            size,
+            segment_size: None,
+        })
+    }
+
+    fn write_close_packet(
+        &mut self,
+        now: Time,
+        level: Level,
+        message: &super::close::Message,
+        buffer: &mut Vec<u8>,
+        end: usize,
+        pad_to: usize,
+    ) {
+        let start = buffer.len();
+        if end < start + SMALLEST_ROOM {
+            return;
+        }
+        let space = level.space();
+        let number = self.recovery.next_number(space);
+        let number_length =
+            packet::packet_number_length(number, self.recovery.largest_acked(space));
+        let header = self.write_header(level, number, number_length, buffer);
+        let payload_start = buffer.len();
+        let Some((_, key)) = self.keys.local(level, self.side) else {
+            return;
+        };
+        let tag_length = key.tag_length();
+        let limit = end - tag_length;
+        write::close(buffer, &message.frame(level == Level::OneRtt), limit);
+        let smallest = payload_start + 4;
+        let padded = buffer
+            .len()
+            .max(smallest)
+            .max(pad_to.saturating_sub(tag_length))
+            .min(limit);
+        buffer.resize(padded + tag_length, 0);
+        self.seal(level, number, &header, buffer, start, payload_start);
+        let packet = SentPacket {
+            sent_at: now,
+            size: (buffer.len() - start) as u32,
+            ..SentPacket::default()
+        };
+        self.recovery.on_sent(space, &mut self.paths[0], packet);
+    }
+}

@@ -1,0 +1,131 @@
+//! Why a connection must close, in the codes of RFC 9000, section 20.1.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A transport error code.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Code(u64);
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
+        impl Code {
+            $($(#[$doc])* pub const $name: Self = Self($value);)*
+
+            fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The connection closes without an error.
+    NO_ERROR = 0x00;
+    /// The endpoint cannot go on, for a reason of its own.
+    INTERNAL_ERROR = 0x01;
+    /// The server does not take new connections.
+    CONNECTION_REFUSED = 0x02;
+    /// More data than flow control allows.
+    FLOW_CONTROL_ERROR = 0x03;
+    /// More streams than the limit allows.
+    STREAM_LIMIT_ERROR = 0x04;
+    /// A frame for a stream that may not have it in its state.
+    STREAM_STATE_ERROR = 0x05;
+    /// Data beyond a stream's final size, or a final size that changed.
+    FINAL_SIZE_ERROR = 0x06;
+    /// A frame that is malformed.
+    FRAME_ENCODING_ERROR = 0x07;
+    /// Transport parameters that are malformed, missing or invalid.
+    TRANSPORT_PARAMETER_ERROR = 0x08;
+    /// More connection IDs than the limit allows.
+    CONNECTION_ID_LIMIT_ERROR = 0x09;
+    /// Any other violation of the protocol.
+    PROTOCOL_VIOLATION = 0x0a;
+    /// A token that is not valid.
+    INVALID_TOKEN = 0x0b;
+    /// The application closed the connection during the handshake.
+    APPLICATION_ERROR = 0x0c;
+    /// More handshake data than can be buffered.
+    CRYPTO_BUFFER_EXCEEDED = 0x0d;
+    /// An error in key updates.
+    KEY_UPDATE_ERROR = 0x0e;
+    /// The keys have protected as much as they may.
+    AEAD_LIMIT_REACHED = 0x0f;
+    /// No path to the peer is left.
+    NO_VIABLE_PATH = 0x10;
+}
+
+impl Code {
+    /// A TLS alert as a transport error (RFC 9001, section 4.8).
+    pub const fn crypto(alert: u8) -> Self {
+        Self(0x100 | alert as u64)
+    }
+
+    /// A code as it stands in a frame.
+    pub const fn from_wire(code: u64) -> Self {
+        Self(code)
+    }
+
+    /// The code as it stands in a frame.
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+
+    /// The TLS alert in this code, if it is one.
+    pub const fn tls_alert(self) -> Option<u8> {
+        if self.0 >> 8 == 1 {
+            Some(self.0 as u8)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.name(), self.tls_alert()) {
+            (Some(name), _) => f.write_str(name),
+            (None, Some(alert)) => write!(f, "CRYPTO_ERROR (TLS alert {alert})"),
+            (None, None) => write!(f, "error {:#x}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Code({self})")
+    }
+}
+
+/// Why a connection must close: a code and what to tell people about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {reason}")]
+pub struct TransportError {
+    /// The code.
+    pub code: Code,
+    /// The type of the frame that was at fault, zero where none was.
+    pub frame_type: u64,
+    /// What was wrong, in words.
+    pub reason: Cow<'static, str>,
+}
+
+impl TransportError {
+    /// An error that no particular frame is to blame for.
+    pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            frame_type: 0,
+            reason: reason.into(),
+        }
+    }
+
+    /// The same error, with the type of the frame at fault.
+    pub fn in_frame(mut self, frame_type: u64) -> Self {
+        self.frame_type = frame_type;
+        self
+    }
+}

@@ -1,0 +1,123 @@
+//! The type numbers of frames and what they decide (RFC 9000, table 3).
+
+use super::{Close, Frame};
+use crate::{Direction, Level};
+
+pub(super) const PADDING: u64 = 0x00;
+pub(super) const PING: u64 = 0x01;
+pub(super) const ACK: u64 = 0x02;
+pub(super) const ACK_ECN: u64 = 0x03;
+pub(super) const RESET_STREAM: u64 = 0x04;
+pub(super) const STOP_SENDING: u64 = 0x05;
+pub(super) const CRYPTO: u64 = 0x06;
+pub(super) const NEW_TOKEN: u64 = 0x07;
+/// The first of the eight STREAM types; the three `STREAM_…` bits make the others.
+pub(super) const STREAM: u64 = 0x08;
+pub(super) const STREAM_LAST: u64 = STREAM | STREAM_OFFSET | STREAM_LENGTH | STREAM_FIN;
+pub(super) const STREAM_OFFSET: u64 = 0x04;
+pub(super) const STREAM_LENGTH: u64 = 0x02;
+pub(super) const STREAM_FIN: u64 = 0x01;
+pub(super) const MAX_DATA: u64 = 0x10;
+pub(super) const MAX_STREAM_DATA: u64 = 0x11;
+pub(super) const MAX_STREAMS_BIDI: u64 = 0x12;
+pub(super) const MAX_STREAMS_UNI: u64 = 0x13;
+pub(super) const DATA_BLOCKED: u64 = 0x14;
+pub(super) const STREAM_DATA_BLOCKED: u64 = 0x15;
+pub(super) const STREAMS_BLOCKED_BIDI: u64 = 0x16;
+pub(super) const STREAMS_BLOCKED_UNI: u64 = 0x17;
+pub(super) const NEW_CONNECTION_ID: u64 = 0x18;
+pub(super) const RETIRE_CONNECTION_ID: u64 = 0x19;
+pub(super) const PATH_CHALLENGE: u64 = 0x1a;
+pub(super) const PATH_RESPONSE: u64 = 0x1b;
+pub(super) const CLOSE_TRANSPORT: u64 = 0x1c;
+pub(super) const CLOSE_APPLICATION: u64 = 0x1d;
+pub(super) const HANDSHAKE_DONE: u64 = 0x1e;
+
+/// The type of a STREAM frame with these fields.
+pub(super) const fn stream(offset: bool, length: bool, fin: bool) -> u64 {
+    STREAM
+        | if offset { STREAM_OFFSET } else { 0 }
+        | if length { STREAM_LENGTH } else { 0 }
+        | if fin { STREAM_FIN } else { 0 }
+}
+
+/// The type of a MAX_STREAMS frame for streams of that direction.
+pub(super) const fn max_streams(direction: Direction) -> u64 {
+    match direction {
+        Direction::Bidirectional => MAX_STREAMS_BIDI,
+        Direction::Unidirectional => MAX_STREAMS_UNI,
+    }
+}
+
+/// The type of a STREAMS_BLOCKED frame for streams of that direction.
+pub(super) const fn streams_blocked(direction: Direction) -> u64 {
+    match direction {
+        Direction::Bidirectional => STREAMS_BLOCKED_BIDI,
+        Direction::Unidirectional => STREAMS_BLOCKED_UNI,
+    }
+}
+
+impl Frame<'_> {
+    /// The frame's type number, as in an error's [`frame_type`](crate::TransportError::frame_type).
+    /// For a STREAM frame it is the type that [`Frame::write`] gives it: how the frame was encoded
+    /// when it was read is not kept.
+    pub const fn frame_type(&self) -> u64 {
+        match self {
+            Self::Padding => PADDING,
+            Self::Ping => PING,
+            Self::Ack(ack) if ack.ecn.is_some() => ACK_ECN,
+            Self::Ack(_) => ACK,
+            Self::ResetStream(_) => RESET_STREAM,
+            Self::StopSending { .. } => STOP_SENDING,
+            Self::Crypto { .. } => CRYPTO,
+            Self::NewToken(_) => NEW_TOKEN,
+            Self::Stream(frame) => stream(frame.offset > 0, true, frame.fin),
+            Self::MaxData(_) => MAX_DATA,
+            Self::MaxStreamData { .. } => MAX_STREAM_DATA,
+            Self::MaxStreams { direction, .. } => max_streams(*direction),
+            Self::DataBlocked(_) => DATA_BLOCKED,
+            Self::StreamDataBlocked { .. } => STREAM_DATA_BLOCKED,
+            Self::StreamsBlocked { direction, .. } => streams_blocked(*direction),
+            Self::NewConnectionId(_) => NEW_CONNECTION_ID,
+            Self::RetireConnectionId(_) => RETIRE_CONNECTION_ID,
+            Self::PathChallenge(_) => PATH_CHALLENGE,
+            Self::PathResponse(_) => PATH_RESPONSE,
+            Self::Close(Close::Transport { .. }) => CLOSE_TRANSPORT,
+            Self::Close(Close::Application { .. }) => CLOSE_APPLICATION,
+            Self::HandshakeDone => HANDSHAKE_DONE,
+        }
+    }
+
+    /// Whether a packet with this frame asks for an ACK (RFC 9002, section 2).
+    pub const fn ack_eliciting(&self) -> bool {
+        !matches!(self, Self::Padding | Self::Ack(_) | Self::Close(_))
+    }
+
+    /// Whether the frame may stand in a packet of that level (RFC 9000, section 12.5). A frame that
+    /// may not is a PROTOCOL_VIOLATION. RETIRE_CONNECTION_ID is refused in 0-RTT packets: no client
+    /// has an ID to retire there.
+    pub const fn allowed_in(&self, level: Level) -> bool {
+        match self {
+            Self::Padding | Self::Ping | Self::Close(Close::Transport { .. }) => true,
+            Self::Ack(_) | Self::Crypto { .. } => !matches!(level, Level::ZeroRtt),
+            Self::NewToken(_)
+            | Self::PathResponse(_)
+            | Self::HandshakeDone
+            | Self::RetireConnectionId(_) => matches!(level, Level::OneRtt),
+            Self::ResetStream(_)
+            | Self::StopSending { .. }
+            | Self::Stream(_)
+            | Self::MaxData(_)
+            | Self::MaxStreamData { .. }
+            | Self::MaxStreams { .. }
+            | Self::DataBlocked(_)
+            | Self::StreamDataBlocked { .. }
+            | Self::StreamsBlocked { .. }
+            | Self::NewConnectionId(_)
+            | Self::PathChallenge(_)
+            | Self::Close(Close::Application { .. }) => {
+                matches!(level, Level::ZeroRtt | Level::OneRtt)
+            }
+        }
+    }
+}

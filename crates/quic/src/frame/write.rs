@@ -1,0 +1,343 @@
+//! Writing frames. Everything here appends one frame to a packet in the making.
+//!
+//! Frames whose size depends on what they carry (ACK, CRYPTO, NEW_TOKEN, STREAM, CONNECTION_CLOSE)
+//! take a limit or come with a function that tells their size. Any other fits where
+//! [`CONTROL_MAX_SIZE`] bytes are left.
+
+use std::ops::RangeInclusive;
+
+use super::types;
+use super::{Close, EcnCounts, Frame, NewConnectionId, ResetStream};
+use crate::codec::{put_varint, varint_size};
+use crate::{Direction, StreamId};
+
+/// The size in bytes of the largest control frame, a NEW_CONNECTION_ID.
+pub const CONTROL_MAX_SIZE: usize = 1 + 8 + 8 + 1 + 20 + 16;
+
+/// Most ranges that an ACK is written with, since their count takes at most two bytes.
+const MAX_ACK_RANGES: u64 = 0x4000;
+/// The additional ranges that a count of one byte can tell.
+const SHORT_RANGE_COUNT: u64 = 0x3f;
+
+/// PADDING, `count` bytes of it.
+pub fn padding(out: &mut Vec<u8>, count: usize) {
+    out.resize(out.len() + count, types::PADDING as u8);
+}
+
+/// PING.
+pub fn ping(out: &mut Vec<u8>) {
+    put_varint(out, types::PING);
+}
+
+/// ACK of `ranges`, which come from the largest number downwards with at least one number missing
+/// between any two. `delay` is the ACK delay as it is to stand in the frame.
+///
+/// The frame takes at most `limit` bytes: the oldest ranges are left out to fit. `false` where there
+/// is no range or not even the first one fits; nothing is written then.
+pub fn ack(
+    out: &mut Vec<u8>,
+    mut ranges: impl Iterator<Item = RangeInclusive<u64>>,
+    delay: u64,
+    ecn: Option<EcnCounts>,
+    limit: usize,
+) -> bool {
+    let Some(first) = ranges.next() else {
+        return false;
+    };
+    let (mut smallest, largest) = first.into_inner();
+    let first_range = largest.saturating_sub(smallest);
+    let mut size = 2
+        + varint_size(largest)
+        + varint_size(delay)
+        + varint_size(first_range)
+        + ecn.map_or(0, ecn_size);
+    if size > limit {
+        return false;
+    }
+
+    put_varint(
+        out,
+        if ecn.is_some() {
+            types::ACK_ECN
+        } else {
+            types::ACK
+        },
+    );
+    put_varint(out, largest);
+    put_varint(out, delay);
+    let count_offset = out.len();
+    out.push(0);
+    put_varint(out, first_range);
+
+    let mut count = 0;
+    for range in ranges {
+        let (start, end) = range.into_inner();
+        let gap = smallest.saturating_sub(end).saturating_sub(2);
+        let length = end.saturating_sub(start);
+        size += varint_size(gap) + varint_size(length);
+        size += usize::from(count == SHORT_RANGE_COUNT);
+        if size > limit || count + 1 == MAX_ACK_RANGES {
+            break;
+        }
+        put_varint(out, gap);
+        put_varint(out, length);
+        smallest = start;
+        count += 1;
+    }
+    put_range_count(out, count_offset, count);
+    if let Some(ecn) = ecn {
+        put_varint(out, ecn.ect0);
+        put_varint(out, ecn.ect1);
+        put_varint(out, ecn.ce);
+    }
+    true
+}
+
+fn ecn_size(ecn: EcnCounts) -> usize {
+    varint_size(ecn.ect0) + varint_size(ecn.ect1) + varint_size(ecn.ce)
+}
+
+/// Puts the count of additional ranges where one byte was left for it. An ACK of more than 64 ranges
+/// is rare enough to move its ranges by a byte.
+fn put_range_count(out: &mut Vec<u8>, offset: usize, count: u64) {
+    out[offset] = count as u8;
+    if count > SHORT_RANGE_COUNT {
+        out.insert(offset, 0x40 | (count >> 8) as u8);
+    }
+}
+
+/// RESET_STREAM.
+pub fn reset_stream(out: &mut Vec<u8>, frame: &ResetStream) {
+    put_varint(out, types::RESET_STREAM);
+    put_varint(out, frame.id.as_u64());
+    put_varint(out, frame.code);
+    put_varint(out, frame.final_size);
+}
+
+/// STOP_SENDING.
+pub fn stop_sending(out: &mut Vec<u8>, id: StreamId, code: u64) {
+    put_varint(out, types::STOP_SENDING);
+    put_varint(out, id.as_u64());
+    put_varint(out, code);
+}
+
+/// CRYPTO.
+pub fn crypto(out: &mut Vec<u8>, offset: u64, data: &[u8]) {
+    put_varint(out, types::CRYPTO);
+    put_varint(out, offset);
+    put_varint(out, data.len() as u64);
+    out.extend_from_slice(data);
+}
+
+/// The size in bytes of a CRYPTO frame with `length` bytes of data, without these data.
+pub const fn crypto_header_size(offset: u64, length: usize) -> usize {
+    1 + varint_size(offset) + varint_size(length as u64)
+}
+
+/// NEW_TOKEN. The token must not be empty.
+pub fn new_token(out: &mut Vec<u8>, token: &[u8]) {
+    put_varint(out, types::NEW_TOKEN);
+    put_varint(out, token.len() as u64);
+    out.extend_from_slice(token);
+}
+
+/// The size in bytes of a NEW_TOKEN frame with a token of `length` bytes.
+pub const fn new_token_size(length: usize) -> usize {
+    1 + varint_size(length as u64) + length
+}
+
+/// STREAM, all but the data, which the caller appends: `length` bytes of them, or with `None` all
+/// that the packet still holds.
+pub fn stream_header(
+    out: &mut Vec<u8>,
+    id: StreamId,
+    offset: u64,
+    length: Option<usize>,
+    fin: bool,
+) {
+    put_varint(out, types::stream(offset > 0, length.is_some(), fin));
+    put_varint(out, id.as_u64());
+    if offset > 0 {
+        put_varint(out, offset);
+    }
+    if let Some(length) = length {
+        put_varint(out, length as u64);
+    }
+}
+
+/// The size in bytes of what [`stream_header`] writes. It never shrinks with a greater length, so
+/// that the size for all the room that is left bounds it for any data that fit.
+pub const fn stream_header_size(id: StreamId, offset: u64, length: Option<usize>) -> usize {
+    let offset = if offset > 0 { varint_size(offset) } else { 0 };
+    let length = match length {
+        Some(length) => varint_size(length as u64),
+        None => 0,
+    };
+    1 + varint_size(id.as_u64()) + offset + length
+}
+
+/// MAX_DATA: the connection's limit in bytes.
+pub fn max_data(out: &mut Vec<u8>, limit: u64) {
+    put_varint(out, types::MAX_DATA);
+    put_varint(out, limit);
+}
+
+/// MAX_STREAM_DATA: the stream's limit in bytes.
+pub fn max_stream_data(out: &mut Vec<u8>, id: StreamId, limit: u64) {
+    put_varint(out, types::MAX_STREAM_DATA);
+    put_varint(out, id.as_u64());
+    put_varint(out, limit);
+}
+
+/// MAX_STREAMS: how many streams of that kind the peer may open in all.
+pub fn max_streams(out: &mut Vec<u8>, direction: Direction, limit: u64) {
+    put_varint(out, types::max_streams(direction));
+    put_varint(out, limit);
+}
+
+/// DATA_BLOCKED at a limit in bytes.
+pub fn data_blocked(out: &mut Vec<u8>, limit: u64) {
+    put_varint(out, types::DATA_BLOCKED);
+    put_varint(out, limit);
+}
+
+/// STREAM_DATA_BLOCKED at a limit in bytes.
+pub fn stream_data_blocked(out: &mut Vec<u8>, id: StreamId, limit: u64) {
+    put_varint(out, types::STREAM_DATA_BLOCKED);
+    put_varint(out, id.as_u64());
+    put_varint(out, limit);
+}
+
+/// STREAMS_BLOCKED at a number of streams.
+pub fn streams_blocked(out: &mut Vec<u8>, direction: Direction, limit: u64) {
+    put_varint(out, types::streams_blocked(direction));
+    put_varint(out, limit);
+}
+
+/// NEW_CONNECTION_ID. The ID must not be empty.
+pub fn new_connection_id(out: &mut Vec<u8>, frame: &NewConnectionId) {
+    put_varint(out, types::NEW_CONNECTION_ID);
+    put_varint(out, frame.sequence);
+    put_varint(out, frame.retire_prior_to);
+    out.push(frame.id.len() as u8);
+    out.extend_from_slice(frame.id.as_bytes());
+    out.extend_from_slice(&frame.reset_token);
+}
+
+/// RETIRE_CONNECTION_ID.
+pub fn retire_connection_id(out: &mut Vec<u8>, sequence: u64) {
+    put_varint(out, types::RETIRE_CONNECTION_ID);
+    put_varint(out, sequence);
+}
+
+/// PATH_CHALLENGE.
+pub fn path_challenge(out: &mut Vec<u8>, data: [u8; 8]) {
+    put_varint(out, types::PATH_CHALLENGE);
+    out.extend_from_slice(&data);
+}
+
+/// PATH_RESPONSE.
+pub fn path_response(out: &mut Vec<u8>, data: [u8; 8]) {
+    put_varint(out, types::PATH_RESPONSE);
+    out.extend_from_slice(&data);
+}
+
+/// CONNECTION_CLOSE in at most `limit` bytes: the reason is cut to fit, in UTF-8 between two
+/// characters. `false` where it does not fit without a reason; nothing is written then.
+pub fn close(out: &mut Vec<u8>, frame: &Close<'_>, limit: usize) -> bool {
+    let (fixed_size, reason) = match *frame {
+        Close::Transport {
+            code,
+            frame_type,
+            reason,
+        } => (
+            1 + varint_size(code.as_u64()) + varint_size(frame_type),
+            reason,
+        ),
+        Close::Application { code, reason } => (1 + varint_size(code), reason),
+    };
+    let room = limit.saturating_sub(fixed_size);
+    let Some(room) = room.checked_sub(varint_size(room.min(reason.len()) as u64)) else {
+        return false;
+    };
+    match *frame {
+        Close::Transport {
+            code, frame_type, ..
+        } => {
+            put_varint(out, types::CLOSE_TRANSPORT);
+            put_varint(out, code.as_u64());
+            put_varint(out, frame_type);
+        }
+        Close::Application { code, .. } => {
+            put_varint(out, types::CLOSE_APPLICATION);
+            put_varint(out, code);
+        }
+    }
+    let reason = cut(reason, room);
+    put_varint(out, reason.len() as u64);
+    out.extend_from_slice(reason);
+    true
+}
+
+/// At most `limit` bytes of `text`, none of its UTF-8 characters torn. What is no UTF-8 is cut
+/// where it must be or up to three bytes before.
+fn cut(text: &[u8], limit: usize) -> &[u8] {
+    let Some(next) = text.get(limit) else {
+        return text;
+    };
+    let is_continuation = |byte: &u8| byte & 0xc0 == 0x80;
+    let kept = &text[..limit];
+    if !is_continuation(next) {
+        return kept;
+    }
+    // The character that is torn: up to two continuation bytes after the byte that leads it.
+    let torn = kept
+        .iter()
+        .rev()
+        .take(2)
+        .take_while(|byte| is_continuation(byte))
+        .count()
+        + 1;
+    &kept[..limit.saturating_sub(torn)]
+}
+
+/// HANDSHAKE_DONE.
+pub fn handshake_done(out: &mut Vec<u8>) {
+    put_varint(out, types::HANDSHAKE_DONE);
+}
+
+impl Frame<'_> {
+    /// Appends the frame, of whatever size; PADDING as one byte, STREAM with its length.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match *self {
+            Self::Padding => padding(out, 1),
+            Self::Ping => ping(out),
+            Self::Ack(ref frame) => {
+                ack(out, frame.ranges(), frame.delay, frame.ecn, usize::MAX);
+            }
+            Self::ResetStream(ref frame) => reset_stream(out, frame),
+            Self::StopSending { id, code } => stop_sending(out, id, code),
+            Self::Crypto { offset, data } => crypto(out, offset, data),
+            Self::NewToken(token) => new_token(out, token),
+            Self::Stream(frame) => {
+                let length = Some(frame.data.len());
+                stream_header(out, frame.id, frame.offset, length, frame.fin);
+                out.extend_from_slice(frame.data);
+            }
+            Self::MaxData(limit) => max_data(out, limit),
+            Self::MaxStreamData { id, limit } => max_stream_data(out, id, limit),
+            Self::MaxStreams { direction, limit } => max_streams(out, direction, limit),
+            Self::DataBlocked(limit) => data_blocked(out, limit),
+            Self::StreamDataBlocked { id, limit } => stream_data_blocked(out, id, limit),
+            Self::StreamsBlocked { direction, limit } => streams_blocked(out, direction, limit),
+            Self::NewConnectionId(ref frame) => new_connection_id(out, frame),
+            Self::RetireConnectionId(sequence) => retire_connection_id(out, sequence),
+            Self::PathChallenge(data) => path_challenge(out, data),
+            Self::PathResponse(data) => path_response(out, data),
+            Self::Close(ref frame) => {
+                close(out, frame, usize::MAX);
+            }
+            Self::HandshakeDone => handshake_done(out),
+        }
+    }
+}

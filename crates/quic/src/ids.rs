@@ -1,0 +1,186 @@
+//! Who is who: sides, streams and connection IDs.
+
+use std::fmt;
+
+/// Which end of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// It sent the first packet.
+    Client,
+    /// It answered.
+    Server,
+}
+
+impl Side {
+    /// The peer's side.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// Whether this is the client.
+    pub const fn is_client(self) -> bool {
+        matches!(self, Self::Client)
+    }
+}
+
+/// Whether data flows both ways on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Both ways.
+    Bidirectional,
+    /// From the side that opened the stream only.
+    Unidirectional,
+}
+
+/// A stream's number (RFC 9000, section 2.1): the lowest bit says who opened it, the next one
+/// whether it is unidirectional.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(u64);
+
+impl StreamId {
+    /// The `index`-th stream that `initiator` opens in that direction, counted from zero.
+    pub const fn new(initiator: Side, direction: Direction, index: u64) -> Self {
+        Self(index << 2 | (direction as u64) << 1 | initiator as u64)
+    }
+
+    /// A stream ID as it stands in a frame.
+    pub const fn from_wire(id: u64) -> Self {
+        Self(id)
+    }
+
+    /// The ID as it stands in a frame.
+    pub const fn as_u64(self) -> u64 {
+        self.0
+    }
+
+    /// The side that opened the stream, or will.
+    pub const fn initiator(self) -> Side {
+        if self.0 & 0b01 == 0 {
+            Side::Client
+        } else {
+            Side::Server
+        }
+    }
+
+    /// Whether data flows both ways.
+    pub const fn direction(self) -> Direction {
+        if self.0 & 0b10 == 0 {
+            Direction::Bidirectional
+        } else {
+            Direction::Unidirectional
+        }
+    }
+
+    /// The stream's rank among those of its kind, from zero.
+    pub const fn index(self) -> u64 {
+        self.0 >> 2
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let initiator = match self.initiator() {
+            Side::Client => "client",
+            Side::Server => "server",
+        };
+        let direction = match self.direction() {
+            Direction::Bidirectional => "bidirectional",
+            Direction::Unidirectional => "unidirectional",
+        };
+        write!(f, "{initiator} {direction} stream {}", self.index())
+    }
+}
+
+impl fmt::Debug for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StreamId({}: {self})", self.0)
+    }
+}
+
+/// A connection ID (RFC 9000, section 5.1): up to 20 bytes that route a packet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId {
+    length: u8,
+    bytes: [u8; Self::MAX_LENGTH],
+}
+
+impl ConnectionId {
+    /// The longest connection ID in QUIC v1.
+    pub const MAX_LENGTH: usize = 20;
+    /// The empty connection ID.
+    pub const EMPTY: Self = Self {
+        length: 0,
+        bytes: [0; Self::MAX_LENGTH],
+    };
+
+    /// A connection ID of these bytes; `None` where there are more than 20.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut id = Self::EMPTY;
+        id.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        id.length = bytes.len() as u8;
+        Some(id)
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        usize::from(self.length)
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ConnectionId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stream_ids_follow_rfc_9000_table_1() {
+        use Direction::{Bidirectional, Unidirectional};
+        let cases = [
+            (Side::Client, Bidirectional, 0),
+            (Side::Server, Bidirectional, 1),
+            (Side::Client, Unidirectional, 2),
+            (Side::Server, Unidirectional, 3),
+        ];
+        for (initiator, direction, low_bits) in cases {
+            let id = StreamId::new(initiator, direction, 7);
+            assert_eq!(id.as_u64(), 7 << 2 | low_bits);
+            assert_eq!(
+                (id.initiator(), id.direction(), id.index()),
+                (initiator, direction, 7)
+            );
+        }
+    }
+
+    #[test]
+    fn connection_ids_hold_at_most_twenty_bytes() {
+        assert_eq!(ConnectionId::new(&[7; 20]).unwrap().as_bytes(), [7; 20]);
+        assert_eq!(ConnectionId::new(&[7; 21]), None);
+        assert_eq!(ConnectionId::new(&[0xab, 1]).unwrap().to_string(), "ab01");
+    }
+}

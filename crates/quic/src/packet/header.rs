@@ -1,0 +1,291 @@
+//! What stands in front of a packet's payload, as far as it can be read under header protection.
+
+use std::ops::Range;
+
+use super::{
+    FIXED_BIT, HANDSHAKE_BITS, INITIAL_BITS, LONG_FORM, LONG_TYPE_BITS, RETRY_TAG_LENGTH,
+    VERSION_1, ZERO_RTT_BITS,
+};
+use crate::codec::{Reader, Truncated};
+use crate::{ConnectionId, Level};
+
+/// What a packet is (RFC 9000, section 17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The handshake's beginning.
+    Initial,
+    /// The client's early data.
+    ZeroRtt,
+    /// The rest of the handshake.
+    Handshake,
+    /// A server wants to see a token first.
+    Retry,
+    /// A server does not speak the client's version.
+    VersionNegotiation,
+    /// Application data, with a short header.
+    OneRtt,
+}
+
+impl Kind {
+    /// The level whose keys protect the packet; `None` where it has no packet protection.
+    pub const fn level(self) -> Option<Level> {
+        match self {
+            Self::Initial => Some(Level::Initial),
+            Self::ZeroRtt => Some(Level::ZeroRtt),
+            Self::Handshake => Some(Level::Handshake),
+            Self::OneRtt => Some(Level::OneRtt),
+            Self::Retry | Self::VersionNegotiation => None,
+        }
+    }
+}
+
+/// The header of a datagram's first packet, under protection as it came. It borrows nothing: places
+/// are given as offsets from the beginning of the bytes that it was read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the packet is.
+    pub kind: Kind,
+    /// The version; [`VERSION_1`] for a packet with a short header, zero for Version Negotiation.
+    pub version: u32,
+    /// The connection ID by which the receiver routes the packet.
+    pub destination: ConnectionId,
+    /// The sender's connection ID; empty for a packet with a short header.
+    pub source: ConnectionId,
+    /// The token of an Initial or Retry packet; empty for any other.
+    pub token: Range<usize>,
+    /// Where the packet number is; in a Retry packet the integrity tag, in a Version Negotiation
+    /// packet the list of versions.
+    pub number_offset: usize,
+    /// Where the packet ends. What follows in the datagram may be another packet.
+    pub end: usize,
+}
+
+/// Why bytes are not a packet that can be processed. Such a datagram, or what is left of it, is
+/// dropped; only [`UnsupportedVersion`](Self::UnsupportedVersion) may be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// It ends before its header does, or before its Length says.
+    #[error("the packet is truncated")]
+    Truncated,
+    /// The fixed bit is zero.
+    #[error("the packet's fixed bit is zero")]
+    FixedBitZero,
+    /// A long header of a version other than 1: see [`Invariants`].
+    #[error("QUIC version {0:#010x} is not supported")]
+    UnsupportedVersion(u32),
+    /// A connection ID of more than 20 bytes.
+    #[error("a connection ID is longer than 20 bytes")]
+    ConnectionIdTooLong,
+    /// A Retry packet without a token (RFC 9000, section 17.2.5.2).
+    #[error("the Retry packet has no token")]
+    EmptyRetryToken,
+    /// A Version Negotiation packet whose list is empty or ends in the midst of a version (RFC
+    /// 8999, section 6).
+    #[error("the list of versions is empty or truncated")]
+    MalformedVersionList,
+    /// A short header where a long one is asked for.
+    #[error("the packet has a short header")]
+    NotLong,
+}
+
+impl From<Truncated> for HeaderError {
+    fn from(_: Truncated) -> Self {
+        Self::Truncated
+    }
+}
+
+impl Header {
+    /// Reads the header of the first packet in `datagram`. `short_dcid_len` is the length in bytes
+    /// of the connection IDs that the receiver issues: a short header does not tell.
+    ///
+    /// # Errors
+    /// [`HeaderError`] where it is no packet that can be processed.
+    pub fn decode(datagram: &[u8], short_dcid_len: usize) -> Result<Self, HeaderError> {
+        let first = *datagram.first().ok_or(HeaderError::Truncated)?;
+        if first & LONG_FORM == 0 {
+            return Self::decode_short(datagram, first, short_dcid_len);
+        }
+        let mut reader = Reader::new(datagram);
+        let invariants = Invariants::read(&mut reader)?;
+        match invariants.version {
+            0 => Self::decode_version_negotiation(&reader, &invariants, datagram.len()),
+            VERSION_1 if first & FIXED_BIT == 0 => Err(HeaderError::FixedBitZero),
+            VERSION_1 => Self::decode_long(&mut reader, first, &invariants, datagram.len()),
+            other => Err(HeaderError::UnsupportedVersion(other)),
+        }
+    }
+
+    fn decode_short(datagram: &[u8], first: u8, dcid_len: usize) -> Result<Self, HeaderError> {
+        if first & FIXED_BIT == 0 {
+            return Err(HeaderError::FixedBitZero);
+        }
+        let mut reader = Reader::new(datagram);
+        reader.u8()?;
+        let destination = connection_id(reader.bytes(dcid_len)?)?;
+        let number_offset = reader.position();
+        Ok(Self {
+            kind: Kind::OneRtt,
+            version: VERSION_1,
+            destination,
+            source: ConnectionId::EMPTY,
+            token: number_offset..number_offset,
+            number_offset,
+            end: datagram.len(),
+        })
+    }
+
+    fn decode_version_negotiation(
+        reader: &Reader<'_>,
+        invariants: &Invariants<'_>,
+        end: usize,
+    ) -> Result<Self, HeaderError> {
+        if reader.is_empty() || !reader.remaining().is_multiple_of(size_of::<u32>()) {
+            return Err(HeaderError::MalformedVersionList);
+        }
+        let list = reader.position();
+        invariants.header(Kind::VersionNegotiation, list..list, list, end)
+    }
+
+    fn decode_long(
+        reader: &mut Reader<'_>,
+        first: u8,
+        invariants: &Invariants<'_>,
+        datagram_end: usize,
+    ) -> Result<Self, HeaderError> {
+        let kind = match first & LONG_TYPE_BITS {
+            INITIAL_BITS => Kind::Initial,
+            ZERO_RTT_BITS => Kind::ZeroRtt,
+            HANDSHAKE_BITS => Kind::Handshake,
+            _ => return Self::decode_retry(reader, invariants, datagram_end),
+        };
+        let token_length = match kind {
+            Kind::Initial => reader.length_prefixed()?.len(),
+            _ => 0,
+        };
+        let token_end = reader.position();
+        let length = reader.varint()?;
+        let number_offset = reader.position();
+        if length > reader.remaining() as u64 {
+            return Err(HeaderError::Truncated);
+        }
+        invariants.header(
+            kind,
+            token_end - token_length..token_end,
+            number_offset,
+            number_offset + length as usize,
+        )
+    }
+
+    fn decode_retry(
+        reader: &Reader<'_>,
+        invariants: &Invariants<'_>,
+        end: usize,
+    ) -> Result<Self, HeaderError> {
+        let token_length = reader.remaining().checked_sub(RETRY_TAG_LENGTH);
+        let tag = match token_length.ok_or(HeaderError::Truncated)? {
+            0 => return Err(HeaderError::EmptyRetryToken),
+            length => reader.position() + length,
+        };
+        invariants.header(Kind::Retry, reader.position()..tag, tag, end)
+    }
+}
+
+fn connection_id(bytes: &[u8]) -> Result<ConnectionId, HeaderError> {
+    ConnectionId::new(bytes).ok_or(HeaderError::ConnectionIdTooLong)
+}
+
+/// What a long header holds in every version of QUIC (RFC 8999, section 5.1): enough to answer an
+/// unknown version with Version Negotiation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invariants<'a> {
+    /// The version.
+    pub version: u32,
+    /// The destination connection ID, up to 255 bytes.
+    pub destination: &'a [u8],
+    /// The source connection ID, up to 255 bytes.
+    pub source: &'a [u8],
+}
+
+impl<'a> Invariants<'a> {
+    /// Reads the beginning of a datagram.
+    ///
+    /// # Errors
+    /// [`HeaderError::NotLong`] for a short header, [`HeaderError::Truncated`].
+    pub fn decode(datagram: &'a [u8]) -> Result<Self, HeaderError> {
+        Self::read(&mut Reader::new(datagram))
+    }
+
+    fn read(reader: &mut Reader<'a>) -> Result<Self, HeaderError> {
+        if reader.u8()? & LONG_FORM == 0 {
+            return Err(HeaderError::NotLong);
+        }
+        let version = reader.u32()?;
+        let destination_length = usize::from(reader.u8()?);
+        let destination = reader.bytes(destination_length)?;
+        let source_length = usize::from(reader.u8()?);
+        let source = reader.bytes(source_length)?;
+        Ok(Self {
+            version,
+            destination,
+            source,
+        })
+    }
+
+    fn header(
+        &self,
+        kind: Kind,
+        token: Range<usize>,
+        number_offset: usize,
+        end: usize,
+    ) -> Result<Header, HeaderError> {
+        Ok(Header {
+            kind,
+            version: self.version,
+            destination: connection_id(self.destination)?,
+            source: connection_id(self.source)?,
+            token,
+            number_offset,
+            end,
+        })
+    }
+}
+
+/// The versions in a Version Negotiation packet, with the header that was read from it.
+pub fn supported_versions<'a>(
+    packet: &'a [u8],
+    header: &Header,
+) -> impl Iterator<Item = u32> + use<'a> {
+    let list = match header.kind {
+        Kind::VersionNegotiation => packet.get(header.number_offset..header.end),
+        _ => None,
+    };
+    let (versions, _) = list.unwrap_or_default().as_chunks();
+    versions.iter().map(|version| u32::from_be_bytes(*version))
+}
+
+/// What a Retry packet brings (RFC 9000, section 17.2.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry<'a> {
+    /// What the client has to send with its next Initial packet; not empty.
+    pub token: &'a [u8],
+    /// The packet without its tag: what the tag is computed over (RFC 9001, section 5.8).
+    pub signed: &'a [u8],
+    /// The integrity tag.
+    pub tag: [u8; 16],
+}
+
+impl<'a> Retry<'a> {
+    /// The contents of a Retry packet, with the header that was read from it; `None` for any other
+    /// packet.
+    pub fn decode(packet: &'a [u8], header: &Header) -> Option<Self> {
+        if header.kind != Kind::Retry {
+            return None;
+        }
+        let (signed, tag) = packet.get(..header.end)?.split_last_chunk()?;
+        Some(Self {
+            token: packet.get(header.token.clone())?,
+            signed,
+            tag: *tag,
+        })
+    }
+}

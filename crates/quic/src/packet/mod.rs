@@ -1,0 +1,52 @@
+//! Packets: headers, packet numbers, several packets in a datagram (RFC 9000, section 17).
+//!
+//! Receiving: [`Header::decode`] says what the first packet of a datagram is and where it ends; the
+//! caller takes header protection off in place, checks [`reserved_bits_ok`], reads the number with
+//! [`read_packet_number`] and [`expand_packet_number`], opens the payload, and goes on behind
+//! [`Header::end`]. Sending: [`write_long_header`] or [`write_short_header`], then the payload,
+//! then [`LongHeader::finish`].
+
+mod header;
+mod number;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use header::{Header, HeaderError, Invariants, Kind, Retry, supported_versions};
+pub use number::{expand_packet_number, packet_number_length, read_packet_number};
+pub use write::{
+    LongFields, LongHeader, LongKind, write_long_header, write_retry, write_short_header,
+    write_version_negotiation,
+};
+
+/// The version of QUIC that is spoken here: RFC 9000.
+pub const VERSION_1: u32 = 1;
+
+/// Says that the header is a long one.
+const LONG_FORM: u8 = 0x80;
+/// Set in every packet of version 1, but for Version Negotiation.
+const FIXED_BIT: u8 = 0x40;
+/// The spin bit of a short header.
+const SPIN_BIT: u8 = 0x20;
+/// The key phase of a short header.
+const KEY_PHASE_BIT: u8 = 0x04;
+/// The long packet type of Initial, 0-RTT, Handshake and Retry packets, in place.
+const LONG_TYPE_BITS: u8 = 0x30;
+const INITIAL_BITS: u8 = 0x00;
+const ZERO_RTT_BITS: u8 = 0x10;
+const HANDSHAKE_BITS: u8 = 0x20;
+const RETRY_BITS: u8 = 0x30;
+/// The length of a Retry packet's integrity tag in bytes.
+const RETRY_TAG_LENGTH: usize = 16;
+
+/// Whether the reserved bits of a packet's first byte are zero, as they must be once protection is
+/// off and the packet proved authentic; otherwise it is a PROTOCOL_VIOLATION (RFC 9000, sections
+/// 17.2 and 17.3.1).
+pub const fn reserved_bits_ok(first_byte_unprotected: u8, long: bool) -> bool {
+    first_byte_unprotected & if long { 0x0c } else { 0x18 } == 0
+}
+
+/// The key phase of a short header whose protection is off (RFC 9001, section 6).
+pub const fn key_phase(first_byte_unprotected: u8) -> bool {
+    first_byte_unprotected & KEY_PHASE_BIT != 0
+}

@@ -1,0 +1,178 @@
+//! Writing headers. Everything here appends to a datagram in the making.
+
+use super::{
+    FIXED_BIT, HANDSHAKE_BITS, INITIAL_BITS, KEY_PHASE_BIT, LONG_FORM, RETRY_BITS, SPIN_BIT,
+    VERSION_1, ZERO_RTT_BITS,
+};
+use crate::ConnectionId;
+use crate::codec::put_varint;
+
+/// The greatest value of a Length field of two bytes.
+const SHORT_LENGTH_MAX: usize = 0x3fff;
+
+/// What a packet with a long header and a packet number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LongKind<'a> {
+    /// The handshake's beginning.
+    Initial {
+        /// What the server sent for the client to show, or nothing.
+        token: &'a [u8],
+    },
+    /// The client's early data.
+    ZeroRtt,
+    /// The rest of the handshake.
+    Handshake,
+}
+
+/// What [`write_long_header`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongFields<'a> {
+    /// What the packet is.
+    pub kind: LongKind<'a>,
+    /// The peer's connection ID.
+    pub destination: ConnectionId,
+    /// Our connection ID.
+    pub source: ConnectionId,
+    /// The packet number.
+    pub number: u64,
+    /// In how many bytes it is written, 1 to 4: see
+    /// [`packet_number_length`](super::packet_number_length).
+    pub number_length: usize,
+    /// The greatest size in bytes that the packet may come to. The Length field takes two bytes, or
+    /// four where this is above 16,383.
+    pub size_limit: usize,
+}
+
+/// Where a long header stands in the datagram. Its Length field is still zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongHeader {
+    /// Where the packet begins.
+    pub start: usize,
+    /// Where the Length field is.
+    pub length_offset: usize,
+    /// Where the packet number is.
+    pub number_offset: usize,
+}
+
+/// Writes a long header of version 1 (RFC 9000, section 17.2), unprotected.
+pub fn write_long_header(out: &mut Vec<u8>, fields: &LongFields<'_>) -> LongHeader {
+    let start = out.len();
+    let (type_bits, token) = match fields.kind {
+        LongKind::Initial { token } => (INITIAL_BITS, Some(token)),
+        LongKind::ZeroRtt => (ZERO_RTT_BITS, None),
+        LongKind::Handshake => (HANDSHAKE_BITS, None),
+    };
+    out.push(LONG_FORM | FIXED_BIT | type_bits | number_length_bits(fields.number_length));
+    put_version_and_ids(
+        out,
+        VERSION_1,
+        fields.destination.as_bytes(),
+        fields.source.as_bytes(),
+    );
+    if let Some(token) = token {
+        put_varint(out, token.len() as u64);
+        out.extend_from_slice(token);
+    }
+    let length_offset = out.len();
+    if fields.size_limit > SHORT_LENGTH_MAX {
+        out.extend_from_slice(&0x8000_0000_u32.to_be_bytes());
+    } else {
+        out.extend_from_slice(&0x4000_u16.to_be_bytes());
+    }
+    let number_offset = out.len();
+    put_packet_number(out, fields.number, fields.number_length);
+    LongHeader {
+        start,
+        length_offset,
+        number_offset,
+    }
+}
+
+impl LongHeader {
+    /// Fills in the Length field of a packet in `out` that ends, its AEAD tag included, at offset
+    /// `packet_end`. To be called before the packet is sealed: the header is authenticated too.
+    pub fn finish(&self, out: &mut [u8], packet_end: usize) {
+        let length = packet_end.saturating_sub(self.number_offset);
+        let Some(field) = out.get_mut(self.length_offset..self.number_offset) else {
+            return;
+        };
+        if let Ok(field) = <&mut [u8; 2]>::try_from(&mut *field) {
+            debug_assert!(length <= SHORT_LENGTH_MAX, "packet above its size limit");
+            *field = (length as u16 | 0x4000).to_be_bytes();
+        } else if let Ok(field) = <&mut [u8; 4]>::try_from(field) {
+            *field = (length as u32 | 0x8000_0000).to_be_bytes();
+        }
+    }
+}
+
+/// Writes a short header (RFC 9000, section 17.3), unprotected, and gives the offset of the packet
+/// number in `out`. The number is written in `number_length` bytes, 1 to 4.
+pub fn write_short_header(
+    out: &mut Vec<u8>,
+    destination: &ConnectionId,
+    spin: bool,
+    key_phase: bool,
+    number: u64,
+    number_length: usize,
+) -> usize {
+    let spin = if spin { SPIN_BIT } else { 0 };
+    let key_phase = if key_phase { KEY_PHASE_BIT } else { 0 };
+    out.push(FIXED_BIT | spin | key_phase | number_length_bits(number_length));
+    out.extend_from_slice(destination.as_bytes());
+    let number_offset = out.len();
+    put_packet_number(out, number, number_length);
+    number_offset
+}
+
+/// Writes a Version Negotiation packet (RFC 9000, section 17.2.1) in answer to one whose
+/// [`Invariants`](super::Invariants) have `source` as our destination and `destination` as our
+/// source, each up to 255 bytes. `random` fills the bits that mean nothing, for nobody to rely on
+/// them.
+pub fn write_version_negotiation(
+    out: &mut Vec<u8>,
+    destination: &[u8],
+    source: &[u8],
+    versions: &[u32],
+    random: u8,
+) {
+    out.push(LONG_FORM | FIXED_BIT | random);
+    put_version_and_ids(out, 0, destination, source);
+    for version in versions {
+        out.extend_from_slice(&version.to_be_bytes());
+    }
+}
+
+/// Writes a Retry packet (RFC 9000, section 17.2.5) without its integrity tag: the caller appends
+/// what [`retry_tag`](crate::crypto::Provider::retry_tag) computes. `random` fills the four bits
+/// that mean nothing.
+pub fn write_retry(
+    out: &mut Vec<u8>,
+    destination: &ConnectionId,
+    source: &ConnectionId,
+    token: &[u8],
+    random: u8,
+) {
+    out.push(LONG_FORM | FIXED_BIT | RETRY_BITS | random & 0x0f);
+    put_version_and_ids(out, VERSION_1, destination.as_bytes(), source.as_bytes());
+    out.extend_from_slice(token);
+}
+
+fn put_version_and_ids(out: &mut Vec<u8>, version: u32, destination: &[u8], source: &[u8]) {
+    out.extend_from_slice(&version.to_be_bytes());
+    for id in [destination, source] {
+        debug_assert!(id.len() <= 255, "a connection ID of {} bytes", id.len());
+        out.push(id.len() as u8);
+        out.extend_from_slice(id);
+    }
+}
+
+fn number_length_bits(number_length: usize) -> u8 {
+    debug_assert!((1..=4).contains(&number_length));
+    (number_length as u8).wrapping_sub(1) & 0x03
+}
+
+/// The lowest bytes of `number`.
+fn put_packet_number(out: &mut Vec<u8>, number: u64, number_length: usize) {
+    let bytes = number.to_be_bytes();
+    out.extend_from_slice(&bytes[bytes.len().saturating_sub(number_length)..]);
+}

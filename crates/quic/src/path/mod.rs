@@ -1,0 +1,239 @@
+//! A path: an address pair and all that belongs to it, from the round-trip time to the congestion
+//! controller.
+//!
+//! [`Recovery`](crate::recovery::Recovery) tells the path what was sent, acknowledged and lost; the
+//! connection asks it whether a packet may be sent ([`Path::can_send`]), when
+//! ([`Path::pacing_delay`]) and with which ECN codepoint ([`EcnState::codepoint`]).
+
+mod ecn;
+mod pacer;
+mod rtt;
+
+use std::net::{IpAddr, SocketAddr};
+
+use weir_congestion::{Controller, DeliveryRate};
+use weir_units::{ByteSize, Duration, Time};
+use weir_wire::Ecn;
+
+pub(crate) use ecn::{EcnPhase, EcnState};
+pub(crate) use pacer::Pacer;
+pub(crate) use rtt::Rtt;
+
+/// What a new path starts with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathConfig {
+    /// The largest UDP payload to send, in bytes.
+    pub(crate) mtu: usize,
+    /// The round-trip time to assume before the first sample (RFC 9002, section 6.2.2).
+    pub(crate) initial_rtt: Duration,
+    /// The shortest time that is worth a timer.
+    pub(crate) granularity: Duration,
+    /// Whether to send ECN-capable packets, as long as the path carries them.
+    pub(crate) ecn: bool,
+    /// Whether the peer's address counts as validated from the start (a client's server does).
+    pub(crate) validated: bool,
+}
+
+/// What has happened on a path, for people to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PathStats {
+    /// QUIC packets sent.
+    pub(crate) packets_sent: u64,
+    /// QUIC packets received.
+    pub(crate) packets_received: u64,
+    /// QUIC packets declared lost, the spurious losses included.
+    pub(crate) packets_lost: u64,
+    /// QUIC packets acknowledged.
+    pub(crate) packets_acked: u64,
+    /// Bytes of UDP payload sent in packets that recovery knows of.
+    pub(crate) bytes_sent: u64,
+    /// Bytes of UDP payload received.
+    pub(crate) bytes_received: u64,
+    /// Bytes of UDP payload declared lost.
+    pub(crate) bytes_lost: u64,
+    /// Packets of ours that the peer received with a CE mark.
+    pub(crate) ce_marks: u64,
+    /// Acknowledged packets that were sent with ECT(0).
+    pub(crate) ect_acked: u64,
+    /// How often the controller was told of losses or CE marks.
+    pub(crate) congestion_events: u64,
+    /// How often the controller was told of persistent congestion.
+    pub(crate) persistent_congestion: u64,
+    /// Packets that were acknowledged after they had been declared lost.
+    pub(crate) spurious_losses: u64,
+    /// Probe time-outs.
+    pub(crate) probe_timeouts: u64,
+}
+
+/// An address pair and what is known of the way between.
+#[derive(Debug)]
+pub(crate) struct Path {
+    /// Which of the connection's paths this is.
+    pub(crate) id: u32,
+    /// The peer's address.
+    pub(crate) remote: SocketAddr,
+    /// The address of ours that the peer sends to, where it is known.
+    pub(crate) local: Option<IpAddr>,
+    /// The round-trip time.
+    pub(crate) rtt: Rtt,
+    /// Whether the path carries ECN.
+    pub(crate) ecn: EcnState,
+    /// The largest UDP payload that may be sent, in bytes; see [`Path::set_mtu`].
+    pub(crate) mtu: usize,
+    /// The congestion controller.
+    pub(crate) controller: Box<dyn Controller>,
+    /// What spreads packets over time.
+    pub(crate) pacer: Pacer,
+    /// The delivery rate.
+    pub(crate) delivery: DeliveryRate,
+    /// Bytes sent that count against the window and are neither acknowledged nor lost.
+    pub(crate) in_flight: u64,
+    /// Whether the peer has shown that it receives at this address (RFC 9000, section 8).
+    pub(crate) validated: bool,
+    /// Bytes of UDP payload received from this address.
+    pub(crate) received: u64,
+    /// Bytes of UDP payload sent to it.
+    pub(crate) sent: u64,
+    /// What has happened.
+    pub(crate) stats: PathStats,
+    /// When the window or the pacer last held the sender back.
+    limited_at: Option<Time>,
+    /// When the running round trip started.
+    round_started: Time,
+    /// When a packet that counts against the window was last sent.
+    last_sent: Option<Time>,
+}
+
+impl Path {
+    /// A path over which nothing has been sent.
+    pub(crate) fn new(
+        id: u32,
+        remote: SocketAddr,
+        local: Option<IpAddr>,
+        controller: Box<dyn Controller>,
+        config: &PathConfig,
+    ) -> Self {
+        Self {
+            id,
+            remote,
+            local,
+            rtt: Rtt::new(config.initial_rtt),
+            ecn: EcnState::new(config.ecn),
+            mtu: config.mtu,
+            controller,
+            pacer: Pacer::new(config.granularity, config.mtu as u64),
+            delivery: DeliveryRate::new(),
+            in_flight: 0,
+            validated: config.validated,
+            received: 0,
+            sent: 0,
+            stats: PathStats::default(),
+            limited_at: None,
+            round_started: Time::ZERO,
+            last_sent: None,
+        }
+    }
+
+    /// The largest UDP payload changed.
+    pub(crate) fn set_mtu(&mut self, now: Time, mtu: usize) {
+        self.mtu = mtu;
+        self.controller
+            .on_packet_size(ByteSize::from_bytes(mtu as u64));
+        self.update_pacing(now);
+    }
+
+    /// A datagram of `bytes` came in from the peer's address, whatever it holds.
+    pub(crate) fn on_datagram_received(&mut self, bytes: usize) {
+        self.received += bytes as u64;
+        self.stats.bytes_received += bytes as u64;
+    }
+
+    /// A datagram of `bytes` goes out.
+    pub(crate) fn on_datagram_sent(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+    }
+
+    /// How many more bytes may be sent before the peer's address is validated: three times what
+    /// came from there (RFC 9000, section 8.1).
+    pub(crate) fn amplification_budget(&self) -> u64 {
+        if self.validated {
+            return u64::MAX;
+        }
+        self.received.saturating_mul(3).saturating_sub(self.sent)
+    }
+
+    /// Whether the window lets a packet of `size` bytes go. A window below one packet lets one
+    /// packet go at a time; the pacer spaces them.
+    pub(crate) fn can_send(&self, size: u64) -> bool {
+        let window = self.controller.window().bytes();
+        if window < size || window < self.mtu as u64 {
+            return self.in_flight == 0;
+        }
+        self.in_flight.saturating_add(size) <= window
+    }
+
+    /// When `batch` bytes, which are ready and which the window lets go, may leave; `None` for now.
+    pub(crate) fn pacing_delay(&mut self, now: Time, batch: u64) -> Option<Time> {
+        let until = self.pacer.delay(now, batch)?;
+        // A sender that only pacing holds back makes full use of its window (RFC 9002, section 7.8).
+        self.limited_at = Some(now);
+        Some(until)
+    }
+
+    /// There is nothing to send. Where the window would have let a packet go, what is sent until
+    /// this flight has been delivered says nothing about the path's rate.
+    pub(crate) fn on_nothing_to_send(&mut self) {
+        if self.can_send(self.mtu as u64) {
+            self.delivery
+                .set_app_limited(ByteSize::from_bytes(self.in_flight));
+        }
+    }
+
+    /// A packet that counts against the window has been sent and is part of `in_flight` already.
+    pub(crate) fn on_in_flight(&mut self, now: Time, size: u64) {
+        self.pacer.on_sent(now, size);
+        self.last_sent = Some(now);
+        let window = self.controller.window().bytes();
+        if self.in_flight.saturating_add(self.mtu as u64) > window {
+            self.limited_at = Some(now);
+        }
+    }
+
+    /// Since when nothing has been sent, if nothing is in flight.
+    pub(crate) fn idle_since(&self) -> Option<Time> {
+        self.last_sent.filter(|_| self.in_flight == 0)
+    }
+
+    /// Whether the window was not the limit while a packet that was sent at `sent_at` was on its
+    /// way, so that its acknowledgment is no reason for a larger window (RFC 9002, section 7.8).
+    ///
+    /// The window is the limit at a moment when, after a packet has been sent, there is no room
+    /// for another full one, or when the pacer has the sender wait. One such moment between the
+    /// packet's sending and now is enough: a full flight that is acknowledged packet by packet
+    /// lets the window grow for each of them.
+    pub(crate) fn is_app_limited(&self, sent_at: Time) -> bool {
+        self.limited_at.is_none_or(|limited| limited < sent_at)
+    }
+
+    /// Whether the acknowledgment of a packet that was sent at `sent_at` ends a round trip; the
+    /// next one starts then.
+    pub(crate) fn ends_round(&mut self, now: Time, sent_at: Time) -> bool {
+        let ended = sent_at >= self.round_started;
+        if ended {
+            self.round_started = now;
+        }
+        ended
+    }
+
+    /// The controller's window, its rate or the round-trip time changed.
+    pub(crate) fn update_pacing(&mut self, now: Time) {
+        let srtt = self.rtt.has_sample().then(|| self.rtt.smoothed());
+        self.pacer
+            .update(now, self.controller.as_ref(), srtt, self.mtu as u64);
+    }
+
+    /// What stands in the IP header of a packet that is sent now.
+    pub(crate) fn codepoint(&self) -> Ecn {
+        self.ecn.codepoint()
+    }
+}

@@ -1,0 +1,167 @@
+//! The round-trip time of a path (RFC 9002, section 5), in nanoseconds.
+
+use weir_units::{Duration, Time};
+
+/// The estimator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rtt {
+    latest: Duration,
+    smoothed: Duration,
+    variation: Duration,
+    min: Duration,
+    first_sample_at: Option<Time>,
+    /// The next sample replaces the minimum.
+    reset_min: bool,
+}
+
+impl Rtt {
+    /// An estimator without a sample (RFC 9002, section 5.3).
+    pub(crate) fn new(initial: Duration) -> Self {
+        Self {
+            latest: initial,
+            smoothed: initial,
+            variation: initial / 2,
+            min: initial,
+            first_sample_at: None,
+            reset_min: false,
+        }
+    }
+
+    /// A sample: the largest packet of an acknowledgment took `latest` to be acknowledged, of
+    /// which the peer says that it waited for `ack_delay`. Gives the sample without that delay.
+    pub(crate) fn on_sample(
+        &mut self,
+        now: Time,
+        latest: Duration,
+        ack_delay: Duration,
+    ) -> Duration {
+        self.latest = latest;
+        if self.first_sample_at.is_none() {
+            self.first_sample_at = Some(now);
+            self.min = latest;
+            self.smoothed = latest;
+            self.variation = latest / 2;
+            return latest;
+        }
+        self.min = match self.reset_min {
+            true => latest,
+            false => self.min.min(latest),
+        };
+        self.reset_min = false;
+        // A delay that makes the sample smaller than the minimum cannot be true.
+        let adjusted = match latest >= self.min + ack_delay {
+            true => latest - ack_delay,
+            false => latest,
+        };
+        self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
+        self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+        adjusted
+    }
+
+    /// Forgets the minimum with the next sample: the path may have become longer (RFC 9002,
+    /// section 5.2, asks for it after persistent congestion).
+    pub(crate) fn reset_min(&mut self) {
+        self.reset_min = true;
+    }
+
+    /// The newest sample, the peer's delay included.
+    pub(crate) fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The smoothed round-trip time.
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The mean deviation.
+    pub(crate) fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    /// The smallest sample.
+    pub(crate) fn min(&self) -> Duration {
+        self.min
+    }
+
+    /// Whether there has been a sample.
+    pub(crate) fn has_sample(&self) -> bool {
+        self.first_sample_at.is_some()
+    }
+
+    /// When the first sample came.
+    pub(crate) fn first_sample_at(&self) -> Option<Time> {
+        self.first_sample_at
+    }
+
+    /// How long after a packet its acknowledgment is overdue once later packets have been
+    /// acknowledged: 9/8 of a round trip (RFC 9002, section 6.1.2).
+    pub(crate) fn loss_delay(&self, granularity: Duration) -> Duration {
+        let rtt = self.smoothed.max(self.latest);
+        (rtt + rtt / 8).max(granularity)
+    }
+
+    /// How long to wait for any acknowledgment, the peer's delay not included (RFC 9002, section
+    /// 6.2.1).
+    pub(crate) fn probe_timeout(&self, granularity: Duration) -> Duration {
+        self.smoothed + (self.variation * 4).max(granularity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn us(micros: u64) -> Duration {
+        Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn the_first_sample_sets_everything() {
+        let mut rtt = Rtt::new(us(333_000));
+        assert!(!rtt.has_sample());
+        assert_eq!(rtt.probe_timeout(us(1_000)), us(999_000));
+        rtt.on_sample(Time::from_nanos(7), us(100), us(40));
+        assert_eq!(rtt.first_sample_at(), Some(Time::from_nanos(7)));
+        assert_eq!((rtt.min(), rtt.latest()), (us(100), us(100)));
+        assert_eq!((rtt.smoothed(), rtt.variation()), (us(100), us(50)));
+    }
+
+    #[test]
+    fn later_samples_are_smoothed_without_the_peers_delay() {
+        let mut rtt = Rtt::new(us(333_000));
+        rtt.on_sample(Time::ZERO, us(800), us(0));
+        assert_eq!(rtt.on_sample(Time::ZERO, us(1_640), us(40)), us(1_600));
+        assert_eq!(rtt.variation(), us(500)); // 3/4 of 400, 1/4 of |800 − 1600|
+        assert_eq!(rtt.smoothed(), us(900)); // 7/8 of 800, 1/8 of 1600
+        assert_eq!(rtt.min(), us(800));
+        assert_eq!(rtt.loss_delay(us(50)), us(1_845));
+        assert_eq!(rtt.probe_timeout(us(50)), us(2_900));
+    }
+
+    #[test]
+    fn a_delay_that_undercuts_the_minimum_is_not_believed() {
+        let mut rtt = Rtt::new(us(333_000));
+        rtt.on_sample(Time::ZERO, us(800), us(0));
+        assert_eq!(rtt.on_sample(Time::ZERO, us(1_000), us(201)), us(1_000));
+        assert_eq!(rtt.on_sample(Time::ZERO, us(1_000), us(200)), us(800));
+    }
+
+    #[test]
+    fn the_minimum_can_be_forgotten() {
+        let mut rtt = Rtt::new(us(333_000));
+        rtt.on_sample(Time::ZERO, us(800), us(0));
+        rtt.reset_min();
+        assert_eq!(rtt.min(), us(800));
+        rtt.on_sample(Time::ZERO, us(900), us(0));
+        assert_eq!(rtt.min(), us(900));
+    }
+
+    #[test]
+    fn timers_never_undercut_the_granularity() {
+        let mut rtt = Rtt::new(us(1));
+        rtt.on_sample(Time::ZERO, us(8), us(0));
+        assert_eq!(rtt.loss_delay(us(50)), us(50));
+        assert_eq!(rtt.probe_timeout(us(50)), us(58));
+    }
+}

@@ -1,0 +1,218 @@
+//! Which packets are lost (RFC 9002, section 6.1), and when losses are persistent congestion
+//! (section 7.6).
+
+use weir_congestion::{LossCause, LossSample};
+use weir_units::{ByteSize, Duration, Time};
+
+use super::sent_packets::{SentPacket, Slot};
+use super::{FrameSink, Recovery, SpaceState, leave_flight};
+use crate::Space;
+use crate::path::Path;
+
+/// How many numbers the ring may span besides four times the outstanding ack-eliciting packets. A
+/// peer that keeps us sending and acknowledges nothing makes it longer; its oldest packets are lost.
+const LONGEST_SPAN: u64 = 4096;
+
+/// Packets that were lost one after another, with no acknowledged packet between them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LossRun {
+    /// The number after the last of them.
+    next: u64,
+    /// When the first ack-eliciting one of them was sent.
+    first_sent: Option<Time>,
+}
+
+impl LossRun {
+    /// A packet of the run has been acknowledged after all.
+    pub(super) fn interrupt(&mut self) {
+        self.first_sent = None;
+    }
+
+    /// A number was skipped.
+    fn pass(&mut self, number: u64) {
+        if self.next == number {
+            self.next = number + 1;
+        }
+    }
+
+    /// Another packet is lost. Gives the time that the run spans, from its first ack-eliciting
+    /// packet to this one.
+    fn extend(&mut self, number: u64, packet: &SentPacket, first_sample: Option<Time>) -> Duration {
+        if self.next != number {
+            self.first_sent = None;
+        }
+        self.next = number + 1;
+        // Before there was a sample, the time-out was a guess (section 7.6.2).
+        let counts = packet.ack_eliciting && first_sample.is_some_and(|at| packet.sent_at > at);
+        if !counts {
+            return Duration::ZERO;
+        }
+        let first_sent = *self.first_sent.get_or_insert(packet.sent_at);
+        packet.sent_at.since(first_sent)
+    }
+}
+
+/// What was lost at once.
+#[derive(Default)]
+struct Lost {
+    packets: u64,
+    /// Bytes that counted against the window of the path in use.
+    bytes: u64,
+    newest_sent: Time,
+    persistent: bool,
+}
+
+/// The rules of one pass.
+struct Rules {
+    now: Time,
+    /// How long after its sending a packet is lost if a later one has been acknowledged.
+    delay: Duration,
+    packet_threshold: u64,
+    /// Losses that span more time than this are persistent congestion.
+    persistent_span: Duration,
+}
+
+impl Recovery {
+    /// Declares packets of a space lost and tells the controller, in one event. Gives how many.
+    pub(super) fn detect_lost(
+        &mut self,
+        now: Time,
+        space: Space,
+        path: &mut Path,
+        sink: &mut impl FrameSink,
+    ) -> u64 {
+        let rules = Rules {
+            now,
+            delay: path.rtt.loss_delay(self.config.granularity),
+            packet_threshold: self.config.packet_threshold,
+            persistent_span: self.pto(path)
+                * u64::from(self.config.persistent_congestion_threshold),
+        };
+        let state = &mut self.spaces[space as usize];
+        let lost = state.detect_lost(&rules, space, path, sink);
+        if lost.bytes > 0 {
+            report(now, &lost, path);
+        }
+        lost.packets
+    }
+}
+
+impl SpaceState {
+    /// Whether the oldest packet has to go, whatever became of it.
+    pub(super) fn is_overlong(&self) -> bool {
+        self.packets.len() as u64 > self.longest_span()
+    }
+
+    fn longest_span(&self) -> u64 {
+        LONGEST_SPAN + 4 * self.eliciting_outstanding
+    }
+
+    fn detect_lost(
+        &mut self,
+        rules: &Rules,
+        space: Space,
+        path: &mut Path,
+        sink: &mut impl FrameSink,
+    ) -> Lost {
+        let mut lost = Lost::default();
+        let next_number = self.packets.next_number();
+        let too_old = next_number.saturating_sub(self.longest_span());
+        self.loss_time = None;
+        while let Some(number) = self.packets.next_live(self.first_outstanding, u64::MAX) {
+            match self.packets.get(number) {
+                Some(Slot::Outstanding(packet)) => {
+                    // Numbers and times grow together: the first packet that is not lost ends the
+                    // search, and it is the next to be lost.
+                    if number >= too_old && !self.is_lost(number, packet, rules) {
+                        self.first_outstanding = number;
+                        if self.largest_acked > Some(number) {
+                            self.loss_time = Some(packet.sent_at + rules.delay);
+                        }
+                        return lost;
+                    }
+                }
+                Some(Slot::Skipped) => {
+                    self.run.pass(number);
+                    self.first_outstanding = number + 1;
+                    continue;
+                }
+                _ => {
+                    self.first_outstanding = number + 1;
+                    continue;
+                }
+            }
+            self.first_outstanding = number + 1;
+            self.declare_lost(number, rules, space, path, sink, &mut lost);
+        }
+        self.first_outstanding = next_number;
+        lost
+    }
+
+    fn is_lost(&self, number: u64, packet: &SentPacket, rules: &Rules) -> bool {
+        self.largest_acked
+            .and_then(|largest| largest.checked_sub(number))
+            .is_some_and(|behind| {
+                behind > 0
+                    && (behind >= rules.packet_threshold
+                        || packet.sent_at + rules.delay <= rules.now)
+            })
+    }
+
+    fn declare_lost(
+        &mut self,
+        number: u64,
+        rules: &Rules,
+        space: Space,
+        path: &mut Path,
+        sink: &mut impl FrameSink,
+        lost: &mut Lost,
+    ) {
+        let Some(packet) = self.packets.mark_lost(number, rules.now) else {
+            return;
+        };
+        packet
+            .frames
+            .iter()
+            .for_each(|frame| sink.lost(space, frame));
+        self.eliciting_outstanding -= u64::from(packet.ack_eliciting);
+        lost.packets += 1;
+        if packet.path != path.id {
+            return;
+        }
+        path.stats.packets_lost += 1;
+        path.stats.bytes_lost += u64::from(packet.size);
+        path.ecn.on_lost(packet.ecn);
+        let span = self.run.extend(number, packet, path.rtt.first_sample_at());
+        if packet.in_flight {
+            leave_flight(packet, path);
+            path.delivery
+                .on_lost(ByteSize::from_bytes(u64::from(packet.size)));
+            lost.bytes += u64::from(packet.size);
+            lost.newest_sent = packet.sent_at;
+        }
+        if span > rules.persistent_span {
+            lost.persistent = true;
+            self.run.interrupt();
+        }
+    }
+}
+
+fn report(now: Time, lost: &Lost, path: &mut Path) {
+    let cause = match lost.persistent {
+        true => LossCause::Timeout,
+        false => LossCause::Acks,
+    };
+    path.stats.congestion_events += 1;
+    if lost.persistent {
+        path.stats.persistent_congestion += 1;
+        path.rtt.reset_min();
+    }
+    path.controller.on_loss(&LossSample {
+        now,
+        lost: ByteSize::from_bytes(lost.bytes),
+        newest_sent: lost.newest_sent,
+        cause,
+        in_flight: ByteSize::from_bytes(path.in_flight),
+    });
+    path.update_pacing(now);
+}

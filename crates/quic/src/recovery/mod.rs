@@ -1,0 +1,276 @@
+//! What was sent and what was received: ACKs, loss detection, probe time-outs, ECN counts (RFC 9002;
+//! RFC 9000, section 13).
+//!
+//! [`Recovery`] belongs to a connection and keeps the packets of its three spaces; what belongs to
+//! an address pair (round-trip time, congestion controller, bytes in flight) is in the [`Path`] that
+//! each call takes. The connection says what it sent ([`Recovery::on_sent`]), hands in ACK frames
+//! ([`Recovery::on_ack`]) and comes back at [`Recovery::timeout`]; a [`FrameSink`] learns what became
+//! of the frames. [`ReceivedPackets`] is the other direction: what to acknowledge, and when.
+//!
+//! Packets of a path that the connection has left are acknowledged and lost like all others, but
+//! tell neither the path in use nor its controller anything.
+
+mod ack;
+mod ecn_feedback;
+mod loss;
+mod received;
+mod sent_frame;
+mod sent_packets;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+use weir_congestion::PacketSent;
+use weir_units::{ByteSize, Duration, Time};
+
+use crate::path::Path;
+use crate::{Side, Space};
+
+pub(crate) use ack::AckOutcome;
+pub(crate) use ecn_feedback::EcnFeedback;
+pub(crate) use received::{AckPolicy, ReceivedPackets};
+pub(crate) use sent_frame::{FrameSink, SentFrame, SentFrames};
+pub(crate) use sent_packets::SentPacket;
+pub(crate) use timer::{HandshakeState, TimeoutAction};
+
+use loss::LossRun;
+use sent_packets::{SentPackets, Slot};
+
+/// A receiver's ACKs are kept at most this long, in packet numbers: the peer acknowledges them only
+/// when it acknowledges something else.
+const UNACCOUNTED_SPAN: usize = 256;
+
+/// What recovery is configured with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecoveryConfig {
+    /// Which end of the connection this is.
+    pub(crate) side: Side,
+    /// The shortest time that is worth a timer (kGranularity): 50 µs in a data center, 1 ms in a
+    /// wide area network.
+    pub(crate) granularity: Duration,
+    /// How many numbers behind an acknowledged packet another one is lost (kPacketThreshold).
+    pub(crate) packet_threshold: u64,
+    /// How many probe time-outs of losses make persistent congestion
+    /// (kPersistentCongestionThreshold).
+    pub(crate) persistent_congestion_threshold: u32,
+    /// How long nothing is sent before the controller is told that it starts anew, if that is
+    /// longer than a probe time-out. The pacer bounds bursts after shorter pauses.
+    pub(crate) idle_restart: Duration,
+}
+
+/// The packets of one space.
+#[derive(Debug, Default)]
+struct SpaceState {
+    packets: SentPackets,
+    /// No packet below this number is outstanding.
+    first_outstanding: u64,
+    largest_acked: Option<u64>,
+    /// When the next packet is lost, if nothing happens.
+    loss_time: Option<Time>,
+    /// When the last ack-eliciting packet was sent.
+    last_eliciting: Time,
+    /// How many ack-eliciting packets are outstanding.
+    eliciting_outstanding: u64,
+    ecn: EcnFeedback,
+    run: LossRun,
+}
+
+/// Loss recovery of one connection.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    config: RecoveryConfig,
+    spaces: [SpaceState; 3],
+    /// Probe time-outs since the peer was last heard.
+    pto_count: u32,
+    peer_max_ack_delay: Duration,
+    /// When the timer of a client that waits for its address to be validated was last set.
+    handshake_event: Time,
+}
+
+impl Recovery {
+    /// Recovery that has seen nothing.
+    pub(crate) fn new(config: RecoveryConfig) -> Self {
+        Self {
+            config,
+            spaces: Default::default(),
+            pto_count: 0,
+            // RFC 9000, section 18.2.
+            peer_max_ack_delay: Duration::from_millis(25),
+            handshake_event: Time::ZERO,
+        }
+    }
+
+    /// The number of the next packet in a space.
+    pub(crate) fn next_number(&self, space: Space) -> u64 {
+        self.spaces[space as usize].packets.next_number()
+    }
+
+    /// The largest number that the peer has acknowledged in a space.
+    pub(crate) fn largest_acked(&self, space: Space) -> Option<u64> {
+        self.spaces[space as usize].largest_acked
+    }
+
+    /// Whether ack-eliciting packets of a space are outstanding.
+    pub(crate) fn has_eliciting_outstanding(&self, space: Space) -> bool {
+        self.spaces[space as usize].eliciting_outstanding > 0
+    }
+
+    /// The peer's transport parameter.
+    pub(crate) fn set_peer_max_ack_delay(&mut self, delay: Duration) {
+        self.peer_max_ack_delay = delay;
+    }
+
+    /// Probe time-outs since the peer was last heard.
+    pub(crate) fn pto_count(&self) -> u32 {
+        self.pto_count
+    }
+
+    /// Leaves a number out. A peer that acknowledges it acknowledges packets that it has not
+    /// received (RFC 9000, section 21.4).
+    pub(crate) fn skip_number(&mut self, space: Space) {
+        self.spaces[space as usize].packets.push(Slot::Skipped);
+    }
+
+    /// A packet leaves, with [`Recovery::next_number`] as its number. Times must not go backwards.
+    pub(crate) fn on_sent(&mut self, space: Space, path: &mut Path, mut packet: SentPacket) {
+        let now = packet.sent_at;
+        let size = ByteSize::from_bytes(u64::from(packet.size));
+        path.stats.packets_sent += 1;
+        path.stats.bytes_sent += size.bytes();
+        path.ecn.on_sent(packet.ecn);
+        if packet.in_flight {
+            self.restart_after_idle(now, path);
+            let prior = ByteSize::from_bytes(path.in_flight);
+            packet.delivery = path.delivery.on_sent(now, size, prior);
+            path.in_flight += size.bytes();
+            path.controller.on_sent(&PacketSent {
+                now,
+                size,
+                in_flight: ByteSize::from_bytes(path.in_flight),
+            });
+            path.on_in_flight(now, size.bytes());
+        }
+        if packet.ack_eliciting && space != Space::Data {
+            self.handshake_event = now;
+        }
+
+        let state = &mut self.spaces[space as usize];
+        if packet.ecn.is_capable() {
+            state.ecn.on_sent();
+        }
+        if packet.ack_eliciting {
+            state.last_eliciting = now;
+            state.eliciting_outstanding += 1;
+        }
+        state.packets.push(Slot::Outstanding(packet));
+        state.packets.drop_unaccounted(UNACCOUNTED_SPAN);
+        if state.is_overlong() {
+            state.loss_time = Some(now);
+        }
+    }
+
+    fn restart_after_idle(&self, now: Time, path: &mut Path) {
+        let threshold = self.pto(path).max(self.config.idle_restart);
+        if path
+            .idle_since()
+            .is_some_and(|since| now.since(since) > threshold)
+        {
+            path.controller.on_idle_restart(now);
+            path.update_pacing(now);
+        }
+    }
+
+    /// A space's keys are discarded, and its packets with them (RFC 9002, section 6.4).
+    pub(crate) fn discard(&mut self, space: Space, path: &mut Path) {
+        let state = &mut self.spaces[space as usize];
+        let next_number = state.packets.next_number();
+        while let Some((_, packet)) = state.take_outstanding() {
+            leave_flight(&packet, path);
+        }
+        *state = SpaceState {
+            packets: SentPackets::starting_at(next_number),
+            ..SpaceState::default()
+        };
+        self.pto_count = 0;
+    }
+
+    /// The server answered with Retry: everything goes out again, under new numbers (RFC 9000,
+    /// section 17.2.5; RFC 9002, section 6.3).
+    pub(crate) fn on_retry(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
+        for space in Space::ALL {
+            self.resend_all(space, path, sink);
+        }
+        self.pto_count = 0;
+    }
+
+    /// The server does not take the early data: they go out again as 1-RTT data, and what became
+    /// of them says nothing about the path (RFC 9001, section 4.6.2).
+    pub(crate) fn on_early_data_rejected(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
+        self.resend_all(Space::Data, path, sink);
+    }
+
+    fn resend_all(&mut self, space: Space, path: &mut Path, sink: &mut impl FrameSink) {
+        let state = &mut self.spaces[space as usize];
+        while let Some((_, packet)) = state.take_outstanding() {
+            leave_flight(&packet, path);
+            packet
+                .frames
+                .iter()
+                .for_each(|frame| sink.lost(space, frame));
+        }
+        state.loss_time = None;
+    }
+
+    /// Has what the oldest `packets` ack-eliciting packets of a space carry sent again, for probes
+    /// (RFC 9002, section 6.2.4): tells the sink that it is lost, while the packets stay in
+    /// flight. Gives how many packets there were.
+    pub(crate) fn oldest_unacked_frames(
+        &self,
+        space: Space,
+        packets: usize,
+        sink: &mut impl FrameSink,
+    ) -> usize {
+        let state = &self.spaces[space as usize];
+        let mut found = 0;
+        let mut from = state.first_outstanding;
+        while found < packets
+            && let Some(number) = state.packets.next_live(from, u64::MAX)
+        {
+            if let Some(Slot::Outstanding(packet)) = state.packets.get(number)
+                && packet.ack_eliciting
+            {
+                packet
+                    .frames
+                    .iter()
+                    .for_each(|frame| sink.lost(space, frame));
+                found += 1;
+            }
+            from = number + 1;
+        }
+        found
+    }
+}
+
+impl SpaceState {
+    /// Takes the oldest outstanding packet out of the ring.
+    fn take_outstanding(&mut self) -> Option<(u64, SentPacket)> {
+        while let Some(number) = self.packets.next_live(self.first_outstanding, u64::MAX) {
+            self.first_outstanding = number + 1;
+            if !matches!(self.packets.get(number), Some(Slot::Outstanding(_))) {
+                continue;
+            }
+            if let Some(Slot::Outstanding(packet)) = self.packets.take(number) {
+                self.eliciting_outstanding -= u64::from(packet.ack_eliciting);
+                return Some((number, packet));
+            }
+        }
+        None
+    }
+}
+
+/// A packet no longer counts against the window of the path that it was sent on.
+fn leave_flight(packet: &SentPacket, path: &mut Path) {
+    if packet.in_flight && packet.path == path.id {
+        path.in_flight = path.in_flight.saturating_sub(u64::from(packet.size));
+    }
+}

@@ -1,0 +1,268 @@
+//! What was received in a space, and when to acknowledge it (RFC 9000, section 13.2).
+
+use std::ops::RangeInclusive;
+
+use smallvec::SmallVec;
+use weir_units::{Duration, Time};
+use weir_wire::Ecn;
+
+use super::SentFrame;
+use crate::frame::{self, EcnCounts};
+
+/// How many ranges are remembered; packets older than the oldest of them count as duplicates.
+const MAX_RANGES: usize = 64;
+
+/// When to acknowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AckPolicy {
+    /// How long an acknowledgment may wait for company; zero to acknowledge at once.
+    pub(crate) max_ack_delay: Duration,
+    /// How many ack-eliciting packets may be unacknowledged, even within a batch.
+    pub(crate) threshold: u64,
+    /// The exponent with which ACK delays are encoded (RFC 9000, section 18.2).
+    pub(crate) exponent: u8,
+}
+
+impl AckPolicy {
+    /// The policy of Initial and Handshake packets (RFC 9000, section 13.2.1).
+    pub(crate) const IMMEDIATE: Self = Self {
+        max_ack_delay: Duration::ZERO,
+        threshold: 1,
+        exponent: 0,
+    };
+}
+
+/// Numbers from `start` to `end`, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    start: u64,
+    end: u64,
+}
+
+/// The packets received in one space.
+///
+/// For each packet, ask [`is_duplicate`](Self::is_duplicate), then call
+/// [`on_received`](Self::on_received); call [`end_batch`](Self::end_batch) once after all packets
+/// that came in together.
+#[derive(Clone, Debug)]
+pub(crate) struct ReceivedPackets {
+    policy: AckPolicy,
+    /// Ascending, with gaps between them.
+    ranges: SmallVec<[Range; 4]>,
+    /// Numbers below this one count as received.
+    floor: u64,
+    /// The peer knows what we received below this number.
+    report_from: u64,
+    largest_at: Time,
+    largest_eliciting: Option<u64>,
+    ecn: EcnCounts,
+    last_ecn: Ecn,
+    /// Packets since the last ACK that was written.
+    unreported: u64,
+    /// Ack-eliciting packets since then.
+    unacked: u64,
+    /// Ack-eliciting packets in the running batch.
+    in_batch: u64,
+    immediate: bool,
+    deadline: Option<Time>,
+}
+
+impl ReceivedPackets {
+    /// Nothing received yet.
+    pub(crate) fn new(policy: AckPolicy) -> Self {
+        Self {
+            policy,
+            ranges: SmallVec::new(),
+            floor: 0,
+            report_from: 0,
+            largest_at: Time::ZERO,
+            largest_eliciting: None,
+            ecn: EcnCounts::default(),
+            last_ecn: Ecn::NotEct,
+            unreported: 0,
+            unacked: 0,
+            in_batch: 0,
+            immediate: false,
+            deadline: None,
+        }
+    }
+
+    /// The largest number received.
+    pub(crate) fn largest(&self) -> Option<u64> {
+        self.ranges.last().map(|range| range.end)
+    }
+
+    /// Whether a packet has been received before, or is too old to tell.
+    pub(crate) fn is_duplicate(&self, number: u64) -> bool {
+        if number < self.floor {
+            return true;
+        }
+        let at = self.ranges.partition_point(|range| range.end < number);
+        self.ranges
+            .get(at)
+            .is_some_and(|range| range.start <= number)
+    }
+
+    /// A packet that is no duplicate was received and authenticated.
+    pub(crate) fn on_received(&mut self, now: Time, number: u64, ack_eliciting: bool, ecn: Ecn) {
+        if self.largest().is_none_or(|largest| number > largest) {
+            self.largest_at = now;
+        }
+        self.insert(number);
+        self.report_from = self.report_from.min(number);
+        self.unreported += 1;
+        self.count(ecn);
+        // The first mark after unmarked packets tells of congestion that has just begun.
+        let newly_marked = ecn == Ecn::Ce && self.last_ecn != Ecn::Ce;
+        self.last_ecn = ecn;
+        if !ack_eliciting {
+            return;
+        }
+        self.unacked += 1;
+        self.in_batch += 1;
+        self.deadline.get_or_insert(now + self.policy.max_ack_delay);
+        let out_of_order = self.is_out_of_order(number);
+        self.largest_eliciting = self.largest_eliciting.max(Some(number));
+        self.immediate |= newly_marked || out_of_order || self.unacked >= self.policy.threshold;
+    }
+
+    /// All packets that came in together have been taken in. `peer_finished`: they end with the
+    /// end of a stream, so that an answer or the next request is likely to carry the ACK.
+    pub(crate) fn end_batch(&mut self, _now: Time, peer_finished: bool) {
+        if self.in_batch > 0 && self.unacked >= 2 && !peer_finished {
+            self.immediate = true;
+        }
+        self.in_batch = 0;
+    }
+
+    /// Whether an ACK has to be sent now, even in a packet of its own.
+    pub(crate) fn ack_due(&self, now: Time) -> bool {
+        self.immediate || self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Whether an ACK would say something new: packets that are sent anyway should carry it.
+    pub(crate) fn ack_pending(&self) -> bool {
+        self.unreported > 0
+    }
+
+    /// When an ACK has to be sent, if one has to be; an ACK that is due at once has no deadline to
+    /// wait for and shows in [`ack_due`](Self::ack_due).
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    /// Appends an ACK frame of at most `limit` bytes to `out`; `None` where there is nothing to
+    /// acknowledge or no room.
+    pub(crate) fn write_ack(
+        &mut self,
+        now: Time,
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Option<SentFrame> {
+        let largest = self.largest()?;
+        let delay = match self.policy.max_ack_delay.is_zero() {
+            // What is acknowledged at once has no delay (RFC 9000, section 13.2.5).
+            true => 0,
+            false => now.since(self.largest_at).as_micros() >> self.policy.exponent.min(63),
+        };
+        let ecn = (self.ecn != EcnCounts::default()).then_some(self.ecn);
+        if !frame::write::ack(out, self.to_report(), delay, ecn, limit) {
+            return None;
+        }
+        self.unreported = 0;
+        self.unacked = 0;
+        self.immediate = false;
+        self.deadline = None;
+        Some(SentFrame::Ack { largest })
+    }
+
+    /// The peer has our ACK of everything up to `largest`: older ranges need not be repeated.
+    pub(crate) fn on_ack_acked(&mut self, largest: u64) {
+        self.report_from = self.report_from.max(largest.saturating_add(1));
+    }
+
+    /// What the next ACK names, the newest first. The largest number is always among it.
+    fn to_report(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
+        let from = self.report_from.min(self.largest().unwrap_or(0));
+        self.ranges
+            .iter()
+            .rev()
+            .take_while(move |range| range.end >= from)
+            .map(move |range| range.start.max(from)..=range.end)
+    }
+
+    /// Whether this ack-eliciting packet came in another order than it was sent in, or leaves a
+    /// gap (RFC 9000, section 13.2.1).
+    fn is_out_of_order(&self, number: u64) -> bool {
+        let Some(before) = self.largest_eliciting else {
+            return false;
+        };
+        // No gap: the range that holds the number reaches back to the largest one before.
+        let in_sequence = self
+            .ranges
+            .last()
+            .is_some_and(|range| range.start <= before.saturating_add(1));
+        number < before || !in_sequence
+    }
+
+    fn count(&mut self, ecn: Ecn) {
+        match ecn {
+            Ecn::NotEct => {}
+            Ecn::Ect0 => self.ecn.ect0 += 1,
+            Ecn::Ect1 => self.ecn.ect1 += 1,
+            Ecn::Ce => self.ecn.ce += 1,
+        }
+    }
+
+    fn insert(&mut self, number: u64) {
+        // Nearly always it follows the newest packet.
+        if let Some(last) = self.ranges.last_mut()
+            && number > 0
+            && last.end == number - 1
+        {
+            last.end = number;
+            return;
+        }
+        let at = self.ranges.partition_point(|range| range.end < number);
+        if self
+            .ranges
+            .get(at)
+            .is_some_and(|range| range.start <= number)
+        {
+            return;
+        }
+        let joins_next = self
+            .ranges
+            .get(at)
+            .is_some_and(|range| range.start - 1 == number);
+        let before = at.checked_sub(1);
+        let joins_before =
+            before.filter(|&before| self.ranges[before].end.checked_add(1) == Some(number));
+        match (joins_before, joins_next) {
+            (Some(before), true) => {
+                self.ranges[before].end = self.ranges[at].end;
+                self.ranges.remove(at);
+            }
+            (Some(before), false) => self.ranges[before].end = number,
+            (None, true) => self.ranges[at].start = number,
+            (None, false) => {
+                let range = Range {
+                    start: number,
+                    end: number,
+                };
+                self.ranges.insert(at, range);
+                self.forget_oldest();
+            }
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if self.ranges.len() > MAX_RANGES {
+            self.floor = self.ranges[0].end.saturating_add(1);
+            self.ranges.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

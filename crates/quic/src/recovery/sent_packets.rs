@@ -1,0 +1,191 @@
+//! The packets of one space that have been sent and whose fate is open: a ring by packet number.
+//!
+//! A bit per packet says whether an acknowledgment of it would be news, so that an ACK frame costs
+//! time for the packets that it newly acknowledges and hardly any for those that earlier frames
+//! have acknowledged already.
+
+use std::collections::VecDeque;
+
+use weir_congestion::PacketDelivery;
+use weir_units::Time;
+use weir_wire::Ecn;
+
+use super::SentFrames;
+
+/// A packet that was sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SentPacket {
+    /// When.
+    pub(crate) sent_at: Time,
+    /// What the delivery-rate estimator remembers; [`Recovery::on_sent`](super::Recovery::on_sent)
+    /// fills it in.
+    pub(crate) delivery: PacketDelivery,
+    /// What it carries.
+    pub(crate) frames: SentFrames,
+    /// Its bytes of UDP payload.
+    pub(crate) size: u32,
+    /// The path that it was sent on.
+    pub(crate) path: u32,
+    /// The codepoint that it was sent with.
+    pub(crate) ecn: Ecn,
+    /// Whether the peer has to acknowledge it.
+    pub(crate) ack_eliciting: bool,
+    /// Whether it counts against the window: ack-eliciting packets and padded ones do.
+    pub(crate) in_flight: bool,
+}
+
+/// What is known of a packet number.
+#[derive(Debug)]
+pub(super) enum Slot {
+    /// Sent, neither acknowledged nor lost.
+    Outstanding(SentPacket),
+    /// Declared lost, remembered in case that it is acknowledged after all.
+    Lost { packet: SentPacket, at: Time },
+    /// Never sent: whoever acknowledges it has not received what he acknowledges.
+    Skipped,
+    /// Nothing that matters any more.
+    Gone,
+}
+
+const WORD: u64 = u64::BITS as u64;
+
+/// The ring.
+#[derive(Debug, Default)]
+pub(super) struct SentPackets {
+    /// The number of the first slot.
+    base: u64,
+    slots: VecDeque<Slot>,
+    /// A bit per number, set where the slot is not [`Slot::Gone`]; the first word holds `base`.
+    live: VecDeque<u64>,
+}
+
+impl SentPackets {
+    /// A ring that starts with this number.
+    pub(super) fn starting_at(base: u64) -> Self {
+        Self {
+            base,
+            ..Self::default()
+        }
+    }
+
+    /// The number that the next packet gets.
+    pub(super) fn next_number(&self) -> u64 {
+        self.base + self.slots.len() as u64
+    }
+
+    /// How many numbers the ring spans.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Gives the next number to this slot.
+    pub(super) fn push(&mut self, slot: Slot) {
+        let number = self.next_number();
+        let word = self.word(number);
+        if word == self.live.len() {
+            self.live.push_back(0);
+        }
+        if let Some(bits) = self.live.get_mut(word) {
+            *bits |= 1 << (number % WORD);
+        }
+        self.slots.push_back(slot);
+    }
+
+    /// What is known of a number; `None` below and above the ring.
+    pub(super) fn get(&self, number: u64) -> Option<&Slot> {
+        self.slots.get(self.index(number)?)
+    }
+
+    /// Takes a slot out; it is gone then.
+    pub(super) fn take(&mut self, number: u64) -> Option<Slot> {
+        let word = self.word(number);
+        let index = self.index(number)?;
+        let slot = self.slots.get_mut(index)?;
+        if let Some(bits) = self.live.get_mut(word) {
+            *bits &= !(1 << (number % WORD));
+        }
+        Some(std::mem::replace(slot, Slot::Gone))
+    }
+
+    /// Declares an outstanding packet lost and shows it; `None` where there is no such packet.
+    pub(super) fn mark_lost(&mut self, number: u64, at: Time) -> Option<&SentPacket> {
+        let index = self.index(number)?;
+        let slot = self.slots.get_mut(index)?;
+        *slot = match std::mem::replace(slot, Slot::Gone) {
+            Slot::Outstanding(packet) => Slot::Lost { packet, at },
+            other => other,
+        };
+        match slot {
+            Slot::Lost { packet, .. } => Some(packet),
+            _ => None,
+        }
+    }
+
+    /// The first number from `from` up to `to` whose slot is not gone.
+    pub(super) fn next_live(&self, from: u64, to: u64) -> Option<u64> {
+        let from = from.max(self.base);
+        if from > to {
+            return None;
+        }
+        let mut word = self.word(from);
+        let mut bits = self.live.get(word)? & (u64::MAX << (from % WORD));
+        while bits == 0 {
+            word += 1;
+            bits = *self.live.get(word)?;
+        }
+        let number = (self.base / WORD + word as u64) * WORD + u64::from(bits.trailing_zeros());
+        (number <= to).then_some(number)
+    }
+
+    /// Drops what no longer matters from the front: gone slots, losses declared before
+    /// `forget_before`, and skipped numbers that nobody passed over any more.
+    pub(super) fn prune(&mut self, forget_before: Time) {
+        while let Some(front) = self.slots.front() {
+            let done = match front {
+                Slot::Gone => true,
+                Slot::Outstanding(_) => false,
+                Slot::Lost { at, .. } => *at < forget_before,
+                Slot::Skipped => matches!(self.slots.get(1), Some(Slot::Gone)),
+            };
+            if !done {
+                return;
+            }
+            self.pop_front();
+        }
+    }
+
+    /// Drops packets from the front that are not in flight while the ring spans more than `limit`
+    /// numbers: a receiver's ACKs, which the peer need not acknowledge.
+    pub(super) fn drop_unaccounted(&mut self, limit: usize) {
+        while self.slots.len() > limit {
+            match self.slots.front() {
+                Some(Slot::Outstanding(packet)) if packet.in_flight || packet.ack_eliciting => {
+                    return;
+                }
+                Some(Slot::Lost { .. }) | None => return,
+                _ => self.pop_front(),
+            }
+        }
+    }
+
+    fn pop_front(&mut self) {
+        if self.slots.pop_front().is_none() {
+            return;
+        }
+        if let Some(bits) = self.live.front_mut() {
+            *bits &= !(1 << (self.base % WORD));
+        }
+        self.base += 1;
+        if self.base % WORD == 0 {
+            self.live.pop_front();
+        }
+    }
+
+    fn index(&self, number: u64) -> Option<usize> {
+        usize::try_from(number.checked_sub(self.base)?).ok()
+    }
+
+    fn word(&self, number: u64) -> usize {
+        (number / WORD).saturating_sub(self.base / WORD) as usize
+    }
+}

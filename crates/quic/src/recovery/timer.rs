@@ -1,0 +1,128 @@
+//! When to come back, and what to do then (RFC 9002, section 6.2 and appendices A.8 and A.9).
+
+use weir_units::{Duration, Time};
+
+use super::{FrameSink, Recovery};
+use crate::Space;
+use crate::path::Path;
+
+/// The largest exponent of the backoff; beyond it lies any idle time-out.
+const MAX_BACKOFF: u32 = 30;
+
+/// How far the handshake is, as far as timers depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HandshakeState {
+    /// Whether there are keys for Handshake packets.
+    pub(crate) has_handshake_keys: bool,
+    /// Whether the handshake is confirmed (RFC 9001, section 4.1.2).
+    pub(crate) confirmed: bool,
+    /// Whether nothing can be sent before the peer sends more (RFC 9000, section 8.1).
+    pub(crate) amplification_limited: bool,
+}
+
+/// What a time-out asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeoutAction {
+    /// Nothing but to send again what the sink was told is lost, if there was anything.
+    Lost,
+    /// Ack-eliciting packets are to be sent in this space, whatever the window says: new data, or
+    /// what [`Recovery::oldest_unacked_frames`] gives, or PING.
+    Probe {
+        /// The space.
+        space: Space,
+        /// How many packets.
+        packets: u8,
+    },
+}
+
+impl Recovery {
+    /// How long to wait for an acknowledgment of 1-RTT packets, without backoff.
+    pub(crate) fn pto(&self, path: &Path) -> Duration {
+        path.rtt.probe_timeout(self.config.granularity) + self.peer_max_ack_delay
+    }
+
+    /// When [`Recovery::on_timeout`] is to be called; `None` where there is nothing to wait for.
+    pub(crate) fn timeout(&self, path: &Path, state: HandshakeState) -> Option<Time> {
+        if let Some((at, _)) = self.earliest_loss_time() {
+            return Some(at);
+        }
+        self.probe_time(path, state).map(|(at, _)| at)
+    }
+
+    /// [`Recovery::timeout`] has come. Does nothing where it has not.
+    pub(crate) fn on_timeout(
+        &mut self,
+        now: Time,
+        path: &mut Path,
+        state: HandshakeState,
+        sink: &mut impl FrameSink,
+    ) -> TimeoutAction {
+        if self.earliest_loss_time().is_some() {
+            for space in Space::ALL {
+                if self.spaces[space as usize]
+                    .loss_time
+                    .is_some_and(|at| at <= now)
+                {
+                    self.detect_lost(now, space, path, sink);
+                }
+            }
+            return TimeoutAction::Lost;
+        }
+        match self.probe_time(path, state) {
+            Some((at, space)) if at <= now => {
+                self.pto_count = self.pto_count.saturating_add(1);
+                self.handshake_event = now;
+                path.stats.probe_timeouts += 1;
+                path.ecn.on_probe_timeout(self.pto_count);
+                let packets = match self.has_eliciting_outstanding(space) {
+                    true => 2,
+                    false => 1,
+                };
+                TimeoutAction::Probe { space, packets }
+            }
+            _ => TimeoutAction::Lost,
+        }
+    }
+
+    fn earliest_loss_time(&self) -> Option<(Time, Space)> {
+        Space::ALL
+            .into_iter()
+            .filter_map(|space| Some((self.spaces[space as usize].loss_time?, space)))
+            .min()
+    }
+
+    /// When a probe is due, and in which space.
+    fn probe_time(&self, path: &Path, state: HandshakeState) -> Option<(Time, Space)> {
+        if state.amplification_limited {
+            // The peer has to make the next step (section 6.2.2.1).
+            return None;
+        }
+        let backoff = 1 << self.pto_count.min(MAX_BACKOFF);
+        let duration = path.rtt.probe_timeout(self.config.granularity) * backoff;
+        let due = |space: Space, duration: Duration| {
+            let state = &self.spaces[space as usize];
+            (state.eliciting_outstanding > 0).then(|| (state.last_eliciting + duration, space))
+        };
+        let handshake = due(Space::Initial, duration)
+            .into_iter()
+            .chain(due(Space::Handshake, duration))
+            .min();
+        if handshake.is_none() && !self.is_address_validated(state.confirmed) {
+            // The server may have sent all that it may send before our address is validated, and
+            // all of it may be lost: a packet of ours gives it the right to send more.
+            let space = match state.has_handshake_keys {
+                true => Space::Handshake,
+                false => Space::Initial,
+            };
+            return Some((self.handshake_event + duration, space));
+        }
+        if !state.confirmed {
+            return handshake;
+        }
+        let duration = duration + self.peer_max_ack_delay * backoff;
+        handshake
+            .into_iter()
+            .chain(due(Space::Data, duration))
+            .min()
+    }
+}

@@ -1,0 +1,41 @@
+//! Packet number spaces and encryption levels (RFC 9000, section 12.3; RFC 9001, section 2.1).
+
+/// A packet number space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// Initial packets.
+    Initial = 0,
+    /// Handshake packets.
+    Handshake = 1,
+    /// 0-RTT and 1-RTT packets.
+    Data = 2,
+}
+
+impl Space {
+    /// All three, in the order in which a connection passes through them.
+    pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
+}
+
+/// An encryption level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Keys that anyone can derive from the client's first connection ID.
+    Initial,
+    /// Early data: the client's, under keys of an earlier session.
+    ZeroRtt,
+    /// Handshake keys.
+    Handshake,
+    /// Application data.
+    OneRtt,
+}
+
+impl Level {
+    /// The packet number space in which packets of this level are counted.
+    pub const fn space(self) -> Space {
+        match self {
+            Self::Initial => Space::Initial,
+            Self::Handshake => Space::Handshake,
+            Self::ZeroRtt | Self::OneRtt => Space::Data,
+        }
+    }
+}

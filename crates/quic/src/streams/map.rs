@@ -1,0 +1,204 @@
+//! The streams that are not closed, by their IDs.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxBuildHasher;
+
+use super::events::Events;
+use super::numbers::{Absent, Numbers};
+use super::receive::ReceiveHalf;
+use super::scheduler::Demand;
+use super::send::SendHalf;
+use super::stream::Stream;
+use super::{PeerLimits, StreamEvent};
+use crate::{Code, Direction, StreamId, TransportError};
+
+/// The streams, how many there may be, and how new ones begin.
+#[derive(Debug)]
+pub(super) struct StreamMap {
+    streams: HashMap<StreamId, Stream, FxBuildHasher>,
+    pub(super) numbers: Numbers,
+    initial: InitialLimits,
+}
+
+/// The limits with which streams begin.
+#[derive(Debug)]
+struct InitialLimits {
+    peer: PeerLimits,
+    window: u64,
+}
+
+impl StreamMap {
+    /// No streams yet; `window` is the receive window of each.
+    pub(super) fn new(numbers: Numbers, window: u64) -> Self {
+        Self {
+            streams: HashMap::default(),
+            numbers,
+            initial: InitialLimits {
+                peer: PeerLimits::default(),
+                window,
+            },
+        }
+    }
+
+    /// How many streams are not closed.
+    pub(super) fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Opens a stream, unless the peer's limit is reached.
+    pub(super) fn open(&mut self, direction: Direction) -> Option<StreamId> {
+        let id = self.numbers.open(direction)?;
+        self.streams.insert(id, self.initial.stream(id, true));
+        Some(id)
+    }
+
+    /// Hands the next stream of the peer's to the application.
+    pub(super) fn accept(&mut self, direction: Direction) -> Option<StreamId> {
+        let id = self.numbers.accept(direction)?;
+        // It is not there yet where only a stream with a higher number was heard of.
+        let initial = &self.initial;
+        self.streams
+            .entry(id)
+            .or_insert_with(|| initial.stream(id, false));
+        Some(id)
+    }
+
+    /// The stream, if it is not closed.
+    pub(super) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+        self.streams.get_mut(&id)
+    }
+
+    /// The stream, if it is not closed and the application opened or accepted it.
+    pub(super) fn known(&mut self, id: StreamId) -> Option<&mut Stream> {
+        if self.numbers.is_known(id) {
+            self.streams.get_mut(&id)
+        } else {
+            None
+        }
+    }
+
+    /// The stream that a frame for its receiving half is about; `None` if it is closed. One that
+    /// the peer opens begins here.
+    ///
+    /// # Errors
+    /// `STREAM_STATE_ERROR` where there is no such half or stream, `STREAM_LIMIT_ERROR` where the
+    /// peer may not open it.
+    pub(super) fn receiving(
+        &mut self,
+        id: StreamId,
+        events: &mut Events,
+    ) -> Result<Option<&mut Stream>, TransportError> {
+        if id.direction() == Direction::Unidirectional && self.numbers.is_local(id) {
+            return Err(wrong_half(id, "only sends"));
+        }
+        self.find(id, events)
+    }
+
+    /// The stream that a frame for its sending half is about, in the same way.
+    ///
+    /// # Errors
+    /// As [`Self::receiving`].
+    pub(super) fn sending(
+        &mut self,
+        id: StreamId,
+        events: &mut Events,
+    ) -> Result<Option<&mut Stream>, TransportError> {
+        if id.direction() == Direction::Unidirectional && !self.numbers.is_local(id) {
+            return Err(wrong_half(id, "only receives"));
+        }
+        self.find(id, events)
+    }
+
+    fn find(
+        &mut self,
+        id: StreamId,
+        events: &mut Events,
+    ) -> Result<Option<&mut Stream>, TransportError> {
+        match self.streams.entry(id) {
+            Entry::Occupied(found) => Ok(Some(found.into_mut())),
+            Entry::Vacant(place) => {
+                match self.numbers.admit(id)? {
+                    Absent::Closed => return Ok(None),
+                    Absent::Opened => {}
+                    Absent::New => events.push_opened(id.direction()),
+                }
+                Ok(Some(place.insert(self.initial.stream(id, false))))
+            }
+        }
+    }
+
+    /// Forgets a stream that is closed.
+    pub(super) fn remove(&mut self, id: StreamId) {
+        if self.streams.remove(&id).is_some() {
+            self.numbers.close(id);
+        }
+    }
+
+    /// The peer's transport parameters: they apply to open streams too.
+    pub(super) fn set_peer_limits(&mut self, limits: &PeerLimits) {
+        self.initial.peer = *limits;
+        for (&id, stream) in &mut self.streams {
+            if let Some(send) = &mut stream.send {
+                let local = self.numbers.is_local(id);
+                send.credit
+                    .raise(self.initial.send_limit(id.direction(), local));
+            }
+        }
+    }
+
+    /// All streams, in the order of their IDs.
+    pub(super) fn ids(&self) -> Vec<StreamId> {
+        let mut ids: Vec<_> = self.streams.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The server rejected early data: all streams go, and numbers begin anew. Returns events for
+    /// applications that wait.
+    pub(super) fn reject_early_data(&mut self) -> Vec<StreamEvent> {
+        let mut wakes = Vec::new();
+        for id in self.ids() {
+            let Some(stream) = self.streams.remove(&id) else {
+                continue;
+            };
+            if stream.send.is_some_and(|send| send.is_blocked()) {
+                wakes.push(StreamEvent::Writable(id));
+            }
+            if stream.receive.is_some_and(|receive| receive.is_blocked()) {
+                wakes.push(StreamEvent::Readable(id));
+            }
+        }
+        self.numbers.reject_early_data();
+        self.initial.peer = PeerLimits::default();
+        wakes
+    }
+}
+
+impl InitialLimits {
+    fn stream(&self, id: StreamId, local: bool) -> Stream {
+        let both = id.direction() == Direction::Bidirectional;
+        let sends = both || local;
+        let receives = both || !local;
+        Stream {
+            send: sends.then(|| SendHalf::new(self.send_limit(id.direction(), local))),
+            receive: receives.then(|| ReceiveHalf::new(self.window)),
+            priority: 0,
+            scheduled: Demand::default(),
+        }
+    }
+
+    /// The peer's parameters are named from its point of view: our streams are remote to it.
+    const fn send_limit(&self, direction: Direction, local: bool) -> u64 {
+        match (direction, local) {
+            (Direction::Unidirectional, _) => self.peer.stream_data_uni,
+            (Direction::Bidirectional, true) => self.peer.stream_data_bidi_remote,
+            (Direction::Bidirectional, false) => self.peer.stream_data_bidi_local,
+        }
+    }
+}
+
+fn wrong_half(id: StreamId, why: &str) -> TransportError {
+    TransportError::new(Code::STREAM_STATE_ERROR, format!("{id} {why}"))
+}

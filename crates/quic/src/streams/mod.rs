@@ -1,0 +1,154 @@
+//! Streams: their states, send and reassembly buffers, flow control and priorities.
+//!
+//! [`Streams`] holds all streams of a connection. The application opens, writes and reads, the
+//! peer's frames come in by methods named after them, [`Streams::fill`] writes frames into packets,
+//! and [`Streams::on_acked`] and [`Streams::on_lost`] tell what became of them.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `application` | what the application does |
+//! | `peer` | what the peer's frames do |
+//! | `transmit` | frames into packets, and their fate |
+//! | `map`, `numbers` | which streams there are and may be |
+//! | `stream`, `send`, `receive` | a stream and the state machines of its halves |
+//! | `send_buffer`, `receive_buffer`, `chunk` | the data |
+//! | `flow` | limits on data, given and taken |
+//! | `scheduler` | whose turn it is to send |
+
+mod application;
+mod chunk;
+mod error;
+mod events;
+mod flow;
+mod map;
+mod numbers;
+mod peer;
+mod receive;
+mod receive_buffer;
+mod scheduler;
+mod send;
+mod send_buffer;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod transmit;
+
+pub use error::{ReadError, WriteError};
+pub use events::StreamEvent;
+pub(crate) use receive_buffer::Received;
+
+use chunk::ChunkPool;
+use events::Events;
+use flow::{ReceiveWindow, SendCredit};
+use map::StreamMap;
+use numbers::Numbers;
+use scheduler::Scheduler;
+
+use crate::{Direction, Side};
+
+/// What this side allows its peer and itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StreamsConfig {
+    /// The receive window of the connection, in bytes.
+    pub(crate) max_data: u64,
+    /// The receive window of each stream, in bytes.
+    pub(crate) stream_window: u64,
+    /// How many bidirectional streams of the peer's may be open at once.
+    pub(crate) max_bidirectional: u64,
+    /// How many unidirectional streams of the peer's may be open at once.
+    pub(crate) max_unidirectional: u64,
+    /// How many bytes a stream holds that were written and not acknowledged, before writes block.
+    pub(crate) send_buffer: u64,
+}
+
+/// What the peer allows from the start: its transport parameters (RFC 9000, section 18.2), named
+/// from its point of view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PeerLimits {
+    /// `initial_max_data`.
+    pub(crate) max_data: u64,
+    /// `initial_max_stream_data_bidi_local`: for bidirectional streams that the peer opens.
+    pub(crate) stream_data_bidi_local: u64,
+    /// `initial_max_stream_data_bidi_remote`: for bidirectional streams that this side opens.
+    pub(crate) stream_data_bidi_remote: u64,
+    /// `initial_max_stream_data_uni`.
+    pub(crate) stream_data_uni: u64,
+    /// `initial_max_streams_bidi`.
+    pub(crate) max_streams_bidi: u64,
+    /// `initial_max_streams_uni`.
+    pub(crate) max_streams_uni: u64,
+}
+
+/// All streams of a connection.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    config: StreamsConfig,
+    map: StreamMap,
+    scheduler: Scheduler,
+    /// What the peer lets this side send, over all streams.
+    credit: SendCredit,
+    /// What this side lets the peer send, over all streams.
+    window: ReceiveWindow,
+    pool: ChunkPool,
+    events: Events,
+}
+
+impl Streams {
+    /// No streams; the peer's limits are zero until they are known.
+    pub(crate) fn new(side: Side, config: StreamsConfig) -> Self {
+        let numbers = Numbers::new(side, config.max_bidirectional, config.max_unidirectional);
+        Self {
+            config,
+            map: StreamMap::new(numbers, config.stream_window),
+            scheduler: Scheduler::default(),
+            credit: SendCredit::default(),
+            window: ReceiveWindow::new(config.max_data),
+            pool: ChunkPool::default(),
+            events: Events::default(),
+        }
+    }
+
+    /// The peer's limits, remembered for early data and then as it states them. Limits only rise
+    /// here; that the peer may not reduce them (RFC 9000, section 7.4.1) is checked elsewhere.
+    pub(crate) fn set_peer_limits(&mut self, limits: &PeerLimits) {
+        self.credit.raise(limits.max_data);
+        self.map.set_peer_limits(limits);
+        for id in self.map.ids() {
+            if let Some(stream) = self.map.get_mut(id) {
+                self.scheduler.update(id, stream);
+            }
+        }
+        self.on_max_streams(Direction::Bidirectional, limits.max_streams_bidi);
+        self.on_max_streams(Direction::Unidirectional, limits.max_streams_uni);
+    }
+
+    /// The server rejected early data (RFC 9001, section 4.6.2): all streams are gone, numbers and
+    /// flow control start anew, and the peer's limits are unknown again. The IDs in use so far
+    /// give `EarlyDataRejected` until new streams take them. Records of packets sent with early
+    /// data must be dropped by the caller.
+    pub(crate) fn reject_early_data(&mut self) {
+        self.events.retain_general();
+        for event in self.map.reject_early_data() {
+            self.events.push(event);
+        }
+        self.scheduler = Scheduler::default();
+        self.credit = SendCredit::default();
+        self.window = ReceiveWindow::new(self.config.max_data);
+        self.pool = ChunkPool::default();
+    }
+
+    /// The next thing that the application should know.
+    pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop()
+    }
+
+    /// How many streams are not closed.
+    pub(crate) fn open_streams(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether no stream is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open_streams() == 0
+    }
+}

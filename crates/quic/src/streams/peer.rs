@@ -1,0 +1,118 @@
+//! What the peer's frames do to streams.
+//!
+//! Frames for streams that are closed come late and change nothing (RFC 9000, section 3.1 to 3.3).
+
+use super::{Received, StreamEvent, Streams};
+use crate::frame::{ResetStream, Stream};
+use crate::{Direction, StreamId, TransportError};
+
+impl Streams {
+    /// STREAM (RFC 9000, section 19.8).
+    ///
+    /// # Errors
+    /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`, `FLOW_CONTROL_ERROR`, `FINAL_SIZE_ERROR`.
+    pub(crate) fn on_stream(&mut self, frame: &Stream<'_>) -> Result<Received, TransportError> {
+        let id = frame.id;
+        let Some(stream) = self.map.receiving(id, &mut self.events)? else {
+            return Ok(Received::Buffered);
+        };
+        let Some(receive) = &mut stream.receive else {
+            return Ok(Received::Buffered);
+        };
+        let received = receive.on_stream(frame, &mut self.window, &mut self.pool)?;
+        if receive.wakes_reader() {
+            self.events.push(StreamEvent::Readable(id));
+        }
+        // Without the end, only the application's reads change what there is to send.
+        if frame.fin && received == Received::Buffered {
+            self.settle(id);
+        }
+        Ok(received)
+    }
+
+    /// RESET_STREAM (RFC 9000, section 19.4).
+    ///
+    /// # Errors
+    /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`, `FLOW_CONTROL_ERROR`, `FINAL_SIZE_ERROR`.
+    pub(crate) fn on_reset_stream(&mut self, frame: &ResetStream) -> Result<(), TransportError> {
+        let id = frame.id;
+        let stream = self.map.receiving(id, &mut self.events)?;
+        if let Some(receive) = stream.and_then(|stream| stream.receive.as_mut()) {
+            receive.on_reset(frame, &mut self.window, &mut self.pool)?;
+            if receive.wakes_reader() {
+                self.events.push(StreamEvent::Readable(id));
+            }
+            self.settle(id);
+        }
+        Ok(())
+    }
+
+    /// STOP_SENDING (RFC 9000, section 19.5).
+    ///
+    /// # Errors
+    /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`.
+    pub(crate) fn on_stop_sending(
+        &mut self,
+        id: StreamId,
+        code: u64,
+    ) -> Result<(), TransportError> {
+        let stream = self.map.sending(id, &mut self.events)?;
+        if let Some(send) = stream.and_then(|stream| stream.send.as_mut()) {
+            if send.stop(code, &mut self.pool) {
+                self.events.push(StreamEvent::Stopped { id, code });
+            }
+            self.settle(id);
+        }
+        Ok(())
+    }
+
+    /// MAX_DATA (RFC 9000, section 19.9).
+    pub(crate) fn on_max_data(&mut self, limit: u64) {
+        self.credit.raise(limit);
+    }
+
+    /// MAX_STREAM_DATA (RFC 9000, section 19.10).
+    ///
+    /// # Errors
+    /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`.
+    pub(crate) fn on_max_stream_data(
+        &mut self,
+        id: StreamId,
+        limit: u64,
+    ) -> Result<(), TransportError> {
+        let stream = self.map.sending(id, &mut self.events)?;
+        if let Some(send) = stream.and_then(|stream| stream.send.as_mut()) {
+            send.credit.raise(limit);
+            self.settle(id);
+        }
+        Ok(())
+    }
+
+    /// MAX_STREAMS (RFC 9000, section 19.11).
+    pub(crate) fn on_max_streams(&mut self, direction: Direction, limit: u64) {
+        if self.map.numbers.raise(direction, limit) {
+            self.events.push(StreamEvent::Available(direction));
+        }
+    }
+
+    /// STREAM_DATA_BLOCKED (RFC 9000, section 19.13): limits follow what the application reads, so
+    /// only the stream is checked, or opened.
+    ///
+    /// # Errors
+    /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`.
+    pub(crate) fn on_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
+        self.map.receiving(id, &mut self.events).map(|_| ())
+    }
+
+    /// To be called after a frame that may change what a stream has to send or end a half of it.
+    pub(super) fn settle(&mut self, id: StreamId) {
+        let Some(stream) = self.map.get_mut(id) else {
+            return;
+        };
+        let closed = stream.drop_done(&mut self.pool);
+        self.scheduler.update(id, stream);
+        if closed {
+            self.map.remove(id);
+        }
+    }
+}

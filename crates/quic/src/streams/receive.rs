@@ -1,0 +1,298 @@
+//! The receiving half of a stream (RFC 9000, section 3.2).
+//!
+//! "Recv" lasts until the final size is known, "Size Known" until everything up to it has arrived,
+//! "Data Recvd" until it is read. The half is dropped in "Data Read" and "Reset Read", and once its
+//! final size is known where the application does not want the data.
+
+use bytes::Bytes;
+
+use super::ReadError;
+use super::chunk::ChunkPool;
+use super::flow::ReceiveWindow;
+use super::receive_buffer::{ReceiveBuffer, Received};
+use crate::frame::{ResetStream, Stream};
+use crate::{Code, TransportError};
+
+/// The receiving half of a stream.
+#[derive(Debug)]
+pub(super) struct ReceiveHalf {
+    buffer: ReceiveBuffer,
+    /// What flow control allows; what it says is received is the highest offset.
+    window: ReceiveWindow,
+    /// The final size.
+    size: Option<u64>,
+    state: State,
+    /// The application met an empty buffer.
+    blocked: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Data are received and read.
+    Open,
+    /// The peer has reset the stream; the application does not know yet.
+    Reset(u64),
+    /// The application wants no more data; whether the peer is still to be told.
+    Stopped { code: u64, due: bool },
+    /// The application knows how the stream ended.
+    Read,
+}
+
+impl ReceiveHalf {
+    /// A half with a receive window of that many bytes.
+    pub(super) fn new(window: u64) -> Self {
+        Self {
+            buffer: ReceiveBuffer::default(),
+            window: ReceiveWindow::new(window),
+            size: None,
+            state: State::Open,
+            blocked: false,
+        }
+    }
+
+    /// A STREAM frame came. `connection` is the connection's window.
+    ///
+    /// # Errors
+    /// `FLOW_CONTROL_ERROR` and `FINAL_SIZE_ERROR` (sections 4.1 and 4.5).
+    pub(super) fn on_stream(
+        &mut self,
+        frame: &Stream<'_>,
+        connection: &mut ReceiveWindow,
+        pool: &mut ChunkPool,
+    ) -> Result<Received, TransportError> {
+        let end = frame
+            .offset
+            .checked_add(frame.data.len() as u64)
+            .ok_or_else(|| flow_control_error("stream"))?;
+        self.check_size(end, frame.fin)?;
+        let new = self.check_limits(end, connection)?;
+        if self.state == State::Open {
+            let size = if frame.fin { Some(end) } else { self.size };
+            let received = self.buffer.insert(frame.offset, frame.data, size, pool);
+            if received == Received::Refused {
+                return Ok(received);
+            }
+        }
+        self.account(new, connection);
+        if frame.fin {
+            self.set_size(end);
+        }
+        Ok(Received::Buffered)
+    }
+
+    /// A RESET_STREAM frame came.
+    ///
+    /// # Errors
+    /// `FLOW_CONTROL_ERROR` and `FINAL_SIZE_ERROR` (sections 4.1 and 4.5).
+    pub(super) fn on_reset(
+        &mut self,
+        frame: &ResetStream,
+        connection: &mut ReceiveWindow,
+        pool: &mut ChunkPool,
+    ) -> Result<(), TransportError> {
+        self.check_size(frame.final_size, true)?;
+        let new = self.check_limits(frame.final_size, connection)?;
+        self.account(new, connection);
+        // What has arrived in full is delivered all the same (section 3.2); without its FIN it
+        // is not known to be all, or the reader would take a stream cut short for a whole one.
+        let complete = self.has_everything();
+        self.set_size(frame.final_size);
+        if self.state == State::Open && !complete {
+            self.state = State::Reset(frame.code);
+            self.drop_data(connection, pool);
+        }
+        Ok(())
+    }
+
+    /// The application wants no more data.
+    pub(super) fn stop(
+        &mut self,
+        code: u64,
+        connection: &mut ReceiveWindow,
+        pool: &mut ChunkPool,
+    ) -> Result<(), ReadError> {
+        match self.state {
+            State::Open | State::Reset(_) => {
+                // The peer has nothing to stop once its final size is known (section 3.5).
+                let due = self.size.is_none();
+                self.state = State::Stopped { code, due };
+                self.blocked = false;
+                self.drop_data(connection, pool);
+                Ok(())
+            }
+            State::Stopped { .. } | State::Read => Err(ReadError::Closed),
+        }
+    }
+
+    /// Takes up to `max` bytes, without a copy; `None` at the end of the stream.
+    pub(super) fn read(
+        &mut self,
+        max: usize,
+        connection: &mut ReceiveWindow,
+        pool: &mut ChunkPool,
+    ) -> Result<Option<Bytes>, ReadError> {
+        self.check_open()?;
+        let Some(bytes) = self.buffer.read(max, pool) else {
+            return self.nothing_to_read().map(|()| None);
+        };
+        self.window.consume(bytes.len() as u64);
+        connection.consume(bytes.len() as u64);
+        Ok(Some(bytes))
+    }
+
+    /// Copies up to `out.len()` bytes; `None` at the end of the stream.
+    pub(super) fn read_into(
+        &mut self,
+        out: &mut [u8],
+        connection: &mut ReceiveWindow,
+        pool: &mut ChunkPool,
+    ) -> Result<Option<usize>, ReadError> {
+        self.check_open()?;
+        if out.is_empty() && self.buffer.readable() > 0 {
+            return Ok(Some(0));
+        }
+        let length = self.buffer.read_into(out, pool);
+        if length == 0 {
+            return self.nothing_to_read().map(|()| None);
+        }
+        self.window.consume(length as u64);
+        connection.consume(length as u64);
+        Ok(Some(length))
+    }
+
+    fn check_open(&mut self) -> Result<(), ReadError> {
+        match self.state {
+            State::Open => Ok(()),
+            State::Reset(code) => {
+                self.state = State::Read;
+                Err(ReadError::Reset(code))
+            }
+            State::Stopped { .. } | State::Read => Err(ReadError::Closed),
+        }
+    }
+
+    /// The buffer is empty: is this the end?
+    fn nothing_to_read(&mut self) -> Result<(), ReadError> {
+        if self.has_everything() {
+            self.state = State::Read;
+            return Ok(());
+        }
+        self.blocked = true;
+        Err(ReadError::Blocked)
+    }
+
+    /// Whether an application that waits should look again; it is told once.
+    pub(super) fn wakes_reader(&mut self) -> bool {
+        let something = self.buffer.readable() > 0
+            || self.has_everything()
+            || matches!(self.state, State::Reset(_));
+        something && std::mem::take(&mut self.blocked)
+    }
+
+    /// Whether the application waits for data.
+    pub(super) const fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn is_done(&self) -> bool {
+        match self.state {
+            State::Open | State::Reset(_) => false,
+            State::Stopped { .. } => self.size.is_some(),
+            State::Read => true,
+        }
+    }
+
+    /// The code of a STOP_SENDING frame that is to be sent.
+    pub(super) fn stop_due(&self) -> Option<u64> {
+        match self.state {
+            State::Stopped { code, due: true } if self.size.is_none() => Some(code),
+            _ => None,
+        }
+    }
+
+    /// STOP_SENDING was sent (`due` no more) or lost (`due` again).
+    pub(super) fn set_stop_due(&mut self, again: bool) {
+        if let State::Stopped { due, .. } = &mut self.state {
+            *due = again;
+        }
+    }
+
+    /// Whether the peer should be told a new limit.
+    pub(super) fn update_due(&self) -> bool {
+        self.size.is_none() && self.state == State::Open && self.window.update_due()
+    }
+
+    /// The new limit to be told.
+    pub(super) fn advertise(&mut self) -> u64 {
+        self.window.advertise()
+    }
+
+    /// The packet with the last limit was lost.
+    pub(super) fn repeat_limit(&mut self) {
+        self.window.repeat();
+    }
+
+    /// Drops the buffer's data, because the stream is given up.
+    pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
+        self.buffer.discard(pool);
+    }
+
+    fn has_everything(&self) -> bool {
+        self.size == Some(self.buffer.ordered())
+    }
+
+    /// A final size never changes and nothing lies beyond it (section 4.5).
+    fn check_size(&self, end: u64, is_final: bool) -> Result<(), TransportError> {
+        let reason = match self.size {
+            Some(size) if end > size => "data beyond the final size",
+            Some(size) if is_final && end != size => "the final size changed",
+            None if is_final && end < self.window.received() => {
+                "the final size is below data received"
+            }
+            _ => return Ok(()),
+        };
+        Err(TransportError::new(Code::FINAL_SIZE_ERROR, reason))
+    }
+
+    /// How many bytes up to `end` are new, if the stream and the connection may have them.
+    fn check_limits(&self, end: u64, connection: &ReceiveWindow) -> Result<u64, TransportError> {
+        let new = end.saturating_sub(self.window.received());
+        if new > self.window.available() {
+            return Err(flow_control_error("stream"));
+        }
+        if new > connection.available() {
+            return Err(flow_control_error("connection"));
+        }
+        Ok(new)
+    }
+
+    /// Counts new bytes; those that nobody will read are credited at once.
+    fn account(&mut self, new: u64, connection: &mut ReceiveWindow) {
+        self.window.receive(new);
+        connection.receive(new);
+        if self.state != State::Open {
+            self.window.consume(new);
+            connection.consume(new);
+        }
+    }
+
+    fn set_size(&mut self, size: u64) {
+        self.size = Some(size);
+    }
+
+    /// Drops what was received and credits it to the connection.
+    fn drop_data(&mut self, connection: &mut ReceiveWindow, pool: &mut ChunkPool) {
+        self.buffer.discard(pool);
+        let unread = self.window.unconsumed();
+        self.window.consume(unread);
+        connection.consume(unread);
+    }
+}
+
+fn flow_control_error(what: &'static str) -> TransportError {
+    TransportError::new(
+        Code::FLOW_CONTROL_ERROR,
+        format!("data beyond the limit of the {what}"),
+    )
+}

@@ -1,0 +1,319 @@
+//! Reassembly: data come in any order, cut anyhow and more than once; they are read in order.
+//!
+//! Data in order are appended to chunks of up to 64 KiB, one copy from the packet; reading hands out
+//! parts of these chunks. Data ahead of a gap wait in segments that merge as gaps close. How many
+//! bytes there may be is the business of flow control; here the number of gaps is bounded.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Buf, Bytes};
+
+use super::chunk::{CHUNK_SIZE, Chunk, ChunkPool};
+
+/// How many gaps between data a stream may have. What would make another one is refused, and the
+/// peer sends it again once some have closed.
+pub(super) const MAX_GAPS: usize = 4096;
+/// Neighbours smaller than this are copied together, so that bookkeeping stays small beside data.
+const MERGE_BELOW: usize = 4096;
+/// The first chunk of a stream that may become long has at least this many bytes.
+const FIRST_CHUNK: u64 = 4096;
+
+/// What became of data from the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// They are buffered, or were not needed.
+    Buffered,
+    /// There are too many gaps to buffer them: the packet must be treated as not received.
+    Refused,
+}
+
+/// The receive side's buffer of one stream.
+#[derive(Debug, Default)]
+pub(super) struct ReceiveBuffer {
+    /// Data in order that were not read.
+    chunks: VecDeque<Chunk>,
+    /// The offset of the next byte to be read.
+    read: u64,
+    /// The offset at which the data in order end.
+    ordered: u64,
+    /// Data behind a gap, by offset: disjoint, and apart or at least [`MERGE_BELOW`] long.
+    segments: BTreeMap<u64, Chunk>,
+    /// How many gaps lie before and between the segments.
+    gaps: usize,
+}
+
+impl ReceiveBuffer {
+    /// How many bytes can be read now.
+    pub(super) const fn readable(&self) -> u64 {
+        self.ordered - self.read
+    }
+
+    /// The offset of the next byte to be read.
+    pub(super) const fn read_offset(&self) -> u64 {
+        self.read
+    }
+
+    /// The offset up to which everything has arrived.
+    pub(super) const fn ordered(&self) -> u64 {
+        self.ordered
+    }
+
+    /// Takes data that begin at `offset`. `size` is where the stream ends, if that is known; the
+    /// caller has checked that nothing lies beyond it or beyond flow control.
+    pub(super) fn insert(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        size: Option<u64>,
+        pool: &mut ChunkPool,
+    ) -> Received {
+        let end = offset + data.len() as u64;
+        if end <= self.ordered || data.is_empty() {
+            return Received::Buffered;
+        }
+        if offset <= self.ordered {
+            let new = &data[(self.ordered - offset) as usize..];
+            self.append(new, size, pool);
+            if !self.segments.is_empty() {
+                self.adopt_segments(size, pool);
+            }
+            return Received::Buffered;
+        }
+        if self.gaps >= MAX_GAPS && !self.touches_segment(offset, end) {
+            return Received::Refused;
+        }
+        self.insert_behind_gap(offset, data, pool);
+        Received::Buffered
+    }
+
+    /// Takes up to `max` bytes out, without copying them; `None` where none is there.
+    pub(super) fn read(&mut self, max: usize, pool: &mut ChunkPool) -> Option<Bytes> {
+        let chunk = self.chunks.front_mut()?;
+        if chunk.data.is_empty() {
+            self.release_idle_chunk(pool);
+            return None;
+        }
+        let length = max.min(chunk.data.len());
+        let bytes = chunk.data.split_to(length).freeze();
+        self.read += length as u64;
+        self.retire_front(pool);
+        Some(bytes)
+    }
+
+    /// Copies as many bytes as are there and fit; returns their number.
+    pub(super) fn read_into(&mut self, mut out: &mut [u8], pool: &mut ChunkPool) -> usize {
+        let mut copied = 0;
+        while let Some(chunk) = self.chunks.front_mut() {
+            let length = chunk.data.len().min(out.len());
+            if length == 0 {
+                break;
+            }
+            let (filled, rest) = out.split_at_mut(length);
+            chunk.data.copy_to_slice(filled);
+            out = rest;
+            copied += length;
+            self.retire_front(pool);
+        }
+        self.read += copied as u64;
+        self.release_idle_chunk(pool);
+        copied
+    }
+
+    /// Drops everything that was not read.
+    pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
+        for chunk in self.chunks.drain(..) {
+            pool.give(chunk);
+        }
+        for (_, chunk) in std::mem::take(&mut self.segments) {
+            pool.give(chunk);
+        }
+        self.gaps = 0;
+        self.read = self.ordered;
+    }
+
+    /// Gives the first chunk back when it is read and nothing more can go into it.
+    fn retire_front(&mut self, pool: &mut ChunkPool) {
+        let exhausted = |chunk: &Chunk| chunk.data.is_empty() && chunk.room() == 0;
+        let done = match self.chunks.front() {
+            Some(front) if self.chunks.len() == 1 => exhausted(front),
+            Some(front) => front.data.is_empty(),
+            None => false,
+        };
+        if done && let Some(chunk) = self.chunks.pop_front() {
+            pool.give(chunk);
+        }
+    }
+
+    /// Gives a full-size chunk back whose data are read and let go of, so that streams on which
+    /// nothing happens hold none.
+    fn release_idle_chunk(&mut self, pool: &mut ChunkPool) {
+        let idle = self.chunks.front_mut().is_some_and(Chunk::is_idle);
+        if idle && let Some(chunk) = self.chunks.pop_front() {
+            pool.give(chunk);
+        }
+    }
+
+    /// Appends data in order.
+    fn append(&mut self, mut data: &[u8], size: Option<u64>, pool: &mut ChunkPool) {
+        while !data.is_empty() {
+            let room = self.chunks.back().map_or(0, Chunk::room);
+            if room == 0 {
+                let capacity = self.next_capacity(data.len(), size);
+                self.push_chunk(pool.take(capacity), pool);
+                continue;
+            }
+            let (fits, rest) = data.split_at(room.min(data.len()));
+            if let Some(last) = self.chunks.back_mut() {
+                last.data.extend_from_slice(fits);
+            }
+            self.ordered += fits.len() as u64;
+            data = rest;
+        }
+    }
+
+    /// Puts a chunk behind the others. A last one that is empty makes way: only the first may be.
+    fn push_chunk(&mut self, chunk: Chunk, pool: &mut ChunkPool) {
+        if self.chunks.back().is_some_and(|last| last.data.is_empty())
+            && let Some(empty) = self.chunks.pop_back()
+        {
+            pool.give(empty);
+        }
+        self.chunks.push_back(chunk);
+    }
+
+    /// How large the next chunk should be: as large as what is known to come, or else as large as
+    /// what has come, so that short streams stay small and long ones soon use full chunks.
+    fn next_capacity(&self, wanted: usize, size: Option<u64>) -> usize {
+        let expected = match size {
+            Some(size) => size - self.ordered,
+            None => self.ordered.max(FIRST_CHUNK),
+        };
+        (expected.min(CHUNK_SIZE as u64) as usize).max(wanted.min(CHUNK_SIZE))
+    }
+
+    /// Takes over the segments that no gap separates from the data in order any more.
+    fn adopt_segments(&mut self, size: Option<u64>, pool: &mut ChunkPool) {
+        let mut in_gap = true;
+        while let Some(entry) = self.segments.first_entry()
+            && *entry.key() <= self.ordered
+        {
+            let (start, mut segment) = entry.remove_entry();
+            // The first of a run loses its gap; what touches it on the right has none of its own.
+            if in_gap {
+                self.gaps -= 1;
+            }
+            let end = start + segment.data.len() as u64;
+            in_gap = self
+                .segments
+                .first_key_value()
+                .is_some_and(|(&next, _)| next != end);
+            if end <= self.ordered {
+                pool.give(segment);
+                continue;
+            }
+            segment.data.advance((self.ordered - start) as usize);
+            // Leaving room behind is cheaper than a copy only beside a segment that is larger.
+            let room = self.chunks.back().map_or(0, Chunk::room);
+            if segment.data.len() < MERGE_BELOW.max(room / 2) {
+                self.append(&segment.data, size, pool);
+                pool.give(segment);
+            } else {
+                self.ordered = end;
+                self.push_chunk(segment, pool);
+            }
+        }
+    }
+
+    /// Whether data between these offsets overlap a segment or lie next to one.
+    fn touches_segment(&self, start: u64, end: u64) -> bool {
+        self.segments
+            .range(..=end)
+            .next_back()
+            .is_some_and(|(&at, segment)| at + segment.data.len() as u64 >= start)
+    }
+
+    /// Puts the parts of the data that are new where they belong.
+    fn insert_behind_gap(&mut self, mut offset: u64, mut data: &[u8], pool: &mut ChunkPool) {
+        if let Some((&start, left)) = self.segments.range(..=offset).next_back() {
+            let known = (start + left.data.len() as u64).saturating_sub(offset);
+            if known >= data.len() as u64 {
+                return;
+            }
+            data = &data[known as usize..];
+            offset += known;
+        }
+        while !data.is_empty() {
+            let right = self
+                .segments
+                .range(offset..)
+                .next()
+                .map(|(&start, segment)| (start, segment.data.len()));
+            let Some((start, length)) = right else {
+                return self.insert_segment(offset, data, pool);
+            };
+            let new = data
+                .len()
+                .min((start - offset).try_into().unwrap_or(usize::MAX));
+            if new > 0 {
+                self.insert_segment(offset, &data[..new], pool);
+            }
+            let known = data.len().min(new + length);
+            data = &data[known..];
+            offset += known as u64;
+        }
+    }
+
+    /// Inserts new data that overlap nothing.
+    fn insert_segment(&mut self, offset: u64, data: &[u8], pool: &mut ChunkPool) {
+        let end = offset + data.len() as u64;
+        let left = self.segments.range_mut(..offset).next_back();
+        let left = left.filter(|(start, left)| *start + left.data.len() as u64 == offset);
+        let touches_left = left.is_some();
+        // A long run goes on in full-size chunks; a short one grows as it needs to.
+        let mut capacity = data.len();
+        let mut start = offset;
+        match left {
+            Some((&at, left)) if left.data.len() + data.len() <= CHUNK_SIZE => {
+                left.data.extend_from_slice(data);
+                start = at;
+            }
+            Some(_) => capacity = CHUNK_SIZE,
+            None => {}
+        }
+        if start == offset {
+            let mut segment = pool.take(capacity);
+            segment.data.extend_from_slice(data);
+            self.segments.insert(offset, segment);
+        }
+
+        let touches_right = self.segments.contains_key(&end);
+        if touches_right {
+            self.merge_right(start, end, pool);
+        }
+        match (touches_left, touches_right) {
+            (false, false) => self.gaps += 1,
+            (true, true) => self.gaps -= 1,
+            _ => {}
+        }
+    }
+
+    /// Copies the segment at `right` to the end of the one at `left` if that is cheap.
+    fn merge_right(&mut self, left: u64, right: u64, pool: &mut ChunkPool) {
+        let length = |at| {
+            self.segments
+                .get(at)
+                .map_or(0, |segment: &Chunk| segment.data.len())
+        };
+        let (left_length, right_length) = (length(&left), length(&right));
+        if right_length >= MERGE_BELOW || left_length + right_length > CHUNK_SIZE {
+            return;
+        }
+        let Some(segment) = self.segments.remove(&right) else {
+            return;
+        };
+        if let Some(left) = self.segments.get_mut(&left) {
+            left.data.extend_from_slice(&segment.data);
+        }
+        pool.give(segment);
+    }
+}

@@ -1,0 +1,228 @@
+//! Which stream sends next.
+//!
+//! Streams with something to send stand in queues: one for control frames, one for data that were
+//! lost (or the end of a stream alone), one for new data. The last two go by priority; streams of
+//! the same priority take turns. A stream stands in a queue exactly as long as it has something
+//! for it, so that "is there anything to send" is answered without looking at streams.
+
+use std::collections::VecDeque;
+
+use super::stream::Stream;
+use crate::StreamId;
+
+/// How many bytes a stream sends before it is the turn of the next one of the same priority.
+const TURN: u64 = 16 * 1024;
+/// Empty levels are kept up to this number of levels, for their memory.
+const KEPT_LEVELS: usize = 8;
+
+/// What a stream has to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Demand {
+    /// A control frame.
+    pub(super) control: bool,
+    /// Lost data, or the stream's end alone.
+    pub(super) repair: bool,
+    /// How many bytes were lost.
+    pub(super) lost: u64,
+    /// How many new bytes the stream's own flow control lets it send.
+    pub(super) fresh: u64,
+    /// How many new bytes there are.
+    pub(super) unsent: u64,
+}
+
+/// The queues, and the sums of what stands in them.
+#[derive(Debug, Default)]
+pub(super) struct Scheduler {
+    pub(super) control: VecDeque<StreamId>,
+    pub(super) repairs: PriorityQueue,
+    pub(super) fresh: PriorityQueue,
+    lost_bytes: u64,
+    fresh_bytes: u64,
+    unsent_bytes: u64,
+}
+
+impl Scheduler {
+    /// How many lost bytes wait.
+    pub(super) const fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
+    }
+
+    /// How many new bytes wait that their streams' flow control allows.
+    pub(super) const fn fresh_bytes(&self) -> u64 {
+        self.fresh_bytes
+    }
+
+    /// How many new bytes wait.
+    pub(super) const fn unsent_bytes(&self) -> u64 {
+        self.unsent_bytes
+    }
+
+    /// To be called whenever a stream's demand may have changed.
+    pub(super) fn update(&mut self, id: StreamId, stream: &mut Stream) {
+        let new = stream.demand();
+        let old = std::mem::replace(&mut stream.scheduled, new);
+        if new == old {
+            return;
+        }
+        self.lost_bytes = self.lost_bytes - old.lost + new.lost;
+        self.fresh_bytes = self.fresh_bytes - old.fresh + new.fresh;
+        self.unsent_bytes = self.unsent_bytes - old.unsent + new.unsent;
+        match (old.control, new.control) {
+            (false, true) => self.control.push_back(id),
+            (true, false) => remove(&mut self.control, id),
+            _ => {}
+        }
+        let priority = stream.priority;
+        self.repairs.set(id, priority, old.repair, new.repair);
+        self.fresh.set(id, priority, old.fresh > 0, new.fresh > 0);
+    }
+
+    /// The stream moves to another priority.
+    pub(super) fn set_priority(&mut self, id: StreamId, stream: &mut Stream, priority: i32) {
+        let old = std::mem::replace(&mut stream.priority, priority);
+        if old == priority {
+            return;
+        }
+        let Demand { repair, fresh, .. } = stream.scheduled;
+        for (queue, queued) in [(&mut self.repairs, repair), (&mut self.fresh, fresh > 0)] {
+            queue.set(id, old, queued, false);
+            queue.set(id, priority, false, queued);
+        }
+    }
+}
+
+/// Streams by priority, and within one in turn.
+#[derive(Debug, Default)]
+pub(super) struct PriorityQueue {
+    /// Highest priority first.
+    levels: Vec<Level>,
+    length: usize,
+}
+
+#[derive(Debug)]
+struct Level {
+    priority: i32,
+    queue: VecDeque<StreamId>,
+    /// How many bytes the first in the queue has sent in its turn.
+    turn: u64,
+}
+
+impl PriorityQueue {
+    /// Whether no stream stands in it.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The stream whose turn it is.
+    pub(super) fn front(&self) -> Option<StreamId> {
+        self.levels
+            .iter()
+            .find_map(|level| level.queue.front().copied())
+    }
+
+    /// The stream at the front has sent that many bytes and has more.
+    pub(super) fn advance_turn(&mut self, bytes: u64) {
+        let Some(level) = self.levels.iter_mut().find(|level| !level.queue.is_empty()) else {
+            return;
+        };
+        level.turn += bytes;
+        if level.turn >= TURN {
+            level.turn = 0;
+            level.queue.rotate_left(1);
+        }
+    }
+
+    fn set(&mut self, id: StreamId, priority: i32, was: bool, is: bool) {
+        match (was, is) {
+            (false, true) => self.push(id, priority),
+            (true, false) => self.remove(id, priority),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, id: StreamId, priority: i32) {
+        self.length += 1;
+        let index = self
+            .levels
+            .partition_point(|level| level.priority > priority);
+        if let Some(level) = self.levels.get_mut(index)
+            && level.priority == priority
+        {
+            return level.queue.push_back(id);
+        }
+        let level = Level {
+            priority,
+            queue: VecDeque::from([id]),
+            turn: 0,
+        };
+        self.levels.insert(index, level);
+        if self.levels.len() > KEPT_LEVELS {
+            self.levels.retain(|level| !level.queue.is_empty());
+        }
+    }
+
+    fn remove(&mut self, id: StreamId, priority: i32) {
+        let Some(level) = self
+            .levels
+            .iter_mut()
+            .find(|level| level.priority == priority)
+        else {
+            return;
+        };
+        self.length -= 1;
+        if level.queue.front() == Some(&id) {
+            level.turn = 0;
+        }
+        remove(&mut level.queue, id);
+    }
+}
+
+/// Mostly the first leaves; whoever leaves from amid the queue was reset.
+fn remove(queue: &mut VecDeque<StreamId>, id: StreamId) {
+    if let Some(index) = queue.iter().position(|&queued| queued == id) {
+        queue.remove(index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Direction, Side};
+
+    fn id(index: u64) -> StreamId {
+        StreamId::new(Side::Client, Direction::Bidirectional, index)
+    }
+
+    #[test]
+    fn higher_priorities_go_first_and_equals_take_turns() {
+        let mut queue = PriorityQueue::default();
+        queue.push(id(0), 0);
+        queue.push(id(1), 0);
+        queue.push(id(2), 5);
+        assert_eq!(queue.front(), Some(id(2)));
+        queue.advance_turn(TURN);
+        assert_eq!(queue.front(), Some(id(2)));
+        queue.remove(id(2), 5);
+        queue.advance_turn(TURN - 1);
+        assert_eq!(queue.front(), Some(id(0)));
+        queue.advance_turn(1);
+        assert_eq!(queue.front(), Some(id(1)));
+        queue.remove(id(1), 0);
+        queue.remove(id(0), 0);
+        assert!(queue.is_empty() && queue.front().is_none());
+    }
+
+    #[test]
+    fn levels_that_are_no_longer_used_go_away() {
+        let mut queue = PriorityQueue::default();
+        for index in 0..1000 {
+            queue.push(id(index), index as i32);
+            queue.remove(id(index), index as i32);
+        }
+        assert!(
+            queue.levels.len() <= KEPT_LEVELS + 1,
+            "{}",
+            queue.levels.len()
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! What the application wrote and the peer has not acknowledged.
+//!
+//! Data stay where the application's write put them until they are acknowledged: copied to the end
+//! of the last chunk, or as the application's own [`Bytes`]. Frames copy out of here. Reading goes
+//! on where it last ended and acknowledgements mostly come in order; both take constant time then.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::chunk::{CHUNK_SIZE, Chunk, ChunkPool};
+use crate::ranges::RangeSet;
+
+/// The smallest chunk in bytes.
+const MIN_CHUNK: usize = 1024;
+/// [`Bytes`] shorter than this are copied: a chunk of their own would cost more.
+const COPY_BELOW: usize = 256;
+
+/// The send side's buffer of one stream.
+#[derive(Debug, Default)]
+pub(super) struct SendBuffer {
+    pieces: VecDeque<Piece>,
+    /// Everything below is acknowledged.
+    acked: u64,
+    /// What is acknowledged beyond.
+    acked_ahead: RangeSet,
+    /// Where what was written ends.
+    end: u64,
+    /// The piece in which the last read ended.
+    cursor: usize,
+}
+
+#[derive(Debug)]
+struct Piece {
+    /// The offset of its first byte.
+    start: u64,
+    memory: Memory,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Own(Chunk),
+    Given(Bytes),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Own(chunk) => &chunk.data,
+            Memory::Given(bytes) => bytes,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.bytes().len() as u64
+    }
+}
+
+impl SendBuffer {
+    /// The offset at which what was written ends.
+    pub(super) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// How many bytes are held, by offsets: from the first that is not acknowledged to the end.
+    pub(super) const fn held(&self) -> u64 {
+        self.end - self.acked
+    }
+
+    /// Whether all that was written is acknowledged.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.acked == self.end
+    }
+
+    /// Copies `data` to the end.
+    pub(super) fn write(&mut self, mut data: &[u8], pool: &mut ChunkPool) {
+        while !data.is_empty() {
+            let room = self.last_chunk().map_or(0, |chunk| chunk.room());
+            if room == 0 {
+                // As large as what is there already: short streams stay small.
+                let held = self.held().min(CHUNK_SIZE as u64) as usize;
+                let capacity = data.len().max(held).clamp(MIN_CHUNK, CHUNK_SIZE);
+                self.pieces.push_back(Piece {
+                    start: self.end,
+                    memory: Memory::Own(pool.take(capacity)),
+                });
+                continue;
+            }
+            let (fits, rest) = data.split_at(room.min(data.len()));
+            if let Some(chunk) = self.last_chunk() {
+                chunk.data.extend_from_slice(fits);
+            }
+            self.end += fits.len() as u64;
+            data = rest;
+        }
+    }
+
+    /// Takes `data` over at the end.
+    pub(super) fn give(&mut self, data: Bytes, pool: &mut ChunkPool) {
+        if data.len() < COPY_BELOW {
+            return self.write(&data, pool);
+        }
+        let start = self.end;
+        self.end += data.len() as u64;
+        self.pieces.push_back(Piece {
+            start,
+            memory: Memory::Given(data),
+        });
+    }
+
+    /// Appends `length` bytes from `offset` on to `out`. They must be held.
+    pub(super) fn copy(&mut self, offset: u64, length: usize, out: &mut Vec<u8>) {
+        let mut offset = offset;
+        let mut left = length;
+        let mut index = self.piece_at(offset);
+        while left > 0 {
+            let Some(piece) = self.pieces.get(index) else {
+                debug_assert!(false, "reading {left} bytes beyond the end");
+                return;
+            };
+            let from = &piece.bytes()[(offset - piece.start) as usize..];
+            let part = &from[..left.min(from.len())];
+            out.extend_from_slice(part);
+            offset += part.len() as u64;
+            left -= part.len();
+            self.cursor = index;
+            index += 1;
+        }
+    }
+
+    /// The peer has `length` bytes from `offset` on; frees what no gap keeps.
+    pub(super) fn acknowledge(&mut self, offset: u64, length: u64, pool: &mut ChunkPool) {
+        let end = (offset + length).min(self.end);
+        if offset > self.acked {
+            self.acked_ahead.insert(offset..end);
+            return;
+        }
+        self.acked = self.acked.max(end);
+        while let Some(range) = self.acked_ahead.first()
+            && range.start <= self.acked
+        {
+            self.acked = self.acked.max(range.end);
+            self.acked_ahead.pop_front();
+        }
+        self.free(pool);
+    }
+
+    /// Adds to `lost` what lies between the offsets and is not acknowledged.
+    pub(super) fn collect_unacked(&self, range: Range<u64>, lost: &mut RangeSet) {
+        let range = range.start.max(self.acked)..range.end.min(self.end);
+        lost.insert(range.clone());
+        for acked in self.acked_ahead.overlapping(range) {
+            lost.remove(acked);
+        }
+    }
+
+    /// Drops everything that is held.
+    pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
+        self.acked = self.end;
+        self.acked_ahead.clear();
+        self.cursor = 0;
+        for piece in self.pieces.drain(..) {
+            if let Memory::Own(chunk) = piece.memory {
+                pool.give(chunk);
+            }
+        }
+    }
+
+    fn last_chunk(&mut self) -> Option<&mut Chunk> {
+        match &mut self.pieces.back_mut()?.memory {
+            Memory::Own(chunk) => Some(chunk),
+            Memory::Given(_) => None,
+        }
+    }
+
+    /// The index of the piece that holds the byte at `offset`.
+    fn piece_at(&self, offset: u64) -> usize {
+        let holds = |index: &usize| {
+            self.pieces
+                .get(*index)
+                .is_some_and(|piece| piece.start <= offset && offset < piece.end())
+        };
+        [self.cursor, self.cursor + 1]
+            .into_iter()
+            .find(holds)
+            .unwrap_or_else(|| self.pieces.partition_point(|piece| piece.end() <= offset))
+    }
+
+    fn free(&mut self, pool: &mut ChunkPool) {
+        while self
+            .pieces
+            .front()
+            .is_some_and(|front| front.end() <= self.acked)
+        {
+            if self.pieces.len() == 1
+                && let Some(chunk) = self.last_chunk().filter(|chunk| !chunk.is_pooled())
+            {
+                // A stream of small messages goes on in its small chunk.
+                chunk.data.clear();
+                self.pieces[0].start = self.end;
+                return;
+            }
+            self.cursor = self.cursor.saturating_sub(1);
+            if let Some(Piece {
+                memory: Memory::Own(chunk),
+                ..
+            }) = self.pieces.pop_front()
+            {
+                pool.give(chunk);
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Frames into packets, and what becomes of them.
+
+use super::receive::ReceiveHalf;
+use super::send::{SendHalf, Sendable};
+use super::stream::Stream;
+use super::{StreamEvent, Streams};
+use crate::frame::{ResetStream, write};
+use crate::recovery::{SentFrame, SentFrames};
+use crate::{Direction, StreamId};
+
+/// No control frame written here is larger: a RESET_STREAM of four varints.
+const CONTROL_SIZE: usize = 1 + 3 * 8;
+/// Data are not cut into parts smaller than this to fill a packet.
+const MIN_PART: u64 = 32;
+const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
+
+impl Streams {
+    /// Whether there is any frame to send within the limits. It takes constant time.
+    pub(crate) fn wants_to_send(&self) -> bool {
+        self.wants_control()
+            || !self.scheduler.repairs.is_empty()
+            || (!self.scheduler.fresh.is_empty() && self.credit.available() > 0)
+    }
+
+    /// How many bytes of stream data could be sent now, lost and new.
+    pub(crate) fn pending_bytes(&self) -> u64 {
+        let fresh = self.scheduler.fresh_bytes().min(self.credit.available());
+        self.scheduler.lost_bytes() + fresh
+    }
+
+    /// Whether there are data to send, and the peer's flow control is what keeps all of them back.
+    pub(crate) fn send_limited(&self) -> bool {
+        self.scheduler.unsent_bytes() > 0 && self.pending_bytes() == 0
+    }
+
+    /// Appends frames to a packet, whose length `limit` bounds: control frames, then what was lost,
+    /// then new data, by priority. Those whose fate matters are recorded in `sent`. A STREAM frame
+    /// that fills the packet has no length, so nothing may follow then.
+    pub(crate) fn fill(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
+        if self.wants_control() {
+            self.fill_connection_control(out, limit, sent);
+            self.fill_stream_control(out, limit, sent);
+        }
+        self.fill_repairs(out, limit, sent);
+        self.fill_fresh(out, limit, sent);
+    }
+
+    /// A packet with this frame was acknowledged.
+    pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream {
+                id,
+                offset,
+                length,
+                fin,
+            } => self.on_data_acked(
+                id,
+                Sendable {
+                    offset,
+                    length: u64::from(length),
+                    fin,
+                },
+            ),
+            SentFrame::ResetStream { id } => {
+                if let Some(send) = self.send_half(id) {
+                    send.on_reset_acked();
+                    self.settle(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A packet with this frame was lost.
+    pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
+        match *frame {
+            SentFrame::Stream {
+                id,
+                offset,
+                length,
+                fin,
+            } => {
+                if let Some(send) = self.send_half(id) {
+                    send.on_lost(Sendable {
+                        offset,
+                        length: u64::from(length),
+                        fin,
+                    });
+                    self.settle(id);
+                }
+            }
+            SentFrame::ResetStream { id } => {
+                if let Some(send) = self.send_half(id) {
+                    send.set_reset_due(true);
+                    self.settle(id);
+                }
+            }
+            SentFrame::StopSending { id } => self.with_receive(id, |half| half.set_stop_due(true)),
+            SentFrame::MaxStreamData { id } => self.with_receive(id, |half| half.repeat_limit()),
+            SentFrame::MaxData => self.window.repeat(),
+            SentFrame::MaxStreams { direction } => self.map.numbers.repeat(direction),
+            _ => {}
+        }
+    }
+
+    fn send_half(&mut self, id: StreamId) -> Option<&mut SendHalf> {
+        self.map.get_mut(id)?.send.as_mut()
+    }
+
+    fn with_receive(&mut self, id: StreamId, act: impl FnOnce(&mut ReceiveHalf)) {
+        if let Some(receive) = self
+            .map
+            .get_mut(id)
+            .and_then(|stream| stream.receive.as_mut())
+        {
+            act(receive);
+            self.settle(id);
+        }
+    }
+
+    fn on_data_acked(&mut self, id: StreamId, data: Sendable) {
+        let Some(stream) = self.map.get_mut(id) else {
+            return;
+        };
+        let Some(send) = &mut stream.send else {
+            return;
+        };
+        send.on_acked(data, &mut self.pool);
+        if let Some(event) = send.writable_event(id, self.config.send_buffer) {
+            self.events.push(event);
+        }
+        let delivered = send.is_delivered();
+        self.scheduler.update(id, stream);
+        if delivered {
+            self.events.push(StreamEvent::Finished(id));
+            self.settle(id);
+        }
+    }
+
+    fn wants_control(&self) -> bool {
+        !self.scheduler.control.is_empty()
+            || self.window.update_due()
+            || self.data_blocked_due()
+            || DIRECTIONS.into_iter().any(|direction| {
+                self.map.numbers.update_due(direction) || self.map.numbers.report_due(direction)
+            })
+    }
+
+    fn data_blocked_due(&self) -> bool {
+        self.scheduler.fresh_bytes() > 0 && self.credit.report_due()
+    }
+
+    fn fill_connection_control(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
+        if self.window.update_due() && has_room(out, limit) {
+            write::max_data(out, self.window.advertise());
+            sent.push(SentFrame::MaxData);
+        }
+        if self.data_blocked_due() && has_room(out, limit) {
+            write::data_blocked(out, self.credit.report());
+        }
+        for direction in DIRECTIONS {
+            let numbers = &mut self.map.numbers;
+            if numbers.update_due(direction) && has_room(out, limit) {
+                write::max_streams(out, direction, numbers.advertise(direction));
+                sent.push(SentFrame::MaxStreams { direction });
+            }
+            if numbers.report_due(direction) && has_room(out, limit) {
+                write::streams_blocked(out, direction, numbers.report(direction));
+            }
+        }
+    }
+
+    fn fill_stream_control(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
+        while let Some(&id) = self.scheduler.control.front() {
+            let Some(stream) = self.map.get_mut(id) else {
+                debug_assert!(false, "{id} is queued and closed");
+                self.scheduler.control.pop_front();
+                continue;
+            };
+            let complete = put_control(id, stream, out, limit, sent);
+            self.scheduler.update(id, stream);
+            if !complete {
+                return;
+            }
+        }
+    }
+
+    fn fill_repairs(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
+        while let Some(id) = self.scheduler.repairs.front() {
+            let Some(stream) = self.map.get_mut(id) else {
+                return;
+            };
+            let Some(send) = &mut stream.send else {
+                return;
+            };
+            let Some(length) = send
+                .repair()
+                .and_then(|data| put_stream(id, send, data, out, limit, sent))
+            else {
+                return;
+            };
+            self.scheduler.update(id, stream);
+            if stream.scheduled.repair {
+                self.scheduler.repairs.advance_turn(length);
+            }
+        }
+    }
+
+    fn fill_fresh(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
+        while let Some(id) = self.scheduler.fresh.front() {
+            let Some(stream) = self.map.get_mut(id) else {
+                return;
+            };
+            let Some(send) = &mut stream.send else {
+                return;
+            };
+            let Some(length) = send
+                .fresh(self.credit.available())
+                .and_then(|data| put_stream(id, send, data, out, limit, sent))
+            else {
+                return;
+            };
+            self.credit.spend(length);
+            self.scheduler.update(id, stream);
+            if stream.scheduled.fresh > 0 {
+                self.scheduler.fresh.advance_turn(length);
+            }
+        }
+    }
+}
+
+fn has_room(out: &[u8], limit: usize) -> bool {
+    limit.saturating_sub(out.len()) >= CONTROL_SIZE
+}
+
+/// Writes the control frames that the stream has to send; `false` where not all of them fit.
+fn put_control(
+    id: StreamId,
+    stream: &mut Stream,
+    out: &mut Vec<u8>,
+    limit: usize,
+    sent: &mut SentFrames,
+) -> bool {
+    if let Some(send) = &mut stream.send {
+        if let Some((code, final_size)) = send.reset_due() {
+            if !has_room(out, limit) {
+                return false;
+            }
+            let frame = ResetStream {
+                id,
+                code,
+                final_size,
+            };
+            write::reset_stream(out, &frame);
+            sent.push(SentFrame::ResetStream { id });
+            send.set_reset_due(false);
+        }
+        if send.report_due() {
+            if !has_room(out, limit) {
+                return false;
+            }
+            write::stream_data_blocked(out, id, send.credit.report());
+        }
+    }
+    if let Some(receive) = &mut stream.receive {
+        if let Some(code) = receive.stop_due() {
+            if !has_room(out, limit) {
+                return false;
+            }
+            write::stop_sending(out, id, code);
+            sent.push(SentFrame::StopSending { id });
+            receive.set_stop_due(false);
+        }
+        if receive.update_due() {
+            if !has_room(out, limit) {
+                return false;
+            }
+            write::max_stream_data(out, id, receive.advertise());
+            sent.push(SentFrame::MaxStreamData { id });
+        }
+    }
+    true
+}
+
+/// Writes as much of `data` in a STREAM frame as fits; returns how many bytes, `None` where it is
+/// not worth a frame.
+fn put_stream(
+    id: StreamId,
+    send: &mut SendHalf,
+    data: Sendable,
+    out: &mut Vec<u8>,
+    limit: usize,
+    sent: &mut SentFrames,
+) -> Option<u64> {
+    let room = limit.checked_sub(out.len())?;
+    let all_room = room.checked_sub(write::stream_header_size(id, data.offset, None))? as u64;
+    let (length, explicit) = if data.length >= all_room {
+        (all_room, false)
+    } else {
+        // The frame does not reach the end of the packet, so it has to say where it ends.
+        let header = write::stream_header_size(id, data.offset, Some(data.length as usize));
+        (data.length.min(room.checked_sub(header)? as u64), true)
+    };
+    if length < data.length.min(MIN_PART) {
+        return None;
+    }
+    let part = data.first(length);
+    let explicit = explicit.then_some(length as usize);
+    write::stream_header(out, id, part.offset, explicit, part.fin);
+    send.send(part, out);
+    sent.push(SentFrame::Stream {
+        id,
+        offset: part.offset,
+        length: length as u32,
+        fin: part.fin,
+    });
+    Some(length)
+}

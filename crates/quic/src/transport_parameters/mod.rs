@@ -1,0 +1,148 @@
+//! Transport parameters (RFC 9000, section 18): what each side tells the other, in the handshake,
+//! of what it is willing to take.
+//!
+//! Besides those of RFC 9000 and RFC 9221 there is one of ours: `fine_max_ack_delay`, the largest
+//! ACK delay in microseconds, with the private ID 0x1d7f576569720001 ("Weir" is in it). A peer that
+//! does not know it ignores it and goes by `max_ack_delay`, which counts milliseconds. ACK delays
+//! themselves need nothing of ours: with an `ack_delay_exponent` of 0 they count microseconds.
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use std::net::{SocketAddrV4, SocketAddrV6};
+
+use weir_units::Duration;
+
+use crate::ConnectionId;
+
+/// The IDs of RFC 9000, section 18.2, RFC 9221, section 3, and ours.
+mod id {
+    pub(super) const ORIGINAL_DESTINATION_CONNECTION_ID: u64 = 0x00;
+    pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
+    pub(super) const STATELESS_RESET_TOKEN: u64 = 0x02;
+    pub(super) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+    pub(super) const INITIAL_MAX_DATA: u64 = 0x04;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+    pub(super) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+    pub(super) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+    pub(super) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+    pub(super) const ACK_DELAY_EXPONENT: u64 = 0x0a;
+    pub(super) const MAX_ACK_DELAY: u64 = 0x0b;
+    pub(super) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+    pub(super) const PREFERRED_ADDRESS: u64 = 0x0d;
+    pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
+    pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
+    pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
+    pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(super) const FINE_MAX_ACK_DELAY: u64 = 0x1d7f_5765_6972_0001;
+
+    /// Only a server has anything to say in these.
+    pub(super) const fn is_server_only(id: u64) -> bool {
+        matches!(
+            id,
+            ORIGINAL_DESTINATION_CONNECTION_ID
+                | STATELESS_RESET_TOKEN
+                | PREFERRED_ADDRESS
+                | RETRY_SOURCE_CONNECTION_ID
+        )
+    }
+}
+
+/// RFC 9000, section 18.2: `max_ack_delay` is less than 2^14 milliseconds.
+const MAX_ACK_DELAY_MILLIS: u64 = (1 << 14) - 1;
+
+/// The transport parameters of one side. The default is what holds for parameters that are absent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportParameters {
+    /// The destination connection ID of the client's first Initial packet. Server only.
+    pub original_destination_connection_id: Option<ConnectionId>,
+    /// After how long without traffic the connection ends silently; zero for never. Milliseconds on
+    /// the wire, rounded up.
+    pub max_idle_timeout: Duration,
+    /// Shows that a stateless reset is the server's. Server only.
+    pub stateless_reset_token: Option<[u8; 16]>,
+    /// The largest UDP payload in bytes that this side takes; at least 1200.
+    pub max_udp_payload_size: u64,
+    /// How many bytes the peer may send on the connection, at first.
+    pub initial_max_data: u64,
+    /// How many bytes the peer may send on a bidirectional stream that this side opens, at first.
+    pub initial_max_stream_data_bidi_local: u64,
+    /// How many bytes the peer may send on a bidirectional stream that the peer opens, at first.
+    pub initial_max_stream_data_bidi_remote: u64,
+    /// How many bytes the peer may send on a unidirectional stream, at first.
+    pub initial_max_stream_data_uni: u64,
+    /// How many bidirectional streams the peer may open, at first; at most 2^60.
+    pub initial_max_streams_bidi: u64,
+    /// How many unidirectional streams the peer may open, at first; at most 2^60.
+    pub initial_max_streams_uni: u64,
+    /// The ACK delays that this side sends count units of 2^this microseconds; at most 20.
+    pub ack_delay_exponent: u8,
+    /// By how long this side delays an ACK at most, as every peer understands it: at most 16,383
+    /// milliseconds, rounded up to whole ones on the wire. See also
+    /// [`ack_delay_bound`](Self::ack_delay_bound).
+    pub max_ack_delay: Duration,
+    /// Whether the peer must not migrate to another address of its own.
+    pub disable_active_migration: bool,
+    /// An address to move to after the handshake. Server only.
+    pub preferred_address: Option<PreferredAddress>,
+    /// How many connection IDs of the peer's this side stores; at least 2.
+    pub active_connection_id_limit: u64,
+    /// The source connection ID of this side's first Initial packet.
+    pub initial_source_connection_id: Option<ConnectionId>,
+    /// The source connection ID of the Retry packet, where there was one. Server only.
+    pub retry_source_connection_id: Option<ConnectionId>,
+    /// The largest DATAGRAM frame in bytes that this side takes (RFC 9221); zero for none at all.
+    pub max_datagram_frame_size: u64,
+    /// By how long this side really delays an ACK at most: at most 16,383 milliseconds, rounded up
+    /// to whole microseconds on the wire. Only Weir peers send and understand it.
+    pub fine_max_ack_delay: Option<Duration>,
+}
+
+impl Default for TransportParameters {
+    fn default() -> Self {
+        Self {
+            original_destination_connection_id: None,
+            max_idle_timeout: Duration::ZERO,
+            stateless_reset_token: None,
+            max_udp_payload_size: 65_527,
+            initial_max_data: 0,
+            initial_max_stream_data_bidi_local: 0,
+            initial_max_stream_data_bidi_remote: 0,
+            initial_max_stream_data_uni: 0,
+            initial_max_streams_bidi: 0,
+            initial_max_streams_uni: 0,
+            ack_delay_exponent: 3,
+            max_ack_delay: Duration::from_millis(25),
+            disable_active_migration: false,
+            preferred_address: None,
+            active_connection_id_limit: 2,
+            initial_source_connection_id: None,
+            retry_source_connection_id: None,
+            max_datagram_frame_size: 0,
+            fine_max_ack_delay: None,
+        }
+    }
+}
+
+impl TransportParameters {
+    /// By how long the side that sent these delays an ACK at most: as fine as it told.
+    pub fn ack_delay_bound(&self) -> Duration {
+        self.fine_max_ack_delay.unwrap_or(self.max_ack_delay)
+    }
+}
+
+/// An address at which a server would rather be reached (RFC 9000, section 9.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreferredAddress {
+    /// Its IPv4 address, if any.
+    pub ipv4: Option<SocketAddrV4>,
+    /// Its IPv6 address, if any; flow information and scope are not transmitted.
+    pub ipv6: Option<SocketAddrV6>,
+    /// The connection ID with sequence number 1, not empty.
+    pub connection_id: ConnectionId,
+    /// The stateless reset token that belongs to it.
+    pub reset_token: [u8; 16],
+}

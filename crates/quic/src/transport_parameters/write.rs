@@ -1,0 +1,159 @@
+//! Encoding transport parameters.
+
+use weir_units::Duration;
+
+use super::{PreferredAddress, TransportParameters, id};
+use crate::Side;
+use crate::codec::{VARINT_MAX, put_varint, varint_size};
+
+impl TransportParameters {
+    /// Appends the parameters as `side`, whose they are, sends them: a client leaves out what only
+    /// servers may send, and what has its default value is left out.
+    ///
+    /// `grease` is a random number from which a reserved parameter is made for the peer to ignore
+    /// (RFC 9000, section 18.1), so that none comes to rely on knowing all of them.
+    pub fn encode(&self, side: Side, out: &mut Vec<u8>, grease: Option<u64>) {
+        if !side.is_client() {
+            self.encode_server_only(out);
+        }
+        self.encode_limits(out);
+        self.encode_acknowledgment(out);
+        if !self.max_idle_timeout.is_zero() {
+            let millis = rounded_up(self.max_idle_timeout, Duration::from_millis(1));
+            put_number(out, id::MAX_IDLE_TIMEOUT, millis);
+        }
+        if self.disable_active_migration {
+            put_bytes(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        if let Some(source) = &self.initial_source_connection_id {
+            put_bytes(out, id::INITIAL_SOURCE_CONNECTION_ID, source.as_bytes());
+        }
+        if let Some(random) = grease {
+            put_reserved(out, random);
+        }
+    }
+
+    fn encode_server_only(&self, out: &mut Vec<u8>) {
+        if let Some(original) = &self.original_destination_connection_id {
+            let bytes = original.as_bytes();
+            put_bytes(out, id::ORIGINAL_DESTINATION_CONNECTION_ID, bytes);
+        }
+        if let Some(retry) = &self.retry_source_connection_id {
+            put_bytes(out, id::RETRY_SOURCE_CONNECTION_ID, retry.as_bytes());
+        }
+        if let Some(token) = &self.stateless_reset_token {
+            put_bytes(out, id::STATELESS_RESET_TOKEN, token);
+        }
+        if let Some(address) = &self.preferred_address {
+            put_preferred_address(out, address);
+        }
+    }
+
+    fn encode_limits(&self, out: &mut Vec<u8>) {
+        let absent = Self::default();
+        let limits = [
+            (
+                id::MAX_UDP_PAYLOAD_SIZE,
+                self.max_udp_payload_size,
+                absent.max_udp_payload_size,
+            ),
+            (id::INITIAL_MAX_DATA, self.initial_max_data, 0),
+            (
+                id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL,
+                self.initial_max_stream_data_bidi_local,
+                0,
+            ),
+            (
+                id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE,
+                self.initial_max_stream_data_bidi_remote,
+                0,
+            ),
+            (
+                id::INITIAL_MAX_STREAM_DATA_UNI,
+                self.initial_max_stream_data_uni,
+                0,
+            ),
+            (
+                id::INITIAL_MAX_STREAMS_BIDI,
+                self.initial_max_streams_bidi,
+                0,
+            ),
+            (id::INITIAL_MAX_STREAMS_UNI, self.initial_max_streams_uni, 0),
+            (
+                id::ACTIVE_CONNECTION_ID_LIMIT,
+                self.active_connection_id_limit,
+                absent.active_connection_id_limit,
+            ),
+            (
+                id::MAX_DATAGRAM_FRAME_SIZE,
+                self.max_datagram_frame_size,
+                absent.max_datagram_frame_size,
+            ),
+        ];
+        for (id, value, absent) in limits {
+            if value != absent {
+                put_number(out, id, value);
+            }
+        }
+    }
+
+    fn encode_acknowledgment(&self, out: &mut Vec<u8>) {
+        let absent = Self::default();
+        if self.ack_delay_exponent != absent.ack_delay_exponent {
+            let exponent = u64::from(self.ack_delay_exponent);
+            put_number(out, id::ACK_DELAY_EXPONENT, exponent);
+        }
+        if self.max_ack_delay != absent.max_ack_delay {
+            let millis = rounded_up(self.max_ack_delay, Duration::from_millis(1));
+            put_number(out, id::MAX_ACK_DELAY, millis);
+        }
+        if let Some(delay) = self.fine_max_ack_delay {
+            let micros = rounded_up(delay, Duration::from_micros(1));
+            put_number(out, id::FINE_MAX_ACK_DELAY, micros);
+        }
+    }
+}
+
+/// `span` in units of `unit`.
+fn rounded_up(span: Duration, unit: Duration) -> u64 {
+    span.as_nanos().div_ceil(unit.as_nanos())
+}
+
+fn put_number(out: &mut Vec<u8>, id: u64, value: u64) {
+    put_varint(out, id);
+    put_varint(out, varint_size(value) as u64);
+    put_varint(out, value);
+}
+
+fn put_bytes(out: &mut Vec<u8>, id: u64, value: &[u8]) {
+    put_varint(out, id);
+    put_varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+/// An address that is absent is written as zeros.
+fn put_preferred_address(out: &mut Vec<u8>, address: &PreferredAddress) {
+    let connection_id = address.connection_id.as_bytes();
+    put_varint(out, id::PREFERRED_ADDRESS);
+    put_varint(out, (4 + 2 + 16 + 2 + 1 + connection_id.len() + 16) as u64);
+    let ipv4 = address
+        .ipv4
+        .map_or(([0; 4], 0), |v4| (v4.ip().octets(), v4.port()));
+    let ipv6 = address
+        .ipv6
+        .map_or(([0; 16], 0), |v6| (v6.ip().octets(), v6.port()));
+    out.extend_from_slice(&ipv4.0);
+    out.extend_from_slice(&ipv4.1.to_be_bytes());
+    out.extend_from_slice(&ipv6.0);
+    out.extend_from_slice(&ipv6.1.to_be_bytes());
+    out.push(connection_id.len() as u8);
+    out.extend_from_slice(connection_id);
+    out.extend_from_slice(&address.reset_token);
+}
+
+/// A parameter with an ID of the form 31 * N + 27 and up to seven bytes that mean nothing.
+fn put_reserved(out: &mut Vec<u8>, random: u64) {
+    let id = random % ((VARINT_MAX - 27) / 31) * 31 + 27;
+    let bytes = random.to_be_bytes();
+    put_bytes(out, id, &bytes[..(random % 8) as usize]);
+}

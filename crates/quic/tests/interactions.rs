@@ -1,0 +1,427 @@
+//! Two endpoints driven by lists of operations that nobody would write by hand.
+//!
+//! Whatever the applications and the network do: no panic; what is read is what was written, in
+//! order; once the network behaves again, every stream that was finished and not abandoned is
+//! delivered whole, and a closed connection goes away on both sides.
+
+mod world;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
+use weir_quic::{ConnectionHandle, Direction, ReadError, StreamId};
+use weir_units::Duration;
+use world::{CLIENT, Plan, World};
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Advance {
+        micros: u64,
+    },
+    Step {
+        times: u8,
+    },
+    Open {
+        host: usize,
+        unidirectional: bool,
+    },
+    Write {
+        host: usize,
+        stream: usize,
+        length: usize,
+    },
+    Finish {
+        host: usize,
+        stream: usize,
+    },
+    Reset {
+        host: usize,
+        stream: usize,
+    },
+    Stop {
+        host: usize,
+        stream: usize,
+    },
+    Prioritize {
+        host: usize,
+        stream: usize,
+        priority: i8,
+    },
+    Read {
+        host: usize,
+    },
+    Faults {
+        loss: u8,
+        duplication: u8,
+        corruption: u8,
+        reordering: u8,
+    },
+    Mark {
+        percent: u8,
+    },
+    Blackout {
+        micros: u64,
+    },
+    Close {
+        host: usize,
+    },
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let host = 0..2usize;
+    let stream = 0..8usize;
+    prop_oneof![
+        4 => (0..5_000u64).prop_map(|micros| Operation::Advance { micros }),
+        4 => (1..20u8).prop_map(|times| Operation::Step { times }),
+        4 => (host.clone(), any::<bool>())
+            .prop_map(|(host, unidirectional)| Operation::Open { host, unidirectional }),
+        8 => (host.clone(), stream.clone(), 0..60_000usize)
+            .prop_map(|(host, stream, length)| Operation::Write { host, stream, length }),
+        4 => (host.clone(), stream.clone())
+            .prop_map(|(host, stream)| Operation::Finish { host, stream }),
+        1 => (host.clone(), stream.clone())
+            .prop_map(|(host, stream)| Operation::Reset { host, stream }),
+        1 => (host.clone(), stream.clone())
+            .prop_map(|(host, stream)| Operation::Stop { host, stream }),
+        1 => (host.clone(), stream, any::<i8>())
+            .prop_map(|(host, stream, priority)| Operation::Prioritize { host, stream, priority }),
+        6 => host.clone().prop_map(|host| Operation::Read { host }),
+        2 => (0..30u8, 0..30u8, 0..20u8, 0..30u8).prop_map(
+            |(loss, duplication, corruption, reordering)| Operation::Faults {
+                loss, duplication, corruption, reordering,
+            }),
+        1 => (0..60u8).prop_map(|percent| Operation::Mark { percent }),
+        1 => (0..20_000u64).prop_map(|micros| Operation::Blackout { micros }),
+        1 => host.prop_map(|host| Operation::Close { host }),
+    ]
+}
+
+/// What one direction of one stream should bring.
+#[derive(Default)]
+struct Flow {
+    written: u64,
+    finished: bool,
+    abandoned: bool,
+    read: u64,
+    ended: bool,
+}
+
+struct Scene {
+    world: World,
+    handles: [ConnectionHandle; 2],
+    streams: Vec<StreamId>,
+    /// By stream and sending host.
+    flows: BTreeMap<(StreamId, usize), Flow>,
+    closed: bool,
+}
+
+/// The byte that belongs at `offset` of what `host` sends on a stream.
+fn byte_at(id: StreamId, host: usize, offset: u64) -> u8 {
+    (offset.wrapping_mul(31) ^ offset >> 8 ^ id.as_u64() << 3 ^ host as u64) as u8
+}
+
+fn percent(value: u8) -> Probability {
+    Probability::new(f64::from(value) / 100.0).unwrap()
+}
+
+impl Scene {
+    fn new(seed: u64) -> Self {
+        let mut plan = Plan {
+            seed,
+            ..Plan::default()
+        };
+        plan.client.stream_window = weir_units::ByteSize::from_kib(64);
+        plan.server.stream_window = weir_units::ByteSize::from_kib(64);
+        plan.server.connection_window = weir_units::ByteSize::from_kib(100);
+        plan.server.max_bidirectional_streams = 5;
+        // `Step` goes on to the next timer, whenever that is.
+        plan.client.keep_alive = Duration::from_secs(2);
+        // One whose peer closed while the network was down finds out by silence.
+        plan.client.idle_timeout = Duration::from_secs(6);
+        let mut world = World::new(plan);
+        let (client, server) = world.connected();
+        Self {
+            world,
+            handles: [client, server],
+            streams: Vec::new(),
+            flows: BTreeMap::new(),
+            closed: false,
+        }
+    }
+
+    fn connection(&mut self, host: usize) -> Option<&mut weir_quic::Connection> {
+        self.world.hosts[host]
+            .connections
+            .get_mut(&self.handles[host])
+    }
+
+    fn stream(&self, index: usize) -> Option<StreamId> {
+        (!self.streams.is_empty()).then(|| self.streams[index % self.streams.len()])
+    }
+
+    fn apply(&mut self, operation: &Operation) {
+        match *operation {
+            Operation::Advance { micros } => self.world.run_for(Duration::from_micros(micros)),
+            Operation::Step { times } => {
+                for _ in 0..times {
+                    self.world.step();
+                }
+            }
+            Operation::Open {
+                host,
+                unidirectional,
+            } => self.open(host, unidirectional),
+            Operation::Write {
+                host,
+                stream,
+                length,
+            } => self.write(host, stream, length),
+            Operation::Finish { host, stream } => {
+                let Some(id) = self.stream(stream) else {
+                    return;
+                };
+                let Some(connection) = self.connection(host) else {
+                    return;
+                };
+                if connection.finish(id).is_ok() {
+                    self.flows.entry((id, host)).or_default().finished = true;
+                }
+            }
+            Operation::Reset { host, stream } => {
+                let Some(id) = self.stream(stream) else {
+                    return;
+                };
+                let Some(connection) = self.connection(host) else {
+                    return;
+                };
+                if connection.reset(id, 7).is_ok() {
+                    self.flows.entry((id, host)).or_default().abandoned = true;
+                }
+            }
+            Operation::Stop { host, stream } => {
+                let Some(id) = self.stream(stream) else {
+                    return;
+                };
+                let Some(connection) = self.connection(host) else {
+                    return;
+                };
+                if connection.stop_sending(id, 8).is_ok() {
+                    self.flows.entry((id, 1 - host)).or_default().abandoned = true;
+                }
+            }
+            Operation::Prioritize {
+                host,
+                stream,
+                priority,
+            } => {
+                let Some(id) = self.stream(stream) else {
+                    return;
+                };
+                let Some(connection) = self.connection(host) else {
+                    return;
+                };
+                connection.set_priority(id, priority.into());
+            }
+            Operation::Read { host } => self.read(host),
+            Operation::Faults {
+                loss,
+                duplication,
+                corruption,
+                reordering,
+            } => {
+                self.set_faults(FaultSettings {
+                    loss: percent(loss),
+                    duplication: percent(duplication),
+                    corruption: percent(corruption),
+                    reordering: Reordering {
+                        probability: percent(reordering),
+                        delay: Duration::from_micros(300),
+                    },
+                    ..Default::default()
+                });
+            }
+            Operation::Mark { percent: value } => {
+                for pipe in &mut self.world.pipes {
+                    pipe.set_rules(vec![Rule::mark_randomly(percent(value))]);
+                }
+            }
+            Operation::Blackout { micros } => {
+                let before = self.world.pipes[0].faults().settings();
+                self.set_faults(FaultSettings {
+                    down: true,
+                    ..before
+                });
+                self.world.run_for(Duration::from_micros(micros));
+                self.set_faults(before);
+            }
+            Operation::Close { host } => {
+                let now = self.world.now;
+                if let Some(connection) = self.connection(host) {
+                    connection.close(now, 1, b"");
+                    self.closed = true;
+                }
+            }
+        }
+    }
+
+    fn set_faults(&mut self, settings: FaultSettings) {
+        let now = self.world.now;
+        for pipe in &mut self.world.pipes {
+            pipe.set_faults(now, settings);
+        }
+    }
+
+    fn open(&mut self, host: usize, unidirectional: bool) {
+        let direction = if unidirectional {
+            Direction::Unidirectional
+        } else {
+            Direction::Bidirectional
+        };
+        if let Some(id) = self
+            .connection(host)
+            .and_then(|connection| connection.open(direction))
+        {
+            self.streams.push(id);
+            if self.streams.len() > 8 {
+                self.streams.remove(0);
+            }
+        }
+    }
+
+    fn write(&mut self, host: usize, stream: usize, length: usize) {
+        let Some(id) = self.stream(stream) else {
+            return;
+        };
+        let begin = self.flows.get(&(id, host)).map_or(0, |flow| flow.written);
+        let data: Vec<u8> = (begin..begin + length as u64)
+            .map(|offset| byte_at(id, host, offset))
+            .collect();
+        let Some(connection) = self.connection(host) else {
+            return;
+        };
+        if let Ok(count) = connection.write(id, &data) {
+            self.flows.entry((id, host)).or_default().written += count as u64;
+        }
+    }
+
+    fn read(&mut self, host: usize) {
+        let Some(connection) = self.world.hosts[host]
+            .connections
+            .get_mut(&self.handles[host])
+        else {
+            return;
+        };
+        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
+            while let Some(id) = connection.accept(direction) {
+                self.flows.entry((id, 1 - host)).or_default();
+            }
+        }
+        for ((id, sender), flow) in &mut self.flows {
+            if *sender == host || flow.ended {
+                continue;
+            }
+            loop {
+                match connection.read(*id, 10_000) {
+                    Ok(Some(bytes)) => {
+                        for byte in bytes {
+                            assert_eq!(
+                                byte,
+                                byte_at(*id, *sender, flow.read),
+                                "{id} at {}",
+                                flow.read
+                            );
+                            flow.read += 1;
+                        }
+                        assert!(flow.read <= flow.written);
+                    }
+                    Ok(None) => {
+                        assert!(
+                            flow.finished && flow.read == flow.written,
+                            "{id} ended at {} of {} (finished: {}, abandoned: {})",
+                            flow.read,
+                            flow.written,
+                            flow.finished,
+                            flow.abandoned
+                        );
+                        flow.ended = true;
+                        break;
+                    }
+                    Err(ReadError::Blocked) => break,
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    /// The network behaves, both applications read: everything must come through.
+    fn settle(&mut self) {
+        self.set_faults(FaultSettings::default());
+        for pipe in &mut self.world.pipes {
+            pipe.set_rules(Vec::new());
+        }
+        for _ in 0..2000 {
+            for host in 0..2 {
+                self.read(host);
+            }
+            self.world.run_for(Duration::from_millis(5));
+        }
+        if self.closed {
+            assert!(
+                self.world
+                    .hosts
+                    .iter()
+                    .all(|host| host.connections.is_empty())
+            );
+            assert!(
+                self.world
+                    .hosts
+                    .iter()
+                    .all(|host| host.endpoint.connections() == 0)
+            );
+            return;
+        }
+        let open = |host: usize| {
+            self.world.hosts[host]
+                .connections
+                .contains_key(&self.handles[host])
+        };
+        assert!(
+            open(CLIENT) && open(1),
+            "a connection ended by itself: {:?}",
+            self.world.hosts.each_ref().map(|host| &host.events)
+        );
+        for ((id, sender), flow) in &self.flows {
+            if flow.finished && !flow.abandoned {
+                assert!(
+                    flow.ended,
+                    "{id} from host {sender}: {} of {}",
+                    flow.read, flow.written
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
+            "tests/interactions.proptest-regressions",
+        ))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn whatever_happens(
+        seed in any::<u64>(),
+        operations in prop::collection::vec(operation(), 1..80),
+    ) {
+        let mut scene = Scene::new(seed);
+        for operation in &operations {
+            scene.apply(operation);
+        }
+        scene.settle();
+    }
+}
