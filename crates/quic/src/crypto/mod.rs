@@ -7,6 +7,7 @@
 mod inbound;
 #[cfg(test)]
 mod pair;
+pub mod seeded;
 pub mod tls;
 
 use std::fmt;

@@ -1,0 +1,221 @@
+//! The toy AEAD and the toy header protection: fast, deterministic, and no cryptography.
+//!
+//! The keystream is a counter folded with the key. The checksum runs over the header, the
+//! packet number and the cipher text in four lanes of 64 bits, one word per lane and step. Each step
+//! is bijective both in the lane and in the word, and so is the end in each lane: a change
+//! within one word always shows, any other with a probability of 1 − 2⁻⁶⁴ or so.
+
+use super::mixing::{GOLDEN, Secret, fold, mix};
+use crate::crypto::{HeaderKey, OpenError, PacketKey};
+
+const TAG_LENGTH: usize = 16;
+const SAMPLE_LENGTH: usize = 16;
+const MAX_NUMBER_LENGTH: usize = 4;
+const WORD: usize = 8;
+const LANES: usize = 4;
+const BLOCK: usize = WORD * LANES;
+
+/// Odd, so that multiplying by it is bijective.
+const LANE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// One checksum lane takes in one word.
+const fn step(lane: u64, word: u64) -> u64 {
+    (lane ^ word).wrapping_mul(LANE_FACTOR).rotate_left(29)
+}
+
+/// The stand-in for an AEAD key.
+pub(super) struct SeededPacketKey {
+    stream: [u64; 2],
+    tag: [u64; 2],
+}
+
+/// The state of sealing or opening one packet.
+struct Pass {
+    counter: u64,
+    key: u64,
+    lanes: [u64; LANES],
+}
+
+impl Pass {
+    fn keystream(&mut self) -> u64 {
+        self.counter = self.counter.wrapping_add(GOLDEN);
+        fold(self.counter, self.counter ^ self.key)
+    }
+
+    /// Takes cipher text or header bytes into the checksum.
+    fn absorb(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(BLOCK) {
+            let mut block = [0; BLOCK];
+            block[..chunk.len()].copy_from_slice(chunk);
+            for (lane, word) in self.lanes.iter_mut().zip(block.as_chunks::<WORD>().0) {
+                *lane = step(*lane, u64::from_le_bytes(*word));
+            }
+        }
+    }
+
+    /// Turns plain text into cipher text or, with `OPEN`, back.
+    fn run<const OPEN: bool>(&mut self, text: &mut [u8]) {
+        let (blocks, rest) = text.as_chunks_mut::<BLOCK>();
+        for block in blocks {
+            for (index, word) in block.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
+                let before = u64::from_le_bytes(*word);
+                let after = before ^ self.keystream();
+                self.lanes[index] = step(self.lanes[index], if OPEN { before } else { after });
+                *word = after.to_le_bytes();
+            }
+        }
+        if OPEN {
+            self.absorb(rest);
+        }
+        for chunk in rest.chunks_mut(WORD) {
+            for (byte, key) in chunk.iter_mut().zip(self.keystream().to_le_bytes()) {
+                *byte ^= key;
+            }
+        }
+        if !OPEN {
+            self.absorb(rest);
+        }
+    }
+}
+
+impl SeededPacketKey {
+    pub(super) fn new(secret: Secret) -> Self {
+        let word = |label| secret.derive(label).word();
+        Self {
+            stream: [word(0), word(1)],
+            tag: [word(2), word(3)],
+        }
+    }
+
+    /// Begins a pass; the lengths are part of the checksum, so that nothing can move from the
+    /// header into the payload.
+    fn begin(&self, packet_number: u64, header: &[u8], payload_length: usize) -> Pass {
+        let start = mix(self.tag[0] ^ packet_number);
+        let lengths = (header.len() as u64) << 32 ^ payload_length as u64;
+        let mut pass = Pass {
+            counter: mix(self.stream[0] ^ packet_number),
+            key: self.stream[1],
+            lanes: [start, !start, start.rotate_left(32), mix(start ^ lengths)],
+        };
+        pass.absorb(header);
+        pass
+    }
+
+    fn finish(&self, pass: &Pass) -> [u8; TAG_LENGTH] {
+        let lanes = pass.lanes.iter();
+        let low = lanes.clone().fold(self.tag[0], |sum, lane| mix(sum ^ lane));
+        let high = lanes
+            .rev()
+            .fold(self.tag[1], |sum, lane| mix(sum ^ lane.rotate_left(32)));
+        let mut tag = [0; TAG_LENGTH];
+        tag[..WORD].copy_from_slice(&low.to_le_bytes());
+        tag[WORD..].copy_from_slice(&high.to_le_bytes());
+        tag
+    }
+
+    /// The checksum of `data` as a tag.
+    pub(super) fn checksum(&self, data: &[u8]) -> [u8; TAG_LENGTH] {
+        self.finish(&self.begin(0, data, 0))
+    }
+}
+
+impl PacketKey for SeededPacketKey {
+    fn seal(&self, packet_number: u64, header_length: usize, packet: &mut [u8]) {
+        let (header, rest) = packet.split_at_mut(header_length);
+        let (payload, tag) = rest.split_at_mut(rest.len() - TAG_LENGTH);
+        let mut pass = self.begin(packet_number, header, payload.len());
+        pass.run::<false>(payload);
+        tag.copy_from_slice(&self.finish(&pass));
+    }
+
+    fn open(
+        &self,
+        packet_number: u64,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<usize, OpenError> {
+        let length = payload.len().checked_sub(TAG_LENGTH).ok_or(OpenError)?;
+        let (text, tag) = payload.split_at_mut(length);
+        let mut pass = self.begin(packet_number, header, length);
+        pass.run::<true>(text);
+        if self.finish(&pass) == *tag {
+            Ok(length)
+        } else {
+            Err(OpenError)
+        }
+    }
+
+    fn tag_length(&self) -> usize {
+        TAG_LENGTH
+    }
+
+    /// AES-128-GCM's (RFC 9001, section 6.6).
+    fn confidentiality_limit(&self) -> u64 {
+        1 << 23
+    }
+
+    /// AES-128-GCM's (RFC 9001, section 6.6).
+    fn integrity_limit(&self) -> u64 {
+        1 << 52
+    }
+}
+
+/// The stand-in for a header protection key.
+pub(super) struct SeededHeaderKey {
+    key: [u64; 2],
+}
+
+impl SeededHeaderKey {
+    pub(super) fn new(secret: Secret) -> Self {
+        Self {
+            key: [secret.derive(4).word(), secret.derive(5).word()],
+        }
+    }
+
+    /// The mask for the packet number in the low 32 bits, the one for the first byte above them;
+    /// `None` where the packet does not hold the sample (RFC 9001, section 5.4.2).
+    fn mask(&self, number_offset: usize, packet: &[u8]) -> Option<u64> {
+        let sample = packet
+            .get(number_offset..)?
+            .get(MAX_NUMBER_LENGTH..)?
+            .first_chunk::<SAMPLE_LENGTH>()?;
+        let words = sample.as_chunks::<WORD>().0;
+        Some(words.iter().zip(self.key).fold(0, |mask, (word, key)| {
+            mix(mask ^ u64::from_le_bytes(*word) ^ key)
+        }))
+    }
+}
+
+/// Applies a mask to the first byte (RFC 9001, section 5.4.1).
+fn mask_first(first: u8, mask: u64) -> u8 {
+    let bits = if first & 0x80 == 0 { 0x1f } else { 0x0f };
+    first ^ (mask >> 32) as u8 & bits
+}
+
+/// Applies a mask to a packet number whose length the first byte tells.
+fn mask_number(first: u8, number: &mut [u8], mask: u64) -> usize {
+    let length = usize::from(first & 0b11) + 1;
+    for (byte, mask) in number.iter_mut().zip(mask.to_le_bytes()).take(length) {
+        *byte ^= mask;
+    }
+    length
+}
+
+impl HeaderKey for SeededHeaderKey {
+    fn protect(&self, number_offset: usize, packet: &mut [u8]) {
+        let mask = self
+            .mask(number_offset, packet)
+            .expect("the packet holds the sample");
+        let first = packet[0];
+        mask_number(first, &mut packet[number_offset..], mask);
+        packet[0] = mask_first(first, mask);
+    }
+
+    fn unprotect(&self, number_offset: usize, packet: &mut [u8]) -> Option<usize> {
+        let mask = self.mask(number_offset, packet)?;
+        let first = packet.first_mut()?;
+        *first = mask_first(*first, mask);
+        let first = *first;
+        Some(mask_number(first, packet.get_mut(number_offset..)?, mask))
+    }
+}

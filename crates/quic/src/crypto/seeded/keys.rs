@@ -1,0 +1,54 @@
+//! Toy keys by level, direction and key phase.
+
+use super::cipher::{SeededHeaderKey, SeededPacketKey};
+use super::mixing::Secret;
+use crate::crypto::{DirectionKeys, KeyUpdates, Keys, PacketKeys};
+use crate::{ConnectionId, Side};
+
+const NEXT_PHASE: u64 = 0x6b75;
+
+/// The keys for packets that `sender` sends.
+pub(super) fn direction_keys(secret: Secret, sender: Side) -> DirectionKeys {
+    let secret = secret.derive(sender as u64);
+    DirectionKeys {
+        header: Box::new(SeededHeaderKey::new(secret)),
+        packet: Box::new(SeededPacketKey::new(secret)),
+    }
+}
+
+/// The keys of both directions as `side` uses them.
+pub(super) fn level_keys(secret: Secret, side: Side) -> Keys {
+    Keys {
+        local: direction_keys(secret, side),
+        remote: direction_keys(secret, side.other()),
+    }
+}
+
+/// The Initial keys, which anyone can compute, as in QUIC.
+pub(super) fn initial(client_destination: &ConnectionId, side: Side) -> Keys {
+    let secret = Secret::new(0, 0).absorb(client_destination.as_bytes());
+    level_keys(secret, side)
+}
+
+/// The stand-in for the integrity tag of a Retry packet.
+pub(super) fn retry_tag(original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+    let secret = Secret::new(0, 1).absorb(original_destination.as_bytes());
+    SeededPacketKey::new(secret).checksum(packet)
+}
+
+/// The secret of a key phase, from which all later ones follow.
+pub(super) struct SeededKeyUpdates {
+    pub(super) secret: Secret,
+    pub(super) side: Side,
+}
+
+impl KeyUpdates for SeededKeyUpdates {
+    fn next_keys(&mut self) -> PacketKeys {
+        self.secret = self.secret.derive(NEXT_PHASE);
+        let key = |sender| direction_keys(self.secret, sender).packet;
+        PacketKeys {
+            local: key(self.side),
+            remote: key(self.side.other()),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! **No security at all**: a deterministic stand-in for TLS, for simulations and tests only.
+//!
+//! A network must never carry this. Whoever reads the handshake can compute every key, the
+//! cipher is a mixing function without cryptographic claims, and nobody is authenticated.
+//!
+//! What it keeps is what an engine can notice: TLS 1.3's messages, levels, sizes and order of
+//! events, keys that differ by level, direction and key phase, packets that fail to open when a
+//! bit of them changed, resumption and 0-RTT. What it adds: the same seeds and the same calls give
+//! the same bytes, and it is fast. Application protocols are not negotiated.
+
+mod cipher;
+mod client;
+mod keys;
+mod messages;
+mod mixing;
+mod schedule;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{ClientCrypto, Keys, Provider, ServerCrypto, Session, StartError};
+use crate::{ConnectionId, Side};
+use messages::Ticket;
+use mixing::mix;
+
+/// The longest DNS name (RFC 1035, section 2.3.4).
+const MAX_NAME_LENGTH: usize = 253;
+
+/// How a handshake is made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeededFault {
+    /// A server refuses every ClientHello, a client every server certificate (there is none where
+    /// it resumes), with this TLS alert.
+    Refuse {
+        /// The alert (RFC 8446, section 6).
+        alert: u8,
+    },
+    /// The Finished message is wrong; the peer must refuse it.
+    WrongFinished,
+}
+
+/// What a [`SeededServer`] does about early data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SeededEarlyData {
+    /// Tickets allow it, and it is accepted.
+    #[default]
+    Accept,
+    /// Tickets allow it, and it is rejected whenever it comes.
+    Reject,
+    /// Tickets do not allow it.
+    Never,
+}
+
+/// A client without any security; see [the module](self).
+///
+/// It remembers the newest ticket of every server, and the server's transport parameters with it.
+#[derive(Debug)]
+pub struct SeededClient {
+    seed: u64,
+    hello_length: usize,
+    fault: Option<SeededFault>,
+    started: AtomicU64,
+    remembered: Mutex<BTreeMap<String, Remembered>>,
+}
+
+/// What a client keeps of a session that it may resume.
+#[derive(Clone, Debug)]
+struct Remembered {
+    ticket: Ticket,
+    early_data: bool,
+    parameters: Vec<u8>,
+}
+
+impl SeededClient {
+    /// A client whose nonces stem from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            hello_length: 280,
+            fault: None,
+            started: AtomicU64::new(0),
+            remembered: Mutex::default(),
+        }
+    }
+
+    /// Pads the ClientHello to this many bytes, 65,539 at most; 280 unless told. A post-quantum
+    /// one has about 1,500.
+    pub fn with_hello_length(mut self, length: usize) -> Self {
+        self.hello_length = length;
+        self
+    }
+
+    /// Makes every handshake fail.
+    pub fn with_fault(mut self, fault: SeededFault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+
+    /// Forgets all tickets; the next handshakes are full ones.
+    pub fn forget_tickets(&self) {
+        self.tickets().clear();
+    }
+
+    fn tickets(&self) -> MutexGuard<'_, BTreeMap<String, Remembered>> {
+        // A map that is whole after every operation stays good when a thread dies.
+        self.remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientCrypto for SeededClient {
+    fn start(
+        self: Arc<Self>,
+        server_name: &str,
+        parameters: &[u8],
+        early_data: bool,
+    ) -> Result<Box<dyn Session>, StartError> {
+        if server_name.is_empty() || server_name.len() > MAX_NAME_LENGTH {
+            return Err(StartError::InvalidServerName(server_name.to_owned()));
+        }
+        check_parameters(parameters)?;
+        let nonce = next_nonce(self.seed, Side::Client, &self.started);
+        Ok(Box::new(client::SeededClientSession::new(
+            self,
+            nonce,
+            server_name,
+            parameters,
+            early_data,
+        )))
+    }
+}
+
+/// A server without any security; see [the module](self).
+///
+/// Its tickets are stateless and hold for every server with the same seed, any number of times.
+#[derive(Debug)]
+pub struct SeededServer {
+    seed: u64,
+    certificate_length: usize,
+    early_data: SeededEarlyData,
+    fault: Option<SeededFault>,
+    started: AtomicU64,
+}
+
+impl SeededServer {
+    /// A server whose nonces and tickets stem from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            certificate_length: 1000,
+            early_data: SeededEarlyData::default(),
+            fault: None,
+            started: AtomicU64::new(0),
+        }
+    }
+
+    /// The length of the Certificate message's body in bytes, up to 65,535; 1,000 unless told,
+    /// which makes the whole flight about 1.3 KB long. A longer one is cut to that length.
+    pub fn with_certificate_length(mut self, length: usize) -> Self {
+        self.certificate_length = length.min(usize::from(u16::MAX));
+        self
+    }
+
+    /// What to do about early data.
+    pub fn with_early_data(mut self, early_data: SeededEarlyData) -> Self {
+        self.early_data = early_data;
+        self
+    }
+
+    /// Makes every handshake fail.
+    pub fn with_fault(mut self, fault: SeededFault) -> Self {
+        self.fault = Some(fault);
+        self
+    }
+}
+
+impl ServerCrypto for SeededServer {
+    fn start(self: Arc<Self>, parameters: &[u8]) -> Result<Box<dyn Session>, StartError> {
+        check_parameters(parameters)?;
+        let nonce = next_nonce(self.seed, Side::Server, &self.started);
+        Ok(Box::new(server::SeededServerSession::new(
+            self, nonce, parameters,
+        )))
+    }
+}
+
+impl Provider for SeededClient {
+    fn initial_keys(&self, client_destination: &ConnectionId, side: Side) -> Keys {
+        keys::initial(client_destination, side)
+    }
+
+    fn retry_tag(&self, original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        keys::retry_tag(original_destination, packet)
+    }
+}
+
+impl Provider for SeededServer {
+    fn initial_keys(&self, client_destination: &ConnectionId, side: Side) -> Keys {
+        keys::initial(client_destination, side)
+    }
+
+    fn retry_tag(&self, original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        keys::retry_tag(original_destination, packet)
+    }
+}
+
+/// A handshake message holds them with a 16-bit length, as a TLS extension does.
+fn check_parameters(parameters: &[u8]) -> Result<(), StartError> {
+    if parameters.len() > usize::from(u16::MAX) / 2 {
+        return Err(StartError::Configuration(
+            "the transport parameters are longer than 32,767 bytes".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// A nonce that no other handshake of this client or server has.
+fn next_nonce(seed: u64, side: Side, started: &AtomicU64) -> u64 {
+    let index = started.fetch_add(1, Ordering::Relaxed);
+    mix(mix(seed ^ (side as u64) << 63) ^ index)
+}
