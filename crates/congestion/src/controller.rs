@@ -129,7 +129,9 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// An earlier loss was none.
     fn on_spurious_loss(&mut self, _spurious: &SpuriousLoss) {}
 
-    /// The sender starts again after a time with nothing in flight (RFC 9002 7.8, RFC 2861).
+    /// The sender starts again after a time with nothing in flight that was long enough for what is
+    /// known of the path to be stale: longer than the retransmission time-out (RFC 5681 4.1,
+    /// RFC 2861). Shorter gaps need no call.
     fn on_idle_restart(&mut self, _now: Time) {}
 
     /// What is left until the deadline of the data in transfer; `None` where there is none.

@@ -20,10 +20,12 @@ mod delivery;
 mod filter;
 mod loss_window;
 mod newreno;
+mod pacing;
 mod registry;
 mod round;
 #[cfg(test)]
 mod samples;
+mod self_limited;
 mod swift;
 
 pub use capped::Capped;

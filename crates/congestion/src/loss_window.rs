@@ -34,7 +34,10 @@ pub(crate) enum Reaction {
     /// It was multiplied by the factor.
     Reduced,
     /// It fell to its minimum: a time-out.
-    Collapsed,
+    Collapsed {
+        /// Whether the window had not been reduced for these packets before.
+        new_episode: bool,
+    },
 }
 
 /// The window before a reduction, in case that the loss turns out spurious.
@@ -185,7 +188,9 @@ impl LossWindow {
         self.remember(loss.lost, known);
         if loss.cause == LossCause::Timeout {
             self.collapse(loss.now, known);
-            return Reaction::Collapsed;
+            return Reaction::Collapsed {
+                new_episode: !known,
+            };
         }
         if known {
             return Reaction::None;

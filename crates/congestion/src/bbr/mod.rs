@@ -8,6 +8,7 @@
 //! matter for one round trip, in which the window follows what is delivered.
 
 mod cycle;
+mod probe_rtt;
 mod recovery;
 
 use rand_core::SeedableRng;
@@ -16,8 +17,10 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::filter::MaxFilter;
 use crate::loss_window::INITIAL_WINDOW;
+use crate::pacing::{at_least_per_second, initial_rate};
 use crate::registry::{Algorithm, Typed};
 use crate::round::RoundTrip;
+use crate::self_limited::SelfLimited;
 use crate::{
     AckSample, AlgorithmSpec, Context, Controller, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
@@ -120,6 +123,7 @@ struct Bbr {
     /// When ProbeRTT may end; `None` while the pipe is not empty yet.
     probe_rtt_until: Option<Time>,
     probe_rtt_round_done: bool,
+    self_limited: SelfLimited,
     restarting: bool,
 
     cwnd: ByteSize,
@@ -161,10 +165,11 @@ impl Bbr {
             cycle_start: Time::ZERO,
             probe_rtt_until: None,
             probe_rtt_round_done: false,
+            self_limited: SelfLimited::default(),
             restarting: false,
             cwnd,
             prior_cwnd: cwnd,
-            pacing_rate: Rate::from_size_over(cwnd, Duration::from_millis(1)).mul_f64(HIGH_GAIN),
+            pacing_rate: initial_rate(cwnd, None, HIGH_GAIN),
             recovery: Recovery::default(),
             delivered: ByteSize::ZERO,
             used: false,
@@ -221,7 +226,8 @@ impl Bbr {
         let Some(delivery) = &ack.delivery else {
             return;
         };
-        if delivery.rate >= self.bandwidth() || !delivery.app_limited {
+        let limited = self.self_limited.on_ack(ack) || delivery.app_limited;
+        if delivery.rate >= self.bandwidth() || !limited {
             self.bandwidth
                 .update(self.round.count(), delivery.rate.bits_per_second());
         }
@@ -257,65 +263,6 @@ impl Bbr {
         }
     }
 
-    fn update_min_rtt(&mut self, ack: &AckSample) {
-        let first = self.min_rtt == Duration::MAX;
-        self.min_rtt_expired = !first && ack.now.since(self.min_rtt_at) > self.probe_rtt_interval;
-        let Some(rtt) = ack.rtt else { return };
-        if rtt <= self.min_rtt || self.min_rtt_expired {
-            self.min_rtt = rtt.max(Duration::from_nanos(1));
-            self.min_rtt_at = ack.now;
-        }
-        if first {
-            // Linux: the guess of a millisecond gives way to the first measurement.
-            self.pacing_rate =
-                Rate::from_size_over(self.initial_window(), self.min_rtt).mul_f64(HIGH_GAIN);
-        }
-    }
-
-    /// `BBRCheckProbeRTT` (section 4.3.5 of the draft).
-    fn check_probe_rtt(&mut self, ack: &AckSample) {
-        if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
-            self.save_cwnd();
-            self.state = State::ProbeRtt;
-            self.pacing_gain = 1.0;
-            self.cwnd_gain = 1.0;
-            self.probe_rtt_until = None;
-        }
-        if self.state == State::ProbeRtt {
-            self.handle_probe_rtt(ack);
-        }
-        self.restarting = false;
-    }
-
-    fn handle_probe_rtt(&mut self, ack: &AckSample) {
-        match self.probe_rtt_until {
-            None if ack.in_flight <= self.min_window() => {
-                self.probe_rtt_until = Some(ack.now + self.probe_rtt_duration);
-                self.probe_rtt_round_done = false;
-                self.round.restart(ack.now);
-            }
-            None => {}
-            Some(until) => {
-                self.probe_rtt_round_done |= self.round.is_start();
-                if self.probe_rtt_round_done && ack.now > until {
-                    self.leave_probe_rtt(ack.now);
-                }
-            }
-        }
-    }
-
-    fn leave_probe_rtt(&mut self, now: Time) {
-        self.min_rtt_at = now;
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
-        if self.filled_pipe {
-            self.enter_probe_bw(now);
-        } else {
-            self.state = State::Startup;
-            self.pacing_gain = HIGH_GAIN;
-            self.cwnd_gain = HIGH_GAIN;
-        }
-    }
-
     /// Section 4.2.1 of the draft: until the pipe is full, the rate does not fall.
     fn set_pacing_rate(&mut self, gain: f64) {
         if self.bandwidth().is_zero() {
@@ -323,8 +270,7 @@ impl Bbr {
         }
         let rate = self.bandwidth().mul_f64(gain);
         if self.filled_pipe || rate > self.pacing_rate {
-            // A packet per second at least, so that a mismeasurement cannot stop the flow.
-            self.pacing_rate = rate.max(Rate::from_size_over(self.packet, Duration::from_secs(1)));
+            self.pacing_rate = at_least_per_second(rate, self.packet);
         }
     }
 
@@ -393,8 +339,7 @@ impl Controller for Bbr {
         } else {
             self.cwnd = self.initial_window();
             self.prior_cwnd = self.cwnd;
-            self.pacing_rate =
-                Rate::from_size_over(self.cwnd, Duration::from_millis(1)).mul_f64(HIGH_GAIN);
+            self.pacing_rate = initial_rate(self.cwnd, None, HIGH_GAIN);
         }
     }
 

@@ -101,3 +101,44 @@ impl Bbr {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::LossCause;
+    use crate::samples::{ack, build, loss, packets, spurious};
+
+    #[test]
+    fn the_window_follows_deliveries_for_a_round_trip_and_comes_back() {
+        let mut bbr = build("bbr,initial_window=40");
+        let mut lost = loss(1_000, 900, 1, LossCause::Acks);
+        lost.in_flight = packets(20);
+        bbr.on_loss(&lost);
+        assert_eq!(bbr.window(), packets(20));
+        // In flight and delivered: room for as much as was delivered.
+        let mut delivered = ack(1_010, 910, 2);
+        delivered.in_flight = packets(21);
+        bbr.on_ack(&delivered);
+        assert_eq!(bbr.window(), packets(23));
+        // A packet that was sent during recovery: it is over.
+        bbr.on_ack(&ack(1_110, 1_010, 0));
+        assert_eq!(bbr.window(), packets(40));
+    }
+
+    #[test]
+    fn a_time_out_starts_from_the_minimum() {
+        let mut bbr = build("bbr,initial_window=40");
+        bbr.on_loss(&loss(1_000, 900, 40, LossCause::Timeout));
+        assert_eq!(bbr.window(), packets(4));
+        bbr.on_ack(&ack(1_110, 1_010, 2));
+        assert_eq!(bbr.window(), packets(6));
+    }
+
+    #[test]
+    fn a_spurious_loss_gives_the_window_back() {
+        let mut bbr = build("bbr,initial_window=40");
+        bbr.on_loss(&loss(1_000, 900, 1, LossCause::Acks));
+        assert_eq!(bbr.window(), packets(4));
+        bbr.on_spurious_loss(&spurious(1_050, 900, 1));
+        assert_eq!(bbr.window(), packets(40));
+    }
+}

@@ -1,9 +1,10 @@
 //! Pacing rate and window from the model (section 5.6 of the draft).
 
-use weir_units::{ByteSize, Duration, Rate};
+use weir_units::{ByteSize, Duration};
 
 use super::{Bbr3, State};
 use crate::AckSample;
+use crate::pacing::at_least_per_second;
 
 /// `BBR.PacingMarginPercent`: pace one percent below the estimate.
 const PACING_MARGIN: f64 = 0.99;
@@ -15,8 +16,7 @@ impl Bbr3 {
         }
         let rate = self.bandwidth.mul_f64(gain * PACING_MARGIN);
         if self.filled_pipe || rate > self.pacing_rate {
-            // A packet per second at least, so that a mismeasurement cannot stop the flow.
-            self.pacing_rate = rate.max(Rate::from_size_over(self.packet, Duration::from_secs(1)));
+            self.pacing_rate = at_least_per_second(rate, self.packet);
         }
     }
 

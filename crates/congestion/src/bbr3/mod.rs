@@ -24,8 +24,10 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 use crate::bbr::{MIN_WINDOW, PROBE_RTT_DURATION, PROBE_RTT_INTERVAL, SEND_QUANTUM};
 use crate::filter::MaxFilter;
 use crate::loss_window::INITIAL_WINDOW;
+use crate::pacing::initial_rate;
 use crate::registry::{Algorithm, Typed};
 use crate::round::RoundTrip;
+use crate::self_limited::SelfLimited;
 use crate::{
     AckSample, AlgorithmSpec, Context, Controller, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
@@ -165,6 +167,7 @@ struct Bbr3 {
     /// When ProbeRTT may end; `None` while too much is in flight.
     probe_rtt_until: Option<Time>,
     probe_rtt_round_done: bool,
+    self_limited: SelfLimited,
     restarting: bool,
 
     extra_acked: MaxFilter,
@@ -213,14 +216,14 @@ impl Bbr3 {
             probe_rtt_cwnd: cwnd,
             probe_rtt_until: None,
             probe_rtt_round_done: false,
+            self_limited: SelfLimited::default(),
             restarting: false,
             extra_acked: MaxFilter::new(1),
             extra_acked_start: Time::ZERO,
             extra_acked_delivered: ByteSize::ZERO,
             cwnd,
             prior_cwnd: cwnd,
-            pacing_rate: Rate::from_size_over(cwnd, Duration::from_millis(1))
-                .mul_f64(STARTUP_PACING_GAIN),
+            pacing_rate: initial_rate(cwnd, None, STARTUP_PACING_GAIN),
             delivered: ByteSize::ZERO,
             lost: ByteSize::ZERO,
             used: false,
@@ -238,7 +241,7 @@ impl Bbr3 {
 
     /// `UpdateModelAndState` (section 5.2.3 of the draft), in its order.
     fn update_model_and_state(&mut self, ack: &AckSample) {
-        let sample = Sample::of(ack, self.state);
+        let sample = Sample::of(ack, self.self_limited.on_ack(ack));
         self.update_latest_delivery_signals(ack, &sample);
         self.update_congestion_signals(ack, &sample);
         self.update_ack_aggregation(ack);
@@ -327,8 +330,7 @@ impl Controller for Bbr3 {
         } else {
             self.cwnd = self.initial_window();
             self.prior_cwnd = self.cwnd;
-            self.pacing_rate = Rate::from_size_over(self.cwnd, Duration::from_millis(1))
-                .mul_f64(STARTUP_PACING_GAIN);
+            self.pacing_rate = initial_rate(self.cwnd, None, STARTUP_PACING_GAIN);
         }
     }
 

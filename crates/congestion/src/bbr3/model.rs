@@ -26,15 +26,14 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    pub(super) fn of(ack: &AckSample, state: State) -> Self {
+    pub(super) fn of(ack: &AckSample, self_limited: bool) -> Self {
         match &ack.delivery {
-            // ProbeRTT limits the flight itself: its low samples say nothing of the network.
             Some(delivery) => Self {
                 rate: delivery.rate,
                 delivered: delivery.delivered,
                 in_flight_at_send: delivery.in_flight_at_send,
                 lost: delivery.lost,
-                app_limited: delivery.app_limited || state == State::ProbeRtt,
+                app_limited: delivery.app_limited || self_limited,
             },
             None => Self {
                 app_limited: true,

@@ -1,10 +1,12 @@
 //! The minimum round-trip time, ProbeRTT, and restarts from idleness (sections 5.3.4 and 5.4 of
 //! the draft).
 
-use weir_units::{Duration, Rate, Time};
+use weir_units::{ByteSize, Duration, Time};
 
 use super::{AckPhase, Bbr3, STARTUP_PACING_GAIN, State};
 use crate::AckSample;
+use crate::pacing::initial_rate;
+use crate::self_limited::SelfLimited;
 
 impl Bbr3 {
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
@@ -23,8 +25,11 @@ impl Bbr3 {
         }
         if first {
             // The guess of a millisecond gives way to the first measurement.
-            self.pacing_rate = Rate::from_size_over(self.initial_window(), self.min_rtt)
-                .mul_f64(STARTUP_PACING_GAIN);
+            self.pacing_rate = initial_rate(
+                self.initial_window(),
+                Some(self.min_rtt),
+                STARTUP_PACING_GAIN,
+            );
         }
     }
 
@@ -32,6 +37,7 @@ impl Bbr3 {
         if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
             self.save_cwnd();
             self.state = State::ProbeRtt;
+            self.self_limited = SelfLimited::Yes;
             self.probe_rtt_until = None;
             self.cycle.ack_phase = AckPhase::ProbeStopping;
             self.round.restart(ack.now);
@@ -64,6 +70,7 @@ impl Bbr3 {
             return;
         }
         self.min_rtt_at = now;
+        self.self_limited = SelfLimited::Refilling(now);
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bounds.reset_shortterm();
         if self.filled_pipe {
@@ -79,7 +86,7 @@ impl Bbr3 {
     pub(super) fn restart_from_idle(&mut self, now: Time) {
         self.restarting = true;
         self.extra_acked_start = now;
-        self.extra_acked_delivered = weir_units::ByteSize::ZERO;
+        self.extra_acked_delivered = ByteSize::ZERO;
         if self.state.is_probe_bw() {
             self.set_pacing_rate(1.0);
         } else if self.state == State::ProbeRtt {

@@ -199,8 +199,10 @@ impl Controller for Cubic {
             }
             // RFC 9438 section 4.8: slow start follows, and the stage after it starts on its
             // own plateau.
-            Reaction::Collapsed => {
-                self.before_loss = self.history;
+            Reaction::Collapsed { new_episode } => {
+                if new_episode {
+                    self.before_loss = self.history;
+                }
                 self.history = History::default();
                 self.stage = None;
                 if let Some(hystart) = &mut self.hystart {

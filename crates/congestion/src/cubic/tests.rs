@@ -96,11 +96,13 @@ fn fast_convergence_lowers_the_plateau() {
         cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
         cubic.on_loss(&loss(1_200 * MILLI, 1_100 * MILLI, 1, LossCause::Acks));
         assert_eq!(cubic.window(), packets(49));
-        // One window's acknowledgments, with a round-trip time so long that the target is the
-        // plateau: K = cbrt((w_max − 49) / 0.4).
+        // K = cbrt((w_max − 49) / 0.4). The stage begins with the first acknowledgment; one window
+        // acknowledged at 0.8 K with a round-trip time of 0.2 K reaches the plateau.
         let k = ((w_max - 49.0) / 0.4_f64).cbrt();
-        let mut sample = ack(20_000 * MILLI, 1_300 * MILLI, 49);
-        sample.smoothed_rtt = Duration::from_secs_f64(k);
+        cubic.on_ack(&ack(20_000 * MILLI, 19_000 * MILLI, 1));
+        let later = 20_000 * MILLI + (0.8 * k * 1e6) as u64;
+        let mut sample = ack(later, 20_000 * MILLI, 60);
+        sample.smoothed_rtt = Duration::from_secs_f64(0.2 * k);
         cubic.on_ack(&sample);
         assert!(
             (in_packets(cubic.window()) - w_max).abs() < 0.01,

@@ -1,0 +1,70 @@
+//! The minimum round-trip time and ProbeRTT (sections 4.1.2 and 4.3.5 of the draft).
+
+use weir_units::{Duration, Time};
+
+use super::{Bbr, HIGH_GAIN, State};
+use crate::AckSample;
+use crate::pacing::initial_rate;
+use crate::self_limited::SelfLimited;
+
+impl Bbr {
+    pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
+        let first = self.min_rtt == Duration::MAX;
+        self.min_rtt_expired = !first && ack.now.since(self.min_rtt_at) > self.probe_rtt_interval;
+        let Some(rtt) = ack.rtt else { return };
+        if rtt <= self.min_rtt || self.min_rtt_expired {
+            self.min_rtt = rtt.max(Duration::from_nanos(1));
+            self.min_rtt_at = ack.now;
+        }
+        if first {
+            // Linux: the guess of a millisecond gives way to the first measurement.
+            self.pacing_rate = initial_rate(self.initial_window(), Some(self.min_rtt), HIGH_GAIN);
+        }
+    }
+
+    /// `BBRCheckProbeRTT` (section 4.3.5 of the draft).
+    pub(super) fn check_probe_rtt(&mut self, ack: &AckSample) {
+        if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
+            self.save_cwnd();
+            self.state = State::ProbeRtt;
+            self.self_limited = SelfLimited::Yes;
+            self.pacing_gain = 1.0;
+            self.cwnd_gain = 1.0;
+            self.probe_rtt_until = None;
+        }
+        if self.state == State::ProbeRtt {
+            self.handle_probe_rtt(ack);
+        }
+        self.restarting = false;
+    }
+
+    fn handle_probe_rtt(&mut self, ack: &AckSample) {
+        match self.probe_rtt_until {
+            None if ack.in_flight <= self.min_window() => {
+                self.probe_rtt_until = Some(ack.now + self.probe_rtt_duration);
+                self.probe_rtt_round_done = false;
+                self.round.restart(ack.now);
+            }
+            None => {}
+            Some(until) => {
+                self.probe_rtt_round_done |= self.round.is_start();
+                if self.probe_rtt_round_done && ack.now > until {
+                    self.leave_probe_rtt(ack.now);
+                }
+            }
+        }
+    }
+
+    pub(super) fn leave_probe_rtt(&mut self, now: Time) {
+        self.min_rtt_at = now;
+        self.self_limited = SelfLimited::Refilling(now);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        if self.filled_pipe {
+            self.enter_probe_bw(now);
+        } else {
+            self.state = State::Startup;
+            self.pacing_gain = HIGH_GAIN;
+            self.cwnd_gain = HIGH_GAIN;
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Telling delivery rates that the algorithm held down itself.
+//!
+//! In ProbeRTT a BBR sender keeps the pipe nearly empty. The drafts mark the connection as
+//! application-limited meanwhile, so that the low rates do not count; here the transport keeps
+//! that mark, and the algorithm recognizes its own gap by send times: samples count again for
+//! packets that were sent once the gap has passed through the network.
+
+use weir_units::Time;
+
+use crate::AckSample;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum SelfLimited {
+    #[default]
+    No,
+    /// The pipe is kept empty.
+    Yes,
+    /// Since this time the pipe refills; nothing sent since then has been acknowledged.
+    Refilling(Time),
+    /// What was sent up to this time still followed the gap.
+    Until(Time),
+}
+
+impl SelfLimited {
+    /// Whether the delivery rate that `ack` measures was held down.
+    pub(crate) fn on_ack(&mut self, ack: &AckSample) -> bool {
+        match *self {
+            Self::No => return false,
+            Self::Yes => {}
+            Self::Refilling(since) => {
+                if ack.newest_sent > since {
+                    *self = Self::Until(ack.now);
+                }
+            }
+            Self::Until(end) => {
+                if ack.newest_sent > end {
+                    *self = Self::No;
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{ack, micros};
+
+    #[test]
+    fn lasts_until_the_gap_has_passed() {
+        let mut limited = SelfLimited::default();
+        assert!(!limited.on_ack(&ack(100, 50, 1)));
+        limited = SelfLimited::Yes;
+        assert!(limited.on_ack(&ack(200, 150, 1)));
+        limited = SelfLimited::Refilling(micros(300));
+        assert!(limited.on_ack(&ack(340, 290, 1)));
+        assert!(limited.on_ack(&ack(351, 301, 1)));
+        assert!(limited.on_ack(&ack(400, 350, 1)));
+        assert!(!limited.on_ack(&ack(402, 352, 1)));
+    }
+}
