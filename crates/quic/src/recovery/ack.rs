@@ -78,7 +78,9 @@ impl Recovery {
         for range in ack.ranges() {
             state.acknowledge(now, space, range, ack.largest, path, sink, &mut acked)?;
         }
-        let in_order = state.largest_acked.is_none_or(|before| ack.largest > before);
+        let in_order = state
+            .largest_acked
+            .is_none_or(|before| ack.largest > before);
         state.largest_acked = state.largest_acked.max(Some(ack.largest));
 
         let ecn_before = path.ecn.phase();
@@ -111,8 +113,6 @@ impl Recovery {
             self.pto_count = 0;
         }
         self.handshake_event = now;
-        let keep = self.pto(path);
-        self.spaces[space as usize].packets.prune(now - keep);
         Ok(AckOutcome {
             packets_acked: acked.packets,
             packets_lost,
@@ -181,11 +181,16 @@ impl SpaceState {
                     packet
                 }
                 Some(Slot::Skipped) => {
-                    return Err(violation("a packet number is acknowledged that was left out"));
+                    return Err(violation(
+                        "a packet number is acknowledged that was left out",
+                    ));
                 }
                 Some(Slot::Gone) | None => continue,
             };
-            packet.frames.iter().for_each(|frame| sink.acked(space, frame));
+            packet
+                .frames
+                .iter()
+                .for_each(|frame| sink.acked(space, frame));
             acked.add(now, &packet, number == largest, path);
         }
         Ok(())

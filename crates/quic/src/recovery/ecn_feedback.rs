@@ -212,7 +212,10 @@ mod tests {
         assert_eq!(feedback.on_ack(counts(6, 2), true, acked(7), &mut path), 2);
         assert_eq!(feedback.on_ack(counts(3, 1), false, acked(1), &mut path), 0);
         assert_eq!(feedback.on_ack(None, false, acked(0), &mut path), 0);
-        assert_eq!(feedback.on_ack(counts(u64::MAX, 9), false, acked(0), &mut path), 0);
+        assert_eq!(
+            feedback.on_ack(counts(u64::MAX, 9), false, acked(0), &mut path),
+            0
+        );
         assert_eq!(path.phase(), EcnPhase::Capable);
         assert_eq!(feedback.on_ack(counts(6, 4), true, acked(2), &mut path), 2);
         assert_eq!(feedback.take_bytes(u64::MAX), 4 * SIZE);

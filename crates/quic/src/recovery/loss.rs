@@ -73,7 +73,8 @@ struct Rules {
 }
 
 impl Recovery {
-    /// Declares packets of a space lost and tells the controller, in one event. Gives how many.
+    /// Declares packets of a space lost and tells the controller, in one event; forgets losses that
+    /// are older than a probe time-out. Gives how many packets were lost.
     pub(super) fn detect_lost(
         &mut self,
         now: Time,
@@ -88,8 +89,10 @@ impl Recovery {
             persistent_span: self.pto(path)
                 * u64::from(self.config.persistent_congestion_threshold),
         };
+        let keep = self.pto(path);
         let state = &mut self.spaces[space as usize];
         let lost = state.detect_lost(&rules, space, path, sink);
+        state.packets.prune(now - keep);
         if lost.bytes > 0 {
             report(now, &lost, path);
         }
@@ -143,6 +146,9 @@ impl SpaceState {
             }
             self.first_outstanding = number + 1;
             self.declare_lost(number, rules, space, path, sink, &mut lost);
+            if number < too_old {
+                self.packets.take(number);
+            }
         }
         self.first_outstanding = next_number;
         lost
@@ -170,7 +176,10 @@ impl SpaceState {
         let Some(packet) = self.packets.mark_lost(number, rules.now) else {
             return;
         };
-        packet.frames.iter().for_each(|frame| sink.lost(space, frame));
+        packet
+            .frames
+            .iter()
+            .for_each(|frame| sink.lost(space, frame));
         self.eliciting_outstanding -= u64::from(packet.ack_eliciting);
         lost.packets += 1;
         if packet.path != path.id {
@@ -179,9 +188,7 @@ impl SpaceState {
         path.stats.packets_lost += 1;
         path.stats.bytes_lost += u64::from(packet.size);
         path.ecn.on_lost(packet.ecn);
-        let span = self
-            .run
-            .extend(number, packet, path.rtt.first_sample_at());
+        let span = self.run.extend(number, packet, path.rtt.first_sample_at());
         if packet.in_flight {
             leave_flight(packet, path);
             path.delivery

@@ -205,11 +205,7 @@ impl Recovery {
 
     /// The server does not take the early data: they go out again as 1-RTT data, and what became
     /// of them says nothing about the path (RFC 9001, section 4.6.2).
-    pub(crate) fn on_early_data_rejected(
-        &mut self,
-        path: &mut Path,
-        sink: &mut impl FrameSink,
-    ) {
+    pub(crate) fn on_early_data_rejected(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
         self.resend_all(Space::Data, path, sink);
     }
 
@@ -217,7 +213,10 @@ impl Recovery {
         let state = &mut self.spaces[space as usize];
         while let Some((_, packet)) = state.take_outstanding() {
             leave_flight(&packet, path);
-            packet.frames.iter().for_each(|frame| sink.lost(space, frame));
+            packet
+                .frames
+                .iter()
+                .for_each(|frame| sink.lost(space, frame));
         }
         state.loss_time = None;
     }
@@ -240,7 +239,10 @@ impl Recovery {
             if let Some(Slot::Outstanding(packet)) = state.packets.get(number)
                 && packet.ack_eliciting
             {
-                packet.frames.iter().for_each(|frame| sink.lost(space, frame));
+                packet
+                    .frames
+                    .iter()
+                    .for_each(|frame| sink.lost(space, frame));
                 found += 1;
             }
             from = number + 1;

@@ -98,7 +98,9 @@ impl ReceivedPackets {
             return true;
         }
         let at = self.ranges.partition_point(|range| range.end < number);
-        self.ranges.get(at).is_some_and(|range| range.start <= number)
+        self.ranges
+            .get(at)
+            .is_some_and(|range| range.start <= number)
     }
 
     /// A packet that is no duplicate was received and authenticated.
@@ -222,7 +224,11 @@ impl ReceivedPackets {
             return;
         }
         let at = self.ranges.partition_point(|range| range.end < number);
-        if self.ranges.get(at).is_some_and(|range| range.start <= number) {
+        if self
+            .ranges
+            .get(at)
+            .is_some_and(|range| range.start <= number)
+        {
             return;
         }
         let joins_next = self

@@ -133,8 +133,7 @@ impl SentPackets {
             word += 1;
             bits = *self.live.get(word)?;
         }
-        let number =
-            (self.base / WORD + word as u64) * WORD + u64::from(bits.trailing_zeros());
+        let number = (self.base / WORD + word as u64) * WORD + u64::from(bits.trailing_zeros());
         (number <= to).then_some(number)
     }
 
@@ -160,7 +159,9 @@ impl SentPackets {
     pub(super) fn drop_unaccounted(&mut self, limit: usize) {
         while self.slots.len() > limit {
             match self.slots.front() {
-                Some(Slot::Outstanding(packet)) if packet.in_flight || packet.ack_eliciting => return,
+                Some(Slot::Outstanding(packet)) if packet.in_flight || packet.ack_eliciting => {
+                    return;
+                }
                 Some(Slot::Lost { .. }) | None => return,
                 _ => self.pop_front(),
             }
