@@ -99,6 +99,13 @@ pub enum KeyChange {
 }
 
 /// What a session wants done, in this order.
+///
+/// - A client: `Send` the ClientHello; where early data are possible, remembered `PeerParameters`
+///   and `ZeroRtt` keys; `Handshake` keys; `EarlyData` where it was offered; `PeerParameters`;
+///   `Send` its Finished; `OneRtt` keys; `Complete`.
+/// - A server: `PeerParameters`; `ZeroRtt` keys where it accepts early data; `Send` the
+///   ServerHello; `Handshake` keys; `Send` the rest of its flight; `OneRtt` keys, with which it may
+///   send before it knows the client; then, with the client's Finished, `Send` tickets; `Complete`.
 pub enum SessionEvent {
     /// Handshake bytes for the peer, at this level (never [`Level::ZeroRtt`]).
     Send(Level, Vec<u8>),

@@ -113,8 +113,6 @@ impl Recovery {
             self.pto_count = 0;
         }
         self.handshake_event = now;
-        let keep = self.pto(path);
-        self.spaces[space as usize].packets.prune(now - keep);
         Ok(AckOutcome {
             packets_acked: acked.packets,
             packets_lost,

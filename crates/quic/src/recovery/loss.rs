@@ -73,7 +73,8 @@ struct Rules {
 }
 
 impl Recovery {
-    /// Declares packets of a space lost and tells the controller, in one event. Gives how many.
+    /// Declares packets of a space lost and tells the controller, in one event; forgets losses that
+    /// are older than a probe time-out. Gives how many packets were lost.
     pub(super) fn detect_lost(
         &mut self,
         now: Time,
@@ -88,8 +89,10 @@ impl Recovery {
             persistent_span: self.pto(path)
                 * u64::from(self.config.persistent_congestion_threshold),
         };
+        let keep = self.pto(path);
         let state = &mut self.spaces[space as usize];
         let lost = state.detect_lost(&rules, space, path, sink);
+        state.packets.prune(now - keep);
         if lost.bytes > 0 {
             report(now, &lost, path);
         }
@@ -143,6 +146,9 @@ impl SpaceState {
             }
             self.first_outstanding = number + 1;
             self.declare_lost(number, rules, space, path, sink, &mut lost);
+            if number < too_old {
+                self.packets.take(number);
+            }
         }
         self.first_outstanding = next_number;
         lost

@@ -202,7 +202,6 @@ fn mask_number(first: u8, number: &mut [u8], mask: u64) -> usize {
 }
 
 impl HeaderKey for SeededHeaderKey {
-    #[expect(clippy::expect_used, reason = "the trait's contract with the engine")]
     fn protect(&self, number_offset: usize, packet: &mut [u8]) {
         let mask = self
             .mask(number_offset, packet)

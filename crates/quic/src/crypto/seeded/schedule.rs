@@ -66,7 +66,7 @@ impl Schedule {
         self.transcript = self.transcript.absorb(message);
     }
 
-    /// Notes messages of ours and has them sent.
+    /// Has messages of ours sent.
     pub(super) fn send(&mut self, level: Level, messages: Vec<u8>) {
         self.events.push_back(SessionEvent::Send(level, messages));
     }

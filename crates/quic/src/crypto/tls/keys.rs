@@ -23,10 +23,6 @@ pub(super) fn initial(suite: &quic::Suite, client_destination: &ConnectionId, si
 
 /// The integrity tag of a Retry packet (RFC 9001, section 5.8): AES-128-GCM over nothing, with a
 /// key and a nonce that the RFC fixes, and the pseudo-packet as associated data.
-#[expect(
-    clippy::expect_used,
-    reason = "neither fails for a 16-byte key and an empty text"
-)]
 pub(super) fn retry_tag(original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
     const KEY: [u8; 16] = 0xbe0c_690b_9f66_575a_1d76_6b54_e368_c84e_u128.to_be_bytes();
     const NONCE: [u8; 12] = [
@@ -53,13 +49,10 @@ pub(super) fn retry_tag(original_destination: &ConnectionId, packet: &[u8]) -> [
 struct TlsPacketKey(Box<dyn quic::PacketKey>);
 
 impl PacketKey for TlsPacketKey {
-    #[expect(
-        clippy::expect_used,
-        reason = "going on would send the payload in the clear"
-    )]
     fn seal(&self, packet_number: u64, header_length: usize, packet: &mut [u8]) {
         let (header, rest) = packet.split_at_mut(header_length);
         let (payload, tag_room) = rest.split_at_mut(rest.len() - self.0.tag_len());
+        // Going on after a failure would send the payload in the clear.
         let tag = self
             .0
             .encrypt_in_place(packet_number, header, payload)
@@ -110,7 +103,6 @@ impl TlsHeaderKey {
 }
 
 impl HeaderKey for TlsHeaderKey {
-    #[expect(clippy::expect_used, reason = "the trait's contract with the engine")]
     fn protect(&self, number_offset: usize, packet: &mut [u8]) {
         let (first, number, sample) = self
             .parts(number_offset, packet)

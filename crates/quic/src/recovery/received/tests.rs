@@ -1,1 +1,229 @@
+use std::collections::BTreeSet;
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::frame::{Frame, Frames};
+
+const DELAY: Duration = Duration::from_micros(100);
+
+const fn at(micros: u64) -> Time {
+    Time::from_nanos(micros * 1_000)
+}
+
+fn data() -> ReceivedPackets {
+    ReceivedPackets::new(AckPolicy {
+        max_ack_delay: DELAY,
+        threshold: 64,
+        exponent: 0,
+    })
+}
+
+/// Takes in a batch of ack-eliciting packets at time zero.
+fn batch(received: &mut ReceivedPackets, numbers: &[u64], peer_finished: bool) {
+    for &number in numbers {
+        assert!(!received.is_duplicate(number));
+        received.on_received(at(0), number, true, Ecn::Ect0);
+    }
+    received.end_batch(at(0), peer_finished);
+}
+
+/// The ranges, the delay and the counts of the ACK that is written now.
+fn written(
+    received: &mut ReceivedPackets,
+    now: Time,
+    limit: usize,
+) -> Option<(Vec<RangeInclusive<u64>>, u64, Option<EcnCounts>)> {
+    let mut out = Vec::new();
+    let sent = received.write_ack(now, &mut out, limit)?;
+    assert!(out.len() <= limit);
+    let Some(Ok(Frame::Ack(ack))) = Frames::new(&out).next() else {
+        panic!("not an ACK frame");
+    };
+    assert_eq!(
+        sent,
+        SentFrame::Ack {
+            largest: ack.largest
+        }
+    );
+    Some((ack.ranges().collect(), ack.delay, ack.ecn))
+}
+
+#[test]
+fn handshake_packets_are_acknowledged_at_once_and_without_delay() {
+    let mut received = ReceivedPackets::new(AckPolicy::IMMEDIATE);
+    received.on_received(at(5), 0, true, Ecn::NotEct);
+    assert!(received.ack_due(at(5)));
+    let (ranges, delay, ecn) = written(&mut received, at(50), 100).unwrap();
+    assert_eq!((ranges, delay, ecn), (vec![0..=0], 0, None));
+    assert!(!received.ack_due(at(50)) && !received.ack_pending());
+}
+
+#[test]
+fn one_packet_waits_for_company() {
+    let mut received = data();
+    batch(&mut received, &[0], false);
+    assert!(received.ack_pending() && !received.ack_due(at(99)));
+    assert_eq!(received.deadline(), Some(at(100)));
+    assert!(received.ack_due(at(100)));
+    batch(&mut received, &[1], false);
+    assert!(received.ack_due(at(0)));
+}
+
+#[test]
+fn a_batch_of_two_is_acknowledged_at_its_end() {
+    let mut received = data();
+    received.on_received(at(0), 0, true, Ecn::Ect0);
+    received.on_received(at(0), 1, true, Ecn::Ect0);
+    assert!(!received.ack_due(at(0)));
+    received.end_batch(at(0), false);
+    assert!(received.ack_due(at(0)));
+}
+
+#[test]
+fn a_finished_peer_waits_for_our_answer_to_carry_the_ack() {
+    let mut received = data();
+    batch(&mut received, &[0, 1, 2, 3], true);
+    assert!(!received.ack_due(at(99)) && received.ack_due(at(100)));
+    // A batch without ack-eliciting packets changes nothing.
+    received.on_received(at(1), 4, false, Ecn::Ect0);
+    received.end_batch(at(1), false);
+    assert!(!received.ack_due(at(99)));
+}
+
+#[test]
+fn the_threshold_holds_even_within_a_batch() {
+    let mut received = data();
+    for number in 0..63 {
+        received.on_received(at(0), number, true, Ecn::Ect0);
+    }
+    assert!(!received.ack_due(at(0)));
+    received.on_received(at(0), 63, true, Ecn::Ect0);
+    assert!(received.ack_due(at(0)));
+}
+
+#[test]
+fn gaps_and_late_packets_are_acknowledged_at_once() {
+    let mut received = data();
+    batch(&mut received, &[0], true);
+    assert!(!received.ack_due(at(0)));
+    batch(&mut received, &[2], true);
+    assert!(received.ack_due(at(0)));
+    written(&mut received, at(0), 100);
+    batch(&mut received, &[3], true);
+    assert!(!received.ack_due(at(0)));
+    batch(&mut received, &[1], true);
+    assert!(received.ack_due(at(0)));
+}
+
+#[test]
+fn the_first_mark_is_acknowledged_at_once() {
+    let mut received = data();
+    let mut take = |number, ecn| {
+        received.on_received(at(0), number, true, ecn);
+        received.end_batch(at(0), true);
+        let due = received.ack_due(at(0));
+        written(&mut received, at(0), 100);
+        due
+    };
+    assert!(!take(0, Ecn::Ect0));
+    assert!(take(1, Ecn::Ce));
+    assert!(!take(2, Ecn::Ce));
+    assert!(!take(3, Ecn::Ect0));
+    assert!(take(4, Ecn::Ce));
+}
+
+#[test]
+fn packets_that_elicit_nothing_are_reported_but_never_due() {
+    let mut received = data();
+    received.on_received(at(0), 0, false, Ecn::NotEct);
+    received.end_batch(at(0), false);
+    assert!(received.ack_pending() && !received.ack_due(at(1_000_000)));
+    assert_eq!(received.deadline(), None);
+}
+
+#[test]
+fn delay_and_counts_are_those_of_the_packets() {
+    let mut received = ReceivedPackets::new(AckPolicy {
+        exponent: 2,
+        ..data().policy
+    });
+    received.on_received(at(10), 0, true, Ecn::Ect0);
+    received.on_received(at(20), 2, true, Ecn::Ce);
+    received.on_received(at(30), 1, true, Ecn::Ect1);
+    let (ranges, delay, ecn) = written(&mut received, at(60), 100).unwrap();
+    assert_eq!((ranges, delay), (vec![0..=2], 10));
+    let counts = EcnCounts {
+        ect0: 1,
+        ect1: 1,
+        ce: 1,
+    };
+    assert_eq!(ecn, Some(counts));
+}
+
+#[test]
+fn what_the_peer_knows_is_not_repeated() {
+    let mut received = data();
+    batch(&mut received, &[0, 1, 4, 5], false);
+    received.on_ack_acked(4);
+    let (ranges, ..) = written(&mut received, at(0), 100).unwrap();
+    assert_eq!(ranges, [5..=5]);
+    // The largest number is always named, and a late packet is.
+    received.on_ack_acked(5);
+    let (ranges, ..) = written(&mut received, at(0), 100).unwrap();
+    assert_eq!(ranges, [5..=5]);
+    batch(&mut received, &[3], false);
+    let (ranges, ..) = written(&mut received, at(0), 100).unwrap();
+    assert_eq!(ranges, [3..=5]);
+    assert!(received.is_duplicate(0));
+}
+
+#[test]
+fn a_frame_that_does_not_fit_is_not_written() {
+    let mut received = data();
+    assert_eq!(written(&mut received, at(0), 100), None);
+    batch(&mut received, &[0, 2, 4, 6], false);
+    assert_eq!(written(&mut received, at(0), 3), None);
+    assert!(received.ack_pending());
+    let (ranges, ..) = written(&mut received, at(0), 12).unwrap();
+    assert_eq!(ranges.first(), Some(&(6..=6)));
+}
+
+#[test]
+fn the_largest_numbers_do_no_harm() {
+    let mut received = data();
+    let largest = (1 << 62) - 1;
+    batch(&mut received, &[0, largest], false);
+    received.on_ack_acked(u64::MAX);
+    let (ranges, ..) = written(&mut received, at(0), 100).unwrap();
+    assert_eq!(ranges, [largest..=largest]);
+}
+
+proptest! {
+    /// Against a set: nothing is taken twice, nothing is acknowledged that did not come, and the
+    /// newest ranges are all there.
+    #[test]
+    fn it_knows_what_came(numbers in prop::collection::vec(0u64..400, 1..400), trim in 0u64..400) {
+        let mut received = data();
+        let mut model = BTreeSet::new();
+        for number in numbers {
+            if received.is_duplicate(number) {
+                prop_assert!(model.contains(&number) || number < received.floor);
+                continue;
+            }
+            received.on_received(at(0), number, true, Ecn::NotEct);
+            prop_assert!(model.insert(number));
+            prop_assert!(received.ranges.len() <= MAX_RANGES);
+            prop_assert!(received.ranges.windows(2).all(|pair| pair[0].end + 1 < pair[1].start));
+        }
+        received.on_ack_acked(trim);
+        let largest = *model.last().unwrap();
+        prop_assert_eq!(received.largest(), Some(largest));
+        let (ranges, ..) = written(&mut received, at(0), 4_000).unwrap();
+        let named: BTreeSet<u64> = ranges.into_iter().flatten().collect();
+        prop_assert!(named.is_subset(&model));
+        prop_assert!(named.contains(&largest));
+        let from = received.floor.max(trim + 1);
+        prop_assert!(model.range(from..).all(|number| named.contains(number)));
+    }
+}
