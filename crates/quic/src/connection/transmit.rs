@@ -84,6 +84,7 @@ impl Connection {
                 break;
             }
             let length = buffer.len() - start;
+            self.path_mut().on_datagram_sent(length);
             if index == 0 {
                 segment = length;
             } else if length < segment {
@@ -95,8 +96,7 @@ impl Connection {
         if size == 0 {
             return None;
         }
-        let path = self.path_mut();
-        path.on_datagram_sent(size);
+        let path = self.path();
         Some(Transmit {
             remote: path.remote,
             local: path.local,
