@@ -13,7 +13,10 @@ fn takes_one_round_trip_on_a_clean_network() {
     let mut world = World::new(Plan::default());
     let (client, _) = world.connected();
     let took = world.connection(CLIENT, client).stats().handshake.unwrap();
-    assert!(took > Duration::from_micros(50) && took < Duration::from_micros(70), "{took}");
+    assert!(
+        took > Duration::from_micros(50) && took < Duration::from_micros(70),
+        "{took}"
+    );
 }
 
 #[test]
@@ -39,9 +42,16 @@ fn survives_the_loss_of_any_of_its_packets() {
 #[test]
 fn survives_heavy_loss() {
     for seed in 0..20 {
-        let faults =
-            FaultSettings { loss: Probability::new(0.3).unwrap(), ..FaultSettings::default() };
-        World::new(Plan { seed, faults, ..Plan::default() }).connected();
+        let faults = FaultSettings {
+            loss: Probability::new(0.3).unwrap(),
+            ..FaultSettings::default()
+        };
+        World::new(Plan {
+            seed,
+            faults,
+            ..Plan::default()
+        })
+        .connected();
     }
 }
 
@@ -54,20 +64,33 @@ fn a_large_server_flight_waits_for_address_validation() {
     world.connect();
     world.run_until(Duration::from_secs(5), |world| {
         let host = &world.hosts[SERVER];
-        let Some(connection) = host.connections.values().next() else { return false };
+        let Some(connection) = host.connections.values().next() else {
+            return false;
+        };
         let path = &connection.stats().paths[0];
         if connection.is_handshaking() && path.bytes_received.bytes() <= 1200 {
             sent_before_validation = path.bytes_sent.bytes();
         }
         connection.is_established()
     });
-    assert!((1..=3600).contains(&sent_before_validation), "{sent_before_validation}");
-    assert!(world.hosts[SERVER].connections.values().all(|connection| connection.is_established()));
+    assert!(
+        (1..=3600).contains(&sent_before_validation),
+        "{sent_before_validation}"
+    );
+    assert!(
+        world.hosts[SERVER]
+            .connections
+            .values()
+            .all(|connection| connection.is_established())
+    );
 }
 
 /// A connection resumed, with a request in its early data.
 fn early(server: SeededEarlyData) -> (World, weir_quic::ConnectionHandle, weir_quic::StreamId) {
-    let plan = Plan { early_data: true, ..Plan::default() };
+    let plan = Plan {
+        early_data: true,
+        ..Plan::default()
+    };
     let server = SeededServer::new(plan.seed).with_early_data(server);
     let mut world = World::with_server(plan, server);
     let (first, _) = world.connected();
@@ -94,7 +117,9 @@ fn early_data_arrive_within_half_a_round_trip() {
         let Some(connection) = world.hosts[SERVER].connections.values_mut().next() else {
             return false;
         };
-        let Some(id) = connection.accept(Direction::Bidirectional) else { return false };
+        let Some(id) = connection.accept(Direction::Bidirectional) else {
+            return false;
+        };
         early = connection.is_early_data(id);
         connection.read(id, 100).unwrap().unwrap() == b"early"[..]
     }));
@@ -108,14 +133,25 @@ fn rejected_early_data_must_be_sent_anew() {
     assert!(world.run_until(Duration::from_secs(1), |world| {
         world.hosts[CLIENT].connections[&client].is_established()
     }));
-    assert!(world.hosts[CLIENT].events.contains(&(client, Event::EarlyDataRejected)));
+    assert!(
+        world.hosts[CLIENT]
+            .events
+            .contains(&(client, Event::EarlyDataRejected))
+    );
     let connection = world.connection(CLIENT, client);
-    assert_eq!(connection.write(id, b"more"), Err(WriteError::EarlyDataRejected));
+    assert_eq!(
+        connection.write(id, b"more"),
+        Err(WriteError::EarlyDataRejected)
+    );
     assert_eq!(connection.read(id, 10), Err(ReadError::EarlyDataRejected));
     let server = *world.hosts[SERVER].connections.keys().next().unwrap();
     let data = pattern(50_000);
-    let got =
-        world.transfer((CLIENT, client), (SERVER, server), &data, Duration::from_secs(1));
+    let got = world.transfer(
+        (CLIENT, client),
+        (SERVER, server),
+        &data,
+        Duration::from_secs(1),
+    );
     assert!(got == Some(data));
 }
 
@@ -132,7 +168,12 @@ fn a_refusing_server_is_named_with_its_alert() {
                 if code.tls_alert() == Some(40))
     });
     assert!(closed, "{:?}", world.hosts[CLIENT].events);
-    assert!(world.hosts.iter().all(|host| host.endpoint.connections() == 0));
+    assert!(
+        world
+            .hosts
+            .iter()
+            .all(|host| host.endpoint.connections() == 0)
+    );
 }
 
 #[test]
@@ -148,5 +189,9 @@ fn a_server_with_a_wrong_finished_is_not_believed() {
                 if *code != Code::NO_ERROR)
     });
     assert!(told, "{:?}", world.hosts[CLIENT].events);
-    assert!(!world.hosts[CLIENT].events.contains(&(client, Event::Connected)));
+    assert!(
+        !world.hosts[CLIENT]
+            .events
+            .contains(&(client, Event::Connected))
+    );
 }
