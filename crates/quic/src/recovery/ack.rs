@@ -169,15 +169,15 @@ impl SpaceState {
         let (mut from, to) = range.into_inner();
         while let Some(number) = self.packets.next_live(from, to) {
             from = number + 1;
-            let packet = match self.packets.take(number) {
+            let packet = match self.packets.get(number) {
                 Some(Slot::Outstanding(packet)) => {
                     self.eliciting_outstanding -= u64::from(packet.ack_eliciting);
-                    leave_flight(&packet, path);
+                    leave_flight(packet, path);
                     packet
                 }
                 Some(Slot::Lost { packet, .. }) => {
                     self.run.interrupt();
-                    acked.add_spurious(&packet, path);
+                    acked.add_spurious(packet, path);
                     packet
                 }
                 Some(Slot::Skipped) => {
@@ -191,7 +191,8 @@ impl SpaceState {
                 .frames
                 .iter()
                 .for_each(|frame| sink.acked(space, frame));
-            acked.add(now, &packet, number == largest, path);
+            acked.add(now, packet, number == largest, path);
+            self.packets.clear(number);
         }
         Ok(())
     }
