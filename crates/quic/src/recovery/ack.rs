@@ -57,8 +57,10 @@ impl Recovery {
     ///
     /// # Errors
     /// PROTOCOL_VIOLATION where a packet is acknowledged that was never sent.
-    // The arguments are the frame, when and where it came, and who has to know: none can go.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the frame, when and where it came, and who has to know"
+    )]
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
@@ -154,8 +156,7 @@ impl Recovery {
 }
 
 impl SpaceState {
-    // As for `Recovery::on_ack`.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "as for `Recovery::on_ack`")]
     fn acknowledge(
         &mut self,
         now: Time,
