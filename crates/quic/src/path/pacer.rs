@@ -123,10 +123,14 @@ impl Pacer {
     }
 
     fn refill(&mut self, now: Time) {
+        // The packets of a batch leave at the same time.
+        if now <= self.refilled_at {
+            return;
+        }
         let elapsed = i128::from(now.since(self.refilled_at).as_nanos());
         let earned = i128::from(self.rate.bits_per_second()).saturating_mul(elapsed);
         self.tokens = self.tokens.saturating_add(earned).min(self.full());
-        self.refilled_at = self.refilled_at.max(now);
+        self.refilled_at = now;
     }
 
     fn full(&self) -> i128 {
