@@ -65,11 +65,12 @@ impl Driver {
     fn turn(&mut self, cx: &mut Context<'_>) -> Next {
         let mut next = self.send(cx);
         let received = self.receive(cx);
-        let now = self.shared.clock.now();
-        if received > 0 {
+        let fired = self.timer_fired(cx);
+        if received > 0 || fired {
+            let now = self.shared.clock.now();
             self.handle(now, received);
+            self.keep_time(now);
         }
-        self.keep_time(cx, now);
         if !self.woken.is_empty() {
             // They run before this task does again, and may send what is pending.
             self.woken.drain(..).for_each(Waker::wake);
@@ -99,7 +100,17 @@ impl Driver {
 
     /// Hands the first `count` messages to their connections.
     fn handle(&mut self, now: Time, count: usize) {
-        let Self { shared, buffers, touched, pending, woken, .. } = self;
+        if count == 0 {
+            return;
+        }
+        let Self {
+            shared,
+            buffers,
+            touched,
+            pending,
+            woken,
+            ..
+        } = self;
         let mut datagrams_seen = 0;
         let mut known: Option<([u8; CONNECTION_ID_LENGTH], Arc<Link>)> = None;
         for (meta, bytes) in buffers.messages(count) {
@@ -119,7 +130,8 @@ impl Driver {
                 };
                 let mut core = link.lock();
                 if !is_new {
-                    core.engine.handle_datagram(now, remote, local, ecn, datagram);
+                    core.engine
+                        .handle_datagram(now, remote, local, ecn, datagram);
                 }
                 // Datagrams that GRO joined mostly belong to one connection.
                 let same = |next: &&mut [u8]| id.is_some() && short_header_id(next) == id;
@@ -137,7 +149,10 @@ impl Driver {
                 }
             }
         }
-        shared.counters.datagrams.fetch_add(datagrams_seen, Ordering::Relaxed);
+        shared
+            .counters
+            .datagrams
+            .fetch_add(datagrams_seen, Ordering::Relaxed);
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
         for link in touched.drain(..) {
             let mut core = link.lock();
@@ -149,15 +164,28 @@ impl Driver {
         }
     }
 
-    /// Does what the time has come for.
-    fn keep_time(&mut self, cx: &mut Context<'_>, now: Time) {
-        let Self { shared, due, pending, woken, .. } = self;
-        while let Poll::Ready(fired) = shared.timers.poll_fired(cx) {
-            if let Err(error) = fired {
+    fn timer_fired(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut fired = false;
+        // Asked until it has not, so that it wakes this task when it does again.
+        while let Poll::Ready(result) = self.shared.timers.poll_fired(cx) {
+            fired = true;
+            if let Err(error) = result {
                 tracing::error!(%error, "the endpoint's timer failed");
                 break;
             }
         }
+        fired
+    }
+
+    /// Does what the time has come for.
+    fn keep_time(&mut self, now: Time) {
+        let Self {
+            shared,
+            due,
+            pending,
+            woken,
+            ..
+        } = self;
         if !shared.timers.is_due(now) {
             return;
         }
@@ -176,12 +204,22 @@ impl Driver {
 
     /// Sends what waits on the connections that had something happen to them.
     fn send(&mut self, cx: &mut Context<'_>) -> Next {
-        let Self { shared, pending, sending, woken, writable, .. } = self;
+        let Self {
+            shared,
+            pending,
+            sending,
+            woken,
+            writable,
+            ..
+        } = self;
         shared.queue.take(pending);
         if pending.is_empty() {
             return Next::Sleep;
         }
-        if writable.as_ref().is_some_and(|writable| writable.poll(cx).is_pending()) {
+        if writable
+            .as_ref()
+            .is_some_and(|writable| writable.poll(cx).is_pending())
+        {
             return Next::Sleep;
         }
         *writable = None;
@@ -197,7 +235,11 @@ impl Driver {
                     link.mark_queued(&mut core);
                     pending.push(link.clone());
                     blocked |= progress == Progress::Blocked;
-                    next = if progress == Progress::More { Next::Again } else { next };
+                    next = if progress == Progress::More {
+                        Next::Again
+                    } else {
+                        next
+                    };
                 }
             }
             link.settle_into(core, now, woken);
@@ -217,7 +259,9 @@ impl Driver {
 
     /// Before sleeping, looks for a reply that is due, if the endpoint is set to.
     fn keep_looking(&mut self) -> bool {
-        let Some(spin) = &self.shared.spin else { return false };
+        let Some(spin) = &self.shared.spin else {
+            return false;
+        };
         let now = self.shared.clock.now();
         let since = self.spinning.take();
         if let Some(since) = since {

@@ -54,8 +54,8 @@ impl Socket {
         socket.bind(&address.into()).map_err(failed)?;
         let socket = UdpSocket::from(socket);
         let udp = UdpSocketState::new((&socket).into()).map_err(failed)?;
-        without_timestamps(&socket);
         let local = socket.local_addr().map_err(failed)?;
+        without_unused_messages(&socket, local);
         let io = register(socket, Interest::READABLE).map_err(failed)?;
         Ok(Self {
             io,
@@ -203,7 +203,10 @@ impl ReceiveBuffers {
     }
 
     /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
-    pub(crate) fn messages(&mut self, count: usize) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
+    pub(crate) fn messages(
+        &mut self,
+        count: usize,
+    ) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
         let chunks = self.bytes.chunks_exact_mut(BUFFER);
         let messages = self.metas.iter().zip(chunks).take(count);
         messages.filter_map(|(meta, chunk)| Some((meta, chunk.get_mut(..meta.len)?)))
@@ -254,21 +257,32 @@ fn granted(reported: usize) -> ByteSize {
     ByteSize::from_bytes(reported as u64 / 2)
 }
 
-/// Turns off receive timestamps, which `quinn-udp` asks for: nothing here reads them, and the
-/// kernel reads a clock for every packet to make them.
-fn without_timestamps(socket: &UdpSocket) {
+/// Turns off what `quinn-udp` asks the kernel to tell about each batch and nothing here reads:
+/// timestamps, and the local address where there is only one.
+fn without_unused_messages(socket: &UdpSocket, local: SocketAddr) {
+    turn_off(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
+    if !local.ip().is_unspecified() {
+        match local {
+            SocketAddr::V4(_) => turn_off(socket, libc::IPPROTO_IP, libc::IP_PKTINFO),
+            SocketAddr::V6(_) => turn_off(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO),
+        }
+    }
+}
+
+fn turn_off(socket: &UdpSocket, level: libc::c_int, option: libc::c_int) {
     let off: libc::c_int = 0;
     // SAFETY: the descriptor is open, and the option's value is a C int of the length given.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
+            level,
+            option,
             (&raw const off).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
     if result != 0 {
-        tracing::debug!(error = %io::Error::last_os_error(), "receive timestamps stay on");
+        let error = io::Error::last_os_error();
+        tracing::debug!(%error, level, option, "a socket option stays on");
     }
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use support::{pair, pattern, run};
-use weir_net::{ByteSize, CallError, Connection, Duration, Refusal, Request, RequestError, ServeOptions, rpc};
+use weir_net::{
+    ByteSize, CallError, Connection, Duration, Refusal, Request, RequestError, ServeOptions, rpc,
+};
 
 fn serve(connection: Connection, options: ServeOptions) {
     let echo = |request: Request| async move { Ok(request.body) };
@@ -92,7 +94,10 @@ fn a_dropped_call_is_cancelled() {
         call.abort();
         responder.cancelled().await;
         let late = responder.respond("late").await;
-        assert_eq!(late, Err(weir_net::WriteError::Stopped(rpc::CALL_CANCELLED)));
+        assert_eq!(
+            late,
+            Err(weir_net::WriteError::Stopped(rpc::CALL_CANCELLED))
+        );
     });
 }
 
@@ -121,7 +126,10 @@ fn a_cancelled_call_stops_its_handler() {
             };
             server.serve(ServeOptions::default(), handler).await
         });
-        let call = pair.client.call("forever").deadline(Duration::from_millis(50));
+        let call = pair
+            .client
+            .call("forever")
+            .deadline(Duration::from_millis(50));
         assert!(call.await.is_err());
         while dropped.load(Ordering::Relaxed) < started.load(Ordering::Relaxed).max(1) {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -134,15 +142,30 @@ fn sizes_are_limited_on_both_sides() {
     run(async {
         let pair = pair().await;
         let limit = ByteSize::from_bytes(10_000);
-        serve(pair.server.clone(), ServeOptions { request_limit: limit });
+        serve(
+            pair.server.clone(),
+            ServeOptions {
+                request_limit: limit,
+            },
+        );
         let fits = pattern(1, 10_000);
         assert_eq!(pair.client.call(fits.clone()).await.unwrap(), fits);
         let result = pair.client.call(pattern(1, 10_001)).await;
-        assert_eq!(result, Err(CallError::RequestTooLarge(ByteSize::from_bytes(10_001))));
+        assert_eq!(
+            result,
+            Err(CallError::RequestTooLarge(ByteSize::from_bytes(10_001)))
+        );
         let small = ByteSize::from_bytes(9_999);
         let result = pair.client.call(fits.clone()).response_limit(small).await;
         assert_eq!(result, Err(CallError::ResponseTooLarge(small)));
-        assert_eq!(pair.client.call(fits.clone()).response_limit(limit).await.unwrap(), fits);
+        assert_eq!(
+            pair.client
+                .call(fits.clone())
+                .response_limit(limit)
+                .await
+                .unwrap(),
+            fits
+        );
     });
 }
 
@@ -152,7 +175,9 @@ fn refusals_carry_their_codes() {
         let pair = pair().await;
         let server = pair.server.clone();
         tokio::spawn(async move {
-            server.serve(ServeOptions::default(), |_| async { Err(Refusal(42)) }).await
+            server
+                .serve(ServeOptions::default(), |_| async { Err(Refusal(42)) })
+                .await
         });
         assert_eq!(pair.client.call("x").await, Err(CallError::Refused(42)));
     });
@@ -182,7 +207,9 @@ fn a_peer_that_closes_in_the_middle_ends_the_call() {
             pair.server.close(5, b"enough");
         };
         let (result, ()) = tokio::join!(calling, closing);
-        let Err(CallError::Connection(error)) = result else { panic!("{result:?}") };
+        let Err(CallError::Connection(error)) = result else {
+            panic!("{result:?}")
+        };
         assert_eq!(error.peer_code(), Some(5));
         assert!(error.to_string().contains("enough"), "{error}");
         assert!(pair.client.call("y").await.is_err());

@@ -26,7 +26,10 @@ fn quinn_server(identity: &Identity) -> quinn::Endpoint {
         .with_protocol_versions(&[&rustls::version::TLS13])
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(identity.chain().to_vec(), identity.private_key().clone_key())
+        .with_single_cert(
+            identity.chain().to_vec(),
+            identity.private_key().clone_key(),
+        )
         .unwrap();
     tls.alpn_protocols = vec![b"weir".to_vec()];
     tls.max_early_data_size = u32::MAX;
@@ -74,13 +77,18 @@ fn quinn_client(identity: &Identity) -> quinn::Endpoint {
 }
 
 fn weir_server(identity: &Identity) -> Endpoint {
-    let tls = ServerTls::new(identity.clone()).early_data(true).build().unwrap();
+    let tls = ServerTls::new(identity.clone())
+        .early_data(true)
+        .build()
+        .unwrap();
     let builder = Endpoint::builder().transport(transport()).server(tls);
     let endpoint = builder.bind(loopback()).unwrap();
     let accepting = endpoint.clone();
     tokio::spawn(async move {
         while let Some(connecting) = accepting.accept().await {
-            let Some(connection) = connecting.early() else { continue };
+            let Some(connection) = connecting.early() else {
+                continue;
+            };
             tokio::spawn(async move {
                 while let Ok((mut send, mut recv)) = connection.accept_bi().await {
                     tokio::spawn(async move {
@@ -99,7 +107,10 @@ fn weir_server(identity: &Identity) -> Endpoint {
 }
 
 fn weir_client(identity: &Identity) -> Endpoint {
-    let tls = ClientTls::pinned(identity.fingerprint()).early_data(true).build().unwrap();
+    let tls = ClientTls::pinned(identity.fingerprint())
+        .early_data(true)
+        .build()
+        .unwrap();
     let builder = Endpoint::builder().transport(transport()).client(tls);
     builder.bind(loopback()).unwrap()
 }
@@ -162,7 +173,12 @@ fn our_client_and_a_quinn_server() {
     run(async {
         let identity = identity();
         let server = quinn_server(&identity);
-        drive_weir(&weir_client(&identity), server.local_addr().unwrap(), &SIZES).await;
+        drive_weir(
+            &weir_client(&identity),
+            server.local_addr().unwrap(),
+            &SIZES,
+        )
+        .await;
     });
 }
 
@@ -238,9 +254,9 @@ fn a_quinn_client_resumes_with_our_server() {
         quinn_echo(&first, 1, 1_000).await;
         first.close(0_u32.into(), b"");
         let connecting = client.connect(address, "localhost").unwrap();
-        let (connection, accepted) = connecting.into_0rtt().unwrap_or_else(|_| {
-            panic!("the session allows early data")
-        });
+        let (connection, accepted) = connecting
+            .into_0rtt()
+            .unwrap_or_else(|_| panic!("the session allows early data"));
         quinn_echo(&connection, 2, 1_000).await;
         assert!(accepted.await);
         quinn_echo(&connection, 3, 100_000).await;

@@ -17,10 +17,15 @@ fn an_address_in_use_is_named() {
         let taken = UdpSocket::bind(loopback()).unwrap();
         let address = taken.local_addr().unwrap();
         let error = Endpoint::builder().bind(address).unwrap_err();
-        assert!(matches!(error, EndpointError::AddressInUse { address: named } if named == address));
+        assert!(
+            matches!(error, EndpointError::AddressInUse { address: named } if named == address)
+        );
         let foreign = "192.0.2.1:0".parse().unwrap();
         let error = Endpoint::builder().bind(foreign).unwrap_err();
-        assert!(matches!(error, EndpointError::AddressNotAvailable { .. }), "{error}");
+        assert!(
+            matches!(error, EndpointError::AddressNotAvailable { .. }),
+            "{error}"
+        );
     });
 }
 
@@ -33,7 +38,10 @@ fn endpoints_need_a_runtime_and_valid_settings() {
             packet_size: ByteSize::from_bytes(100),
             ..transport()
         };
-        let error = Endpoint::builder().transport(wrong).bind(loopback()).unwrap_err();
+        let error = Endpoint::builder()
+            .transport(wrong)
+            .bind(loopback())
+            .unwrap_err();
         assert!(error.to_string().contains("packet_size"), "{error}");
     });
 }
@@ -51,8 +59,18 @@ fn no_server_there_ends_at_the_handshake_timeout() {
         let tls = ClientTls::pinned(Fingerprint::of(b"")).build().unwrap();
         let client = Endpoint::builder().transport(impatient).client(tls);
         let client = client.bind(loopback()).unwrap();
-        let error = client.connect(address, "localhost").unwrap().await.unwrap_err();
-        assert_eq!(error, ConnectionError::HandshakeTimeout { remote: address, after });
+        let error = client
+            .connect(address, "localhost")
+            .unwrap()
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error,
+            ConnectionError::HandshakeTimeout {
+                remote: address,
+                after
+            }
+        );
         assert!(error.to_string().contains(&address.to_string()));
     });
 }
@@ -66,8 +84,14 @@ fn wrong_uses_are_errors_at_once() {
         assert_eq!(error, ConnectError::NoClientConfig);
         let client = client(fingerprint);
         assert!(client.connect(address, "not a name").is_err());
-        assert!(client.connect("127.0.0.1:0".parse().unwrap(), "localhost").is_err());
-        let error = client.connect("[::1]:9".parse().unwrap(), "localhost").unwrap_err();
+        assert!(
+            client
+                .connect("127.0.0.1:0".parse().unwrap(), "localhost")
+                .is_err()
+        );
+        let error = client
+            .connect("[::1]:9".parse().unwrap(), "localhost")
+            .unwrap_err();
         assert!(matches!(error, ConnectError::AddressFamily { .. }));
     });
 }
@@ -119,7 +143,10 @@ fn the_last_handle_closes_the_connection() {
         drop(send);
         let error = pair.server.closed().await;
         assert_eq!(error.peer_code(), Some(0), "{error}");
-        pair.client_endpoint.wait_idle(Duration::from_secs(30)).await.unwrap();
+        pair.client_endpoint
+            .wait_idle(Duration::from_secs(30))
+            .await
+            .unwrap();
     });
 }
 
@@ -148,18 +175,28 @@ fn a_shutdown_waits_for_those_who_are_leaving_and_closes_the_others() {
             tokio::task::yield_now().await;
             pair.client.close(0, b"done");
         };
-        let (result, ()) =
-            tokio::join!(pair.server_endpoint.shutdown(Duration::from_secs(30)), leaving);
+        let (result, ()) = tokio::join!(
+            pair.server_endpoint.shutdown(Duration::from_secs(30)),
+            leaving
+        );
         assert_eq!(result, Ok(()));
         assert!(pair.server_endpoint.accept().await.is_none());
-        let error = pair.server_endpoint.connect(second.local_address(), "localhost");
+        let error = pair
+            .server_endpoint
+            .connect(second.local_address(), "localhost");
         assert!(error.is_err());
     });
     run(async {
         let pair = pair().await;
-        let result = pair.server_endpoint.shutdown(Duration::from_millis(20)).await;
+        let result = pair
+            .server_endpoint
+            .shutdown(Duration::from_millis(20))
+            .await;
         assert!(result.is_err());
-        assert_eq!(pair.client.closed().await.peer_code(), Some(weir_net::SHUT_DOWN));
+        assert_eq!(
+            pair.client.closed().await.peer_code(),
+            Some(weir_net::SHUT_DOWN)
+        );
     });
 }
 
@@ -173,7 +210,10 @@ fn connections_outlive_their_endpoints_handles() {
             let echo = |request: weir_net::Request| async move { Ok(request.body) };
             server.serve(ServeOptions::default(), echo).await
         });
-        assert_eq!(pair.client.call("still there").await.unwrap(), "still there");
+        assert_eq!(
+            pair.client.call("still there").await.unwrap(),
+            "still there"
+        );
     });
 }
 
@@ -193,8 +233,15 @@ fn more_clients_than_allowed_are_refused() {
         let address = server.local_address();
         let client = client(fingerprint);
         let _first = client.connect(address, "localhost").unwrap().await.unwrap();
-        let second = client.connect(address, "localhost").unwrap().await.unwrap_err();
-        assert!(second.to_string().contains("CONNECTION_REFUSED"), "{second}");
+        let second = client
+            .connect(address, "localhost")
+            .unwrap()
+            .await
+            .unwrap_err();
+        assert!(
+            second.to_string().contains("CONNECTION_REFUSED"),
+            "{second}"
+        );
     });
 }
 
@@ -205,10 +252,16 @@ fn garbage_and_strays_change_nothing() {
         let address = server.local_address();
         echo_streams(server.clone());
         let noise = UdpSocket::bind(loopback()).unwrap();
-        for (seed, size) in [0, 1, 2, 7, 20, 21, 100, 1200, 1500, 9000].into_iter().enumerate() {
+        for (seed, size) in [0, 1, 2, 7, 20, 21, 100, 1200, 1500, 9000]
+            .into_iter()
+            .enumerate()
+        {
             for first in [0x00, 0x40, 0x80, 0xc0, 0xff] {
                 let mut datagram = pattern(seed as u64, size).to_vec();
-                datagram.first_mut().into_iter().for_each(|byte| *byte = first);
+                datagram
+                    .first_mut()
+                    .into_iter()
+                    .for_each(|byte| *byte = first);
                 noise.send_to(&datagram, address).unwrap();
             }
         }

@@ -8,16 +8,25 @@ use weir_net::{Connection, Endpoint, ServeOptions};
 
 /// A server that answers each call with whether it came as early data.
 fn server(identity: &Identity, early_data: bool) -> Endpoint {
-    let tls = ServerTls::new(identity.clone()).early_data(early_data).build().unwrap();
+    let tls = ServerTls::new(identity.clone())
+        .early_data(early_data)
+        .build()
+        .unwrap();
     let builder = Endpoint::builder().transport(transport()).server(tls);
     let endpoint = builder.bind(loopback()).unwrap();
     let accepting = endpoint.clone();
     tokio::spawn(async move {
         while let Some(connecting) = accepting.accept().await {
-            let Some(connection) = connecting.early() else { continue };
+            let Some(connection) = connecting.early() else {
+                continue;
+            };
             tokio::spawn(async move {
                 let handler = |request: weir_net::Request| async move {
-                    let early = if request.is_early_data() { "early" } else { "late" };
+                    let early = if request.is_early_data() {
+                        "early"
+                    } else {
+                        "late"
+                    };
                     Ok(early.into())
                 };
                 connection.serve(ServeOptions::default(), handler).await
@@ -28,14 +37,21 @@ fn server(identity: &Identity, early_data: bool) -> Endpoint {
 }
 
 fn client(identity: &Identity, early_data: bool) -> Endpoint {
-    let tls = ClientTls::pinned(identity.fingerprint()).early_data(early_data).build().unwrap();
+    let tls = ClientTls::pinned(identity.fingerprint())
+        .early_data(early_data)
+        .build()
+        .unwrap();
     let builder = Endpoint::builder().transport(transport()).client(tls);
     builder.bind(loopback()).unwrap()
 }
 
 /// A first connection, which leaves a session behind.
 async fn acquaint(client: &Endpoint, server: &Endpoint) {
-    let connection = client.connect(server.local_address(), "localhost").unwrap().await.unwrap();
+    let connection = client
+        .connect(server.local_address(), "localhost")
+        .unwrap()
+        .await
+        .unwrap();
     assert!(!connection.peer_identity().resumed);
     // Tickets come right after the handshake, before the response.
     assert_eq!(connection.call("first").await.unwrap(), "late");
@@ -69,7 +85,10 @@ fn early_data_are_taken_and_marked_as_such() {
             // Not opted in: waits for the handshake.
             connection.call("later"),
         );
-        assert_eq!((early.unwrap(), late.unwrap()), ("early".into(), "late".into()));
+        assert_eq!(
+            (early.unwrap(), late.unwrap()),
+            ("early".into(), "late".into())
+        );
         let connection: Connection = connecting.await.unwrap();
         assert!(!connection.early_data_rejected());
         assert_eq!(connection.call("x").early_data().await.unwrap(), "late");
@@ -91,8 +110,14 @@ fn rejected_early_data_are_sent_again() {
         send.finish_with("stream".into()).await.unwrap();
         assert_eq!(connection.call("call").early_data().await.unwrap(), "late");
         assert!(connection.early_data_rejected());
-        assert_eq!(recv.read_to_end(10).await, Err(weir_net::ReadError::EarlyDataRejected));
-        assert_eq!(send.acknowledged().await, Err(weir_net::WriteError::EarlyDataRejected));
+        assert_eq!(
+            recv.read_to_end(10).await,
+            Err(weir_net::ReadError::EarlyDataRejected)
+        );
+        assert_eq!(
+            send.acknowledged().await,
+            Err(weir_net::WriteError::EarlyDataRejected)
+        );
         connecting.await.unwrap();
     });
 }

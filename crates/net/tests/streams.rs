@@ -16,7 +16,10 @@ fn an_echo_of_any_size_comes_back_whole() {
         echo_streams(server);
         let client = support::client(fingerprint);
         let connection = client.connect(address, "localhost").unwrap().await.unwrap();
-        for (seed, size) in [0, 1, 1_000, 10_000, 100_000, 1_000_000].into_iter().enumerate() {
+        for (seed, size) in [0, 1, 1_000, 10_000, 100_000, 1_000_000]
+            .into_iter()
+            .enumerate()
+        {
             let data = pattern(seed as u64, size);
             let (mut send, mut recv) = connection.open_bi().await.unwrap();
             send.finish_with(data.clone()).await.unwrap();
@@ -88,7 +91,9 @@ fn opening_waits_while_the_peers_limit_is_reached() {
         let sending = async {
             for index in 0..20 {
                 let mut send = pair.client.open_uni().await.unwrap();
-                send.finish_with(Bytes::from(vec![index; 10])).await.unwrap();
+                send.finish_with(Bytes::from(vec![index; 10]))
+                    .await
+                    .unwrap();
             }
         };
         let receiving = async {
@@ -148,7 +153,9 @@ fn a_window_smaller_than_the_data_does_not_stall() {
         };
         let receiving = async {
             let mut all = Vec::new();
-            AsyncReadExt::read_to_end(&mut recv, &mut all).await.unwrap();
+            AsyncReadExt::read_to_end(&mut recv, &mut all)
+                .await
+                .unwrap();
             all
         };
         let ((), received) = tokio::join!(sending, receiving);

@@ -48,7 +48,9 @@ fn the_pinned_certificate_is_trusted_and_no_other() {
         let identity = Identity::self_signed(["anything"]).unwrap();
         let pinned = identity.fingerprint();
         let server = server(ServerTls::new(identity));
-        connect(&client(ClientTls::pinned(pinned)), &server, "localhost").await.unwrap();
+        connect(&client(ClientTls::pinned(pinned)), &server, "localhost")
+            .await
+            .unwrap();
         let other = Fingerprint::of(b"another certificate");
         let wrong = client(ClientTls::pinned(other));
         certificate_error(connect(&wrong, &server, "localhost").await);
@@ -129,8 +131,14 @@ fn both_sides_export_the_same_keying_material() {
     run(async {
         let pair = support::pair().await;
         let (mut ours, mut theirs) = ([0; 32], [1; 32]);
-        assert!(pair.client.export_keying_material(&mut ours, b"label", b"context"));
-        assert!(pair.server.export_keying_material(&mut theirs, b"label", b"context"));
+        assert!(
+            pair.client
+                .export_keying_material(&mut ours, b"label", b"context")
+        );
+        assert!(
+            pair.server
+                .export_keying_material(&mut theirs, b"label", b"context")
+        );
         assert_eq!(ours, theirs);
     });
 }

@@ -212,7 +212,9 @@ impl Call {
         core: &mut Core,
         now: Time,
     ) -> Result<(), CallError> {
-        let Some(span) = self.deadline else { return Ok(()) };
+        let Some(span) = self.deadline else {
+            return Ok(());
+        };
         let (deadline, number) = *self
             .registered
             .get_or_insert_with(|| (now + span, core.waiting.next_number()));
@@ -225,7 +227,9 @@ impl Call {
 
     /// Resets and stops the stream, and forgets who waits for it.
     fn abandon(&mut self, core: &mut Core, code: u64) -> bool {
-        let Progress::Running { opened, .. } = self.progress else { return false };
+        let Progress::Running { opened, .. } = self.progress else {
+            return false;
+        };
         core.waiting.readers.remove(&opened.id);
         core.waiting.writers.remove(&opened.id);
         if core.is_rejected(opened) || core.error.is_some() {
@@ -271,12 +275,12 @@ impl Future for Call {
         let call = self.get_mut();
         let handle = call.handle.clone();
         let link = &handle.link;
-        let now = link.now();
         let mut core = link.lock();
         let mut sent = false;
         let mut result = call.advance(cx, &mut core, &mut sent);
-        if result.is_pending() {
-            if let Err(error) = call.check_deadline(cx, &mut core, now) {
+        let timed = result.is_pending() && call.deadline.is_some();
+        if timed {
+            if let Err(error) = call.check_deadline(cx, &mut core, link.now()) {
                 call.abandon(&mut core, CALL_DEADLINE);
                 sent = true;
                 result = Poll::Ready(Err(error));
@@ -291,13 +295,14 @@ impl Future for Call {
             }
             call.progress = Progress::Done;
         }
-        if sent {
+        if sent || timed {
+            let now = link.now();
             link.send(&mut core, now);
+            link.settle(core, now);
         } else {
             // Reading may have made room that the peer should learn of.
             link.queue(&mut core);
         }
-        link.settle(core, now);
         result
     }
 }

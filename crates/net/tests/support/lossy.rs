@@ -47,7 +47,11 @@ struct Path {
 impl Path {
     fn new(seed: u64, loss: u64) -> Self {
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Self { state, loss, held: None }
+        Self {
+            state,
+            loss,
+            held: None,
+        }
     }
 
     /// What comes out when a datagram goes in.

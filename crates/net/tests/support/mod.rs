@@ -94,7 +94,9 @@ pub(crate) fn echo_streams(endpoint: Endpoint) {
     tokio::spawn(async move {
         while let Some(connecting) = endpoint.accept().await {
             tokio::spawn(async move {
-                let Ok(connection) = connecting.await else { return };
+                let Ok(connection) = connecting.await else {
+                    return;
+                };
                 while let Ok((mut send, mut recv)) = connection.accept_bi().await {
                     tokio::spawn(async move {
                         while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX).await {
