@@ -115,7 +115,7 @@ impl TransportConfig {
             max_ack_delay: Duration::from_micros(500),
             ack_threshold: 64,
             packet_threshold: 3,
-            idle_restart: Duration::from_secs(1),
+            idle_restart: Duration::from_millis(200),
             ecn: true,
             pacing: true,
         }
