@@ -48,11 +48,6 @@ impl ReceiveBuffer {
         self.ordered - self.read
     }
 
-    /// The offset of the next byte to be read.
-    pub(super) const fn read_offset(&self) -> u64 {
-        self.read
-    }
-
     /// The offset up to which everything has arrived.
     pub(super) const fn ordered(&self) -> u64 {
         self.ordered
@@ -320,6 +315,11 @@ impl ReceiveBuffer {
 
 #[cfg(test)]
 impl ReceiveBuffer {
+    /// The offset of the next byte to be read.
+    pub(super) const fn read_offset(&self) -> u64 {
+        self.read
+    }
+
     /// How many segments wait behind gaps.
     pub(super) fn segment_count(&self) -> usize {
         self.segments.len()

@@ -33,7 +33,7 @@ fn pump(total: usize, limit: usize) {
     pair.sides[1].accept(Unidirectional).unwrap();
 
     let data = vec![7; 128 * 1024];
-    let mut payloads = vec![Vec::with_capacity(limit); BATCH];
+    let mut payloads = [(); BATCH].map(|()| Vec::with_capacity(limit));
     let mut records = vec![SentFrames::new(); BATCH];
     let (mut read, mut packets) = (0, 0);
     let mut parts = [std::time::Duration::ZERO; 5];
