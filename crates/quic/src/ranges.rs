@@ -28,17 +28,13 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
-    /// How many ranges it takes.
-    pub(crate) fn range_count(&self) -> usize {
-        self.ranges.len()
-    }
-
     /// How many integers are in it.
     pub(crate) const fn covered(&self) -> u64 {
         self.covered
     }
 
     /// The ranges, smallest first.
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + ExactSizeIterator {
         self.ranges.iter().cloned()
     }
@@ -56,6 +52,7 @@ impl RangeSet {
     }
 
     /// Whether `value` is in it.
+    #[cfg(test)]
     pub(crate) fn contains(&self, value: u64) -> bool {
         self.ranges
             .get(self.first_ending_after(value))

@@ -67,7 +67,9 @@ impl Outgoing {
             sent(SentFrame::HandshakeDone);
             self.handshake_done = false;
         }
-        if fits(out) && let Some(data) = self.path_response.take() {
+        if fits(out)
+            && let Some(data) = self.path_response.take()
+        {
             frame::write::path_response(out, data);
         }
         while fits(out) {

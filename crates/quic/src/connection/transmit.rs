@@ -303,7 +303,11 @@ impl Connection {
         let last = levels.into_iter().flatten().last();
         for level in levels.into_iter().flatten() {
             let pads = levels[0].is_some() && Some(level) == last;
-            let pad_to = if pads { (begin + SMALLEST_MAX_UDP_PAYLOAD).min(end) } else { 0 };
+            let pad_to = if pads {
+                (begin + SMALLEST_MAX_UDP_PAYLOAD).min(end)
+            } else {
+                0
+            };
             self.write_close_packet(now, level, &message, buffer, end, pad_to);
         }
         let size = buffer.len() - begin;
@@ -338,6 +342,7 @@ impl Connection {
             size: finished.size as u32,
             ..SentPacket::default()
         };
-        self.recovery.on_sent(level.space(), &mut self.paths[0], packet);
+        self.recovery
+            .on_sent(level.space(), &mut self.paths[0], packet);
     }
 }

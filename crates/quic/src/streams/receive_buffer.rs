@@ -316,6 +316,7 @@ impl ReceiveBuffer {
 #[cfg(test)]
 impl ReceiveBuffer {
     /// The offset of the next byte to be read.
+    #[cfg(test)]
     pub(super) const fn read_offset(&self) -> u64 {
         self.read
     }

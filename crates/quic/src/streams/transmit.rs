@@ -31,6 +31,7 @@ impl Streams {
     }
 
     /// Whether there are data to send, and the peer's flow control is what keeps all of them back.
+    #[cfg(test)]
     pub(crate) fn send_limited(&self) -> bool {
         self.scheduler.unsent_bytes() > 0 && self.pending_bytes() == 0
     }
