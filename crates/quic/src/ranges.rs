@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(set.insert(10..20), 10);
         assert_eq!(set.insert(30..40), 10);
         assert_eq!(set.insert(20..30), 10);
-        assert_eq!((set.range_count(), set.first()), (1, Some(10..40)));
+        assert_eq!((set.iter().len(), set.first()), (1, Some(10..40)));
         assert_eq!(set.insert(0..50), 20);
         assert_eq!(set.remove(5..6), 1);
         assert_eq!(set.pop_front(), Some(0..5));
