@@ -1,5 +1,6 @@
 //! The drivers of this crate keep the promises of `weir_bench::driver`.
 
+use weir_bench::dcquic::Dcquic;
 use weir_bench::driver::{Driver, ServerOptions};
 use weir_bench::tcp::Tcp;
 use weir_bench::tls::TcpTls;
@@ -13,6 +14,13 @@ fn tcp_conforms() {
 #[test]
 fn tcp_with_tls_conforms() {
     conformance::check(&TcpTls, &TransportSpecification::named("tcp-tls")).unwrap();
+}
+
+#[test]
+fn dcquic_conforms() {
+    for settings in ["dcquic", "dcquic@8972/dctcp", "dcquic@65507", "dcquic/bbr+spin"] {
+        conformance::check(&Dcquic, &settings.parse().unwrap()).unwrap();
+    }
 }
 
 #[test]
@@ -49,7 +57,7 @@ fn an_unknown_transport_is_named_with_those_that_exist() {
         panic!("sctp was found");
     };
     assert_eq!(name, "sctp");
-    assert_eq!(known, "tcp, tcp-tls");
+    assert_eq!(known, "dcquic, tcp-tls, tcp");
 }
 
 #[tokio::test]

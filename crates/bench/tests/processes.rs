@@ -76,7 +76,7 @@ fn run(plan: &Plan) -> Report {
 }
 
 fn everything_is_measured() {
-    let report = run(&plan(&["tcp-tls", "tcp"]));
+    let report = run(&plan(&["dcquic", "tcp-tls", "tcp"]));
     assert_eq!(report.failures, []);
     // Plain TCP has no resumption.
     assert_eq!(report.measurements.len(), 2 * (4 + 3));
@@ -99,7 +99,7 @@ fn everything_is_measured() {
 }
 
 fn a_transport_that_cannot_start_is_a_failure_of_its_own() {
-    let mut plan = plan(&["tcp-tls", "tcp/no-such-control"]);
+    let mut plan = plan(&["dcquic", "tcp-tls", "tcp/no-such-control"]);
     plan.placements = vec![Placement::Free];
     plan.latencies.truncate(1);
     plan.bulk = None;
