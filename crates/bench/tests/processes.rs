@@ -79,18 +79,18 @@ fn everything_is_measured() {
     let report = run(&plan(&["dcquic", "tcp-tls", "tcp"]));
     assert_eq!(report.failures, []);
     // Plain TCP has no resumption.
-    assert_eq!(report.measurements.len(), 2 * (4 + 3));
+    assert_eq!(report.measurements.len(), 2 * (4 + 4 + 3));
     for measurement in &report.measurements {
         assert_eq!(measurement.iterations, 7);
         assert!(measurement.median_us > 0.0);
         assert!(measurement.p999_us >= measurement.p99_us);
     }
-    assert_eq!(report.ratios.len(), 2 * 3);
-    assert_eq!(report.bulk.len(), 2 * 2);
+    assert_eq!(report.ratios.len(), 2 * (4 + 3));
+    assert_eq!(report.bulk.len(), 2 * 3);
     for bulk in &report.bulk {
         assert!(bulk.gbit_per_s > 0.0 && bulk.cpu_s_per_gb.unwrap() > 0.0);
     }
-    assert_eq!(report.mixes.len(), 2 * 2);
+    assert_eq!(report.mixes.len(), 2 * 3);
     for mix in &report.mixes {
         assert_eq!((mix.completed, mix.errors, mix.stalls), (80, 0, 0));
     }

@@ -16,7 +16,7 @@ use weir_wire::Ecn;
 
 use crate::link::{Link, Progress};
 use crate::shared::Shared;
-use crate::socket::{ReceiveBuffers, ecn_of};
+use crate::socket::{ReceiveBuffers, Writable, ecn_of};
 
 /// The length of the connection IDs that this endpoint issues, in bytes.
 pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
@@ -32,6 +32,8 @@ pub(crate) struct Driver {
     sending: Vec<Arc<Link>>,
     due: Vec<(Time, ConnectionHandle)>,
     woken: Vec<Waker>,
+    /// Waits for room in the socket's send buffer.
+    writable: Option<Writable>,
     /// Since when the driver looks for a reply instead of sleeping.
     spinning: Option<Time>,
 }
@@ -55,34 +57,28 @@ impl Driver {
             sending: Vec::new(),
             due: Vec::new(),
             woken: Vec::new(),
+            writable: None,
             spinning: None,
         }
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> Next {
-        let now = self.shared.clock.now();
-        let mut next = self.send(cx, now);
+        let mut next = self.send(cx);
         let received = self.receive(cx);
+        let now = self.shared.clock.now();
         if received > 0 {
-            self.handle(received);
+            self.handle(now, received);
         }
-        self.keep_time(cx);
+        self.keep_time(cx, now);
         if !self.woken.is_empty() {
             // They run before this task does again, and may send what is pending.
             self.woken.drain(..).for_each(Waker::wake);
             return Next::Again;
         }
-        if received > 0 {
+        if received > 0 || self.send(cx) == Next::Again || !self.woken.is_empty() {
             next = Next::Again;
         }
-        if !self.pending.is_empty() && self.send(cx, self.shared.clock.now()) == Next::Again {
-            next = Next::Again;
-        }
-        if self.woken.is_empty() {
-            next
-        } else {
-            Next::Again
-        }
+        next
     }
 
     /// Receives one batch; gives the number of messages.
@@ -102,16 +98,8 @@ impl Driver {
     }
 
     /// Hands the first `count` messages to their connections.
-    fn handle(&mut self, count: usize) {
-        let Self {
-            shared,
-            buffers,
-            touched,
-            pending,
-            woken,
-            ..
-        } = self;
-        let now = shared.clock.now();
+    fn handle(&mut self, now: Time, count: usize) {
+        let Self { shared, buffers, touched, pending, woken, .. } = self;
         let mut datagrams_seen = 0;
         let mut known: Option<([u8; CONNECTION_ID_LENGTH], Arc<Link>)> = None;
         for (meta, bytes) in buffers.messages(count) {
@@ -131,8 +119,7 @@ impl Driver {
                 };
                 let mut core = link.lock();
                 if !is_new {
-                    core.engine
-                        .handle_datagram(now, remote, local, ecn, datagram);
+                    core.engine.handle_datagram(now, remote, local, ecn, datagram);
                 }
                 // Datagrams that GRO joined mostly belong to one connection.
                 let same = |next: &&mut [u8]| id.is_some() && short_header_id(next) == id;
@@ -150,10 +137,7 @@ impl Driver {
                 }
             }
         }
-        shared
-            .counters
-            .datagrams
-            .fetch_add(datagrams_seen, Ordering::Relaxed);
+        shared.counters.datagrams.fetch_add(datagrams_seen, Ordering::Relaxed);
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
         for link in touched.drain(..) {
             let mut core = link.lock();
@@ -166,21 +150,14 @@ impl Driver {
     }
 
     /// Does what the time has come for.
-    fn keep_time(&mut self, cx: &mut Context<'_>) {
-        let Self {
-            shared,
-            due,
-            pending,
-            woken,
-            ..
-        } = self;
+    fn keep_time(&mut self, cx: &mut Context<'_>, now: Time) {
+        let Self { shared, due, pending, woken, .. } = self;
         while let Poll::Ready(fired) = shared.timers.poll_fired(cx) {
             if let Err(error) = fired {
                 tracing::error!(%error, "the endpoint's timer failed");
                 break;
             }
         }
-        let now = shared.clock.now();
         if !shared.timers.is_due(now) {
             return;
         }
@@ -198,16 +175,18 @@ impl Driver {
     }
 
     /// Sends what waits on the connections that had something happen to them.
-    fn send(&mut self, cx: &mut Context<'_>, now: Time) -> Next {
-        let Self {
-            shared,
-            pending,
-            sending,
-            woken,
-            ..
-        } = self;
+    fn send(&mut self, cx: &mut Context<'_>) -> Next {
+        let Self { shared, pending, sending, woken, writable, .. } = self;
         shared.queue.take(pending);
+        if pending.is_empty() {
+            return Next::Sleep;
+        }
+        if writable.as_ref().is_some_and(|writable| writable.poll(cx).is_pending()) {
+            return Next::Sleep;
+        }
+        *writable = None;
         std::mem::swap(pending, sending);
+        let now = shared.clock.now();
         let (mut next, mut blocked) = (Next::Sleep, false);
         for link in sending.drain(..) {
             let mut core = link.lock();
@@ -218,26 +197,27 @@ impl Driver {
                     link.mark_queued(&mut core);
                     pending.push(link.clone());
                     blocked |= progress == Progress::Blocked;
-                    next = if progress == Progress::More {
-                        Next::Again
-                    } else {
-                        next
-                    };
+                    next = if progress == Progress::More { Next::Again } else { next };
                 }
             }
             link.settle_into(core, now, woken);
         }
-        if blocked && shared.socket.poll_writable(cx).is_ready() {
-            next = Next::Again;
+        if blocked {
+            match Writable::new(&shared.socket) {
+                Ok(waiting) if waiting.poll(cx).is_pending() => *writable = Some(waiting),
+                Ok(_) => next = Next::Again,
+                Err(error) => {
+                    tracing::error!(%error, "cannot wait for room in the socket's send buffer");
+                    next = Next::Again;
+                }
+            }
         }
         next
     }
 
     /// Before sleeping, looks for a reply that is due, if the endpoint is set to.
     fn keep_looking(&mut self) -> bool {
-        let Some(spin) = &self.shared.spin else {
-            return false;
-        };
+        let Some(spin) = &self.shared.spin else { return false };
         let now = self.shared.clock.now();
         let since = self.spinning.take();
         if let Some(since) = since {

@@ -2,14 +2,14 @@
 //! tokio, and buffers of the size that was asked for.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
+use tokio::io::unix::AsyncFd;
 use weir_quic::Transmit;
 use weir_units::ByteSize;
 use weir_wire::Ecn;
@@ -30,9 +30,11 @@ pub struct SocketBuffers {
     pub send: ByteSize,
 }
 
+/// The socket is registered with tokio for reading only: every packet that leaves makes it
+/// "writable" anew, and the runtime would be woken for each. [`Writable`] is for when that matters.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    io: UdpSocket,
+    io: AsyncFd<UdpSocket>,
     udp: UdpSocketState,
     local: SocketAddr,
     buffers: SocketBuffers,
@@ -50,10 +52,11 @@ impl Socket {
         .map_err(failed)?;
         let buffers = set_buffers(&socket, wanted).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
-        let io = UdpSocket::from_std(socket.into()).map_err(failed)?;
-        let udp = UdpSocketState::new((&io).into()).map_err(failed)?;
-        without_timestamps(&io);
-        let local = io.local_addr().map_err(failed)?;
+        let socket = UdpSocket::from(socket);
+        let udp = UdpSocketState::new((&socket).into()).map_err(failed)?;
+        without_timestamps(&socket);
+        let local = socket.local_addr().map_err(failed)?;
+        let io = register(socket, Interest::READABLE).map_err(failed)?;
         Ok(Self {
             io,
             udp,
@@ -92,10 +95,10 @@ impl Socket {
         }
     }
 
-    /// Sends a batch of datagrams. `WouldBlock` means that nothing was sent and that
-    /// [`Socket::poll_writable`] tells when to try again; every other failure is like a loss on
-    /// the way, which the engine repairs.
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), WouldBlock> {
+    /// Sends a batch of datagrams. [`Full`] means that nothing was sent and that [`Writable`]
+    /// tells when to try again; every other failure is like a loss on the way, which the engine
+    /// repairs.
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), Full> {
         let message = quinn_udp::Transmit {
             destination: transmit.remote,
             ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
@@ -103,12 +106,9 @@ impl Socket {
             segment_size: transmit.segment_size,
             src_ip: transmit.local,
         };
-        let result = self.io.try_io(Interest::WRITABLE, || {
-            self.udp.try_send((&self.io).into(), &message)
-        });
-        match result {
+        match self.udp.try_send(self.io.get_ref().into(), &message) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(WouldBlock),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Full),
             Err(error) => {
                 tracing::debug!(%error, remote = %transmit.remote, "a datagram could not be sent");
                 Ok(())
@@ -116,40 +116,26 @@ impl Socket {
         }
     }
 
-    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.poll_send_ready(cx)
-    }
-
-    /// Receives what is there. `Ready(0)` is an error of a single datagram: ask again.
+    /// Receives what is there: the number of messages.
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
         buffers: &mut ReceiveBuffers,
     ) -> Poll<io::Result<usize>> {
         loop {
-            match self.io.poll_recv_ready(cx) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
-            let mut received = Ok(0);
-            let tried = self.io.try_io(Interest::READABLE, || {
-                received = self.receive(buffers);
-                match &received {
+            let mut guard = ready!(self.io.poll_read_ready(cx))?;
+            let received = self.receive(buffers);
+            match &received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                Ok(count) => {
                     // The socket is drained: what comes later is a new edge. Saying so now saves
                     // the call that would only hear EAGAIN.
-                    Ok(count) if *count < BATCH => Err(io::ErrorKind::WouldBlock.into()),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        Err(io::ErrorKind::WouldBlock.into())
+                    if *count < BATCH {
+                        guard.clear_ready();
                     }
-                    _ => Ok(()),
+                    return Poll::Ready(received);
                 }
-            });
-            match received {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // tokio knew better than to try.
-                Ok(0) if tried.is_err() => {}
-                received => return Poll::Ready(received),
+                Err(_) => return Poll::Ready(received),
             }
         }
     }
@@ -165,7 +151,7 @@ impl Socket {
         let mut slices: [IoSliceMut<'_>; BATCH] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         self.udp
-            .recv((&self.io).into(), &mut slices, metas.as_mut_slice())
+            .recv(self.io.get_ref().into(), &mut slices, metas.as_mut_slice())
     }
 
     /// The address that the peer sent to, where the socket listens on several.
@@ -180,7 +166,27 @@ impl Socket {
 
 /// The socket's send buffer is full.
 #[derive(Debug)]
-pub(crate) struct WouldBlock;
+pub(crate) struct Full;
+
+/// Waits until a full socket takes packets again: a second descriptor of the socket, registered
+/// for writing for as long as that takes.
+pub(crate) struct Writable(AsyncFd<UdpSocket>);
+
+impl Writable {
+    pub(crate) fn new(socket: &Socket) -> io::Result<Self> {
+        register(socket.io.get_ref().try_clone()?, Interest::WRITABLE).map(Self)
+    }
+
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_write_ready(cx).map(|_| ())
+    }
+}
+
+fn register(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSocket>> {
+    // SAFETY: the socket is owned by the `AsyncFd` from here on, so its descriptor stays open and
+    // the same for as long as that lives.
+    Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
+}
 
 /// Where received datagrams are put, again and again.
 pub(crate) struct ReceiveBuffers {
