@@ -288,9 +288,11 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = &mut *self;
-        if driver.turn(cx) == Next::Again || !driver.shared.queue.sleep(cx.waker()) {
-            cx.waker().wake_by_ref();
-        } else if driver.keep_looking() {
+        // In this order: what is said after `sleep` wakes this task.
+        let again = driver.turn(cx) == Next::Again
+            || !driver.shared.queue.sleep(cx.waker())
+            || driver.keep_looking();
+        if again {
             cx.waker().wake_by_ref();
         } else if driver.is_finished() {
             return Poll::Ready(());

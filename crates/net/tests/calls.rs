@@ -1,4 +1,5 @@
 //! Calls: deadlines, cancellation, limits, refusals.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

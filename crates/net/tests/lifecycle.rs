@@ -1,4 +1,5 @@
 //! Endpoints and connections from beginning to end, and what can go wrong there.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Resumed sessions and early data.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Streams between two endpoints on loopback.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Who is trusted, and who is not.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Handshakes that lose packets, resume, send early data, fail.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod world;
 

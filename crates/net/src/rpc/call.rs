@@ -279,12 +279,10 @@ impl Future for Call {
         let mut sent = false;
         let mut result = call.advance(cx, &mut core, &mut sent);
         let timed = result.is_pending() && call.deadline.is_some();
-        if timed {
-            if let Err(error) = call.check_deadline(cx, &mut core, link.now()) {
-                call.abandon(&mut core, CALL_DEADLINE);
-                sent = true;
-                result = Poll::Ready(Err(error));
-            }
+        if timed && let Err(error) = call.check_deadline(cx, &mut core, link.now()) {
+            call.abandon(&mut core, CALL_DEADLINE);
+            sent = true;
+            result = Poll::Ready(Err(error));
         }
         if result.is_ready() {
             if let Some((deadline, number)) = call.registered.take() {

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use rustls::client::Resumption;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
+use rustls::client::{ClientSessionStore, Resumption, WebPkiServerVerifier};
 use rustls::version::TLS13;
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::tls::{TlsClient, provider};
@@ -22,7 +21,7 @@ pub struct ClientTls {
     identity: Option<Identity>,
     application_protocols: Vec<Vec<u8>>,
     early_data: bool,
-    resumption: bool,
+    resumption: Resumption,
 }
 
 impl ClientTls {
@@ -52,7 +51,7 @@ impl ClientTls {
             identity: None,
             application_protocols: vec![DEFAULT_APPLICATION_PROTOCOL.to_vec()],
             early_data: false,
-            resumption: true,
+            resumption: Resumption::in_memory_sessions(SESSIONS),
         }
     }
 
@@ -82,9 +81,20 @@ impl ClientTls {
         self
     }
 
-    /// Whether sessions are kept and resumed; on by default.
+    /// Whether sessions are kept, in memory, and resumed; on by default.
     pub fn resumption(mut self, wanted: bool) -> Self {
-        self.resumption = wanted;
+        self.resumption = if wanted {
+            Resumption::in_memory_sessions(SESSIONS)
+        } else {
+            Resumption::disabled()
+        };
+        self
+    }
+
+    /// Keeps sessions in a store of the caller's, to share them between endpoints or to know when
+    /// there is one.
+    pub fn session_store(mut self, store: Arc<dyn ClientSessionStore>) -> Self {
+        self.resumption = Resumption::store(store);
         self
     }
 
@@ -106,11 +116,7 @@ impl ClientTls {
             }
         };
         config.alpn_protocols = self.application_protocols;
-        config.resumption = if self.resumption {
-            Resumption::in_memory_sessions(SESSIONS)
-        } else {
-            Resumption::disabled()
-        };
+        config.resumption = self.resumption;
         Ok(ClientCredentials {
             crypto: Arc::new(TlsClient::new(Arc::new(config))?),
             early_data: self.early_data,

@@ -19,6 +19,7 @@ pub struct ServerTls {
     client_roots: Option<Roots>,
     application_protocols: Vec<Vec<u8>>,
     early_data: bool,
+    tickets: usize,
 }
 
 impl ServerTls {
@@ -29,6 +30,7 @@ impl ServerTls {
             client_roots: None,
             application_protocols: vec![DEFAULT_APPLICATION_PROTOCOL.to_vec()],
             early_data: false,
+            tickets: 2,
         }
     }
 
@@ -59,6 +61,12 @@ impl ServerTls {
         self
     }
 
+    /// How many tickets a client gets per connection, each good for one resumption; 2 by default.
+    pub fn tickets(mut self, count: usize) -> Self {
+        self.tickets = count;
+        self
+    }
+
     /// The configuration ready for use; clones of the result share the kept sessions.
     ///
     /// # Errors
@@ -79,6 +87,7 @@ impl ServerTls {
         config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
         config.max_early_data_size = if self.early_data { u32::MAX } else { 0 };
         config.send_half_rtt_data = false;
+        config.send_tls13_tickets = self.tickets;
         Ok(ServerCredentials {
             crypto: Arc::new(TlsServer::new(Arc::new(config))?),
         })

@@ -117,11 +117,6 @@ impl Pacer {
         }
     }
 
-    /// The rate at which packets leave; [`Rate::MAX`] for no pacing.
-    pub(crate) fn rate(&self) -> Rate {
-        self.rate
-    }
-
     fn refill(&mut self, now: Time) {
         // The packets of a batch leave at the same time.
         if now <= self.refilled_at {

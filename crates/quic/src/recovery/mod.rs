@@ -120,6 +120,7 @@ impl Recovery {
     }
 
     /// Probe time-outs since the peer was last heard.
+    #[cfg(test)]
     pub(crate) fn pto_count(&self) -> u32 {
         self.pto_count
     }
@@ -188,15 +189,6 @@ impl Recovery {
             packets: SentPackets::starting_at(next_number),
             ..SpaceState::default()
         };
-        self.pto_count = 0;
-    }
-
-    /// The server answered with Retry: everything goes out again, under new numbers (RFC 9000,
-    /// section 17.2.5; RFC 9002, section 6.3).
-    pub(crate) fn on_retry(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
-        for space in Space::ALL {
-            self.resend_all(space, path, sink);
-        }
         self.pto_count = 0;
     }
 

@@ -1,0 +1,149 @@
+//! What is measured by default, and how the command line changes it.
+
+use weir_bench::driver::Phase;
+use weir_bench::mix::Workload;
+use weir_bench::run::{BulkPlan, Latency, MixPlan, Servers};
+use weir_bench::{Error, Identity, Placement, Plan, TransportSpecification};
+use weir_units::{ByteSize, Duration};
+
+use crate::arguments::Options;
+
+/// Transports whose latencies are measured.
+pub(crate) const LATENCY: [&str; 6] = [
+    "tcp-tls",
+    "floor",
+    "floor+spin",
+    "quinn",
+    "quiche",
+    "s2n-quic",
+];
+
+/// Transports that download in bulk, at the packet sizes that each can do.
+pub(crate) const BULK: [&str; 13] = [
+    "tcp-tls",
+    "floor@1452",
+    "floor@8972",
+    "floor@65000",
+    "quinn@1452",
+    "quinn@8972",
+    "quinn@65000",
+    "quiche@1452",
+    "quiche@8972",
+    "quiche@65000",
+    "s2n-quic@1452",
+    "s2n-quic@8972",
+    "s2n-quic",
+];
+
+/// Transports that run the mixes.
+pub(crate) const MIXES: [&str; 4] = ["tcp-tls", "quinn", "quiche", "s2n-quic"];
+
+/// How long any step may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a call of a mix may take.
+const STALL: Duration = Duration::from_secs(10);
+
+/// Everything, in the order in which it runs.
+pub(crate) fn all(options: &Options) -> Result<Vec<Plan>, Error> {
+    Ok(vec![latency(options)?, bulk(options)?, mixes(options)?])
+}
+
+/// Latencies at every placement.
+pub(crate) fn latency(options: &Options) -> Result<Plan, Error> {
+    let phases = if options.phases.is_empty() {
+        Phase::ALL.to_vec()
+    } else {
+        options.phases.clone()
+    };
+    let established = options
+        .iterations
+        .unwrap_or(if options.quick { 1500 } else { 6000 });
+    let mut latencies = Vec::new();
+    for phase in phases {
+        let (iterations, rounds, warm_up) = match phase {
+            Phase::Established => (established, 5, 100),
+            _ => (established / 4, 5, 5),
+        };
+        let sizes = match phase {
+            Phase::Handshake => &[0][..],
+            _ => &options.sizes,
+        };
+        latencies.extend(sizes.iter().map(|size| Latency {
+            phase,
+            size: ByteSize::from_bytes(*size),
+            iterations,
+            rounds,
+            warm_up,
+        }));
+    }
+    let placements = placements(options, &Placement::ALL);
+    let mut plan = plan(options, &LATENCY, placements)?;
+    plan.latencies = latencies;
+    Ok(plan)
+}
+
+/// Downloads at several packet sizes, placed freely.
+pub(crate) fn bulk(options: &Options) -> Result<Plan, Error> {
+    let placements = placements(options, &[Placement::Free]);
+    let mut plan = plan(options, &BULK, placements)?;
+    let (size, rounds) = if options.quick { (500, 2) } else { (1000, 3) };
+    plan.bulk = Some(BulkPlan {
+        size: ByteSize::from_bytes(size * 1_000_000),
+        warm_up: ByteSize::from_bytes(50_000_000),
+        rounds,
+    });
+    Ok(plan)
+}
+
+/// The paper's mixes, placed freely.
+pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
+    let placements = placements(options, &[Placement::Free]);
+    let mut plan = plan(options, &MIXES, placements)?;
+    let calls = |normal, quick| if options.quick { quick } else { normal };
+    plan.mixes = vec![
+        MixPlan {
+            workload: Workload::WebSearch,
+            connections: 200,
+            calls: calls(100, 40),
+            stall: STALL,
+        },
+        MixPlan {
+            workload: Workload::DataMining,
+            connections: 200,
+            calls: calls(6, 3),
+            stall: STALL,
+        },
+    ];
+    Ok(plan)
+}
+
+fn placements(options: &Options, default: &[Placement]) -> Vec<Placement> {
+    if options.placements.is_empty() {
+        default.to_vec()
+    } else {
+        options.placements.clone()
+    }
+}
+
+fn plan(options: &Options, default: &[&str], placements: Vec<Placement>) -> Result<Plan, Error> {
+    let transports = if options.transports.is_empty() {
+        default
+            .iter()
+            .map(|text| text.parse())
+            .collect::<Result<Vec<TransportSpecification>, Error>>()?
+    } else {
+        options.transports.clone()
+    };
+    Ok(Plan {
+        transports,
+        placements,
+        servers: Servers::Local(Identity::generate()?),
+        latencies: Vec::new(),
+        bulk: None,
+        mixes: Vec::new(),
+        baselines: options.baselines(),
+        limit: LIMIT,
+        date: options.date.clone(),
+    })
+}
