@@ -59,7 +59,7 @@ pub(crate) fn latency(options: &Options) -> Result<Plan, Error> {
     };
     let established = options
         .iterations
-        .unwrap_or(if options.quick { 1500 } else { 6000 });
+        .unwrap_or(if options.quick { 1000 } else { 4000 });
     let sizes: Vec<ByteSize> = options
         .sizes
         .iter()
