@@ -106,7 +106,10 @@ impl EndpointBuilder {
             tokio::runtime::Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
         let socket = Socket::bind(address, self.buffers)?;
         let timers = Timers::new().map_err(EndpointError::Timer)?;
-        let spin = self.low_latency.filter(|span| !span.is_zero()).map(Spin::new);
+        let spin = self
+            .low_latency
+            .filter(|span| !span.is_zero())
+            .map(Spin::new);
         let server = self.server.map(|credentials| ServerConfig {
             crypto: credentials.crypto,
             transport: self.transport.clone(),

@@ -46,6 +46,9 @@ mod tests {
         for piece in ["a", "bc", "", "def"] {
             chunks.push(Bytes::from_static(piece.as_bytes()));
         }
-        assert_eq!((chunks.len(), chunks.into_bytes()), (6, Bytes::from_static(b"abcdef")));
+        assert_eq!(
+            (chunks.len(), chunks.into_bytes()),
+            (6, Bytes::from_static(b"abcdef"))
+        );
     }
 }

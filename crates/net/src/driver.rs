@@ -78,7 +78,11 @@ impl Driver {
         if !self.pending.is_empty() && self.send(cx, self.shared.clock.now()) == Next::Again {
             next = Next::Again;
         }
-        if self.woken.is_empty() { next } else { Next::Again }
+        if self.woken.is_empty() {
+            next
+        } else {
+            Next::Again
+        }
     }
 
     /// Receives one batch; gives the number of messages.
@@ -99,7 +103,14 @@ impl Driver {
 
     /// Hands the first `count` messages to their connections.
     fn handle(&mut self, count: usize) {
-        let Self { shared, buffers, touched, pending, woken, .. } = self;
+        let Self {
+            shared,
+            buffers,
+            touched,
+            pending,
+            woken,
+            ..
+        } = self;
         let now = shared.clock.now();
         let mut datagrams_seen = 0;
         let mut known: Option<([u8; CONNECTION_ID_LENGTH], Arc<Link>)> = None;
@@ -120,7 +131,8 @@ impl Driver {
                 };
                 let mut core = link.lock();
                 if !is_new {
-                    core.engine.handle_datagram(now, remote, local, ecn, datagram);
+                    core.engine
+                        .handle_datagram(now, remote, local, ecn, datagram);
                 }
                 // Datagrams that GRO joined mostly belong to one connection.
                 let same = |next: &&mut [u8]| id.is_some() && short_header_id(next) == id;
@@ -138,7 +150,10 @@ impl Driver {
                 }
             }
         }
-        shared.counters.datagrams.fetch_add(datagrams_seen, Ordering::Relaxed);
+        shared
+            .counters
+            .datagrams
+            .fetch_add(datagrams_seen, Ordering::Relaxed);
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
         for link in touched.drain(..) {
             let mut core = link.lock();
@@ -152,7 +167,13 @@ impl Driver {
 
     /// Does what the time has come for.
     fn keep_time(&mut self, cx: &mut Context<'_>) {
-        let Self { shared, due, pending, woken, .. } = self;
+        let Self {
+            shared,
+            due,
+            pending,
+            woken,
+            ..
+        } = self;
         while let Poll::Ready(fired) = shared.timers.poll_fired(cx) {
             if let Err(error) = fired {
                 tracing::error!(%error, "the endpoint's timer failed");
@@ -178,7 +199,13 @@ impl Driver {
 
     /// Sends what waits on the connections that had something happen to them.
     fn send(&mut self, cx: &mut Context<'_>, now: Time) -> Next {
-        let Self { shared, pending, sending, woken, .. } = self;
+        let Self {
+            shared,
+            pending,
+            sending,
+            woken,
+            ..
+        } = self;
         shared.queue.take(pending);
         std::mem::swap(pending, sending);
         let (mut next, mut blocked) = (Next::Sleep, false);
@@ -191,7 +218,11 @@ impl Driver {
                     link.mark_queued(&mut core);
                     pending.push(link.clone());
                     blocked |= progress == Progress::Blocked;
-                    next = if progress == Progress::More { Next::Again } else { next };
+                    next = if progress == Progress::More {
+                        Next::Again
+                    } else {
+                        next
+                    };
                 }
             }
             link.settle_into(core, now, woken);
@@ -204,7 +235,9 @@ impl Driver {
 
     /// Before sleeping, looks for a reply that is due, if the endpoint is set to.
     fn keep_looking(&mut self) -> bool {
-        let Some(spin) = &self.shared.spin else { return false };
+        let Some(spin) = &self.shared.spin else {
+            return false;
+        };
         let now = self.shared.clock.now();
         let since = self.spinning.take();
         if let Some(since) = since {

@@ -66,7 +66,11 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        let client = self.inner.client.clone().ok_or(ConnectError::NoClientConfig)?;
+        let client = self
+            .inner
+            .client
+            .clone()
+            .ok_or(ConnectError::NoClientConfig)?;
         self.begin(client, remote, server_name)
     }
 

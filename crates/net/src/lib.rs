@@ -72,9 +72,13 @@ pub use builder::EndpointBuilder;
 pub use connecting::Connecting;
 pub use connection::Connection;
 pub use endpoint::{Endpoint, SHUT_DOWN};
-pub use error::{ConnectError, ConnectionError, DeadlinePassed, EndpointError, ReadError, WriteError};
+pub use error::{
+    ConnectError, ConnectionError, DeadlinePassed, EndpointError, ReadError, WriteError,
+};
 pub use recv_stream::RecvStream;
-pub use rpc::{Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions};
+pub use rpc::{
+    Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions,
+};
 pub use send_stream::SendStream;
 pub use socket::SocketBuffers;
 pub use stats::EndpointStats;

@@ -231,7 +231,13 @@ impl Link {
     }
 
     /// The endpoint's timer fired for `deadline`.
-    pub(crate) fn on_timer(&self, core: &mut Core, deadline: Time, now: Time, woken: &mut Vec<Waker>) {
+    pub(crate) fn on_timer(
+        &self,
+        core: &mut Core,
+        deadline: Time,
+        now: Time,
+        woken: &mut Vec<Waker>,
+    ) {
         if core.registered == Some(deadline) {
             core.registered = None;
         }

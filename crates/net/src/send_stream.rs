@@ -91,7 +91,9 @@ impl SendStream {
             let result = core.write_and_finish(self.opened.id, &mut data);
             self.handle.link.send(&mut core, now);
             if result.is_pending() {
-                core.waiting.writers.insert(self.opened.id, cx.waker().clone());
+                core.waiting
+                    .writers
+                    .insert(self.opened.id, cx.waker().clone());
             }
             self.handle.link.settle(core, now);
             result
@@ -249,7 +251,9 @@ impl AsyncWrite for SendStream {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_write_slice(cx, data).map_err(Into::into)
+        self.get_mut()
+            .poll_write_slice(cx, data)
+            .map_err(Into::into)
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {

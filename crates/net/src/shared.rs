@@ -80,7 +80,12 @@ impl Routing {
     }
 
     fn remove(&mut self, handle: ConnectionHandle) {
-        if self.links.get_mut(handle.0).and_then(Option::take).is_some() {
+        if self
+            .links
+            .get_mut(handle.0)
+            .and_then(Option::take)
+            .is_some()
+        {
             self.open -= 1;
         }
     }
@@ -193,7 +198,11 @@ impl Queue {
         if !inner.links.is_empty() {
             return false;
         }
-        if !inner.driver.as_ref().is_some_and(|known| known.will_wake(driver)) {
+        if !inner
+            .driver
+            .as_ref()
+            .is_some_and(|known| known.will_wake(driver))
+        {
             inner.driver = Some(driver.clone());
         }
         true

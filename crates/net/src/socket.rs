@@ -197,7 +197,10 @@ impl ReceiveBuffers {
     }
 
     /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
-    pub(crate) fn messages(&mut self, count: usize) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
+    pub(crate) fn messages(
+        &mut self,
+        count: usize,
+    ) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
         let chunks = self.bytes.chunks_exact_mut(BUFFER);
         let messages = self.metas.iter().zip(chunks).take(count);
         messages.filter_map(|(meta, chunk)| Some((meta, chunk.get_mut(..meta.len)?)))

@@ -30,7 +30,10 @@ impl EndpointStats {
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
             datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),
-            spinning: shared.spin.as_ref().map_or(Duration::ZERO, |spin| spin.spent()),
+            spinning: shared
+                .spin
+                .as_ref()
+                .map_or(Duration::ZERO, |spin| spin.spent()),
         }
     }
 }

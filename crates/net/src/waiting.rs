@@ -84,16 +84,24 @@ impl Waiting {
     /// Moves everyone who waits for the handshake to `woken`.
     pub(crate) fn on_connected(&mut self, woken: &mut Vec<Waker>) {
         woken.append(&mut self.connecting);
-        self.opening.iter_mut().for_each(|tasks| woken.append(tasks));
+        self.opening
+            .iter_mut()
+            .for_each(|tasks| woken.append(tasks));
     }
 
     /// Moves everyone to `woken`, as every wait ends now or has to be looked at again.
     pub(crate) fn on_everything(&mut self, woken: &mut Vec<Waker>) {
         self.on_connected(woken);
-        self.accepting.iter_mut().for_each(|tasks| woken.append(tasks));
+        self.accepting
+            .iter_mut()
+            .for_each(|tasks| woken.append(tasks));
         woken.extend(mem::take(&mut self.readers).into_values());
         woken.extend(mem::take(&mut self.writers).into_values());
-        woken.extend(self.sends.values_mut().filter_map(|watch| watch.waker.take()));
+        woken.extend(
+            self.sends
+                .values_mut()
+                .filter_map(|watch| watch.waker.take()),
+        );
         woken.extend(mem::take(&mut self.deadlines).into_values());
     }
 
@@ -109,7 +117,9 @@ impl Waiting {
 
     /// When [`Waiting::on_time`] has something to do next.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        self.deadlines.first_key_value().map(|((deadline, _), _)| *deadline)
+        self.deadlines
+            .first_key_value()
+            .map(|((deadline, _), _)| *deadline)
     }
 
     pub(crate) fn accepting(&mut self, direction: Direction) -> &mut Vec<Waker> {

@@ -15,13 +15,16 @@ pub(crate) const LARGEST_UDP_PAYLOAD_IPV4: u64 = 65_507;
 /// Every path carries UDP payloads of this size (RFC 9000, section 14).
 pub(crate) const SMALLEST_MAX_UDP_PAYLOAD: usize = 1200;
 
+/// Makes a congestion controller for a path.
+pub type ControllerFactory = dyn Fn(&Context) -> Box<dyn Controller> + Send + Sync;
+
 /// Which congestion controller a connection gets.
 #[derive(Clone)]
 pub enum Congestion {
     /// One of the registry, by name and parameters.
     Named(AlgorithmSpec),
     /// One of the caller's own making.
-    Custom(Arc<dyn Fn(&Context) -> Box<dyn Controller> + Send + Sync>),
+    Custom(Arc<ControllerFactory>),
 }
 
 impl Congestion {
@@ -115,7 +118,7 @@ impl TransportConfig {
             max_ack_delay: Duration::from_micros(500),
             ack_threshold: 64,
             packet_threshold: 3,
-            idle_restart: Duration::from_secs(1),
+            idle_restart: Duration::from_millis(200),
             ecn: true,
             pacing: true,
         }

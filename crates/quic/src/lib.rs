@@ -33,7 +33,8 @@ mod streams;
 pub mod transport_parameters;
 
 pub use config::{
-    ClientConfig, ConfigError, Congestion, EndpointConfig, ServerConfig, TransportConfig,
+    ClientConfig, ConfigError, Congestion, ControllerFactory, EndpointConfig, ServerConfig,
+    TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,

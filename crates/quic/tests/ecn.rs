@@ -1,4 +1,5 @@
 //! What the controller is told about CE marks is what the queue did.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod world;
 

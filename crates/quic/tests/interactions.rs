@@ -3,6 +3,7 @@
 //! Whatever the applications and the network do: no panic; what is read is what was written, in
 //! order; once the network behaves again, every stream that was finished and not abandoned is
 //! delivered whole, and a closed connection goes away on both sides.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod world;
 

@@ -1,4 +1,5 @@
 //! Data through networks that lose, reorder, duplicate, corrupt, delay and mark.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod world;
 

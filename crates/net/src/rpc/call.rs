@@ -212,7 +212,9 @@ impl Call {
         core: &mut Core,
         now: Time,
     ) -> Result<(), CallError> {
-        let Some(span) = self.deadline else { return Ok(()) };
+        let Some(span) = self.deadline else {
+            return Ok(());
+        };
         let (deadline, number) = *self
             .registered
             .get_or_insert_with(|| (now + span, core.waiting.next_number()));
@@ -225,7 +227,9 @@ impl Call {
 
     /// Resets and stops the stream, and forgets who waits for it.
     fn abandon(&mut self, core: &mut Core, code: u64) -> bool {
-        let Progress::Running { opened, .. } = self.progress else { return false };
+        let Progress::Running { opened, .. } = self.progress else {
+            return false;
+        };
         core.waiting.readers.remove(&opened.id);
         core.waiting.writers.remove(&opened.id);
         if core.is_rejected(opened) || core.error.is_some() {

@@ -56,8 +56,11 @@ impl Connection {
     }
 }
 
-async fn answer<Handler, Answer>(incoming: IncomingCall, options: ServeOptions, handler: Arc<Handler>)
-where
+async fn answer<Handler, Answer>(
+    incoming: IncomingCall,
+    options: ServeOptions,
+    handler: Arc<Handler>,
+) where
     Handler: Fn(Request) -> Answer,
     Answer: Future<Output = Result<Bytes, Refusal>>,
 {

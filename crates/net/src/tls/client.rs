@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::client::danger::ServerCertVerifier;
 use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::version::TLS13;
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::tls::{TlsClient, provider};

@@ -35,7 +35,9 @@ impl fmt::Debug for Fingerprint {
 
 /// Text that is not a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a fingerprint: 64 hexadecimal digits are expected, colons between them allowed")]
+#[error(
+    "`{0}` is not a fingerprint: 64 hexadecimal digits are expected, colons between them allowed"
+)]
 pub struct FingerprintError(String);
 
 impl FromStr for Fingerprint {
@@ -70,15 +72,23 @@ mod tests {
         let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(fingerprint.to_string(), text);
         assert_eq!(text.parse(), Ok(fingerprint));
-        let colons = text.to_uppercase().as_bytes().chunks(2).map(|pair| {
-            String::from_utf8(pair.to_vec()).unwrap()
-        }).collect::<Vec<_>>().join(":");
+        let colons = text
+            .to_uppercase()
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| String::from_utf8(pair.to_vec()).unwrap())
+            .collect::<Vec<_>>()
+            .join(":");
         assert_eq!(colons.parse(), Ok(fingerprint));
     }
 
     #[test]
     fn wrong_text_is_named() {
-        for wrong in ["", "abc", "zz7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"] {
+        for wrong in [
+            "",
+            "abc",
+            "zz7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+        ] {
             let error = wrong.parse::<Fingerprint>().unwrap_err();
             assert!(error.to_string().contains(wrong));
         }

@@ -38,10 +38,7 @@ impl Identity {
     /// # Errors
     /// [`TlsError::Read`], [`TlsError::NoCertificate`] or [`TlsError::NoPrivateKey`], with the
     /// file's name.
-    pub fn from_files(
-        chain: impl AsRef<Path>,
-        key: impl AsRef<Path>,
-    ) -> Result<Self, TlsError> {
+    pub fn from_files(chain: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, TlsError> {
         let (chain, key) = (chain.as_ref(), key.as_ref());
         Ok(Self {
             chain: certificates(&read(chain)?, &chain.display())?,
@@ -168,6 +165,10 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let error = Identity::from_pem("nothing", "nothing").unwrap_err();
-        assert!(error.to_string().contains("no certificate found in the given text"));
+        assert!(
+            error
+                .to_string()
+                .contains("no certificate found in the given text")
+        );
     }
 }

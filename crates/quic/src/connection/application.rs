@@ -154,6 +154,7 @@ impl Connection {
         ConnectionStats {
             handshake: self.counters.handshake,
             packets_dropped: self.counters.packets_dropped,
+            open_streams: self.outgoing.streams.open_streams(),
             probe_timeouts: self.counters.probe_timeouts,
             key_updates: self.counters.key_updates,
             paths: self.paths.iter().map(PathSnapshot::of).collect(),

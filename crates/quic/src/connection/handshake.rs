@@ -36,9 +36,11 @@ impl Connection {
         data: &[u8],
     ) -> Result<(), TransportError> {
         let session = &mut self.session;
-        self.outgoing.crypto[level.space() as usize]
-            .receive(offset, data, |data| session.read(level, data))?;
-        self.try_drive_session(now)
+        let read = self.outgoing.crypto[level.space() as usize]
+            .receive(offset, data, |data| session.read(level, data));
+        // Keys that came before an error are needed to tell the peer of it.
+        let driven = self.try_drive_session(now);
+        read.and(driven)
     }
 
     /// Does what the session wants; closes the connection where that fails.

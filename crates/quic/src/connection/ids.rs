@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use rand_core::Rng;
 
-use super::event::EndpointEvent;
 use crate::frame::NewConnectionId;
 use crate::{Code, ConnectionId, TransportError};
 

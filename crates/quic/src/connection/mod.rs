@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `receive` | from a datagram to frames and what they change |
-//! | `transmit` | from what waits to be sent to a batch of datagrams |
+//! | `transmit`, `draft` | from what waits to be sent to a batch of datagrams; a packet in the making |
 //! | `handshake` | drives the session, installs keys, checks the peer's parameters |
 //! | `timers` | when to come back, and what to do then |
 //! | `close` | how a connection ends |
@@ -14,6 +14,7 @@
 mod application;
 mod close;
 mod crypto_stream;
+mod draft;
 mod event;
 mod handshake;
 mod ids;
@@ -83,6 +84,8 @@ pub struct Connection {
     early_streams: [u64; 2],
     /// Whether the last STREAM frame of this receive batch ended its stream.
     batch_finished: bool,
+    /// The next packet number to be left out.
+    skip_at: u64,
     /// ACK-only packets since the last ack-eliciting one.
     ack_only_streak: u32,
     counters: stats::Counters,
@@ -119,6 +122,7 @@ impl Connection {
             packet_size: config.packet_size,
             seed: rng.next_u64(),
         });
+        let skip_at = u64::from(rng.next_u32() & 0x7f);
         let path = Path::new(0, remote, local, controller, &path_config(&config, side));
         let streams = Streams::new(side, streams_config(&config));
         let received = [
@@ -150,6 +154,7 @@ impl Connection {
             probes: [0; 3],
             early_streams: [0; 2],
             batch_finished: false,
+            skip_at,
             ack_only_streak: 0,
             counters: stats::Counters::new(now),
             config,

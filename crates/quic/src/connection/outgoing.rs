@@ -67,10 +67,10 @@ impl Outgoing {
             sent(SentFrame::HandshakeDone);
             self.handshake_done = false;
         }
-        if fits(out) {
-            if let Some(data) = self.path_response.take() {
-                frame::write::path_response(out, data);
-            }
+        if fits(out)
+            && let Some(data) = self.path_response.take()
+        {
+            frame::write::path_response(out, data);
         }
         while fits(out) {
             let Some(id) = self.new_ids.pop() else { break };
@@ -98,10 +98,7 @@ impl FrameSink for Outgoing {
                 self.issued.retain(|id| id.sequence != sequence);
             }
             SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
-            SentFrame::Crypto { .. }
-            | SentFrame::NewToken
-            | SentFrame::HandshakeDone
-            | SentFrame::PathChallenge => {}
+            SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
         }
     }
@@ -120,7 +117,7 @@ impl FrameSink for Outgoing {
             SentFrame::RetireConnectionId { sequence } => {
                 self.remote_ids.on_retirement_lost(sequence);
             }
-            SentFrame::Ack { .. } | SentFrame::NewToken | SentFrame::PathChallenge => {}
+            SentFrame::Ack { .. } => {}
             _ => self.streams.on_lost(frame),
         }
     }

@@ -14,6 +14,8 @@ pub struct ConnectionStats {
     pub handshake: Option<Duration>,
     /// Packets that were dropped: duplicates, not authentic, without keys, not for us.
     pub packets_dropped: u64,
+    /// Streams that are open.
+    pub open_streams: usize,
     /// PTO expirations.
     pub probe_timeouts: u64,
     /// Key updates by the peer.

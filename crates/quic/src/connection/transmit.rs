@@ -6,23 +6,22 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use rand_core::Rng;
 use weir_units::Time;
 use weir_wire::Ecn;
 
 use super::Connection;
-use super::close::State;
+use super::close::{Message, State};
+use super::draft::SMALLEST_ROOM;
 use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::frame::write;
-use crate::packet::{self, LongFields, LongHeader, LongKind};
 use crate::recovery::{SentFrames, SentPacket};
-use crate::{Code, Level, Side, Space, TransportError};
+use crate::{Level, Space};
 
 /// The kernel takes this many segments of one batch (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 64;
 /// A batch must fit one IPv4 packet: larger ones vanish with EMSGSIZE.
 const MAX_BATCH: usize = 65_507;
-/// A packet needs room for its header, its tag and a frame worth sending.
-const SMALLEST_ROOM: usize = 96;
 /// Every so many ACK-only packets one asks for an acknowledgment, so that ACK ranges can be
 /// forgotten (RFC 9000, section 13.2.4).
 const PING_EVERY: u32 = 32;
@@ -49,12 +48,6 @@ enum Allowance {
     All,
     /// ACKs only: the window, the pacer or the address limit holds data back.
     AcksOnly,
-}
-
-/// A packet header that has been written.
-enum WrittenHeader {
-    Long(LongHeader),
-    Short { number_offset: usize },
 }
 
 impl Connection {
@@ -84,6 +77,7 @@ impl Connection {
                 break;
             }
             let length = buffer.len() - start;
+            self.path_mut().on_datagram_sent(length);
             if index == 0 {
                 segment = length;
             } else if length < segment {
@@ -95,8 +89,7 @@ impl Connection {
         if size == 0 {
             return None;
         }
-        let path = self.path_mut();
-        path.on_datagram_sent(size);
+        let path = self.path();
         Some(Transmit {
             remote: path.remote,
             local: path.local,
@@ -108,7 +101,7 @@ impl Connection {
 
     /// The largest datagram now. Before its parameters are known the peer is sent the smallest
     /// that it must accept.
-    fn datagram_limit(&self) -> usize {
+    pub(super) fn datagram_limit(&self) -> usize {
         if self.peer_known {
             self.path().mtu
         } else {
@@ -136,9 +129,9 @@ impl Connection {
         } else {
             0
         };
-        for (level, allowance) in levels.into_iter().flatten() {
-            let pad_to = if level == last { padded.min(end) } else { 0 };
-            self.write_packet(now, level, allowance, ecn, buffer, end, pad_to);
+        for wanted in levels.into_iter().flatten() {
+            let is_last = wanted.0 == last;
+            self.write_packet(now, wanted, ecn, buffer, end, (padded.min(end), is_last));
         }
         buffer.len() > begin
     }
@@ -184,68 +177,41 @@ impl Connection {
         self.timers.paced_until.is_none()
     }
 
-    /// Writes a packet of `level`, padded so that the datagram reaches `pad_to`.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one packet of one datagram of one batch"
-    )]
+    /// Writes a packet with what waits at `level`. The datagram's last one is padded so that it
+    /// reaches `pad_to`.
     fn write_packet(
         &mut self,
         now: Time,
-        level: Level,
-        allowance: Allowance,
+        (level, allowance): (Level, Allowance),
         ecn: Ecn,
         buffer: &mut Vec<u8>,
         end: usize,
-        pad_to: usize,
+        (pad_to, is_last): (usize, bool),
     ) {
         let space = level.space();
-        let start = buffer.len();
-        if end < start + SMALLEST_ROOM && start != 0 && pad_to == 0 {
-            return;
+        if level == Level::OneRtt {
+            self.skip_number_sometimes();
         }
-        let number = self.recovery.next_number(space);
-        let largest_acked = self.recovery.largest_acked(space);
-        if let (Level::OneRtt, Some(keys)) = (level, &mut self.keys.one_rtt) {
-            keys.before_seal(number, largest_acked, self.handshake.confirmed);
-            if keys.worn_out() {
-                let error = TransportError::new(Code::AEAD_LIMIT_REACHED, "the keys are worn out");
-                return self.close_with(now, error);
-            }
-        }
-        let number_length = packet::packet_number_length(number, largest_acked);
-        let header = self.write_header(level, number, number_length, buffer);
-        let payload_start = buffer.len();
-        let Some((_, key)) = self.keys.local(level, self.side) else {
-            return;
+        let draft = match self.begin_packet(level, buffer, end) {
+            Ok(Some(draft)) => draft,
+            Ok(None) => return,
+            Err(error) => return self.close_with(now, error),
         };
-        let tag_length = key.tag_length();
-        let limit = end.saturating_sub(tag_length);
-
         let mut frames = SentFrames::new();
-        let ack_eliciting = self.fill_packet(now, level, allowance, buffer, limit, &mut frames);
-        if buffer.len() == payload_start {
-            buffer.truncate(start);
-            return;
+        let ack_eliciting =
+            self.fill_packet(now, level, allowance, buffer, draft.limit, &mut frames);
+        if draft.is_empty(buffer) {
+            return Self::abandon_packet(&draft, buffer);
         }
-        // Header protection samples 16 bytes, four bytes after the packet number's beginning.
-        let smallest = payload_start + 4usize.saturating_sub(number_length);
-        let padded = buffer
-            .len()
-            .max(smallest)
-            .max(pad_to.saturating_sub(tag_length))
-            .min(limit);
-        let in_flight = ack_eliciting || padded > buffer.len().max(smallest);
-        buffer.resize(padded + tag_length, 0);
-        self.seal(level, number, &header, buffer, start, payload_start);
+        let is_last = is_last || draft.limit < buffer.len() + SMALLEST_ROOM;
+        let finished = self.finish_packet(&draft, buffer, if is_last { pad_to } else { 0 });
         self.note_sent(now, space, ack_eliciting);
         let packet = SentPacket {
             sent_at: now,
-            size: (buffer.len() - start) as u32,
+            size: finished.size as u32,
             ack_eliciting,
-            in_flight,
+            in_flight: ack_eliciting || finished.padded,
             ecn,
-            path: 0,
             frames,
             ..SentPacket::default()
         };
@@ -256,42 +222,14 @@ impl Connection {
         }
     }
 
-    fn write_header(
-        &self,
-        level: Level,
-        number: u64,
-        number_length: usize,
-        buffer: &mut Vec<u8>,
-    ) -> WrittenHeader {
-        let destination = self.outgoing.remote_ids.current();
-        let kind = match level {
-            Level::Initial => LongKind::Initial { token: &[] },
-            Level::ZeroRtt => LongKind::ZeroRtt,
-            Level::Handshake => LongKind::Handshake,
-            Level::OneRtt => {
-                let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase());
-                let number_offset = packet::write_short_header(
-                    buffer,
-                    destination,
-                    false,
-                    phase,
-                    number,
-                    number_length,
-                );
-                return WrittenHeader::Short { number_offset };
-            }
-        };
-        WrittenHeader::Long(packet::write_long_header(
-            buffer,
-            &LongFields {
-                kind,
-                destination: *destination,
-                source: self.local_ids.handshake_id(),
-                number,
-                number_length,
-                size_limit: self.datagram_limit(),
-            },
-        ))
+    /// Leaves a packet number out now and then, more and more rarely: a peer that acknowledges it
+    /// acknowledges what it has not received (RFC 9000, section 21.4).
+    fn skip_number_sometimes(&mut self) {
+        let next = self.recovery.next_number(Space::Data);
+        if next >= self.skip_at {
+            self.recovery.skip_number(Space::Data);
+            self.skip_at = next + 1 + (next | 0xff) / 2 + u64::from(self.rng.next_u32() & 0xff);
+        }
     }
 
     /// Writes frames up to `limit`; tells whether the packet is ack-eliciting.
@@ -328,30 +266,6 @@ impl Connection {
         buffer.len() > after_ack
     }
 
-    fn seal(
-        &self,
-        level: Level,
-        number: u64,
-        header: &WrittenHeader,
-        buffer: &mut [u8],
-        start: usize,
-        payload_start: usize,
-    ) {
-        let Some((header_key, packet_key)) = self.keys.local(level, self.side) else {
-            return;
-        };
-        let number_offset = match header {
-            WrittenHeader::Long(header) => {
-                header.finish(buffer, buffer.len());
-                header.number_offset
-            }
-            WrittenHeader::Short { number_offset } => *number_offset,
-        };
-        let packet = &mut buffer[start..];
-        packet_key.seal(number, payload_start - start, packet);
-        header_key.protect(number_offset - start, packet);
-    }
-
     fn note_sent(&mut self, now: Time, space: Space, ack_eliciting: bool) {
         if ack_eliciting {
             self.timers.on_sent_ack_eliciting(now);
@@ -382,34 +296,24 @@ impl Connection {
         let begin = buffer.len();
         let budget = usize::try_from(self.path().amplification_budget()).unwrap_or(usize::MAX);
         let end = begin + self.datagram_limit().min(budget);
-        let has_initial = self.keys.initial.is_some();
-        let levels: Vec<Level> = [Level::Initial, Level::Handshake, Level::OneRtt]
-            .into_iter()
-            .filter(|level| self.keys.local(*level, self.side).is_some())
-            .filter(|level| {
-                *level != Level::OneRtt
-                    || self.handshake.confirmed
-                    || self.side == Side::Client && self.handshake.complete
-            })
-            .collect();
-        let levels = if self.handshake.confirmed {
-            &levels[levels.len().saturating_sub(1)..]
-        } else {
-            &levels[..]
-        };
-        for level in levels {
-            let pad = has_initial && Some(level) == levels.last();
-            let pad_to = if pad {
+        let levels = [Level::Initial, Level::Handshake, Level::OneRtt].map(|level| {
+            let readable = level != Level::OneRtt || self.handshake.complete;
+            (readable && self.keys.local(level, self.side).is_some()).then_some(level)
+        });
+        let last = levels.into_iter().flatten().last();
+        for level in levels.into_iter().flatten() {
+            let pads = levels[0].is_some() && Some(level) == last;
+            let pad_to = if pads {
                 (begin + SMALLEST_MAX_UDP_PAYLOAD).min(end)
             } else {
                 0
             };
-            self.write_close_packet(now, *level, &message, buffer, end, pad_to);
+            self.write_close_packet(now, level, &message, buffer, end, pad_to);
         }
         let size = buffer.len() - begin;
         let path = self.path_mut();
         path.on_datagram_sent(size);
-        (size > 0).then(|| Transmit {
+        (size > 0).then_some(Transmit {
             remote: path.remote,
             local: path.local,
             ecn: Ecn::NotEct,
@@ -422,40 +326,23 @@ impl Connection {
         &mut self,
         now: Time,
         level: Level,
-        message: &super::close::Message,
+        message: &Message,
         buffer: &mut Vec<u8>,
         end: usize,
         pad_to: usize,
     ) {
-        let start = buffer.len();
-        if end < start + SMALLEST_ROOM {
-            return;
-        }
-        let space = level.space();
-        let number = self.recovery.next_number(space);
-        let number_length =
-            packet::packet_number_length(number, self.recovery.largest_acked(space));
-        let header = self.write_header(level, number, number_length, buffer);
-        let payload_start = buffer.len();
-        let Some((_, key)) = self.keys.local(level, self.side) else {
+        // Worn-out keys are a reason to close that cannot be told to the peer.
+        let Ok(Some(draft)) = self.begin_packet(level, buffer, end) else {
             return;
         };
-        let tag_length = key.tag_length();
-        let limit = end - tag_length;
-        write::close(buffer, &message.frame(level == Level::OneRtt), limit);
-        let smallest = payload_start + 4;
-        let padded = buffer
-            .len()
-            .max(smallest)
-            .max(pad_to.saturating_sub(tag_length))
-            .min(limit);
-        buffer.resize(padded + tag_length, 0);
-        self.seal(level, number, &header, buffer, start, payload_start);
+        write::close(buffer, &message.frame(level == Level::OneRtt), draft.limit);
+        let finished = self.finish_packet(&draft, buffer, pad_to);
         let packet = SentPacket {
             sent_at: now,
-            size: (buffer.len() - start) as u32,
+            size: finished.size as u32,
             ..SentPacket::default()
         };
-        self.recovery.on_sent(space, &mut self.paths[0], packet);
+        self.recovery
+            .on_sent(level.space(), &mut self.paths[0], packet);
     }
 }

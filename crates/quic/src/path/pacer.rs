@@ -117,16 +117,15 @@ impl Pacer {
         }
     }
 
-    /// The rate at which packets leave; [`Rate::MAX`] for no pacing.
-    pub(crate) fn rate(&self) -> Rate {
-        self.rate
-    }
-
     fn refill(&mut self, now: Time) {
+        // The packets of a batch leave at the same time.
+        if now <= self.refilled_at {
+            return;
+        }
         let elapsed = i128::from(now.since(self.refilled_at).as_nanos());
         let earned = i128::from(self.rate.bits_per_second()).saturating_mul(elapsed);
         self.tokens = self.tokens.saturating_add(earned).min(self.full());
-        self.refilled_at = self.refilled_at.max(now);
+        self.refilled_at = now;
     }
 
     fn full(&self) -> i128 {

@@ -57,8 +57,10 @@ impl Recovery {
     ///
     /// # Errors
     /// PROTOCOL_VIOLATION where a packet is acknowledged that was never sent.
-    // The arguments are the frame, when and where it came, and who has to know: none can go.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the frame, when and where it came, and who has to know"
+    )]
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
@@ -154,8 +156,7 @@ impl Recovery {
 }
 
 impl SpaceState {
-    // As for `Recovery::on_ack`.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "as for `Recovery::on_ack`")]
     fn acknowledge(
         &mut self,
         now: Time,
@@ -169,15 +170,15 @@ impl SpaceState {
         let (mut from, to) = range.into_inner();
         while let Some(number) = self.packets.next_live(from, to) {
             from = number + 1;
-            let packet = match self.packets.take(number) {
+            let packet = match self.packets.get(number) {
                 Some(Slot::Outstanding(packet)) => {
                     self.eliciting_outstanding -= u64::from(packet.ack_eliciting);
-                    leave_flight(&packet, path);
+                    leave_flight(packet, path);
                     packet
                 }
                 Some(Slot::Lost { packet, .. }) => {
                     self.run.interrupt();
-                    acked.add_spurious(&packet, path);
+                    acked.add_spurious(packet, path);
                     packet
                 }
                 Some(Slot::Skipped) => {
@@ -191,7 +192,8 @@ impl SpaceState {
                 .frames
                 .iter()
                 .for_each(|frame| sink.acked(space, frame));
-            acked.add(now, &packet, number == largest, path);
+            acked.add(now, packet, number == largest, path);
+            self.packets.clear(number);
         }
         Ok(())
     }

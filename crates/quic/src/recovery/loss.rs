@@ -147,7 +147,7 @@ impl SpaceState {
             self.first_outstanding = number + 1;
             self.declare_lost(number, rules, space, path, sink, &mut lost);
             if number < too_old {
-                self.packets.take(number);
+                self.packets.clear(number);
             }
         }
         self.first_outstanding = next_number;

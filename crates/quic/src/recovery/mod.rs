@@ -26,7 +26,6 @@ use weir_units::{ByteSize, Duration, Time};
 use crate::path::Path;
 use crate::{Side, Space};
 
-pub(crate) use ack::AckOutcome;
 pub(crate) use ecn_feedback::EcnFeedback;
 pub(crate) use received::{AckPolicy, ReceivedPackets};
 pub(crate) use sent_frame::{FrameSink, SentFrame, SentFrames};
@@ -121,6 +120,7 @@ impl Recovery {
     }
 
     /// Probe time-outs since the peer was last heard.
+    #[cfg(test)]
     pub(crate) fn pto_count(&self) -> u32 {
         self.pto_count
     }
@@ -184,22 +184,11 @@ impl Recovery {
     pub(crate) fn discard(&mut self, space: Space, path: &mut Path) {
         let state = &mut self.spaces[space as usize];
         let next_number = state.packets.next_number();
-        while let Some((_, packet)) = state.take_outstanding() {
-            leave_flight(&packet, path);
-        }
+        state.take_outstanding(|packet| leave_flight(packet, path));
         *state = SpaceState {
             packets: SentPackets::starting_at(next_number),
             ..SpaceState::default()
         };
-        self.pto_count = 0;
-    }
-
-    /// The server answered with Retry: everything goes out again, under new numbers (RFC 9000,
-    /// section 17.2.5; RFC 9002, section 6.3).
-    pub(crate) fn on_retry(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
-        for space in Space::ALL {
-            self.resend_all(space, path, sink);
-        }
         self.pto_count = 0;
     }
 
@@ -211,14 +200,13 @@ impl Recovery {
 
     fn resend_all(&mut self, space: Space, path: &mut Path, sink: &mut impl FrameSink) {
         let state = &mut self.spaces[space as usize];
-        while let Some((_, packet)) = state.take_outstanding() {
-            leave_flight(&packet, path);
+        state.take_outstanding(|packet| {
+            leave_flight(packet, path);
             packet
                 .frames
                 .iter()
                 .for_each(|frame| sink.lost(space, frame));
-        }
-        state.loss_time = None;
+        });
     }
 
     /// Has what the oldest `packets` ack-eliciting packets of a space carry sent again, for probes
@@ -252,19 +240,17 @@ impl Recovery {
 }
 
 impl SpaceState {
-    /// Takes the oldest outstanding packet out of the ring.
-    fn take_outstanding(&mut self) -> Option<(u64, SentPacket)> {
+    /// Takes all outstanding packets out of the ring.
+    fn take_outstanding(&mut self, mut taken: impl FnMut(&SentPacket)) {
         while let Some(number) = self.packets.next_live(self.first_outstanding, u64::MAX) {
             self.first_outstanding = number + 1;
-            if !matches!(self.packets.get(number), Some(Slot::Outstanding(_))) {
-                continue;
-            }
-            if let Some(Slot::Outstanding(packet)) = self.packets.take(number) {
-                self.eliciting_outstanding -= u64::from(packet.ack_eliciting);
-                return Some((number, packet));
+            if let Some(Slot::Outstanding(packet)) = self.packets.get(number) {
+                taken(packet);
+                self.packets.clear(number);
             }
         }
-        None
+        self.eliciting_outstanding = 0;
+        self.loss_time = None;
     }
 }
 

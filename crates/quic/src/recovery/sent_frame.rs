@@ -33,12 +33,8 @@ pub(crate) enum SentFrame {
     NewConnectionId { sequence: u64 },
     /// A connection ID of the peer's that we use no more.
     RetireConnectionId { sequence: u64 },
-    /// An address validation token.
-    NewToken,
     /// The handshake is confirmed.
     HandshakeDone,
-    /// A probe of the path.
-    PathChallenge,
 }
 
 /// The frames of one packet; most packets have one, or one and an ACK.

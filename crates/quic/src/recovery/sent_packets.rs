@@ -96,15 +96,18 @@ impl SentPackets {
         self.slots.get(self.index(number)?)
     }
 
-    /// Takes a slot out; it is gone then.
-    pub(super) fn take(&mut self, number: u64) -> Option<Slot> {
+    /// Nothing about this number matters any more.
+    pub(super) fn clear(&mut self, number: u64) {
         let word = self.word(number);
-        let index = self.index(number)?;
-        let slot = self.slots.get_mut(index)?;
-        if let Some(bits) = self.live.get_mut(word) {
-            *bits &= !(1 << (number % WORD));
+        let Some(index) = self.index(number) else {
+            return;
+        };
+        if let Some(slot) = self.slots.get_mut(index) {
+            *slot = Slot::Gone;
+            if let Some(bits) = self.live.get_mut(word) {
+                *bits &= !(1 << (number % WORD));
+            }
         }
-        Some(std::mem::replace(slot, Slot::Gone))
     }
 
     /// Declares an outstanding packet lost and shows it; `None` where there is no such packet.
@@ -138,46 +141,54 @@ impl SentPackets {
     }
 
     /// Drops what no longer matters from the front: gone slots, losses declared before
-    /// `forget_before`, and skipped numbers that nobody passed over any more.
+    /// `forget_before`, and skipped numbers that acknowledgments have left behind.
     pub(super) fn prune(&mut self, forget_before: Time) {
-        while let Some(front) = self.slots.front() {
-            let done = match front {
+        let mut slots = self.slots.iter().peekable();
+        let mut count = 0;
+        while let Some(slot) = slots.next() {
+            let done = match slot {
                 Slot::Gone => true,
                 Slot::Outstanding(_) => false,
                 Slot::Lost { at, .. } => *at < forget_before,
-                Slot::Skipped => matches!(self.slots.get(1), Some(Slot::Gone)),
+                Slot::Skipped => matches!(slots.peek(), Some(Slot::Gone)),
             };
             if !done {
-                return;
+                break;
             }
-            self.pop_front();
+            count += 1;
         }
+        self.drop_front(count);
     }
 
     /// Drops packets from the front that are not in flight while the ring spans more than `limit`
     /// numbers: a receiver's ACKs, which the peer need not acknowledge.
     pub(super) fn drop_unaccounted(&mut self, limit: usize) {
-        while self.slots.len() > limit {
-            match self.slots.front() {
-                Some(Slot::Outstanding(packet)) if packet.in_flight || packet.ack_eliciting => {
-                    return;
-                }
-                Some(Slot::Lost { .. }) | None => return,
-                _ => self.pop_front(),
-            }
-        }
+        let excess = self.slots.len().saturating_sub(limit);
+        let unaccounted = |slot: &&Slot| match slot {
+            Slot::Outstanding(packet) => !packet.in_flight && !packet.ack_eliciting,
+            Slot::Lost { .. } => false,
+            Slot::Skipped | Slot::Gone => true,
+        };
+        let count = self
+            .slots
+            .iter()
+            .take(excess)
+            .take_while(unaccounted)
+            .count();
+        self.drop_front(count);
     }
 
-    fn pop_front(&mut self) {
-        if self.slots.pop_front().is_none() {
+    fn drop_front(&mut self, count: usize) {
+        if count == 0 {
             return;
         }
+        self.slots.drain(..count);
+        let base = self.base + count as u64;
+        let words = (self.word(base)).min(self.live.len());
+        self.live.drain(..words);
+        self.base = base;
         if let Some(bits) = self.live.front_mut() {
-            *bits &= !(1 << (self.base % WORD));
-        }
-        self.base += 1;
-        if self.base % WORD == 0 {
-            self.live.pop_front();
+            *bits &= u64::MAX << (base % WORD);
         }
     }
 

@@ -86,6 +86,14 @@ impl ChunkPool {
 }
 
 #[cfg(test)]
+impl ChunkPool {
+    /// How many full-size chunks are out.
+    pub(super) const fn in_use(&self) -> usize {
+        self.in_use
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -148,6 +148,7 @@ impl Streams {
     }
 
     /// Whether no stream is open.
+    #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
         self.open_streams() == 0
     }

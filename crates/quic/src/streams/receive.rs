@@ -75,7 +75,7 @@ impl ReceiveHalf {
         }
         self.account(new, connection);
         if frame.fin {
-            self.set_size(end);
+            self.size = Some(end);
         }
         Ok(Received::Buffered)
     }
@@ -92,11 +92,10 @@ impl ReceiveHalf {
     ) -> Result<(), TransportError> {
         self.check_size(frame.final_size, true)?;
         let new = self.check_limits(frame.final_size, connection)?;
-        self.account(new, connection);
-        // What has arrived in full is delivered all the same (section 3.2); without its FIN it
-        // is not known to be all, or the reader would take a stream cut short for a whole one.
+        // What has arrived in full, its end included, is delivered all the same (section 3.2).
         let complete = self.has_everything();
-        self.set_size(frame.final_size);
+        self.account(new, connection);
+        self.size = Some(frame.final_size);
         if self.state == State::Open && !complete {
             self.state = State::Reset(frame.code);
             self.drop_data(connection, pool);
@@ -275,10 +274,6 @@ impl ReceiveHalf {
             self.window.consume(new);
             connection.consume(new);
         }
-    }
-
-    fn set_size(&mut self, size: u64) {
-        self.size = Some(size);
     }
 
     /// Drops what was received and credits it to the connection.

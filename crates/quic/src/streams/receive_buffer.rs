@@ -48,11 +48,6 @@ impl ReceiveBuffer {
         self.ordered - self.read
     }
 
-    /// The offset of the next byte to be read.
-    pub(super) const fn read_offset(&self) -> u64 {
-        self.read
-    }
-
     /// The offset up to which everything has arrived.
     pub(super) const fn ordered(&self) -> u64 {
         self.ordered
@@ -315,5 +310,36 @@ impl ReceiveBuffer {
             left.data.extend_from_slice(&segment.data);
         }
         pool.give(segment);
+    }
+}
+
+#[cfg(test)]
+impl ReceiveBuffer {
+    /// The offset of the next byte to be read.
+    #[cfg(test)]
+    pub(super) const fn read_offset(&self) -> u64 {
+        self.read
+    }
+
+    /// How many segments wait behind gaps.
+    pub(super) fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// How many bytes of memory the data in order take.
+    pub(super) fn capacity(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.data.capacity()).sum()
+    }
+
+    /// Checks what always holds, given all that has arrived.
+    pub(super) fn check(&self, arrived: &crate::ranges::RangeSet) {
+        let behind = || arrived.iter().filter(|range| range.start > self.ordered);
+        assert_eq!(self.gaps, behind().count());
+        let length = |chunk: &Chunk| chunk.data.len() as u64;
+        let waiting: u64 = self.segments.values().map(length).sum();
+        assert_eq!(waiting, behind().map(|range| range.end - range.start).sum());
+        assert_eq!(self.readable(), self.chunks.iter().map(length).sum());
+        let empty = self.chunks.iter().filter(|chunk| chunk.data.is_empty());
+        assert!(empty.count() <= usize::from(self.chunks.len() == 1));
     }
 }

@@ -53,6 +53,7 @@ impl Scheduler {
     }
 
     /// How many new bytes wait.
+    #[cfg(test)]
     pub(super) const fn unsent_bytes(&self) -> u64 {
         self.unsent_bytes
     }

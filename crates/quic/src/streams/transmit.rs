@@ -10,6 +10,8 @@ use crate::{Direction, StreamId};
 
 /// No control frame written here is larger: a RESET_STREAM of four varints.
 const CONTROL_SIZE: usize = 1 + 3 * 8;
+/// No STREAM frame is smaller: a type and an ID.
+const MIN_FRAME: usize = 2;
 /// Data are not cut into parts smaller than this to fill a packet.
 const MIN_PART: u64 = 32;
 const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
@@ -29,6 +31,7 @@ impl Streams {
     }
 
     /// Whether there are data to send, and the peer's flow control is what keeps all of them back.
+    #[cfg(test)]
     pub(crate) fn send_limited(&self) -> bool {
         self.scheduler.unsent_bytes() > 0 && self.pending_bytes() == 0
     }
@@ -186,7 +189,9 @@ impl Streams {
     }
 
     fn fill_repairs(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
-        while let Some(id) = self.scheduler.repairs.front() {
+        while out.len() + MIN_FRAME <= limit
+            && let Some(id) = self.scheduler.repairs.front()
+        {
             let Some(stream) = self.map.get_mut(id) else {
                 return;
             };
@@ -207,7 +212,9 @@ impl Streams {
     }
 
     fn fill_fresh(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
-        while let Some(id) = self.scheduler.fresh.front() {
+        while out.len() + MIN_FRAME <= limit
+            && let Some(id) = self.scheduler.fresh.front()
+        {
             let Some(stream) = self.map.get_mut(id) else {
                 return;
             };

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Queue, Rule, flip_byte};
+use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Route,
@@ -95,7 +96,7 @@ pub(crate) struct World {
     pub(crate) hosts: [Host; 2],
     /// `pipes[i]` carries what host `i` sends.
     pub(crate) pipes: [Pipe<Datagram>; 2],
-    pub(crate) client_crypto: Arc<SeededClient>,
+    pub(crate) client_crypto: Arc<dyn ClientCrypto>,
     plan: Plan,
     buffer: Vec<u8>,
 }

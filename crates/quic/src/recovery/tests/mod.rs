@@ -15,6 +15,7 @@ use weir_congestion::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss}
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
+use super::ack::AckOutcome;
 use super::*;
 use crate::TransportError;
 use crate::frame::{self, EcnCounts, Frame, Frames};

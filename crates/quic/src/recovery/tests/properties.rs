@@ -29,7 +29,6 @@ enum Op {
     Timeout,
     Probe(Space, usize),
     Discard(Space),
-    Retry,
     RejectEarlyData,
     Confirm,
     Limit(bool),
@@ -65,7 +64,6 @@ fn op() -> impl Strategy<Value = Op> {
         4 => Just(Op::Timeout),
         1 => (space(), 1usize..3).prop_map(|(space, packets)| Op::Probe(space, packets)),
         1 => prop_oneof![Just(Space::Initial), Just(Space::Handshake)].prop_map(Op::Discard),
-        1 => Just(Op::Retry),
         1 => Just(Op::RejectEarlyData),
         1 => Just(Op::Confirm),
         1 => any::<bool>().prop_map(Op::Limit),
@@ -179,9 +177,6 @@ fn apply(sender: &mut Sender, model: &mut Model, op: &Op) -> bool {
             sender.recovery.discard(*space, &mut sender.path);
             model.discard(*space);
         }
-        Op::Retry => sender
-            .recovery
-            .on_retry(&mut sender.path, &mut sender.fates),
         Op::RejectEarlyData => sender
             .recovery
             .on_early_data_rejected(&mut sender.path, &mut sender.fates),

@@ -1,0 +1,162 @@
+//! A packet in the making: its header is written, its frames go behind it, then it is padded,
+//! sealed and protected in place (RFC 9001, sections 5.3 and 5.4).
+
+use super::Connection;
+use crate::packet::{self, LongFields, LongHeader, LongKind};
+use crate::{Code, Level, TransportError};
+
+/// A packet needs room for its header, its tag and a frame worth sending.
+pub(super) const SMALLEST_ROOM: usize = 96;
+/// Header protection samples 16 bytes, four bytes after the packet number's beginning.
+const SAMPLE_OFFSET: usize = 4;
+
+/// A packet without its frames yet.
+pub(super) struct Draft {
+    pub(super) level: Level,
+    number: u64,
+    number_length: usize,
+    header: Header,
+    /// Where it begins in the buffer.
+    start: usize,
+    payload_start: usize,
+    /// Where its frames must end.
+    pub(super) limit: usize,
+    tag_length: usize,
+}
+
+enum Header {
+    Long(LongHeader),
+    Short { number_offset: usize },
+}
+
+/// A finished packet.
+pub(super) struct Finished {
+    /// Its size in bytes.
+    pub(super) size: usize,
+    /// Whether PADDING was added, which makes it count against the window (RFC 9002, section 2).
+    pub(super) padded: bool,
+}
+
+impl Connection {
+    /// Begins a packet that ends at `end` at the latest; `None` where it has no room, or no keys.
+    ///
+    /// # Errors
+    /// AEAD_LIMIT_REACHED where the keys have protected all that they may.
+    pub(super) fn begin_packet(
+        &mut self,
+        level: Level,
+        buffer: &mut Vec<u8>,
+        end: usize,
+    ) -> Result<Option<Draft>, TransportError> {
+        let start = buffer.len();
+        let Some((_, key)) = self.keys.local(level, self.side) else {
+            return Ok(None);
+        };
+        let tag_length = key.tag_length();
+        if end < start + SMALLEST_ROOM {
+            return Ok(None);
+        }
+        let space = level.space();
+        let number = self.recovery.next_number(space);
+        let largest_acked = self.recovery.largest_acked(space);
+        if let (Level::OneRtt, Some(keys)) = (level, &mut self.keys.one_rtt) {
+            keys.before_seal(number, largest_acked, self.handshake.confirmed);
+            if keys.worn_out() {
+                let reason = "the keys have protected all the packets that they may";
+                return Err(TransportError::new(Code::AEAD_LIMIT_REACHED, reason));
+            }
+        }
+        let number_length = packet::packet_number_length(number, largest_acked);
+        let header = self.write_header(level, number, number_length, buffer);
+        Ok(Some(Draft {
+            level,
+            number,
+            number_length,
+            header,
+            start,
+            payload_start: buffer.len(),
+            limit: end - tag_length,
+            tag_length,
+        }))
+    }
+
+    fn write_header(
+        &self,
+        level: Level,
+        number: u64,
+        number_length: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Header {
+        let destination = self.outgoing.remote_ids.current();
+        let kind = match level {
+            Level::Initial => LongKind::Initial { token: &[] },
+            Level::ZeroRtt => LongKind::ZeroRtt,
+            Level::Handshake => LongKind::Handshake,
+            Level::OneRtt => {
+                let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase());
+                let number_offset = packet::write_short_header(
+                    buffer,
+                    destination,
+                    false,
+                    phase,
+                    number,
+                    number_length,
+                );
+                return Header::Short { number_offset };
+            }
+        };
+        let fields = LongFields {
+            kind,
+            destination: *destination,
+            source: self.local_ids.handshake_id(),
+            number,
+            number_length,
+            size_limit: self.datagram_limit(),
+        };
+        Header::Long(packet::write_long_header(buffer, &fields))
+    }
+
+    /// Pads the packet so that it ends at `pad_to` at least, seals and protects it.
+    pub(super) fn finish_packet(
+        &self,
+        draft: &Draft,
+        buffer: &mut Vec<u8>,
+        pad_to: usize,
+    ) -> Finished {
+        let sampled = draft.payload_start + SAMPLE_OFFSET.saturating_sub(draft.number_length);
+        let frames_end = buffer.len().max(sampled);
+        let payload_end = frames_end
+            .max(pad_to.saturating_sub(draft.tag_length))
+            .min(draft.limit);
+        buffer.resize(payload_end + draft.tag_length, 0);
+        let number_offset = match &draft.header {
+            Header::Long(header) => {
+                let end = buffer.len();
+                header.finish(buffer, end);
+                header.number_offset
+            }
+            Header::Short { number_offset } => *number_offset,
+        };
+        if let Some((header_key, packet_key)) = self.keys.local(draft.level, self.side) {
+            let packet = &mut buffer[draft.start..];
+            packet_key.seal(draft.number, draft.payload_start - draft.start, packet);
+            header_key.protect(number_offset - draft.start, packet);
+        }
+        Finished {
+            size: buffer.len() - draft.start,
+            padded: payload_end > frames_end,
+        }
+    }
+
+    /// Gives a packet up that got no frames.
+    pub(super) fn abandon_packet(draft: &Draft, buffer: &mut Vec<u8>) {
+        buffer.truncate(draft.start);
+    }
+}
+
+impl Draft {
+    /// Whether no frame has been written yet.
+    pub(super) fn is_empty(&self, buffer: &[u8]) -> bool {
+        buffer.len() == self.payload_start
+    }
+}

@@ -1,0 +1,198 @@
+//! Handshakes that lose packets, resume, send early data, fail.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod world;
+
+use weir_fabric::{FaultSettings, Probability, Script, Verdict};
+use weir_quic::crypto::seeded::{SeededEarlyData, SeededFault, SeededServer};
+use weir_quic::{Code, ConnectionError, Direction, Event, ReadError, TransportError, WriteError};
+use weir_units::Duration;
+use world::{CLIENT, Plan, SERVER, World, pattern};
+
+#[test]
+fn takes_one_round_trip_on_a_clean_network() {
+    let mut world = World::new(Plan::default());
+    let (client, _) = world.connected();
+    let took = world.connection(CLIENT, client).stats().handshake.unwrap();
+    assert!(
+        took > Duration::from_micros(50) && took < Duration::from_micros(70),
+        "{took}"
+    );
+}
+
+#[test]
+fn survives_the_loss_of_any_of_its_packets() {
+    for host in [CLIENT, SERVER] {
+        for lost in 0..6 {
+            let mut world = World::new(Plan::default());
+            let now = world.now;
+            world.pipes[host].set_script(now, Some(Script::nth([lost], Verdict::Drop)));
+            let (client, server) = world.connected();
+            let data = pattern(5000);
+            let got = world.transfer(
+                (CLIENT, client),
+                (SERVER, server),
+                &data,
+                Duration::from_secs(5),
+            );
+            assert!(got == Some(data), "host {host}, packet {lost}");
+        }
+    }
+}
+
+#[test]
+fn survives_heavy_loss() {
+    for seed in 0..20 {
+        let faults = FaultSettings {
+            loss: Probability::new(0.3).unwrap(),
+            ..FaultSettings::default()
+        };
+        World::new(Plan {
+            seed,
+            faults,
+            ..Plan::default()
+        })
+        .connected();
+    }
+}
+
+#[test]
+fn a_large_server_flight_waits_for_address_validation() {
+    let plan = Plan::default();
+    let server = SeededServer::new(plan.seed).with_certificate_length(12_000);
+    let mut world = World::with_server(plan, server);
+    let mut sent_before_validation = 0;
+    world.connect();
+    world.run_until(Duration::from_secs(5), |world| {
+        let host = &world.hosts[SERVER];
+        let Some(connection) = host.connections.values().next() else {
+            return false;
+        };
+        let path = &connection.stats().paths[0];
+        if connection.is_handshaking() && path.bytes_received.bytes() <= 1200 {
+            sent_before_validation = path.bytes_sent.bytes();
+        }
+        connection.is_established()
+    });
+    assert!(
+        (1..=3600).contains(&sent_before_validation),
+        "{sent_before_validation}"
+    );
+    assert!(
+        world.hosts[SERVER]
+            .connections
+            .values()
+            .all(|connection| connection.is_established())
+    );
+}
+
+/// A connection resumed, with a request in its early data.
+fn early(server: SeededEarlyData) -> (World, weir_quic::ConnectionHandle, weir_quic::StreamId) {
+    let plan = Plan {
+        early_data: true,
+        ..Plan::default()
+    };
+    let server = SeededServer::new(plan.seed).with_early_data(server);
+    let mut world = World::with_server(plan, server);
+    let (first, _) = world.connected();
+    world.run_for(Duration::from_millis(5));
+    let now = world.now;
+    world.connection(CLIENT, first).close(now, 0, b"");
+    world.run_for(Duration::from_secs(1));
+    world.hosts.iter_mut().for_each(|host| host.events.clear());
+    let client = world.connect();
+    let connection = world.connection(CLIENT, client);
+    assert!(connection.has_early_keys());
+    let id = connection.open(Direction::Bidirectional).unwrap();
+    connection.write(id, b"early").unwrap();
+    connection.finish(id).unwrap();
+    (world, client, id)
+}
+
+#[test]
+fn early_data_arrive_within_half_a_round_trip() {
+    let (mut world, _, id) = early(SeededEarlyData::Accept);
+    let begun = world.now;
+    let mut early = false;
+    assert!(world.run_until(Duration::from_secs(1), |world| {
+        let Some(connection) = world.hosts[SERVER].connections.values_mut().next() else {
+            return false;
+        };
+        let Some(id) = connection.accept(Direction::Bidirectional) else {
+            return false;
+        };
+        early = connection.is_early_data(id);
+        connection.read(id, 100).unwrap().unwrap() == b"early"[..]
+    }));
+    assert!(early, "{id} is not known as early data");
+    assert!(world.now.since(begun) < Duration::from_micros(35));
+}
+
+#[test]
+fn rejected_early_data_must_be_sent_anew() {
+    let (mut world, client, id) = early(SeededEarlyData::Reject);
+    assert!(world.run_until(Duration::from_secs(1), |world| {
+        world.hosts[CLIENT].connections[&client].is_established()
+    }));
+    assert!(
+        world.hosts[CLIENT]
+            .events
+            .contains(&(client, Event::EarlyDataRejected))
+    );
+    let connection = world.connection(CLIENT, client);
+    assert_eq!(
+        connection.write(id, b"more"),
+        Err(WriteError::EarlyDataRejected)
+    );
+    assert_eq!(connection.read(id, 10), Err(ReadError::EarlyDataRejected));
+    let server = *world.hosts[SERVER].connections.keys().next().unwrap();
+    let data = pattern(50_000);
+    let got = world.transfer(
+        (CLIENT, client),
+        (SERVER, server),
+        &data,
+        Duration::from_secs(1),
+    );
+    assert!(got == Some(data));
+}
+
+#[test]
+fn a_refusing_server_is_named_with_its_alert() {
+    let plan = Plan::default();
+    let server = SeededServer::new(plan.seed).with_fault(SeededFault::Refuse { alert: 40 });
+    let mut world = World::with_server(plan, server);
+    let client = world.connect();
+    world.run_for(Duration::from_secs(1));
+    let closed = world.hosts[CLIENT].events.iter().any(|(handle, event)| {
+        *handle == client
+            && matches!(event, Event::Closed(ConnectionError::PeerTransport { code, .. })
+                if code.tls_alert() == Some(40))
+    });
+    assert!(closed, "{:?}", world.hosts[CLIENT].events);
+    assert!(
+        world
+            .hosts
+            .iter()
+            .all(|host| host.endpoint.connections() == 0)
+    );
+}
+
+#[test]
+fn a_server_with_a_wrong_finished_is_not_believed() {
+    let plan = Plan::default();
+    let server = SeededServer::new(plan.seed).with_fault(SeededFault::WrongFinished);
+    let mut world = World::with_server(plan, server);
+    let client = world.connect();
+    world.run_for(Duration::from_secs(1));
+    let told = world.hosts[CLIENT].events.iter().any(|(handle, event)| {
+        *handle == client
+            && matches!(event, Event::Closed(ConnectionError::Transport(TransportError { code, .. }))
+                if *code != Code::NO_ERROR)
+    });
+    assert!(told, "{:?}", world.hosts[CLIENT].events);
+    assert!(
+        !world.hosts[CLIENT]
+            .events
+            .contains(&(client, Event::Connected))
+    );
+}
