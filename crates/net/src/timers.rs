@@ -37,8 +37,11 @@ impl Timers {
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
+        // SAFETY: the descriptor is owned by the `AsyncFd` from here on, so it stays open and the
+        // same for as long as that lives.
+        let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
         Ok(Self {
-            timer: AsyncFd::with_interest(timer, Interest::READABLE)?,
+            timer,
             deadlines: Mutex::default(),
             armed: AtomicU64::new(Time::MAX.as_nanos()),
         })

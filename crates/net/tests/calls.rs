@@ -1,0 +1,207 @@
+//! Calls: deadlines, cancellation, limits, refusals.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use support::{pair, pattern, run};
+use weir_net::{ByteSize, CallError, Connection, Duration, Refusal, Request, RequestError, ServeOptions, rpc};
+
+fn serve(connection: Connection, options: ServeOptions) {
+    let echo = |request: Request| async move { Ok(request.body) };
+    tokio::spawn(async move { connection.serve(options, echo).await });
+}
+
+#[test]
+fn a_response_comes_back_for_each_request() {
+    run(async {
+        let pair = pair().await;
+        serve(pair.server.clone(), ServeOptions::default());
+        for size in [0, 1, 10_000, 100_000, 3_000_000] {
+            let request = pattern(size as u64, size);
+            assert_eq!(pair.client.call(request.clone()).await.unwrap(), request);
+        }
+    });
+}
+
+#[test]
+fn slow_calls_do_not_hold_up_others() {
+    run(async {
+        let pair = pair().await;
+        let server = pair.server.clone();
+        let gate = Arc::new(tokio::sync::Notify::new());
+        let opened = gate.clone();
+        tokio::spawn(async move {
+            let handler = move |request: Request| {
+                let gate = gate.clone();
+                async move {
+                    if request.body == "wait" {
+                        gate.notified().await;
+                    }
+                    Ok(request.body)
+                }
+            };
+            server.serve(ServeOptions::default(), handler).await
+        });
+        let client = pair.client.clone();
+        let slow = tokio::spawn(async move { client.call("wait").await });
+        for _ in 0..10 {
+            assert_eq!(pair.client.call("go").await.unwrap(), "go");
+        }
+        assert!(!slow.is_finished());
+        opened.notify_one();
+        assert_eq!(slow.await.unwrap().unwrap(), "wait");
+    });
+}
+
+#[test]
+fn a_deadline_ends_the_call_and_tells_the_server() {
+    run(async {
+        let pair = pair().await;
+        let span = Duration::from_micros(1500);
+        let calling = async {
+            let result = pair.client.call("ping").deadline(span).await;
+            assert_eq!(result, Err(CallError::DeadlinePassed(span)));
+        };
+        let serving = async {
+            let incoming = pair.server.accept_call().await.unwrap();
+            let (request, mut responder) = incoming.request(ByteSize::from_kib(1)).await.unwrap();
+            assert_eq!(request.body, "ping");
+            responder.cancelled().await;
+            let late = responder.respond("late").await;
+            assert_eq!(late, Err(weir_net::WriteError::Stopped(rpc::CALL_DEADLINE)));
+        };
+        tokio::join!(calling, serving);
+        // The connection is none the worse.
+        serve(pair.server.clone(), ServeOptions::default());
+        let call = pair.client.call("again").deadline(Duration::from_secs(30));
+        assert_eq!(call.await.unwrap(), "again");
+    });
+}
+
+#[test]
+fn a_dropped_call_is_cancelled() {
+    run(async {
+        let pair = pair().await;
+        let client = pair.client.clone();
+        let call = tokio::spawn(async move { client.call("ping").await });
+        let incoming = pair.server.accept_call().await.unwrap();
+        let (_, mut responder) = incoming.request(ByteSize::from_kib(1)).await.unwrap();
+        call.abort();
+        responder.cancelled().await;
+        let late = responder.respond("late").await;
+        assert_eq!(late, Err(weir_net::WriteError::Stopped(rpc::CALL_CANCELLED)));
+    });
+}
+
+#[test]
+fn a_cancelled_call_stops_its_handler() {
+    run(async {
+        let pair = pair().await;
+        let (started, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        struct Guard(Arc<AtomicUsize>);
+        impl Drop for Guard {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let (begun, ended) = (started.clone(), dropped.clone());
+        let server = pair.server.clone();
+        tokio::spawn(async move {
+            let handler = move |_| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                let guard = Guard(ended.clone());
+                async move {
+                    std::future::pending::<()>().await;
+                    drop(guard);
+                    Ok(Bytes::new())
+                }
+            };
+            server.serve(ServeOptions::default(), handler).await
+        });
+        let call = pair.client.call("forever").deadline(Duration::from_millis(50));
+        assert!(call.await.is_err());
+        while dropped.load(Ordering::Relaxed) < started.load(Ordering::Relaxed).max(1) {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    });
+}
+
+#[test]
+fn sizes_are_limited_on_both_sides() {
+    run(async {
+        let pair = pair().await;
+        let limit = ByteSize::from_bytes(10_000);
+        serve(pair.server.clone(), ServeOptions { request_limit: limit });
+        let fits = pattern(1, 10_000);
+        assert_eq!(pair.client.call(fits.clone()).await.unwrap(), fits);
+        let result = pair.client.call(pattern(1, 10_001)).await;
+        assert_eq!(result, Err(CallError::RequestTooLarge(ByteSize::from_bytes(10_001))));
+        let small = ByteSize::from_bytes(9_999);
+        let result = pair.client.call(fits.clone()).response_limit(small).await;
+        assert_eq!(result, Err(CallError::ResponseTooLarge(small)));
+        assert_eq!(pair.client.call(fits.clone()).response_limit(limit).await.unwrap(), fits);
+    });
+}
+
+#[test]
+fn refusals_carry_their_codes() {
+    run(async {
+        let pair = pair().await;
+        let server = pair.server.clone();
+        tokio::spawn(async move {
+            server.serve(ServeOptions::default(), |_| async { Err(Refusal(42)) }).await
+        });
+        assert_eq!(pair.client.call("x").await, Err(CallError::Refused(42)));
+    });
+    run(async {
+        let pair = pair().await;
+        let serving = async {
+            pair.server.accept_call().await.unwrap().refuse(43);
+            let incoming = pair.server.accept_call().await.unwrap();
+            drop(incoming.request(ByteSize::from_kib(1)).await.unwrap());
+        };
+        let calling = async {
+            assert_eq!(pair.client.call("x").await, Err(CallError::Refused(43)));
+            let unanswered = pair.client.call("x").await;
+            assert_eq!(unanswered, Err(CallError::Refused(rpc::CALL_UNANSWERED)));
+        };
+        tokio::join!(serving, calling);
+    });
+}
+
+#[test]
+fn a_peer_that_closes_in_the_middle_ends_the_call() {
+    run(async {
+        let pair = pair().await;
+        let calling = pair.client.call("x");
+        let closing = async {
+            let _incoming = pair.server.accept_call().await.unwrap();
+            pair.server.close(5, b"enough");
+        };
+        let (result, ()) = tokio::join!(calling, closing);
+        let Err(CallError::Connection(error)) = result else { panic!("{result:?}") };
+        assert_eq!(error.peer_code(), Some(5));
+        assert!(error.to_string().contains("enough"), "{error}");
+        assert!(pair.client.call("y").await.is_err());
+        let incoming = pair.server.accept_call().await;
+        assert!(incoming.is_err());
+    });
+}
+
+#[test]
+fn a_request_that_is_cut_off_is_cancelled() {
+    run(async {
+        let pair = pair().await;
+        let (mut send, _recv) = pair.client.open_bi().await.unwrap();
+        send.write_all(b"half").await.unwrap();
+        let incoming = pair.server.accept_call().await.unwrap();
+        let cut = async {
+            send.reset(3).unwrap();
+        };
+        let (result, ()) = tokio::join!(incoming.request(ByteSize::from_kib(1)), cut);
+        assert_eq!(result.unwrap_err(), RequestError::Cancelled(3));
+    });
+}

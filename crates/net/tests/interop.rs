@@ -1,0 +1,248 @@
+//! Is it QUIC? Both directions against `quinn`, with and without loss in between.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::RootCertStore;
+use support::lossy::forwarder;
+use support::{loopback, pattern, run, transport};
+use weir_net::tls::{ClientTls, Identity, ServerTls};
+use weir_net::{Connection, Endpoint};
+
+const SIZES: [usize; 6] = [0, 1, 1_200, 10_000, 1_000_000, 10_000_000];
+const LOSSY_SIZES: [usize; 4] = [0, 1, 10_000, 1_000_000];
+
+fn identity() -> Identity {
+    Identity::self_signed(["localhost"]).unwrap()
+}
+
+/// A quinn server that echoes.
+fn quinn_server(identity: &Identity) -> quinn::Endpoint {
+    let provider = weir_quic::crypto::tls::provider();
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(identity.chain().to_vec(), identity.private_key().clone_key())
+        .unwrap();
+    tls.alpn_protocols = vec![b"weir".to_vec()];
+    tls.max_early_data_size = u32::MAX;
+    let crypto = Arc::new(QuicServerConfig::try_from(tls).unwrap());
+    let config = quinn::ServerConfig::with_crypto(crypto);
+    let endpoint = quinn::Endpoint::server(config, loopback()).unwrap();
+    let accepting = endpoint.clone();
+    tokio::spawn(async move {
+        while let Some(incoming) = accepting.accept().await {
+            tokio::spawn(async move {
+                let connecting = incoming.accept().unwrap();
+                // Half-RTT: takes early data.
+                let (connection, _) = connecting.into_0rtt().unwrap_or_else(|_| unreachable!());
+                while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+                    tokio::spawn(async move {
+                        while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
+                            if send.write_chunk(chunk.bytes).await.is_err() {
+                                return;
+                            }
+                        }
+                        let _ = send.finish();
+                    });
+                }
+            });
+        }
+    });
+    endpoint
+}
+
+fn quinn_client(identity: &Identity) -> quinn::Endpoint {
+    let mut roots = RootCertStore::empty();
+    roots.add(identity.chain()[0].clone()).unwrap();
+    let provider = weir_quic::crypto::tls::provider();
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"weir".to_vec()];
+    tls.enable_early_data = true;
+    let crypto = Arc::new(QuicClientConfig::try_from(tls).unwrap());
+    let mut endpoint = quinn::Endpoint::client(loopback()).unwrap();
+    endpoint.set_default_client_config(quinn::ClientConfig::new(crypto));
+    endpoint
+}
+
+fn weir_server(identity: &Identity) -> Endpoint {
+    let tls = ServerTls::new(identity.clone()).early_data(true).build().unwrap();
+    let builder = Endpoint::builder().transport(transport()).server(tls);
+    let endpoint = builder.bind(loopback()).unwrap();
+    let accepting = endpoint.clone();
+    tokio::spawn(async move {
+        while let Some(connecting) = accepting.accept().await {
+            let Some(connection) = connecting.early() else { continue };
+            tokio::spawn(async move {
+                while let Ok((mut send, mut recv)) = connection.accept_bi().await {
+                    tokio::spawn(async move {
+                        while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX).await {
+                            if send.write_bytes(chunk).await.is_err() {
+                                return;
+                            }
+                        }
+                        let _ = send.finish();
+                    });
+                }
+            });
+        }
+    });
+    endpoint
+}
+
+fn weir_client(identity: &Identity) -> Endpoint {
+    let tls = ClientTls::pinned(identity.fingerprint()).early_data(true).build().unwrap();
+    let builder = Endpoint::builder().transport(transport()).client(tls);
+    builder.bind(loopback()).unwrap()
+}
+
+async fn weir_echo(connection: &Connection, seed: u64, size: usize) {
+    let data = pattern(seed, size);
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let sending = async {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+    };
+    let ((), received) = tokio::join!(sending, recv.read_to_end(size));
+    assert_eq!(received.unwrap(), data);
+}
+
+async fn quinn_echo(connection: &quinn::Connection, seed: u64, size: usize) {
+    let data = pattern(seed, size);
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let sending = async {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+    };
+    let ((), received) = tokio::join!(sending, recv.read_to_end(size));
+    assert_eq!(received.unwrap(), data);
+}
+
+async fn drive_weir(client: &Endpoint, address: SocketAddr, sizes: &[usize]) {
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    for (seed, size) in sizes.iter().enumerate() {
+        weir_echo(&connection, seed as u64, *size).await;
+    }
+    let echoes = (0..100).map(|seed| {
+        let connection = connection.clone();
+        async move { weir_echo(&connection, seed, 5_000).await }
+    });
+    let mut tasks = tokio::task::JoinSet::new();
+    echoes.for_each(|echo| drop(tasks.spawn(echo)));
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+}
+
+async fn drive_quinn(client: &quinn::Endpoint, address: SocketAddr, sizes: &[usize]) {
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    for (seed, size) in sizes.iter().enumerate() {
+        quinn_echo(&connection, seed as u64, *size).await;
+    }
+    let mut tasks = tokio::task::JoinSet::new();
+    for seed in 0..100 {
+        let connection = connection.clone();
+        tasks.spawn(async move { quinn_echo(&connection, seed, 5_000).await });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+}
+
+#[test]
+fn our_client_and_a_quinn_server() {
+    run(async {
+        let identity = identity();
+        let server = quinn_server(&identity);
+        drive_weir(&weir_client(&identity), server.local_addr().unwrap(), &SIZES).await;
+    });
+}
+
+#[test]
+fn a_quinn_client_and_our_server() {
+    run(async {
+        let identity = identity();
+        let server = weir_server(&identity);
+        drive_quinn(&quinn_client(&identity), server.local_address(), &SIZES).await;
+    });
+}
+
+#[test]
+fn our_client_and_a_quinn_server_with_loss() {
+    run(async {
+        let identity = identity();
+        let server = quinn_server(&identity);
+        let address = forwarder(server.local_addr().unwrap(), 3).await;
+        drive_weir(&weir_client(&identity), address, &LOSSY_SIZES).await;
+    });
+}
+
+#[test]
+fn a_quinn_client_and_our_server_with_loss() {
+    run(async {
+        let identity = identity();
+        let server = weir_server(&identity);
+        let address = forwarder(server.local_address(), 3).await;
+        drive_quinn(&quinn_client(&identity), address, &LOSSY_SIZES).await;
+    });
+}
+
+#[test]
+fn our_client_and_our_server_with_loss() {
+    run(async {
+        let identity = identity();
+        let server = weir_server(&identity);
+        let address = forwarder(server.local_address(), 3).await;
+        drive_weir(&weir_client(&identity), address, &LOSSY_SIZES).await;
+    });
+}
+
+#[test]
+fn our_client_resumes_with_a_quinn_server() {
+    run(async {
+        let identity = identity();
+        let server = quinn_server(&identity);
+        let address = server.local_addr().unwrap();
+        let client = weir_client(&identity);
+        let first = client.connect(address, "localhost").unwrap().await.unwrap();
+        weir_echo(&first, 1, 1_000).await;
+        first.close(0, b"");
+        let connecting = client.connect(address, "localhost").unwrap();
+        let early = connecting.early().expect("the session allows early data");
+        let (mut send, mut recv) = early.open_bi_early().await.unwrap();
+        send.finish_with("early".into()).await.unwrap();
+        assert_eq!(recv.read_to_end(5).await.unwrap(), "early");
+        let connection = connecting.await.unwrap();
+        assert!(connection.peer_identity().resumed);
+        assert!(!connection.early_data_rejected());
+        weir_echo(&connection, 2, 100_000).await;
+    });
+}
+
+#[test]
+fn a_quinn_client_resumes_with_our_server() {
+    run(async {
+        let identity = identity();
+        let server = weir_server(&identity);
+        let address = server.local_address();
+        let client = quinn_client(&identity);
+        let first = client.connect(address, "localhost").unwrap().await.unwrap();
+        quinn_echo(&first, 1, 1_000).await;
+        first.close(0_u32.into(), b"");
+        let connecting = client.connect(address, "localhost").unwrap();
+        let (connection, accepted) = connecting.into_0rtt().unwrap_or_else(|_| {
+            panic!("the session allows early data")
+        });
+        quinn_echo(&connection, 2, 1_000).await;
+        assert!(accepted.await);
+        quinn_echo(&connection, 3, 100_000).await;
+    });
+}

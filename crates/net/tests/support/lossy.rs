@@ -1,0 +1,75 @@
+//! A UDP forwarder that loses, doubles and reorders datagrams, as its seed says.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::UdpSocket;
+
+/// Forwards datagrams between the one client that talks to it and `server`; of a hundred about
+/// `loss` are lost, and as many are doubled and held back until the next one.
+pub(crate) async fn forwarder(server: SocketAddr, loss: u64) -> SocketAddr {
+    let front = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    back.connect(server).await.unwrap();
+    let address = front.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut client = None;
+        let (mut there, mut here) = (Path::new(1, loss), Path::new(2, loss));
+        let (mut up, mut down) = (vec![0; 65536], vec![0; 65536]);
+        loop {
+            tokio::select! {
+                received = front.recv_from(&mut up) => {
+                    let Ok((length, from)) = received else { continue };
+                    client = Some(from);
+                    for datagram in there.pass(&up[..length]) {
+                        // A full buffer is one more loss.
+                        let _ = back.send(&datagram).await;
+                    }
+                }
+                received = back.recv(&mut down) => {
+                    let (Ok(length), Some(client)) = (received, client) else { continue };
+                    for datagram in here.pass(&down[..length]) {
+                        let _ = front.send_to(&datagram, client).await;
+                    }
+                }
+            }
+        }
+    });
+    address
+}
+
+struct Path {
+    state: u64,
+    loss: u64,
+    held: Option<Vec<u8>>,
+}
+
+impl Path {
+    fn new(seed: u64, loss: u64) -> Self {
+        let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Self { state, loss, held: None }
+    }
+
+    /// What comes out when a datagram goes in.
+    fn pass(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
+        let mut out = vec![datagram.to_vec()];
+        if self.happens() {
+            out.clear();
+        } else if self.happens() {
+            out.push(datagram.to_vec());
+        }
+        if self.held.is_none() && self.happens() {
+            self.held = out.pop();
+        } else {
+            out.extend(self.held.take());
+        }
+        out
+    }
+
+    fn happens(&mut self) -> bool {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        (self.state >> 20) % 100 < self.loss
+    }
+}
