@@ -87,7 +87,10 @@ mod tests {
         let mtu = sample.path_mtu.bytes();
         assert!((1280..=65_536).contains(&mtu), "{sample:?}");
         // The initial window of Linux is ten segments; here one may be as small as half an MTU.
-        assert!((4 * mtu..=10 * mtu).contains(&sample.cwnd.bytes()), "{sample:?}");
+        assert!(
+            (4 * mtu..=10 * mtu).contains(&sample.cwnd.bytes()),
+            "{sample:?}"
+        );
         assert_eq!(sample.retransmits, 0);
         assert!(sample.rtt < Duration::from_secs(1));
     }
