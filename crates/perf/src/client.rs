@@ -1,8 +1,10 @@
 //! The client's side of a test.
 
+use std::io;
 use std::net::SocketAddr;
 
 use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use weir_net::tls::Fingerprint;
 use weir_units::Duration;
@@ -23,10 +25,10 @@ const GRACE: Duration = Duration::from_millis(200);
 /// A test as a client asks for it.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// The server as the user named it, for the report.
+    /// The server's name or address.
     pub host: String,
-    /// The server's address.
-    pub server: SocketAddr,
+    /// The server's port.
+    pub port: u16,
     /// The fingerprint of the server's certificate; needed where the transport shows one.
     pub pin: Option<Fingerprint>,
     /// The test.
@@ -59,17 +61,24 @@ pub async fn run(
 ) -> Result<Report, Error> {
     let test = &options.parameters;
     test.validate()?;
-    let mut control = connect(options).await?;
-    control.send(&FromClient::Begin(test.clone())).await?;
-    let answer = control
-        .next_within(options.timeout, "waiting for the server's answer")
-        .await?;
+    let (stream, server) = connect(options).await?;
+    let mut control = ClientControl::new(stream, options.timeout);
+    let sent = control.send(&FromClient::Begin(test.clone())).await;
+    let waiting = "waiting for the server's answer";
+    let answer = match sent {
+        Ok(()) => control.next_within(options.timeout, waiting).await?,
+        // It may have said why before it closed.
+        Err(closed) => match control.next_within(GRACE, waiting).await {
+            Err(Error::Closed(_) | Error::TimedOut { .. }) => return Err(closed),
+            said => said?,
+        },
+    };
     let token = match answer {
         FromServer::Accepted(token) => token,
         FromServer::Refused(reason) => return Err(Error::Refused(reason)),
         other => return Err(unexpected(other)),
     };
-    let result = test_with(options, &mut control, token, observe).await;
+    let result = test_with(options, &mut control, server, token, observe).await;
     if let Err(error) = &result {
         // The server may be gone; it notices the closed connection then.
         let _ = control.send(&FromClient::Failed(error.to_string())).await;
@@ -77,40 +86,54 @@ pub async fn run(
     result
 }
 
-async fn connect(options: &ClientOptions) -> Result<ClientControl, Error> {
-    let limit = options.timeout;
-    let stream = timeout(limit.into(), tokio::net::TcpStream::connect(options.server)).await;
-    let mut stream = match stream {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(source)) => {
-            return Err(Error::Connect {
-                address: options.server,
+/// Opens the control connection to the first of the host's addresses that takes it.
+async fn connect(options: &ClientOptions) -> Result<(TcpStream, SocketAddr), Error> {
+    let failed = |source| Error::Connect {
+        host: options.host.clone(),
+        port: options.port,
+        source,
+    };
+    let connecting = async {
+        let mut addresses = lookup_host((options.host.as_str(), options.port))
+            .await
+            .map_err(|source| Error::UnknownHost {
+                host: options.host.clone(),
                 source,
-            });
-        }
-        Err(_) => {
-            return Err(Error::NoAnswer {
-                address: options.server,
-                limit,
-            });
+            })?;
+        let mut last = io::ErrorKind::AddrNotAvailable.into();
+        loop {
+            let Some(address) = addresses.next() else {
+                return Err(failed(last));
+            };
+            match TcpStream::connect(address).await {
+                Ok(stream) => return Ok((stream, address)),
+                Err(error) => last = error,
+            }
         }
     };
+    let connected = timeout(options.timeout.into(), connecting).await;
+    let (mut stream, address) = connected.map_err(|_| Error::NoAnswer {
+        host: options.host.clone(),
+        port: options.port,
+        limit: options.timeout,
+    })??;
     stream
         .write_all(&Greeting::Control.encode())
         .await
         .map_err(Error::stream("greeting the server"))?;
-    Ok(Control::new(stream, limit))
+    Ok((stream, address))
 }
 
 async fn test_with(
     options: &ClientOptions,
     control: &mut ClientControl,
+    server: SocketAddr,
     token: Token,
     observe: &mut (dyn FnMut(Event<'_>) + Send),
 ) -> Result<Report, Error> {
     let limit = options.timeout;
     let opened = tokio::select! {
-        opened = transport::open(options, token) => opened,
+        opened = transport::open(options, server, token) => opened,
         message = control.next("opening the data connections") => Err(unexpected(message?)),
     };
     let Opened { lanes, congestion } = explained(opened, control).await?;
@@ -123,7 +146,7 @@ async fn test_with(
     }
     let test = &options.parameters;
     let start = Start::new(Side::Client, options.interval, test, &lanes)
-        .connecting_to(&options.host, options.server.port());
+        .connecting_to(&options.host, options.port);
     observe(Event::Start(&start));
     control.send(&FromClient::Start).await?;
 

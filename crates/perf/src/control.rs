@@ -60,7 +60,7 @@ impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, T
         let frame = [length.to_be_bytes().as_slice(), &text].concat();
         match timeout(self.limit.into(), self.writer.write_all(&frame)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Error::Closed("it was sent a message")),
+            Ok(Err(_)) => Err(Error::Closed("sending it a message")),
             Err(_) => Err(Error::TimedOut {
                 what: "sending a message",
                 limit: self.limit,

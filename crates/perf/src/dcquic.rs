@@ -3,7 +3,7 @@
 //! The stream begins with the test's token, from the client; data follow it, or come back.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -56,7 +56,11 @@ pub(crate) fn transport(test: &Parameters) -> Result<TransportConfig, Error> {
 }
 
 /// The client opens its connections, one after the other.
-pub(crate) async fn open(options: &ClientOptions, token: Token) -> Result<Opened, Error> {
+pub(crate) async fn open(
+    options: &ClientOptions,
+    server: SocketAddr,
+    token: Token,
+) -> Result<Opened, Error> {
     let test = &options.parameters;
     let pin = options
         .pin
@@ -71,7 +75,7 @@ pub(crate) async fn open(options: &ClientOptions, token: Token) -> Result<Opened
     let endpoint = Endpoint::builder()
         .transport(transport)
         .client(tls)
-        .bind_any()
+        .bind(local_address(server)?)
         .map_err(|error| Error::Stream {
             doing: "opening a UDP socket",
             source: io::Error::other(error),
@@ -80,18 +84,34 @@ pub(crate) async fn open(options: &ClientOptions, token: Token) -> Result<Opened
     let mut congestion = String::new();
     for _ in 0..test.parallel {
         let connection = endpoint
-            .connect(options.server, SERVER_NAME)
+            .connect(server, SERVER_NAME)
             .map_err(|error| Error::Stream {
                 doing: "connecting",
                 source: io::Error::other(error),
             })?
             .await
-            .map_err(|error| connect_error(options, error))?;
+            .map_err(|error| connect_error(options, server, error))?;
         congestion = algorithm(&connection);
         let lane = introduce(test, &endpoint, connection, token).await;
         lanes.push(lane.map_err(Error::stream("opening a stream"))?);
     }
     Ok(Opened { lanes, congestion })
+}
+
+/// The address from which this machine reaches the server, with any free port.
+fn local_address(server: SocketAddr) -> Result<SocketAddr, Error> {
+    let any = match server {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    // Connecting a UDP socket sends nothing; it has the kernel look for the way.
+    let found = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(server)?;
+        socket.local_addr()
+    });
+    let mut local = found.map_err(Error::stream("looking for a way to the server"))?;
+    local.set_port(0);
+    Ok(local)
 }
 
 /// Opens the stream and sends the token.
@@ -114,11 +134,11 @@ async fn introduce(
     }
 }
 
-fn connect_error(options: &ClientOptions, error: ConnectionError) -> Error {
-    let address = options.server;
+fn connect_error(options: &ClientOptions, address: SocketAddr, error: ConnectionError) -> Error {
     match error {
         ConnectionError::HandshakeTimeout { after, .. } => Error::NoAnswer {
-            address,
+            host: options.host.clone(),
+            port: options.port,
             limit: after,
         },
         error if is_wrong_pin(&error) => Error::WrongPin { address },

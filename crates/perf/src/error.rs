@@ -35,19 +35,34 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// The server's name leads nowhere.
+    #[error("cannot find `{host}`: {source}")]
+    UnknownHost {
+        /// The name.
+        host: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The server cannot be reached.
-    #[error("cannot connect to {address}: {source}; is `weir perf server` running there?")]
+    #[error("cannot connect to {host} port {port}: {source}; is `weir perf server` running there?")]
     Connect {
-        /// The server's address.
-        address: SocketAddr,
+        /// The server's name or address.
+        host: String,
+        /// The server's port.
+        port: u16,
         /// The system's error.
         source: io::Error,
     },
     /// The server does not answer at all.
-    #[error("{address} does not answer within {limit}: is the address right and the server up?")]
+    #[error(
+        "{host} port {port} does not answer within {limit}: is the address right, and does the \
+         network let it through?"
+    )]
     NoAnswer {
-        /// The server's address.
-        address: SocketAddr,
+        /// The server's name or address.
+        host: String,
+        /// The server's port.
+        port: u16,
         /// The time that was allowed.
         limit: Duration,
     },
@@ -92,7 +107,7 @@ pub enum Error {
     #[error("the other side closed the connection while {0}")]
     Closed(&'static str),
     /// What came on the control connection is not this protocol.
-    #[error("the other side does not speak this version of weir perf: {0}")]
+    #[error("client and server do not speak the same version of weir perf: {0}")]
     Protocol(String),
     /// A certificate could not be made or used.
     #[error("certificate: {0}")]

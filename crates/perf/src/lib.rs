@@ -34,6 +34,9 @@ mod tls;
 mod transfer;
 mod transport;
 
+/// Where servers listen unless they are told otherwise: W-E-I-R on a telephone's keys.
+pub const DEFAULT_PORT: u16 = 9347;
+
 pub use client::{ClientOptions, Event, run};
 pub use error::Error;
 pub use parameters::{Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Transport};

@@ -172,7 +172,8 @@ mod tests {
     #[test]
     fn what_is_out_of_range_is_named() {
         assert!(parameters().validate().is_ok());
-        let wrong: [(&str, fn(&mut Parameters)); 9] = [
+        type Change = fn(&mut Parameters);
+        let wrong: [(&str, Change); 9] = [
             ("parallel", |it| it.parallel = 0),
             ("parallel", |it| it.parallel = 129),
             ("time", |it| it.extent = Extent::Time(Duration::ZERO)),

@@ -55,6 +55,11 @@ impl Greeting {
         out
     }
 
+    /// Whether these bytes are a greeting of any version.
+    pub(crate) fn is_greeting(bytes: &[u8; Self::LENGTH]) -> bool {
+        bytes.starts_with(MAGIC)
+    }
+
     /// Reads a greeting.
     ///
     /// # Errors
@@ -71,7 +76,7 @@ impl Greeting {
                 .map_err(|_| wrong("the greeting is cut short")),
             [VERSION, ..] => Err(wrong("the greeting is of no known kind")),
             [version, ..] => Err(Error::Protocol(format!(
-                "the other side has version {version}, this one {VERSION}"
+                "version {version} meets version {VERSION}"
             ))),
             [] => Err(wrong("the greeting is cut short")),
         }
@@ -184,7 +189,7 @@ mod tests {
         let mut bytes = Greeting::Control.encode();
         bytes[MAGIC.len()] = VERSION + 1;
         let message = Greeting::decode(&bytes).unwrap_err().to_string();
-        assert!(message.contains("version 2"), "{message}");
+        assert!(message.contains("version 2 meets version 1"), "{message}");
         let http = *b"GET / HTTP/1.1\r\nHost: exam";
         assert!(Greeting::decode(&http).is_err());
     }

@@ -206,7 +206,10 @@ impl Desk {
         };
         let limit = self.server.options.timeout;
         if let Some(reason) = refusal {
-            self.greetings.spawn(refuse(stream, limit, reason));
+            self.greetings.spawn(async move {
+                refuse(stream, limit, reason.to_owned()).await;
+                None
+            });
             return;
         }
         let (sender, streams) = mpsc::channel(usize::from(MAX_PARALLEL));
@@ -251,22 +254,19 @@ async fn greet(
         Ok(greeting) => Some((stream, client, greeting)),
         Err(error) => {
             tracing::info!(%client, %error, "a connection is refused");
+            if Greeting::is_greeting(&greeting) {
+                refuse(stream, limit, error.to_string()).await;
+            }
             None
         }
     }
 }
 
 /// Tells a client why there is no test for it, once it has asked.
-async fn refuse(
-    stream: TcpStream,
-    limit: Duration,
-    reason: &'static str,
-) -> Option<(TcpStream, SocketAddr, Greeting)> {
+async fn refuse(stream: TcpStream, limit: Duration, reason: String) {
     let mut control: Control<FromServer, FromClient> = Control::new(stream, limit);
     let doing = "waiting for the client's request";
-    if control.next_within(limit, doing).await.is_ok() {
-        // The client may be gone by now.
-        let _ = control.send(&FromServer::Refused(reason.to_owned())).await;
-    }
-    None
+    // What it asks for does not matter, and it may be gone by now.
+    let _ = control.next_within(limit, doing).await;
+    let _ = control.send(&FromServer::Refused(reason)).await;
 }

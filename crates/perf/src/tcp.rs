@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use weir_units::ByteSize;
 
+use crate::client::ClientOptions;
 use crate::error::Error;
 use crate::parameters::Parameters;
 use crate::path::Probe;
@@ -67,9 +68,14 @@ fn congestion_error(name: &str, source: &io::Error) -> Error {
 }
 
 /// Connects with the test's settings.
-pub(crate) async fn connect(server: SocketAddr, test: &Parameters) -> Result<TcpStream, Error> {
+pub(crate) async fn connect(
+    options: &ClientOptions,
+    server: SocketAddr,
+) -> Result<TcpStream, Error> {
+    let test = &options.parameters;
     let failed = |source| Error::Connect {
-        address: server,
+        host: options.host.clone(),
+        port: options.port,
         source,
     };
     let socket = match server {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::parameters::{Direction, Extent, Parameters};
-use crate::report::{IntervalReport, Report, Start, StreamIntervalReport, Total};
+use crate::report::{IntervalReport, Report, Start, Total};
 
 /// The lines before the first interval: who is connected, and the table's head.
 pub fn start(start: &Start) -> String {
@@ -31,17 +31,17 @@ pub fn start(start: &Start) -> String {
 pub fn interval(report: &IntervalReport) -> String {
     let mut out = String::new();
     for stream in &report.streams {
-        let StreamIntervalReport { snd_cwnd, rtt, .. } = stream;
-        line(&mut out, &stream.socket.to_string(), &stream.total);
-        let _ = writeln!(
-            out,
+        let cwnd = stream.snd_cwnd.map(|cwnd| amount(cwnd as f64, "B"));
+        let rtt = stream.rtt.map(|rtt| format!("{rtt} µs"));
+        let path = format!(
             " {:>9} {:>9}",
-            snd_cwnd.map_or_else(String::new, |cwnd| amount(cwnd as f64, "B")),
-            rtt.map_or_else(String::new, |rtt| format!("{rtt} µs")),
+            cwnd.unwrap_or_default(),
+            rtt.unwrap_or_default()
         );
+        line(&mut out, &stream.socket.to_string(), &stream.total, &path);
     }
     if report.streams.len() > 1 {
-        line(&mut out, "SUM", &report.sum);
+        line(&mut out, "SUM", &report.sum, "");
         out.push('\n');
     }
     out
@@ -51,20 +51,34 @@ pub fn interval(report: &IntervalReport) -> String {
 pub fn end(report: &Report) -> String {
     let end = &report.end;
     let mut out = format!("{}\n", "-".repeat(86));
-    if end.streams.len() > 1 {
-        for stream in &end.streams {
-            for side in [&stream.sender, &stream.receiver] {
-                line(&mut out, &side.socket.to_string(), &side.total);
-                let _ = writeln!(out, " {}", role(&side.total));
-            }
+    let several = end.streams.len() > 1;
+    for stream in end.streams.iter().filter(|_| several) {
+        for side in [&stream.sender, &stream.receiver] {
+            line(
+                &mut out,
+                &side.socket.to_string(),
+                &side.total,
+                role(&side.total),
+            );
         }
     }
     for total in [&end.sum_sent, &end.sum_received] {
-        let id = if end.streams.len() > 1 { "SUM" } else { "1" };
-        line(&mut out, id, total);
-        let _ = writeln!(out, " {}", role(total));
+        line(
+            &mut out,
+            if several { "SUM" } else { "1" },
+            total,
+            role(total),
+        );
     }
-    let _ = writeln!(out, "congestion control: {}", end.congestion);
+    let senders = || end.streams.iter().map(|stream| &stream.sender);
+    let _ = write!(out, "congestion control: {}", end.congestion);
+    if let (Some(least), Some(most)) = (
+        senders().filter_map(|sender| sender.min_rtt).min(),
+        senders().filter_map(|sender| sender.max_rtt).max(),
+    ) {
+        let _ = write!(out, "; smoothed RTT {least} to {most} µs");
+    }
+    out.push('\n');
     let per_gb = &end.cpu_seconds_per_gb;
     if let (Some(host), Some(remote), Some(total)) = (per_gb.host, per_gb.remote, per_gb.total) {
         let busy = &end.cpu_utilization_percent;
@@ -96,21 +110,21 @@ pub fn summary(test: &Parameters) -> String {
 }
 
 fn role(total: &Total) -> &'static str {
-    if total.sender { "sender" } else { "receiver" }
+    if total.sender { " sender" } else { " receiver" }
 }
 
-/// A line's columns that every total has.
-fn line(out: &mut String, id: &str, total: &Total) {
+/// A line with the columns that every total has, and `rest` behind them.
+fn line(out: &mut String, id: &str, total: &Total, rest: &str) {
     let count = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
-    let _ = write!(
-        out,
-        "[{id:>3}] {:<17} {:>9}  {:>13} {:>7} {:>7}",
+    let line = format!(
+        "[{id:>3}] {:<17} {:>9}  {:>13} {:>7} {:>7}{rest}",
         format!("{:.2}-{:.2} s", total.start, total.end),
         amount(total.bytes as f64, "B"),
         amount(total.bits_per_second, "bit/s"),
         count(total.retransmits),
         count(total.ce_marked),
     );
+    let _ = writeln!(out, "{}", line.trim_end());
 }
 
 /// A number with three digits and a decimal prefix.

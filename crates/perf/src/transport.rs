@@ -31,10 +31,14 @@ pub(crate) struct Opened {
 ///
 /// # Errors
 /// [`Error::PinMissing`], [`Error::WrongPin`], [`Error::NoAnswer`] or what else the transport says.
-pub(crate) async fn open(options: &ClientOptions, token: Token) -> Result<Opened, Error> {
+pub(crate) async fn open(
+    options: &ClientOptions,
+    server: SocketAddr,
+    token: Token,
+) -> Result<Opened, Error> {
     let test = &options.parameters;
     if test.transport == Transport::Dcquic {
-        return dcquic::open(options, token).await;
+        return dcquic::open(options, server, token).await;
     }
     let tls = match (test.transport.is_secure(), options.pin) {
         (false, _) => None,
@@ -47,7 +51,7 @@ pub(crate) async fn open(options: &ClientOptions, token: Token) -> Result<Opened
     };
     for _ in 0..test.parallel {
         let lane = async {
-            let mut stream = tcp::connect(options.server, test).await?;
+            let mut stream = tcp::connect(options, server).await?;
             stream
                 .write_all(&Greeting::Data(token).encode())
                 .await
@@ -57,7 +61,7 @@ pub(crate) async fn open(options: &ClientOptions, token: Token) -> Result<Opened
             Ok(match &tls {
                 None => lane(Side::Client, test, ends, probe, stream),
                 Some(connector) => {
-                    let stream = tls::connect(connector, options.server, stream).await?;
+                    let stream = tls::connect(connector, server, stream).await?;
                     lane(Side::Client, test, ends, probe, stream)
                 }
             })
@@ -65,7 +69,8 @@ pub(crate) async fn open(options: &ClientOptions, token: Token) -> Result<Opened
         let lane = timeout(options.timeout.into(), lane)
             .await
             .map_err(|_| Error::NoAnswer {
-                address: options.server,
+                host: options.host.clone(),
+                port: options.port,
                 limit: options.timeout,
             })?;
         opened.lanes.push(lane?);

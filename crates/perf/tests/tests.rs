@@ -1,8 +1,13 @@
 //! Whole tests between a server and a client in one process, over loopback.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "clippy knows helpers of integration tests not as tests"
+)]
+
 use std::net::SocketAddr;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use weir_perf::{
     ClientOptions, Direction, Error, Extent, Fingerprint, Identity, Parameters, Report, Server,
@@ -35,8 +40,8 @@ async fn server(timeout: Duration) -> Server {
 
 fn client(server: SocketAddr, pin: Fingerprint, parameters: Parameters) -> ClientOptions {
     ClientOptions {
-        host: "localhost".to_owned(),
-        server,
+        host: server.ip().to_string(),
+        port: server.port(),
         pin: Some(pin),
         parameters,
         interval: Duration::from_secs(1),
@@ -148,7 +153,11 @@ async fn a_server_refuses_a_second_test_and_serves_on_after_a_client_that_left()
     let (started, wait) = tokio::sync::oneshot::channel();
     let running = tokio::spawn(async move {
         let mut started = Some(started);
-        let mut hear = move |_: weir_perf::Event<'_>| drop(started.take().map(|it| it.send(())));
+        let mut hear = move |_: weir_perf::Event<'_>| {
+            if let Some(started) = started.take() {
+                started.send(()).unwrap();
+            }
+        };
         weir_perf::run(&long, &mut hear).await
     });
     wait.await.unwrap();
@@ -192,6 +201,24 @@ async fn garbage_and_silence_cost_the_server_nothing() {
     );
     assert!(run_client(&options).await.is_ok());
     drop(silent);
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_client_of_another_version_is_told() {
+    let server = server(LIMIT).await;
+    let address = server.address();
+    let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let greeting = [b"weirperf\x02C".as_slice(), &[0; 16], b"\0\0\0\x02{}"].concat();
+    stream.write_all(&greeting).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(
+        answer.contains("refused") && answer.contains("version 2 meets"),
+        "{answer}"
+    );
     serving.abort();
 }
 
