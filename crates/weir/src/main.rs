@@ -1,3 +1,74 @@
-//! The weir command.
+//! The `weir` command: it parses, calls the libraries and prints.
+//!
+//! One file per command: `bench/rpc.rs` is `weir bench rpc`, `perf/client.rs` is
+//! `weir perf client`, and so on. Standard output carries results alone; progress, warnings and
+//! errors go to standard error. Exit codes: 0, 1 for a failure, 2 for a command line that makes no
+//! sense, 130 after Ctrl-C.
 
-fn main() {}
+mod algorithms;
+mod arguments;
+mod bench;
+mod failure;
+mod interrupt;
+mod logging;
+mod output;
+mod perf;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+
+/// A software-defined transport for data centers: measure DCQUIC against what you have.
+#[derive(Debug, Parser)]
+#[command(
+    name = "weir",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  weir bench rpc                      request/response over DCQUIC beside TCP+TLS, in 30 seconds
+  weir perf server                    wait for throughput tests; prints what clients need
+  weir perf client HOST --pin 3f5a…   measure the throughput to that server
+  weir algorithms                     list the congestion control algorithms
+
+`weir COMMAND --help` tells more about each."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Log what happens to standard error; twice for more, three times for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, display_order = 900)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compare transports by the latency that a user sees
+    #[command(subcommand)]
+    Bench(bench::Bench),
+    /// Measure the throughput between two machines, in the manner of iperf3
+    #[command(subcommand)]
+    Perf(perf::Perf),
+    /// List the congestion control algorithms and their parameters
+    Algorithms(algorithms::Algorithms),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logging::start(cli.verbose);
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Bench(bench) => bench.run(),
+        Command::Perf(perf) => perf.run(),
+        Command::Algorithms(algorithms) => algorithms.run(),
+    }
+}

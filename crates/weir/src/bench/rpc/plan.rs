@@ -1,0 +1,126 @@
+//! From the command line to a plan of measurements.
+
+use weir_bench::Placement;
+use weir_bench::driver::Phase;
+use weir_bench::paper::{BASELINE, SUBJECT};
+use weir_bench::run::{Latency, Plan, Servers};
+use weir_bench::{Identity, TransportSpecification};
+use weir_units::ByteSize;
+
+use super::{Rpc, remote};
+use crate::bench::date;
+use crate::failure::Failure;
+
+/// The transports take turns this often in each case.
+const ROUNDS: u32 = 5;
+
+/// Uncounted calls at the start of each turn.
+const WARM_UP: u32 = 10;
+
+impl Rpc {
+    pub(super) fn plan(&self, transports: Vec<TransportSpecification>) -> Result<Plan, Failure> {
+        let servers = match (&self.connect, self.pin) {
+            (Some(host), Some(pin)) => remote::servers(host, pin, &transports, self.timeout)?,
+            _ => Servers::Local(Identity::generate().map_err(Failure::of)?),
+        };
+        Ok(Plan {
+            transports,
+            placements: self.placements()?,
+            servers,
+            latencies: self.latencies(),
+            bulk: None,
+            mixes: Vec::new(),
+            baselines: vec![BASELINE.to_owned()],
+            limit: self.timeout,
+            date: date::now(),
+        })
+    }
+
+    /// The transports with the settings that concern them.
+    pub(super) fn transports(&self) -> Result<Vec<TransportSpecification>, Failure> {
+        let drivers = weir_bench::standard_drivers();
+        let mut transports = Vec::new();
+        for specification in &self.transports {
+            drivers
+                .get(&specification.driver)
+                .map_err(|error| Failure::option("transports", error))?;
+            let mut specification = specification.clone();
+            if specification.driver == SUBJECT {
+                self.apply_settings(&mut specification)?;
+                transports.push(specification.clone());
+                if !self.low_latency || specification.spin {
+                    continue;
+                }
+                specification.spin = true;
+            }
+            transports.push(specification);
+        }
+        let has_subject = transports.iter().any(|of| of.driver == SUBJECT);
+        let settings = [
+            ("congestion", self.congestion.is_some()),
+            ("mps", self.mps.is_some()),
+            ("low-latency", self.low_latency),
+        ];
+        match settings.iter().find(|(_, is_set)| *is_set && !has_subject) {
+            Some((name, _)) => Err(Failure::option(
+                name,
+                format!("it is a setting of {SUBJECT}, which is not among --transports"),
+            )),
+            None => Ok(transports),
+        }
+    }
+
+    fn apply_settings(&self, specification: &mut TransportSpecification) -> Result<(), Failure> {
+        if let Some(congestion) = &self.congestion {
+            specification.congestion = Some(congestion.to_string());
+        }
+        if let Some(size) = self.mps {
+            let in_range = u16::try_from(size.bytes()).ok();
+            let in_range = in_range.filter(|size| (1200..=65_507).contains(size));
+            let wrong =
+                || Failure::option("mps", format!("{size}: it must be from 1200B to 65507B"));
+            specification.packet_size = Some(in_range.ok_or_else(wrong)?);
+        }
+        if let Some(text) = &specification.congestion {
+            text.parse::<weir_congestion::AlgorithmSpec>()
+                .map_err(|error| Failure::option("transports", error))?;
+        }
+        Ok(())
+    }
+
+    /// Those asked for; otherwise all that this machine has the cores for.
+    fn placements(&self) -> Result<Vec<Placement>, Failure> {
+        if self.placement.is_empty() {
+            let fits = |placement: &Placement| placement.processors().is_ok();
+            return Ok(match self.connect {
+                Some(_) => vec![Placement::Free],
+                None => [Placement::OneCore, Placement::TwoCores]
+                    .into_iter()
+                    .filter(fits)
+                    .collect(),
+            });
+        }
+        for placement in &self.placement {
+            placement
+                .processors()
+                .map_err(|error| Failure::option("placement", error))?;
+        }
+        Ok(self.placement.clone())
+    }
+
+    /// What the paper's Figure 2 measures, the same resumed, and on an open connection.
+    fn latencies(&self) -> Vec<Latency> {
+        let latency = |phase, size| Latency {
+            phase,
+            size,
+            iterations: self.iterations,
+            rounds: ROUNDS.min(self.iterations),
+            warm_up: WARM_UP,
+        };
+        let mut latencies = vec![latency(Phase::Handshake, ByteSize::ZERO)];
+        for phase in [Phase::Fresh, Phase::Resumed, Phase::Established] {
+            latencies.extend(self.sizes.iter().map(|size| latency(phase, *size)));
+        }
+        latencies
+    }
+}

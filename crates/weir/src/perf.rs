@@ -1,0 +1,30 @@
+//! `weir perf`
+
+mod client;
+mod server;
+
+use clap::Subcommand;
+use tokio::runtime::Runtime;
+
+use crate::failure::Failure;
+use crate::interrupt;
+
+/// Throughput tests.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Perf {
+    /// Wait for clients and run their tests, one at a time
+    Server(server::Server),
+    /// Run a test against a server
+    Client(client::Client),
+}
+
+impl Perf {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        interrupt::end_on_signals()?;
+        let runtime = Runtime::new().map_err(Failure::of)?;
+        match self {
+            Self::Server(server) => runtime.block_on(server.run()),
+            Self::Client(client) => runtime.block_on(client.run()),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `weir perf client`
+
+use clap::Args;
+use tokio::sync::mpsc;
+use weir_perf::{
+    ClientOptions, DEFAULT_PORT, Direction, Error, Event, Extent, Fingerprint, Parameters,
+    Transport, text,
+};
+use weir_units::{ByteSize, Duration};
+
+use crate::arguments;
+use crate::failure::Failure;
+use crate::output;
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir perf client 10.0.0.2 --pin 3f5a…                  DCQUIC, 10 seconds, to the server
+  weir perf client 10.0.0.2 --transport tcp --reverse    plain TCP, from the server
+  weir perf client 10.0.0.2 --pin 3f5a… --mps 8972 --congestion dctcp,g=0.125 --parallel 4
+  weir perf client 10.0.0.2 --pin 3f5a… --bytes 10GB --json > result.json
+
+`weir perf server` prints the fingerprint to pin; `weir algorithms` lists what --congestion takes.
+In the table, `lost` is what TCP retransmitted, or the packets that DCQUIC lost; `CE` counts packets
+that arrived with a congestion mark. Only the sending side knows these, the window and the
+round-trip time.")]
+pub(crate) struct Client {
+    /// Name or address of the machine where `weir perf server` runs
+    host: String,
+
+    /// The server's port
+    #[arg(long, short, default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+
+    /// What carries the data: dcquic, tcp or tcp-tls
+    #[arg(long, default_value_t = Transport::Dcquic)]
+    transport: Transport,
+
+    /// Fingerprint of the server's certificate, as the server prints it (not for tcp, which has
+    /// none)
+    #[arg(long, value_name = "FINGERPRINT")]
+    pin: Option<Fingerprint>,
+
+    /// The sender's congestion control: for dcquic one of `weir algorithms`, for tcp and tcp-tls
+    /// one of the kernel's
+    #[arg(long, short = 'C', value_name = "NAME[,PARAMETER=VALUE]")]
+    congestion: Option<String>,
+
+    /// How many connections to use at once
+    #[arg(long, short = 'P', default_value_t = 1, value_name = "N")]
+    parallel: u16,
+
+    /// How long to send
+    #[arg(long, short, default_value = "10s", value_parser = arguments::seconds)]
+    time: Duration,
+
+    /// How much to send, instead of --time
+    #[arg(long, short = 'n', value_name = "SIZE", value_parser = arguments::size, conflicts_with = "time")]
+    bytes: Option<ByteSize>,
+
+    /// Let the server send
+    #[arg(long, short = 'R')]
+    reverse: bool,
+
+    /// Largest packet: the UDP payload for dcquic, the segment for tcp and tcp-tls
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
+    mps: Option<ByteSize>,
+
+    /// Time between two lines; 0 for the result alone
+    #[arg(long, short, default_value = "1s", value_parser = arguments::seconds)]
+    interval: Duration,
+
+    /// How long to wait for a connection, an answer, or the next byte
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = arguments::limit)]
+    timeout: Duration,
+
+    /// Print one JSON document at the end, in the shape of iperf3's
+    #[arg(long, short = 'J')]
+    json: bool,
+}
+
+impl Client {
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let options = self.options()?;
+        // What is heard is printed beside the test, so that a closed output can end it.
+        let (lines, mut heard) = mpsc::unbounded_channel();
+        let mut hear = |event: Event<'_>| {
+            let line = match event {
+                Event::Start(start) => text::start(start),
+                Event::Interval(interval) => text::interval(interval),
+            };
+            // The other end goes only after the test.
+            let _ = lines.send(line);
+        };
+        let test = weir_perf::run(&options, &mut hear);
+        tokio::pin!(test);
+        let report = loop {
+            tokio::select! {
+                biased;
+                Some(line) = heard.recv() => self.print(&line)?,
+                report = &mut test => break report.map_err(|error| self.failure(error))?,
+            }
+        };
+        if self.json {
+            return output::print_json(&report);
+        }
+        while let Ok(line) = heard.try_recv() {
+            self.print(&line)?;
+        }
+        output::print(&text::end(&report))
+    }
+
+    /// With JSON there is but one document, at the end.
+    fn print(&self, line: &str) -> Result<(), Failure> {
+        if self.json {
+            Ok(())
+        } else {
+            output::print(line)
+        }
+    }
+
+    fn options(&self) -> Result<ClientOptions, Failure> {
+        let parameters = Parameters {
+            transport: self.transport,
+            direction: if self.reverse {
+                Direction::Download
+            } else {
+                Direction::Upload
+            },
+            extent: self.bytes.map_or(Extent::Time(self.time), Extent::Bytes),
+            parallel: self.parallel,
+            congestion: self.congestion.clone(),
+            packet_size: self.mps,
+        };
+        self.check(&parameters)?;
+        Ok(ClientOptions {
+            host: self.host.clone(),
+            port: self.port,
+            pin: self.pin,
+            parameters,
+            interval: self.interval,
+            timeout: self.timeout,
+        })
+    }
+
+    fn check(&self, parameters: &Parameters) -> Result<(), Failure> {
+        match (self.transport.is_secure(), self.pin) {
+            (true, None) => {
+                let problem = format!(
+                    "{} needs the fingerprint that `weir perf server` prints",
+                    self.transport
+                );
+                return Err(Failure::option("pin", problem));
+            }
+            (false, Some(_)) => {
+                let problem = "tcp shows no certificate: choose tcp-tls or dcquic, or leave it out";
+                return Err(Failure::option("pin", problem));
+            }
+            _ => {}
+        }
+        // A receiver's kernel need not have the sender's congestion control.
+        let mut ours = parameters.clone();
+        if self.reverse && self.transport != Transport::Dcquic {
+            ours.congestion = None;
+        }
+        ours.validate().map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: Error) -> Failure {
+        match error {
+            Error::Parameter { name, problem } => Failure::option(name, problem),
+            Error::TimedOut { .. } | Error::Stalled(_) | Error::NoAnswer { .. } => {
+                Failure::Failed(format!("{error} (--timeout sets how long to wait)"))
+            }
+            error => Failure::of(error),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `weir perf server`
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use weir_perf::{
+    DEFAULT_PORT, Identity, Report, Server as PerfServer, ServerEvent, ServerOptions, text,
+};
+use weir_units::Duration;
+
+use crate::arguments;
+use crate::failure::Failure;
+use crate::output;
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir perf server                       for clients on this machine
+  weir perf server --bind 0.0.0.0        for clients on any machine that reaches this one
+  weir perf server --one-off --json      for one test; its result as JSON
+
+All transports use the same port: tcp and tcp-tls over TCP, dcquic over UDP, and each test is
+arranged over TCP. Without --certificate each start makes a new one, with a new fingerprint.")]
+pub(crate) struct Server {
+    /// Address to listen on
+    #[arg(long, short = 'B', default_value = "127.0.0.1", value_name = "ADDRESS")]
+    bind: IpAddr,
+
+    /// Port to listen on; 0 takes any that is free
+    #[arg(long, short, default_value_t = DEFAULT_PORT)]
+    port: u16,
+
+    /// End after one test, with exit code 1 if it failed
+    #[arg(long, short = '1')]
+    one_off: bool,
+
+    /// Certificate chain to show, PEM or DER
+    #[arg(long, value_name = "FILE", requires = "key")]
+    certificate: Option<PathBuf>,
+
+    /// The certificate's private key, PEM or DER
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+
+    /// Time between the intervals in a JSON report; 0 for the result alone
+    #[arg(long, short, default_value = "1s", value_parser = arguments::seconds)]
+    interval: Duration,
+
+    /// How long to wait for a client's next step, or its next byte
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = arguments::limit)]
+    timeout: Duration,
+
+    /// Print JSON, one document a line: first where it listens, then each test's result
+    #[arg(long, short = 'J')]
+    json: bool,
+}
+
+/// The first line of JSON.
+#[derive(Serialize)]
+struct Listening {
+    listening: SocketAddr,
+    fingerprint: String,
+}
+
+impl Server {
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let options = ServerOptions {
+            bind: SocketAddr::new(self.bind, self.port),
+            identity: self.identity()?,
+            timeout: self.timeout,
+            interval: self.interval,
+        };
+        let server = PerfServer::bind(options).await.map_err(Failure::of)?;
+        self.announce(&server)?;
+        // What happens is printed beside the tests, so that a closed output can end the server.
+        let (sender, mut events) = mpsc::unbounded_channel();
+        // The other end goes only after the server.
+        let mut hear = move |event| drop(sender.send(event));
+        let serve = async {
+            if self.one_off {
+                server.serve_one(&mut hear).await
+            } else {
+                server.serve(&mut hear).await;
+                Ok(())
+            }
+        };
+        tokio::pin!(serve);
+        let result = loop {
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => self.print(&event)?,
+                result = &mut serve => break result,
+            }
+        };
+        while let Ok(event) = events.try_recv() {
+            self.print(&event)?;
+        }
+        result.map_err(Failure::of)
+    }
+
+    fn identity(&self) -> Result<Identity, Failure> {
+        let identity = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Identity::from_files(certificate, key),
+            _ => Identity::self_signed(["weir-perf"]),
+        };
+        identity.map_err(Failure::of)
+    }
+
+    fn announce(&self, server: &PerfServer) -> Result<(), Failure> {
+        let (address, fingerprint) = (server.address(), server.fingerprint());
+        if self.json {
+            return output::print_json_line(&Listening {
+                listening: address,
+                fingerprint: fingerprint.to_string(),
+            });
+        }
+        let host = if address.ip().is_unspecified() {
+            "HOST".to_owned()
+        } else {
+            address.ip().to_string()
+        };
+        let port = match address.port() {
+            DEFAULT_PORT => String::new(),
+            other => format!(" --port {other}"),
+        };
+        output::print(&format!(
+            "listening on {address}\nfingerprint {fingerprint}\n\n\
+             weir perf client {host}{port} --pin {fingerprint}\n\n"
+        ))
+    }
+
+    fn print(&self, event: &ServerEvent) -> Result<(), Failure> {
+        match event {
+            ServerEvent::Began { client, parameters } => {
+                eprintln!("{client}: {}", text::summary(parameters));
+                Ok(())
+            }
+            ServerEvent::Ended { report, .. } => self.print_report(report),
+            ServerEvent::Failed { client, error } => {
+                eprintln!("{client}: {error}");
+                Ok(())
+            }
+        }
+    }
+
+    fn print_report(&self, report: &Report) -> Result<(), Failure> {
+        if self.json {
+            output::print_json_line(report)
+        } else {
+            output::print(&text::end(report))
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! `weir perf`, server and client as processes.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(dead_code, reason = "the support is shared with other tests")]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use support::{PerfServer, run, said};
+
+fn interrupt(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::INT).unwrap();
+}
+
+#[test]
+fn every_transport_moves_every_byte_both_ways() {
+    let server = PerfServer::start(&[]);
+    for transport in ["tcp", "tcp-tls", "dcquic"] {
+        for reverse in [false, true] {
+            let mut client = server.client(&["--transport", transport, "--bytes", "1MB", "--json"]);
+            if transport != "tcp" {
+                client.args(["--pin", &server.fingerprint]);
+            }
+            if reverse {
+                client.arg("--reverse");
+            }
+            let json = said(client.output().unwrap()).json();
+            let end = &json["end"];
+            for sum in ["sum_sent", "sum_received"] {
+                assert_eq!(end[sum]["bytes"], 1_000_000, "{transport} {reverse}");
+                assert!(end[sum]["bits_per_second"].as_f64().unwrap() > 0.0);
+            }
+            has_the_shape_of_iperf3(&json, reverse);
+        }
+    }
+}
+
+fn has_the_shape_of_iperf3(json: &Value, reverse: bool) {
+    for pointer in [
+        "/start/connected/0/local_port",
+        "/start/version",
+        "/start/timestamp/timesecs",
+        "/start/connecting_to/host",
+        "/start/test_start/protocol",
+        "/start/test_start/num_streams",
+        "/start/test_start/blksize",
+        "/start/test_start/reverse",
+        "/intervals/0/streams/0/socket",
+        "/intervals/0/streams/0/bytes",
+        "/intervals/0/sum/bits_per_second",
+        "/end/streams/0/sender/bytes",
+        "/end/streams/0/receiver/bytes",
+        "/end/sum_sent/seconds",
+        "/end/sum_sent/retransmits",
+        "/end/cpu_utilization_percent/host_total",
+        "/end/cpu_utilization_percent/remote_total",
+        "/end/cpu_seconds_per_gb/total",
+        "/end/congestion",
+    ] {
+        assert!(json.pointer(pointer).is_some(), "{pointer} in {json}");
+    }
+    // Only a sender knows about its path.
+    for pointer in ["retransmits", "snd_cwnd", "rtt"] {
+        let stream = &json["intervals"][0]["streams"][0];
+        assert_eq!(
+            stream.get(pointer).is_some(),
+            !reverse,
+            "{pointer} in {stream}"
+        );
+    }
+    assert!(json["end"]["streams"][0]["sender"]["mean_rtt"].is_u64());
+}
+
+#[test]
+fn people_get_a_table() {
+    let server = PerfServer::start(&[]);
+    let arguments = [
+        "--transport",
+        "tcp",
+        "--time",
+        "300ms",
+        "--interval",
+        "100ms",
+        "-P",
+        "2",
+    ];
+    let said = said(server.client(&arguments).output().unwrap());
+    let text = &said.ok().stdout;
+    for word in [
+        "connected to 127.0.0.1",
+        "[SUM]",
+        "bit/s",
+        "sender",
+        "receiver",
+        "CPU seconds per GB",
+    ] {
+        assert!(text.contains(word), "no {word} in {text}");
+    }
+    assert!(text.matches("[SUM]").count() >= 4, "{text}");
+}
+
+#[test]
+fn a_one_off_server_ends_after_its_test_and_reports_it() {
+    let mut server = PerfServer::start(&["--one-off"]);
+    let client = server
+        .client(&["--transport", "tcp", "--bytes", "1MB"])
+        .output()
+        .unwrap();
+    said(client).ok();
+    let mut report = String::new();
+    server
+        .child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut report)
+        .unwrap();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["end"]["sum_received"]["bytes"], 1_000_000);
+    assert!(server.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_wrong_pin_ends_in_a_clear_message() {
+    let server = PerfServer::start(&[]);
+    let wrong = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    for transport in ["tcp-tls", "dcquic"] {
+        let client = server
+            .client(&["--transport", transport, "--pin", wrong])
+            .output()
+            .unwrap();
+        said(client).failed(1, &["another certificate than the pinned one"]);
+    }
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let said = run(&["perf", "server", "--port", &port]);
+    said.failed(1, &[&format!("127.0.0.1:{port} is in use"), "another port"]);
+}
+
+#[test]
+fn a_udp_port_in_use_is_told_to_the_client() {
+    let server = PerfServer::start(&[]);
+    let _taken = UdpSocket::bind(server.address).unwrap();
+    let client = server
+        .client(&["--pin", &server.fingerprint])
+        .output()
+        .unwrap();
+    said(client).failed(1, &["refuses", "is in use"]);
+}
+
+#[test]
+fn no_server_there_is_said_at_once() {
+    let unused = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let port = unused.port().to_string();
+    let client = [
+        "perf",
+        "client",
+        "127.0.0.1",
+        "--transport",
+        "tcp",
+        "--port",
+        &port,
+    ];
+    run(&client).failed(1, &["127.0.0.1", &port, "weir perf server"]);
+    let unknown = [
+        "perf",
+        "client",
+        "no-such-host.invalid",
+        "--transport",
+        "tcp",
+    ];
+    run(&unknown).failed(1, &["cannot find `no-such-host.invalid`"]);
+}
+
+#[test]
+fn a_server_that_says_nothing_or_garbage_is_given_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    let client = [
+        "perf",
+        "client",
+        "127.0.0.1",
+        "--transport",
+        "tcp",
+        "--port",
+        &port,
+    ];
+    run(&[&client[..], &["--timeout", "200ms"]].concat())
+        .failed(1, &["longer than 200ms", "--timeout"]);
+
+    let talking = std::thread::spawn(move || {
+        // One connection is in the backlog from before.
+        let mut stream = silent.incoming().nth(1).unwrap().unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .unwrap();
+        // Until the client has given up.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    run(&client).failed(1, &["do not speak the same version"]);
+    talking.join().unwrap();
+}
+
+#[test]
+fn a_server_killed_during_a_test_ends_the_client_with_a_message() {
+    for transport in ["dcquic", "tcp-tls"] {
+        let mut server = PerfServer::start(&[]);
+        let mut client = server.client(&["--transport", transport, "--time", "60"]);
+        client.args(["--pin", &server.fingerprint]);
+        let mut client = client
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 1];
+        client
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut first)
+            .unwrap();
+        server.child.kill().unwrap();
+        said(client.wait_with_output().unwrap()).failed(1, &["closed the connection"]);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_client_and_its_server_serves_on() {
+    let server = PerfServer::start(&[]);
+    let mut client = server
+        .client(&["--transport", "tcp", "--time", "60"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 1];
+    client
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    interrupt(&client);
+    assert_eq!(client.wait().unwrap().code(), Some(130));
+    loop {
+        let again = server
+            .client(&["--transport", "tcp", "--bytes", "1MB"])
+            .output()
+            .unwrap();
+        let again = said(again);
+        // Until the server has noticed.
+        if !again.stderr.contains("another test is running") {
+            again.ok();
+            break;
+        }
+    }
+    interrupt(&server.child);
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_client_quietly() {
+    let server = PerfServer::start(&[]);
+    let mut client = server
+        .client(&["--transport", "tcp", "--time", "60", "--interval", "50ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = client.stdout.take().unwrap();
+    stdout.read_exact(&mut [0; 1]).unwrap();
+    drop(stdout);
+    let said = said(client.wait_with_output().unwrap());
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+}

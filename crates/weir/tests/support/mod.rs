@@ -1,0 +1,109 @@
+//! Running the built binary.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The binary with these arguments.
+pub(crate) fn weir(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// What the binary says to these arguments.
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs the binary to its end.
+pub(crate) fn run(arguments: &[&str]) -> Said {
+    said(weir(arguments).output().unwrap())
+}
+
+/// What a process that has ended said.
+pub(crate) fn said(output: Output) -> Said {
+    Said {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Said {
+    /// It ended well; its output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        self.ok();
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+
+    /// It ended well.
+    #[track_caller]
+    pub(crate) fn ok(&self) -> &Self {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self
+    }
+
+    /// It ended with this code, saying all of these words and nothing that only a programmer
+    /// understands.
+    #[track_caller]
+    pub(crate) fn failed(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
+        for word in words {
+            assert!(
+                self.stderr.contains(word),
+                "no {word:?} in: {}",
+                self.stderr
+            );
+        }
+        for unwanted in ["panicked", "RUST_BACKTRACE", "Error {", "Os {"] {
+            assert!(!self.stderr.contains(unwanted), "{}", self.stderr);
+        }
+    }
+}
+
+/// A `weir perf server` on a port of the system's choice. Killed when dropped.
+pub(crate) struct PerfServer {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
+    pub(crate) fingerprint: String,
+}
+
+impl PerfServer {
+    pub(crate) fn start(more: &[&str]) -> Self {
+        let mut child = weir(&["perf", "server", "--port", "0", "--json"])
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        let listening: Value = serde_json::from_str(&line).unwrap();
+        Self {
+            child,
+            address: listening["listening"].as_str().unwrap().parse().unwrap(),
+            fingerprint: listening["fingerprint"].as_str().unwrap().to_owned(),
+        }
+    }
+
+    /// A client of this server with these arguments.
+    pub(crate) fn client(&self, more: &[&str]) -> Command {
+        let mut command = weir(&["perf", "client", "127.0.0.1", "--port"]);
+        command.arg(self.address.port().to_string()).args(more);
+        command
+    }
+}
+
+impl Drop for PerfServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

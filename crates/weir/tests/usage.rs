@@ -1,0 +1,99 @@
+//! Help, and answers to command lines that make no sense.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(dead_code, reason = "the support is shared with other tests")]
+
+mod support;
+
+use std::process::Stdio;
+
+use support::{run, weir};
+
+const PIN: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+#[test]
+fn every_command_explains_itself_with_examples() {
+    for command in [
+        ["--help"].as_slice(),
+        &["bench", "rpc", "--help"],
+        &["perf", "server", "--help"],
+        &["perf", "client", "--help"],
+        &["algorithms", "--help"],
+    ] {
+        let said = run(command);
+        said.ok();
+        assert!(said.stdout.contains("weir "), "{command:?}");
+        assert!(
+            said.stdout.contains("--") && said.stderr.is_empty(),
+            "{command:?}"
+        );
+    }
+    assert!(run(&["--version"]).ok().stdout.starts_with("weir "));
+}
+
+#[test]
+fn what_makes_no_sense_is_named_with_what_would() {
+    let client = |more: &[&str]| run(&[&["perf", "client", "localhost"], more].concat());
+    client(&[]).failed(2, &["--pin", "weir perf server"]);
+    client(&["--pin", "abc"]).failed(2, &["--pin", "abc", "64 hexadecimal digits"]);
+    client(&["--transport", "sctp"]).failed(2, &["sctp", "dcquic, tcp, tcp-tls"]);
+    client(&["--transport", "tcp", "--pin", PIN]).failed(2, &["--pin", "tcp"]);
+    let tcp = |more: &[&str]| client(&[&["--transport", "tcp"], more].concat());
+    tcp(&["--congestion", "nosuch"]).failed(2, &["--congestion", "nosuch", "it has", "cubic"]);
+    tcp(&["--congestion", "cubic,beta=1"]).failed(2, &["--congestion", "no parameters"]);
+    tcp(&["--mps", "40KB"]).failed(2, &["--mps", "32767B"]);
+    tcp(&["--bytes", "1XB"]).failed(2, &["--bytes", "XB", "KiB"]);
+    tcp(&["--time", "soon"]).failed(2, &["--time", "soon"]);
+    tcp(&["--time", "0"]).failed(2, &["--time", "above zero"]);
+    tcp(&["--timeout", "0"]).failed(2, &["--timeout", "above zero"]);
+    tcp(&["--parallel", "1000"]).failed(2, &["--parallel", "128"]);
+    let dcquic = |more: &[&str]| client(&[&["--pin", PIN], more].concat());
+    dcquic(&["--congestion", "nosuch"]).failed(2, &["--congestion", "nosuch", "dctcp"]);
+    dcquic(&["--congestion", "dctcp,x=1"]).failed(2, &["--congestion", "`x`", "g"]);
+    dcquic(&["--mps", "70000"]).failed(2, &["--mps", "65527B"]);
+
+    let rpc = |more: &[&str]| run(&[&["bench", "rpc"], more].concat());
+    rpc(&["--transports", "sctp"]).failed(2, &["--transports", "sctp", "tcp-tls"]);
+    rpc(&["--sizes", "10k"]).failed(2, &["--sizes", "`k`"]);
+    rpc(&["--congestion", "nosuch"]).failed(2, &["--congestion", "nosuch", "dctcp"]);
+    rpc(&["--transports", "tcp-tls", "--mps", "9000"]).failed(2, &["--mps", "dcquic"]);
+    rpc(&["--placement", "three"]).failed(2, &["--placement", "one, two or free"]);
+    rpc(&["--iterations", "0"]).failed(2, &["--iterations"]);
+    rpc(&["--connect", "localhost:1"]).failed(2, &["--pin"]);
+    rpc(&["--server", "localhost"]).failed(2, &["--server", "IP address"]);
+    rpc(&["--server", "--transports", "tcp,tcp-tls"]).failed(2, &["tcp and tcp-tls", "port"]);
+    run(&["nosuch"]).failed(2, &["nosuch"]);
+}
+
+#[test]
+fn algorithms_are_listed_for_people_and_machines() {
+    let said = run(&["algorithms"]);
+    let text = &said.ok().stdout;
+    let json = run(&["algorithms", "--json"]).json();
+    for name in ["newreno", "cubic", "dctcp", "d2tcp", "swift", "bbr", "bbr3"] {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name}");
+        let algorithm = json
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|it| it["name"] == name)
+            .unwrap();
+        assert!(algorithm["summary"].is_string());
+        let parameters = algorithm["parameters"].as_array().unwrap();
+        assert!(
+            parameters.iter().any(|it| it["name"] == "max_window"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child = weir(&["algorithms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let said = support::said(child.wait_with_output().unwrap());
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+}
