@@ -56,5 +56,8 @@ pub use statistics::Summary;
 /// The transports that this crate drives itself: `dcquic`, `tcp-tls` and `tcp` (no encryption).
 #[must_use]
 pub fn standard_drivers() -> Drivers {
-    Drivers::default().with(dcquic::Dcquic).with(tls::TcpTls).with(tcp::Tcp)
+    Drivers::default()
+        .with(dcquic::Dcquic)
+        .with(tls::TcpTls)
+        .with(tcp::Tcp)
 }

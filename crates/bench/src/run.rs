@@ -95,6 +95,31 @@ pub struct Latency {
     pub warm_up: u32,
 }
 
+/// The latencies of all these phases and sizes, with the usual rounds and warm-up. Calls on an open
+/// connection are measured `iterations` times, new connections a quarter as often.
+#[must_use]
+pub fn latencies(phases: &[Phase], sizes: &[ByteSize], iterations: u32) -> Vec<Latency> {
+    let mut all = Vec::new();
+    for phase in phases {
+        let (iterations, warm_up) = match phase {
+            Phase::Established => (iterations, 100),
+            _ => (iterations.div_ceil(4), 5),
+        };
+        let sizes = match phase {
+            Phase::Handshake => &[ByteSize::ZERO][..],
+            _ => sizes,
+        };
+        all.extend(sizes.iter().map(|size| Latency {
+            phase: *phase,
+            size: *size,
+            iterations,
+            rounds: 5,
+            warm_up,
+        }));
+    }
+    all
+}
+
 /// Downloads to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BulkPlan {

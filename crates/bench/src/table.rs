@@ -1,12 +1,13 @@
 //! A report as tables for people.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, Table};
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::driver::Phase;
 use crate::paper;
 use crate::placement::Placement;
-use crate::report::{Measurement, Report};
+use crate::report::{Environment, Measurement, Report};
 
 /// Renders everything in the report that there is, latencies by placement first.
 ///
@@ -29,9 +30,14 @@ pub fn render(report: &Report, baselines: &[String]) -> String {
     out
 }
 
+/// A line under the header and one under the table.
+const STYLE: TableStyle = TableStyle::new()
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
 fn table(header: Vec<String>, text_columns: usize) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.load_style(STYLE);
     let columns = header.len();
     table.set_header(header);
     for index in text_columns..columns {
@@ -187,11 +193,20 @@ fn environment(out: &mut String, report: &Report) {
     for (driver, version) in &environment.versions {
         out.push_str(&format!("{driver}: {version}\n"));
     }
+    for (note, transports) in by_note(environment) {
+        out.push_str(&format!("{note}: {}\n", transports.join(", ")));
+    }
+}
+
+/// The notes, each with the transports that it is about.
+fn by_note(environment: &Environment) -> BTreeMap<&str, Vec<&str>> {
+    let mut by_note: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (transport, notes) in &environment.notes {
         for note in notes {
-            out.push_str(&format!("{transport}: {note}\n"));
+            by_note.entry(note).or_default().push(transport);
         }
     }
+    by_note
 }
 
 fn optional(value: Option<f64>) -> String {

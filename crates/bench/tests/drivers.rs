@@ -18,7 +18,12 @@ fn tcp_with_tls_conforms() {
 
 #[test]
 fn dcquic_conforms() {
-    for settings in ["dcquic", "dcquic@8972/dctcp", "dcquic@65507", "dcquic/bbr+spin"] {
+    for settings in [
+        "dcquic",
+        "dcquic@8972/dctcp",
+        "dcquic@65507",
+        "dcquic/bbr+spin",
+    ] {
         conformance::check(&Dcquic, &settings.parse().unwrap()).unwrap();
     }
 }

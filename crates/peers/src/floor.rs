@@ -11,7 +11,7 @@ use weir_bench::driver::{Client, ClientOptions, Driver, Listening, Phase, Server
 use weir_bench::environment::locked_version;
 use weir_bench::{Error, TransportSpecification};
 
-use crate::settings::{DEFAULT_PACKET, SOCKET_BUFFER};
+use crate::settings::{DEFAULT_PACKET, udp_notes};
 use crate::udp::Udp;
 
 mod client;
@@ -51,7 +51,7 @@ impl Driver for Floor {
         Ok(Listening {
             address: udp.address(),
             serve: server::serve(udp, packet_size, &options.identity)?,
-            notes: vec![format!("UDP socket buffers {SOCKET_BUFFER} B wanted")],
+            notes: udp_notes()?,
         })
     }
 

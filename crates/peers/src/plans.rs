@@ -1,8 +1,9 @@
-//! What is measured by default, and how the command line changes it.
+//! What is measured by default, and how the command line changes it. A transport that is added to
+//! [`drivers`](crate::drivers) belongs into the three lists here too.
 
 use weir_bench::driver::Phase;
 use weir_bench::mix::Workload;
-use weir_bench::run::{BulkPlan, Latency, MixPlan, Servers};
+use weir_bench::run::{self, BulkPlan, MixPlan, Servers};
 use weir_bench::{Error, Identity, Placement, Plan, TransportSpecification};
 use weir_units::{ByteSize, Duration};
 
@@ -58,28 +59,16 @@ pub(crate) fn latency(options: &Options) -> Result<Plan, Error> {
     };
     let established = options
         .iterations
-        .unwrap_or(if options.quick { 1500 } else { 6000 });
-    let mut latencies = Vec::new();
-    for phase in phases {
-        let (iterations, rounds, warm_up) = match phase {
-            Phase::Established => (established, 5, 100),
-            _ => (established / 4, 5, 5),
-        };
-        let sizes = match phase {
-            Phase::Handshake => &[0][..],
-            _ => &options.sizes,
-        };
-        latencies.extend(sizes.iter().map(|size| Latency {
-            phase,
-            size: ByteSize::from_bytes(*size),
-            iterations,
-            rounds,
-            warm_up,
-        }));
-    }
+        .unwrap_or(if options.quick { 1000 } else { 4000 });
+    let sizes: Vec<ByteSize> = options
+        .sizes
+        .iter()
+        .copied()
+        .map(ByteSize::from_bytes)
+        .collect();
     let placements = placements(options, &Placement::ALL);
     let mut plan = plan(options, &LATENCY, placements)?;
-    plan.latencies = latencies;
+    plan.latencies = run::latencies(&phases, &sizes, established);
     Ok(plan)
 }
 

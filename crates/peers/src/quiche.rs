@@ -16,7 +16,7 @@ use weir_bench::environment::locked_version;
 use weir_bench::identity::ALPN;
 use weir_bench::{Error, Identity, TransportSpecification, Trust};
 
-use crate::settings::{CONNECTION_WINDOW, DEFAULT_PACKET, SOCKET_BUFFER, STREAM_WINDOW};
+use crate::settings::{CONNECTION_WINDOW, DEFAULT_PACKET, STREAM_WINDOW, udp_notes};
 use crate::udp::Udp;
 
 mod client;
@@ -57,14 +57,13 @@ impl Driver for Quiche {
         if options.early_data {
             config.enable_early_data();
         }
+        let mut notes = udp_notes()?;
+        notes.push("TLS by BoringSSL instead of rustls".to_owned());
         let udp = Udp::bind(options.bind, false)?;
         Ok(Listening {
             address: udp.address(),
             serve: Box::pin(server::serve(udp, config)),
-            notes: vec![
-                format!("UDP socket buffers {SOCKET_BUFFER} B wanted"),
-                "TLS by BoringSSL instead of rustls".to_owned(),
-            ],
+            notes,
         })
     }
 

@@ -10,8 +10,8 @@ use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{
-    AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, Incoming, Runtime, ServerConfig,
-    TokioRuntime, TransportConfig, UdpPoller, VarInt,
+    AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, Incoming, MtuDiscoveryConfig, Runtime,
+    ServerConfig, TokioRuntime, TransportConfig, UdpPoller, VarInt,
 };
 use weir_bench::driver::{
     Client, ClientOptions, Connection, Driver, FirstCall, Listening, LocalFuture, Phase,
@@ -23,9 +23,13 @@ use weir_bench::payload::{Body, Library, Request};
 use weir_bench::{Error, TransportSpecification};
 
 use crate::settings::{
-    CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, TICKET_LIMIT, any_port, gso_batch,
-    initial_window, udp_socket,
+    CONNECTION_WINDOW, STREAM_WINDOW, TICKET_LIMIT, any_port, gso_batch, initial_window, udp_notes,
+    udp_socket,
 };
+
+/// The largest size to start with: quinn panics when it pads a handshake packet to 16 KB or more.
+/// Larger packets are found by its path MTU discovery.
+const LARGEST_FIRST_PACKET: u16 = 16_000;
 
 /// The driver of quinn.
 pub(crate) struct Quinn;
@@ -68,7 +72,7 @@ impl Driver for Quinn {
                 }
                 Ok(())
             }),
-            notes: vec![format!("UDP socket buffers {SOCKET_BUFFER} B wanted")],
+            notes: udp_notes()?,
         })
     }
 
@@ -97,10 +101,13 @@ fn transport(specification: &TransportSpecification) -> Result<TransportConfig, 
         .receive_window(window(CONNECTION_WINDOW))
         .send_window(CONNECTION_WINDOW);
     if let Some(size) = specification.packet_size {
+        let first = size.min(LARGEST_FIRST_PACKET);
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(size);
         config
-            .initial_mtu(size)
-            .min_mtu(size)
-            .mtu_discovery_config(None);
+            .initial_mtu(first)
+            .min_mtu(first)
+            .mtu_discovery_config((size > first).then_some(discovery));
     }
     let initial = initial_window(specification.packet_size);
     let factory: Arc<dyn ControllerFactory + Send + Sync> =

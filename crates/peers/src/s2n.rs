@@ -17,7 +17,7 @@ use weir_bench::identity::{EarlyData, SERVER_NAME};
 use weir_bench::payload::{Body, Library, Request};
 use weir_bench::{Error, TransportSpecification};
 
-use crate::settings::{CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port};
+use crate::settings::{CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, udp_notes};
 
 /// IPv4 and UDP headers, which s2n-quic counts in its MTU.
 const HEADERS: u16 = 28;
@@ -74,7 +74,7 @@ impl Driver for S2n {
                 }
                 Ok(())
             }),
-            notes: vec![format!("UDP socket buffers {SOCKET_BUFFER} B wanted")],
+            notes: udp_notes()?,
         })
     }
 

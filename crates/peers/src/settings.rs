@@ -40,6 +40,23 @@ pub(crate) fn udp_socket(bind: SocketAddr) -> Result<Socket, Error> {
     open().map_err(Error::io("opening a UDP socket"))
 }
 
+/// What a reader of results should know about UDP sockets here: nothing, unless the kernel grants
+/// less than was asked for.
+pub(crate) fn udp_notes() -> Result<Vec<String>, Error> {
+    let socket = udp_socket((Ipv4Addr::LOCALHOST, 0).into())?;
+    // The kernel reports twice what it grants for data.
+    let granted = socket
+        .recv_buffer_size()
+        .map_err(Error::io("reading a socket's buffer size"))?
+        / 2;
+    if granted >= SOCKET_BUFFER {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!(
+        "the kernel grants UDP receive buffers of {granted} B instead of {SOCKET_BUFFER} B"
+    )])
+}
+
 /// The local address from which a client reaches the server: any port, and loopback for loopback.
 pub(crate) fn any_port(server: SocketAddr) -> SocketAddr {
     match (server, server.ip().is_loopback()) {

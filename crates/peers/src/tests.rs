@@ -1,6 +1,6 @@
 //! Every driver here keeps the promises of `weir_bench::driver`, at every packet size it is given.
 
-use weir_bench::conformance;
+use weir_bench::{TransportSpecification, conformance};
 
 use crate::drivers;
 use crate::plans::{BULK, LATENCY, MIXES};
@@ -9,7 +9,7 @@ use crate::plans::{BULK, LATENCY, MIXES};
 fn all_drivers_conform() {
     let drivers = drivers();
     for text in LATENCY.iter().chain(&BULK).chain(&MIXES) {
-        let specification = text.parse().unwrap();
+        let specification: TransportSpecification = text.parse().unwrap();
         let driver = drivers.get(&specification.driver).unwrap();
         if let Err(error) = conformance::check(driver, &specification) {
             panic!("{text}: {error}");

@@ -101,7 +101,9 @@ impl Udp {
 
     /// Waits until something has come, and fills the batch with it.
     pub(crate) async fn receive(&self, batch: &mut Batch) -> io::Result<()> {
-        if self.try_receive(batch)? {
+        // A short batch has emptied the socket: asking once more is a system call for nothing.
+        let may_have_more = batch.count == BATCH || self.spin;
+        if may_have_more && self.try_receive(batch)? {
             return Ok(());
         }
         if self.spin {
@@ -113,14 +115,22 @@ impl Udp {
                 }
             }
         }
+        batch.count = 0;
         loop {
             self.socket.readable().await?;
-            match self
-                .socket
-                .try_io(Interest::READABLE, || self.receive_now(batch))
-            {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return done,
+            // After a short batch tokio must hear "would block" to wait for the next edge. An edge
+            // that comes in between is not lost: it sets the readiness again.
+            let received = self.socket.try_io(Interest::READABLE, || {
+                self.receive_now(batch)?;
+                match batch.count {
+                    BATCH => Ok(()),
+                    _ => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            });
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && batch.count == 0 => {}
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                _ => return Ok(()),
             }
         }
     }

@@ -1,0 +1,215 @@
+//! What a test is to be: the part of the control protocol that both sides must agree on.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use weir_units::{ByteSize, Duration};
+
+use crate::error::Error;
+use crate::{dcquic, tcp};
+
+/// The most streams that one test may have.
+pub const MAX_PARALLEL: u16 = 128;
+
+/// The longest test.
+pub const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
+
+/// Which transport carries the test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// DCQUIC over UDP.
+    Dcquic,
+    /// The kernel's TCP without encryption.
+    Tcp,
+    /// TLS 1.3 over the kernel's TCP.
+    TcpTls,
+}
+
+impl Transport {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Dcquic, Self::Tcp, Self::TcpTls];
+
+    /// Its name on command lines and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dcquic => "dcquic",
+            Self::Tcp => "tcp",
+            Self::TcpTls => "tcp-tls",
+        }
+    }
+
+    /// What iperf3 would call it.
+    pub(crate) fn protocol(self) -> &'static str {
+        match self {
+            Self::Dcquic => "DCQUIC",
+            Self::Tcp | Self::TcpTls => "TCP",
+        }
+    }
+
+    /// Whether the server shows a certificate, which the client has to pin.
+    pub fn is_secure(self) -> bool {
+        self != Self::Tcp
+    }
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Transport {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::ALL
+            .into_iter()
+            .find(|transport| transport.name() == text)
+            .ok_or_else(|| Error::UnknownTransport {
+                name: text.to_owned(),
+                known: Self::ALL.map(Self::name).join(", "),
+            })
+    }
+}
+
+/// Which way the data go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From the client to the server.
+    Upload,
+    /// From the server to the client.
+    Download,
+}
+
+/// When a test ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    /// After this time.
+    Time(Duration),
+    /// After this much data, on all streams together.
+    Bytes(ByteSize),
+}
+
+/// A test. [`Parameters::validate`] has to be called on what comes from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    /// Which transport carries it.
+    pub transport: Transport,
+    /// Which way the data go.
+    pub direction: Direction,
+    /// When it ends.
+    pub extent: Extent,
+    /// How many connections carry data at once, with one stream each.
+    pub parallel: u16,
+    /// The sender's congestion control; the transport's default if absent.
+    pub congestion: Option<String>,
+    /// DCQUIC: the largest UDP payload; TCP: the largest segment's data. The transport's default
+    /// if absent.
+    pub packet_size: Option<ByteSize>,
+}
+
+impl Parameters {
+    /// Checks all that can be checked without touching the network.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] names the first setting that is wrong, and what would be right.
+    pub fn validate(&self) -> Result<(), Error> {
+        if !(1..=MAX_PARALLEL).contains(&self.parallel) {
+            return Err(Error::parameter(
+                "parallel",
+                format!(
+                    "{} streams: it must be from 1 to {MAX_PARALLEL}",
+                    self.parallel
+                ),
+            ));
+        }
+        match self.extent {
+            Extent::Time(time) if time.is_zero() || time > MAX_TIME => Err(Error::parameter(
+                "time",
+                format!("{time}: it must be above zero and at most {MAX_TIME}"),
+            )),
+            Extent::Bytes(size) if size.is_zero() => {
+                Err(Error::parameter("bytes", "nothing to transmit".to_owned()))
+            }
+            _ => self.validate_transport(),
+        }
+    }
+
+    fn validate_transport(&self) -> Result<(), Error> {
+        if self.transport == Transport::Dcquic {
+            return dcquic::transport(self).map(drop);
+        }
+        if let Some(size) = self.packet_size {
+            tcp::check_segment_size(size)?;
+        }
+        match &self.congestion {
+            Some(name) => tcp::check_congestion(name),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameters() -> Parameters {
+        Parameters {
+            transport: Transport::Tcp,
+            direction: Direction::Upload,
+            extent: Extent::Time(Duration::from_secs(1)),
+            parallel: 1,
+            congestion: None,
+            packet_size: None,
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_named() {
+        assert!(parameters().validate().is_ok());
+        let wrong: [(&str, fn(&mut Parameters)); 9] = [
+            ("parallel", |it| it.parallel = 0),
+            ("parallel", |it| it.parallel = 129),
+            ("time", |it| it.extent = Extent::Time(Duration::ZERO)),
+            ("time", |it| {
+                it.extent = Extent::Time(Duration::from_secs(86_401))
+            }),
+            ("bytes", |it| it.extent = Extent::Bytes(ByteSize::ZERO)),
+            ("mps", |it| it.packet_size = Some(ByteSize::from_bytes(20))),
+            ("congestion", |it| it.congestion = Some("nosuch".to_owned())),
+            ("congestion", |it| {
+                it.transport = Transport::Dcquic;
+                it.congestion = Some("dctcp,nosuch=1".to_owned());
+            }),
+            ("mps", |it| {
+                it.transport = Transport::Dcquic;
+                it.packet_size = Some(ByteSize::from_bytes(100_000));
+            }),
+        ];
+        for (name, change) in wrong {
+            let mut it = parameters();
+            change(&mut it);
+            let message = it.validate().unwrap_err().to_string();
+            assert!(message.starts_with(name), "{message}");
+        }
+    }
+
+    #[test]
+    fn transports_read_what_they_write() {
+        for transport in Transport::ALL {
+            assert_eq!(
+                transport.to_string().parse::<Transport>().unwrap(),
+                transport
+            );
+            let json = serde_json::to_string(&transport).unwrap();
+            assert_eq!(json, format!("\"{transport}\""));
+        }
+        let message = "sctp".parse::<Transport>().unwrap_err().to_string();
+        assert!(message.contains("tcp-tls"), "{message}");
+    }
+}

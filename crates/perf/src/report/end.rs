@@ -1,0 +1,294 @@
+//! The totals of both sides.
+
+use serde::Serialize;
+use weir_units::Duration;
+
+use crate::processor::ProcessorTime;
+use crate::protocol::{Outcome, StreamOutcome};
+
+/// The totals of both sides.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct End {
+    /// Each stream as both sides saw it.
+    pub streams: Vec<StreamEnd>,
+    /// All streams as the sender saw them.
+    pub sum_sent: Total,
+    /// All streams as the receiver saw them.
+    pub sum_received: Total,
+    /// Processor time over time.
+    pub cpu_utilization_percent: CpuUtilization,
+    /// Processor time over data.
+    pub cpu_seconds_per_gb: CpuPerGb,
+    /// The congestion control that the sender used.
+    pub congestion: String,
+}
+
+/// A stream as both sides saw it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StreamEnd {
+    /// As the sender saw it.
+    pub sender: StreamTotal,
+    /// As the receiver saw it.
+    pub receiver: StreamTotal,
+}
+
+/// A stream as one side saw it. What only a sender knows is missing on receivers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StreamTotal {
+    /// The stream's number.
+    pub socket: usize,
+    /// Bytes and rates.
+    #[serde(flatten)]
+    pub total: Total,
+    /// The largest congestion window in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_snd_cwnd: Option<u64>,
+    /// The smallest of the smoothed round-trip times in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rtt: Option<u64>,
+    /// Their mean in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_rtt: Option<u64>,
+    /// The largest of them in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rtt: Option<u64>,
+}
+
+/// Bytes over a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Total {
+    /// Seconds since the test began.
+    pub start: f64,
+    /// Seconds since the test began.
+    pub end: f64,
+    /// Seconds between.
+    pub seconds: f64,
+    /// Bytes sent or received.
+    pub bytes: u64,
+    /// Bits per second.
+    pub bits_per_second: f64,
+    /// TCP: segments retransmitted. DCQUIC: packets lost. Only a sender knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
+    /// Packets that arrived CE-marked, where the sender's transport knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ce_marked: Option<u64>,
+    /// Whether this is what the sender saw.
+    pub sender: bool,
+}
+
+impl Total {
+    pub(super) fn new(start: Duration, end: Duration, bytes: u64, sender: bool) -> Self {
+        let seconds = (end - start).as_secs_f64();
+        Self {
+            start: start.as_secs_f64(),
+            end: end.as_secs_f64(),
+            seconds,
+            bytes,
+            bits_per_second: if seconds > 0.0 {
+                8.0 * bytes as f64 / seconds
+            } else {
+                0.0
+            },
+            retransmits: None,
+            ce_marked: None,
+            sender,
+        }
+    }
+
+    pub(super) fn with_losses(self, retransmits: Option<u64>) -> Self {
+        Self {
+            retransmits,
+            ..self
+        }
+    }
+
+    pub(super) fn with_marks(self, ce_marked: Option<u64>) -> Self {
+        Self { ce_marked, ..self }
+    }
+
+    /// The sum of several streams over a time.
+    pub(super) fn sum<'a>(
+        start: Duration,
+        end: Duration,
+        sender: bool,
+        of: impl Iterator<Item = &'a Self> + Clone,
+    ) -> Self {
+        let bytes = of
+            .clone()
+            .fold(0, |sum: u64, total| sum.saturating_add(total.bytes));
+        let all = |count: fn(&Self) -> Option<u64>| {
+            of.clone().filter_map(count).reduce(u64::saturating_add)
+        };
+        Self::new(start, end, bytes, sender)
+            .with_losses(all(|total| total.retransmits))
+            .with_marks(all(|total| total.ce_marked))
+    }
+}
+
+/// Processor time over time, in percent of one processor.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CpuUtilization {
+    /// This side's process.
+    pub host_total: f64,
+    /// Its program.
+    pub host_user: f64,
+    /// The kernel for it.
+    pub host_system: f64,
+    /// The other side's process.
+    pub remote_total: f64,
+    /// Its program.
+    pub remote_user: f64,
+    /// The kernel for it.
+    pub remote_system: f64,
+}
+
+/// Processor seconds per GB (10⁹ bytes) that arrived; absent where nothing did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CpuPerGb {
+    /// Of this side's process.
+    pub host: Option<f64>,
+    /// Of the other side's process.
+    pub remote: Option<f64>,
+    /// Of both.
+    pub total: Option<f64>,
+}
+
+impl End {
+    /// Both outcomes are of as many streams.
+    pub(super) fn new(we_send: bool, ours: &Outcome, theirs: &Outcome) -> Self {
+        let (sender, receiver) = if we_send {
+            (ours, theirs)
+        } else {
+            (theirs, ours)
+        };
+        let streams = sender.streams.iter().zip(&receiver.streams).enumerate();
+        let streams = streams.map(|(index, (sent, received))| StreamEnd {
+            sender: StreamTotal::new(index + 1, sent, true),
+            receiver: StreamTotal::new(index + 1, received, false),
+        });
+        let streams: Vec<_> = streams.collect();
+        let zero = Duration::ZERO;
+        let sent = streams.iter().map(|stream| &stream.sender.total);
+        let received = streams.iter().map(|stream| &stream.receiver.total);
+        let sum_received = Total::sum(zero, receiver.elapsed, false, received);
+        Self {
+            sum_sent: Total::sum(zero, sender.elapsed, true, sent),
+            cpu_utilization_percent: CpuUtilization::new(ours, theirs),
+            cpu_seconds_per_gb: CpuPerGb::new(sum_received.bytes, ours, theirs),
+            congestion: sender.congestion.clone(),
+            sum_received,
+            streams,
+        }
+    }
+}
+
+impl StreamTotal {
+    fn new(socket: usize, outcome: &StreamOutcome, sender: bool) -> Self {
+        let path = outcome.path.as_ref().filter(|_| sender);
+        Self {
+            socket,
+            total: Total::new(Duration::ZERO, outcome.elapsed, outcome.bytes, sender)
+                .with_losses(path.map(|path| path.last.retransmits))
+                .with_marks(path.and_then(|path| path.last.ce_marked)),
+            max_snd_cwnd: path.map(|path| path.max_cwnd.bytes()),
+            min_rtt: path.map(|path| path.min_rtt.as_micros()),
+            mean_rtt: path.map(|path| path.mean_rtt.as_micros()),
+            max_rtt: path.map(|path| path.max_rtt.as_micros()),
+        }
+    }
+}
+
+impl CpuUtilization {
+    fn new(ours: &Outcome, theirs: &Outcome) -> Self {
+        let percent = |outcome: &Outcome, of: fn(ProcessorTime) -> Duration| {
+            let elapsed = outcome.elapsed.as_secs_f64();
+            if elapsed > 0.0 {
+                100.0 * of(outcome.processor).as_secs_f64() / elapsed
+            } else {
+                0.0
+            }
+        };
+        Self {
+            host_total: percent(ours, ProcessorTime::total),
+            host_user: percent(ours, |time| time.user),
+            host_system: percent(ours, |time| time.system),
+            remote_total: percent(theirs, ProcessorTime::total),
+            remote_user: percent(theirs, |time| time.user),
+            remote_system: percent(theirs, |time| time.system),
+        }
+    }
+}
+
+impl CpuPerGb {
+    fn new(bytes: u64, ours: &Outcome, theirs: &Outcome) -> Self {
+        let per_gb = |time: Duration| (bytes > 0).then(|| time.as_secs_f64() * 1e9 / bytes as f64);
+        let (host, remote) = (ours.processor.total(), theirs.processor.total());
+        Self {
+            host: per_gb(host),
+            remote: per_gb(remote),
+            total: per_gb(host + remote),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(bytes: &[u64], seconds: u64, cpu_ms: u64) -> Outcome {
+        Outcome {
+            streams: bytes
+                .iter()
+                .map(|bytes| StreamOutcome {
+                    bytes: *bytes,
+                    elapsed: Duration::from_secs(seconds),
+                    path: Some(crate::path::PathSummary::default()),
+                })
+                .collect(),
+            elapsed: Duration::from_secs(seconds),
+            processor: ProcessorTime {
+                user: Duration::from_millis(cpu_ms),
+                system: Duration::from_millis(cpu_ms),
+            },
+            congestion: "reno".to_owned(),
+        }
+    }
+
+    #[test]
+    fn sums_rates_and_costs_follow_from_the_outcomes() {
+        let sent = outcome(&[600_000_000, 500_000_000], 2, 500);
+        let received = outcome(&[600_000_000, 400_000_000], 4, 250);
+        let end = End::new(true, &sent, &received);
+        assert_eq!(end.sum_sent.bytes, 1_100_000_000);
+        assert_eq!(end.sum_sent.bits_per_second, 4.4e9);
+        assert_eq!(end.sum_sent.retransmits, Some(0));
+        assert_eq!(end.sum_received.bits_per_second, 2e9);
+        assert_eq!(end.sum_received.retransmits, None);
+        assert_eq!(end.cpu_utilization_percent.host_total, 50.0);
+        assert_eq!(end.cpu_utilization_percent.remote_system, 6.25);
+        let per_gb = end.cpu_seconds_per_gb;
+        assert_eq!(
+            (per_gb.host, per_gb.remote, per_gb.total),
+            (Some(1.0), Some(0.5), Some(1.5))
+        );
+
+        let seen_by_receiver = End::new(false, &received, &sent);
+        assert_eq!(seen_by_receiver.sum_sent.bytes, 1_100_000_000);
+        assert_eq!(seen_by_receiver.cpu_seconds_per_gb.host, Some(0.5));
+    }
+
+    #[test]
+    fn nonsense_from_the_other_side_gives_numbers_all_the_same() {
+        let end = End::new(
+            true,
+            &outcome(&[1, 1], 0, 1),
+            &outcome(&[u64::MAX, u64::MAX], 0, 1),
+        );
+        assert_eq!(end.sum_received.bytes, u64::MAX);
+        assert_eq!(end.sum_received.bits_per_second, 0.0);
+        assert_eq!(end.cpu_utilization_percent.remote_total, 0.0);
+        let nothing = End::new(true, &outcome(&[], 1, 1), &outcome(&[], 1, 1));
+        assert_eq!(nothing.cpu_seconds_per_gb.total, None);
+    }
+}

@@ -1,0 +1,151 @@
+//! One test, from the client's request to the exchange of results.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::{ServerEvent, ServerOptions};
+use crate::control::Control;
+use crate::error::Error;
+use crate::lane::Side;
+use crate::parameters::Parameters;
+use crate::protocol::{FromClient, FromServer, Outcome, Token};
+use crate::report::{IntervalReport, Report, Start};
+use crate::transfer::{Interval, Transfer, Watch};
+use crate::transport::{Acceptor, Opened};
+
+type ServerControl = Control<FromServer, FromClient>;
+
+/// A test that a client is about to ask for.
+pub(super) struct Test {
+    pub(super) options: Arc<ServerOptions>,
+    /// Where the server listens.
+    pub(super) address: SocketAddr,
+    pub(super) client: SocketAddr,
+    /// What its data connections carry.
+    pub(super) token: Token,
+    /// The TCP connections that carried it.
+    pub(super) streams: mpsc::Receiver<TcpStream>,
+    pub(super) news: mpsc::Sender<ServerEvent>,
+}
+
+impl Test {
+    /// Hears what the client wants and does it.
+    pub(super) async fn run(mut self, stream: TcpStream) -> Result<Report, Error> {
+        let limit = self.options.timeout;
+        let mut control = ServerControl::new(stream, limit);
+        let doing = "waiting for the client's request";
+        let test = match control.next_within(limit, doing).await? {
+            FromClient::Begin(test) => test,
+            other => return Err(unexpected(other)),
+        };
+        let acceptor = match self.prepare(&test).await {
+            Ok(acceptor) => acceptor,
+            Err(error) => {
+                control
+                    .send(&FromServer::Refused(error.to_string()))
+                    .await?;
+                return Err(error);
+            }
+        };
+        control.send(&FromServer::Accepted(self.token)).await?;
+        let began = ServerEvent::Began {
+            client: self.client,
+            parameters: test.clone(),
+        };
+        // Nobody listens any more where the server is being dropped.
+        let _ = self.news.send(began).await;
+        let result = self.run_accepted(&mut control, &test, &acceptor).await;
+        if let Err(error) = &result {
+            // The client may be gone; it notices the closed connection then.
+            let _ = control.send(&FromServer::Failed(error.to_string())).await;
+        }
+        result
+    }
+
+    async fn prepare(&self, test: &Parameters) -> Result<Acceptor, Error> {
+        test.validate()?;
+        Acceptor::new(test, &self.options.identity, self.address, self.token).await
+    }
+
+    async fn run_accepted(
+        &mut self,
+        control: &mut ServerControl,
+        test: &Parameters,
+        acceptor: &Acceptor,
+    ) -> Result<Report, Error> {
+        let limit = self.options.timeout;
+        let Opened { lanes, congestion } = tokio::select! {
+            opened = acceptor.accept_all(test, &mut self.streams, limit) => opened?,
+            message = control.next("its data connections were awaited") => {
+                return Err(unexpected(message?));
+            }
+        };
+        control.send(&FromServer::Ready).await?;
+        match control
+            .next_within(limit, "waiting for the client to begin")
+            .await?
+        {
+            FromClient::Start => {}
+            other => return Err(unexpected(other)),
+        }
+
+        let start =
+            Start::new(Side::Server, self.options.interval, test, &lanes).accepted(self.client);
+        let sends = Side::Server.sends(test);
+        let mut intervals = Vec::new();
+        let mut note = |interval: &Interval| intervals.push(IntervalReport::new(interval, sends));
+        let mut transfer = Transfer::begin(lanes, test.extent, sends);
+        let watch = Watch {
+            interval: self.options.interval,
+            stall: limit,
+        };
+        let (ours, theirs) = exchange(transfer.run(watch, &mut note), control).await?;
+        let theirs = match theirs {
+            Some(theirs) => theirs,
+            None => finished(
+                control
+                    .next_within(limit, "waiting for the client's results")
+                    .await?,
+            )?,
+        };
+        let ours = Outcome { congestion, ..ours };
+        let report = Report::new(start, intervals, test, &ours, &theirs)?;
+        control.send(&FromServer::Results(ours)).await?;
+        Ok(report)
+    }
+}
+
+/// Runs the transfer to its end. A client that has sent everything says so before all of it has
+/// arrived: its outcome, if it came meanwhile, comes with ours.
+async fn exchange(
+    transfer: impl Future<Output = Result<Outcome, Error>>,
+    control: &mut ServerControl,
+) -> Result<(Outcome, Option<Outcome>), Error> {
+    let mut theirs = None;
+    tokio::pin!(transfer);
+    loop {
+        tokio::select! {
+            outcome = &mut transfer => return Ok((outcome?, theirs)),
+            message = control.next("the test was running"), if theirs.is_none() => {
+                theirs = Some(finished(message?)?);
+            }
+        }
+    }
+}
+
+fn finished(message: FromClient) -> Result<Outcome, Error> {
+    match message {
+        FromClient::Finished(outcome) => Ok(outcome),
+        other => Err(unexpected(other)),
+    }
+}
+
+fn unexpected(message: FromClient) -> Error {
+    match message {
+        FromClient::Failed(reason) => Error::Peer(reason),
+        other => Error::Protocol(format!("{} came out of turn", other.name())),
+    }
+}

@@ -1,0 +1,154 @@
+//! A test's course and result for people: the lines of a table that grows while the test runs.
+
+use std::fmt::Write as _;
+
+use crate::parameters::{Direction, Extent, Parameters};
+use crate::report::{IntervalReport, Report, Start, StreamIntervalReport, Total};
+
+/// The lines before the first interval: who is connected, and the table's head.
+pub fn start(start: &Start) -> String {
+    let mut out = String::new();
+    for connected in &start.connected {
+        let _ = writeln!(
+            out,
+            "[{:>3}] {} port {} connected to {} port {}",
+            connected.socket,
+            connected.local_host,
+            connected.local_port,
+            connected.remote_host,
+            connected.remote_port
+        );
+    }
+    let _ = writeln!(
+        out,
+        "[ ID] {:<17} {:>9}  {:>13} {:>7} {:>7} {:>9} {:>9}",
+        "interval", "data", "rate", "lost", "CE", "cwnd", "RTT"
+    );
+    out
+}
+
+/// The lines of an interval: one for each stream and, if there are several, one for all.
+pub fn interval(report: &IntervalReport) -> String {
+    let mut out = String::new();
+    for stream in &report.streams {
+        let StreamIntervalReport { snd_cwnd, rtt, .. } = stream;
+        line(&mut out, &stream.socket.to_string(), &stream.total);
+        let _ = writeln!(
+            out,
+            " {:>9} {:>9}",
+            snd_cwnd.map_or_else(String::new, |cwnd| amount(cwnd as f64, "B")),
+            rtt.map_or_else(String::new, |rtt| format!("{rtt} µs")),
+        );
+    }
+    if report.streams.len() > 1 {
+        line(&mut out, "SUM", &report.sum);
+        out.push('\n');
+    }
+    out
+}
+
+/// The lines after the last interval: both sides' totals and what they cost.
+pub fn end(report: &Report) -> String {
+    let end = &report.end;
+    let mut out = format!("{}\n", "-".repeat(86));
+    if end.streams.len() > 1 {
+        for stream in &end.streams {
+            for side in [&stream.sender, &stream.receiver] {
+                line(&mut out, &side.socket.to_string(), &side.total);
+                let _ = writeln!(out, " {}", role(&side.total));
+            }
+        }
+    }
+    for total in [&end.sum_sent, &end.sum_received] {
+        let id = if end.streams.len() > 1 { "SUM" } else { "1" };
+        line(&mut out, id, total);
+        let _ = writeln!(out, " {}", role(total));
+    }
+    let _ = writeln!(out, "congestion control: {}", end.congestion);
+    let per_gb = &end.cpu_seconds_per_gb;
+    if let (Some(host), Some(remote), Some(total)) = (per_gb.host, per_gb.remote, per_gb.total) {
+        let busy = &end.cpu_utilization_percent;
+        let _ = writeln!(
+            out,
+            "CPU seconds per GB: {total:.3} (this side {host:.3}, {:.0} % busy; other side \
+             {remote:.3}, {:.0} % busy)",
+            busy.host_total, busy.remote_total
+        );
+    }
+    out
+}
+
+/// A test in one line, such as `dcquic, 2 streams, to the server, 10s`.
+pub fn summary(test: &Parameters) -> String {
+    let streams = match test.parallel {
+        1 => "1 stream".to_owned(),
+        more => format!("{more} streams"),
+    };
+    let direction = match test.direction {
+        Direction::Upload => "to the server",
+        Direction::Download => "to the client",
+    };
+    let extent = match test.extent {
+        Extent::Time(time) => time.to_string(),
+        Extent::Bytes(size) => size.to_string(),
+    };
+    format!("{}, {streams}, {direction}, {extent}", test.transport)
+}
+
+fn role(total: &Total) -> &'static str {
+    if total.sender { "sender" } else { "receiver" }
+}
+
+/// A line's columns that every total has.
+fn line(out: &mut String, id: &str, total: &Total) {
+    let count = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
+    let _ = write!(
+        out,
+        "[{id:>3}] {:<17} {:>9}  {:>13} {:>7} {:>7}",
+        format!("{:.2}-{:.2} s", total.start, total.end),
+        amount(total.bytes as f64, "B"),
+        amount(total.bits_per_second, "bit/s"),
+        count(total.retransmits),
+        count(total.ce_marked),
+    );
+}
+
+/// A number with three digits and a decimal prefix.
+fn amount(value: f64, unit: &str) -> String {
+    const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
+    let (mut value, mut index) = (value, 0);
+    while value >= 999.5 && index + 1 < PREFIXES.len() {
+        value /= 1000.0;
+        index += 1;
+    }
+    let digits = match value {
+        _ if index == 0 => 0,
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
+        _ => 0,
+    };
+    let prefix = PREFIXES.get(index).copied().unwrap_or_default();
+    format!("{value:.digits$} {prefix}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_three_digits() {
+        let cases = [
+            (0.0, "0 B"),
+            (999.0, "999 B"),
+            (1000.0, "1.00 kB"),
+            (65_536.0, "65.5 kB"),
+            (999_499.0, "999 kB"),
+            (999_600.0, "1.00 MB"),
+            (9_994_000_000.0, "9.99 GB"),
+            (9_996_000_000.0, "10.0 GB"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(amount(value, "B"), text);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The test itself: all lanes at work, watched at intervals.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval_at};
+use weir_units::Duration;
+
+use crate::error::Error;
+use crate::lane::{Lane, Task};
+use crate::parameters::Extent;
+use crate::path::{PathHistory, PathSample, Probe};
+use crate::processor::ProcessorTime;
+use crate::protocol::{Outcome, StreamOutcome};
+
+/// How a transfer is watched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    /// The time between two reports; zero for none but the last.
+    pub(crate) interval: Duration,
+    /// How long no byte may move.
+    pub(crate) stall: Duration,
+}
+
+/// What happened in an interval.
+#[derive(Clone, Debug)]
+pub(crate) struct Interval {
+    /// When it began, since the test did.
+    pub(crate) start: Duration,
+    /// When it ended.
+    pub(crate) end: Duration,
+    /// What happened on each stream.
+    pub(crate) streams: Vec<StreamInterval>,
+}
+
+/// What happened on a stream in an interval.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamInterval {
+    /// Bytes sent or received.
+    pub(crate) bytes: u64,
+    /// A sender's view of the path, its counts being of this interval alone.
+    pub(crate) path: Option<PathSample>,
+}
+
+/// A running transfer. Dropping it ends it.
+pub(crate) struct Transfer {
+    began: Instant,
+    processor: ProcessorTime,
+    extent: Extent,
+    lanes: Vec<Running>,
+    tasks: JoinSet<(usize, Instant, Result<(), Error>)>,
+    /// When the last interval ended.
+    reported: Duration,
+}
+
+struct Running {
+    counter: Arc<AtomicU64>,
+    /// For senders alone: a receiver's view of the path says nothing about the data.
+    probe: Option<Box<dyn Probe>>,
+    /// Keeps a receiver's connection open until the test is over.
+    _open: Option<Box<dyn Probe>>,
+    history: PathHistory,
+    reported: u64,
+    elapsed: Duration,
+}
+
+impl Transfer {
+    /// Begins. `sends` tells in which direction the lanes are used.
+    pub(crate) fn begin(lanes: Vec<Lane>, extent: Extent, sends: bool) -> Self {
+        let began = Instant::now();
+        let (bytes, deadline) = match extent {
+            Extent::Bytes(size) => (size.bytes(), None),
+            Extent::Time(time) => (u64::MAX, began.checked_add(time.into())),
+        };
+        let budget = Arc::new(AtomicU64::new(bytes));
+        let mut tasks = JoinSet::new();
+        let lanes = lanes.into_iter().enumerate().map(|(index, lane)| {
+            let counter = Arc::default();
+            let (probe, work) = lane.begin(Task {
+                counter: Arc::clone(&counter),
+                budget: Arc::clone(&budget),
+                deadline,
+            });
+            tasks.spawn(async move {
+                let result = work.await;
+                (index, Instant::now(), result)
+            });
+            let (probe, open) = if sends {
+                (Some(probe), None)
+            } else {
+                (None, Some(probe))
+            };
+            Running {
+                counter,
+                probe,
+                _open: open,
+                history: PathHistory::default(),
+                reported: 0,
+                elapsed: Duration::ZERO,
+            }
+        });
+        Self {
+            began,
+            processor: ProcessorTime::now(),
+            extent,
+            lanes: lanes.collect(),
+            tasks,
+            reported: Duration::ZERO,
+        }
+    }
+
+    /// Runs to the end; `observe` hears of each interval.
+    ///
+    /// # Errors
+    /// The first error of a lane, or [`Error::Stalled`].
+    pub(crate) async fn run(
+        &mut self,
+        watch: Watch,
+        observe: &mut (dyn FnMut(&Interval) + Send),
+    ) -> Result<Outcome, Error> {
+        let mut reports = ticks(self.began, watch.interval);
+        let mut checks = ticks(self.began, (watch.stall / 4).min(Duration::from_secs(1)));
+        let mut progress = (self.total(), Instant::now());
+        loop {
+            tokio::select! {
+                ended = self.tasks.join_next() => match ended {
+                    None => break,
+                    Some(ended) => self.lane_ended(ended)?,
+                },
+                _ = reports.tick(), if !watch.interval.is_zero() => {
+                    if self.is_report_due(watch.interval) {
+                        observe(&self.end_interval());
+                    }
+                }
+                _ = checks.tick() => {
+                    let total = self.total();
+                    if total != progress.0 {
+                        progress = (total, Instant::now());
+                    } else if Duration::from(progress.1.elapsed()) >= watch.stall {
+                        return Err(Error::Stalled(watch.stall));
+                    }
+                }
+            }
+        }
+        let processor = ProcessorTime::now().since(self.processor);
+        observe(&self.end_interval());
+        Ok(self.outcome(processor))
+    }
+
+    fn lane_ended(
+        &mut self,
+        ended: Result<(usize, Instant, Result<(), Error>), tokio::task::JoinError>,
+    ) -> Result<(), Error> {
+        let (index, at, result) = ended.map_err(|error| Error::Internal(error.to_string()))?;
+        result?;
+        if let Some(lane) = self.lanes.get_mut(index) {
+            lane.elapsed = at.duration_since(self.began).into();
+        }
+        Ok(())
+    }
+
+    /// The last interval ends with the test, not just before it.
+    fn is_report_due(&self, interval: Duration) -> bool {
+        match self.extent {
+            Extent::Time(time) => Duration::from(self.began.elapsed()) + interval / 10 < time,
+            Extent::Bytes(_) => true,
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.lanes
+            .iter()
+            .map(|lane| lane.counter.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    fn end_interval(&mut self) -> Interval {
+        let end = Duration::from(self.began.elapsed());
+        let start = std::mem::replace(&mut self.reported, end);
+        Interval {
+            start,
+            end,
+            streams: self.lanes.iter_mut().map(Running::end_interval).collect(),
+        }
+    }
+
+    fn outcome(&self, processor: ProcessorTime) -> Outcome {
+        let stream = |lane: &Running| StreamOutcome {
+            bytes: lane.counter.load(Ordering::Relaxed),
+            elapsed: lane.elapsed,
+            path: lane.history.summary(),
+        };
+        let streams: Vec<StreamOutcome> = self.lanes.iter().map(stream).collect();
+        Outcome {
+            elapsed: streams
+                .iter()
+                .map(|stream| stream.elapsed)
+                .max()
+                .unwrap_or_default(),
+            streams,
+            processor,
+            congestion: String::new(),
+        }
+    }
+}
+
+impl Running {
+    fn end_interval(&mut self) -> StreamInterval {
+        let total = self.counter.load(Ordering::Relaxed);
+        let bytes = total - std::mem::replace(&mut self.reported, total);
+        let before = self.history.last().unwrap_or_default();
+        let path = self.probe.as_ref().and_then(|probe| probe.sample());
+        let path = path.map(|sample| {
+            self.history.add(sample);
+            PathSample {
+                retransmits: sample.retransmits.saturating_sub(before.retransmits),
+                ce_marked: sample
+                    .ce_marked
+                    .map(|marked| marked.saturating_sub(before.ce_marked.unwrap_or(0))),
+                ..sample
+            }
+        });
+        StreamInterval { bytes, path }
+    }
+}
+
+/// Ticks at whole multiples of `period` after `began`.
+fn ticks(began: Instant, period: Duration) -> tokio::time::Interval {
+    // A timer needs a period above zero, also where it is not waited for.
+    let period = std::time::Duration::from(period.max(Duration::from_millis(1)));
+    let mut ticks = interval_at((began + period).into(), period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
+}

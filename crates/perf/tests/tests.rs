@@ -1,0 +1,218 @@
+//! Whole tests between a server and a client in one process, over loopback.
+
+use std::net::SocketAddr;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use weir_perf::{
+    ClientOptions, Direction, Error, Extent, Fingerprint, Identity, Parameters, Report, Server,
+    ServerEvent, ServerOptions, Transport,
+};
+use weir_units::{ByteSize, Duration};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn parameters(transport: Transport, direction: Direction) -> Parameters {
+    Parameters {
+        transport,
+        direction,
+        extent: Extent::Bytes(ByteSize::from_bytes(3_000_001)),
+        parallel: 3,
+        congestion: None,
+        packet_size: None,
+    }
+}
+
+async fn server(timeout: Duration) -> Server {
+    let options = ServerOptions {
+        bind: "127.0.0.1:0".parse().unwrap(),
+        identity: Identity::self_signed(["localhost"]).unwrap(),
+        timeout,
+        interval: Duration::ZERO,
+    };
+    Server::bind(options).await.unwrap()
+}
+
+fn client(server: SocketAddr, pin: Fingerprint, parameters: Parameters) -> ClientOptions {
+    ClientOptions {
+        host: "localhost".to_owned(),
+        server,
+        pin: Some(pin),
+        parameters,
+        interval: Duration::from_secs(1),
+        timeout: LIMIT,
+    }
+}
+
+/// Runs a client and hears nothing on the way.
+async fn run_client(options: &ClientOptions) -> Result<Report, Error> {
+    weir_perf::run(options, &mut |_| {}).await
+}
+
+/// Serves one test and tells nothing.
+async fn serve_one(server: Server) -> Result<(), Error> {
+    server.serve_one(&mut |_| {}).await
+}
+
+/// Runs one test; what the client and the server report.
+async fn run(parameters: Parameters) -> (Report, Report) {
+    let server = server(LIMIT).await;
+    let options = client(server.address(), server.fingerprint(), parameters);
+    let mut theirs = None;
+    let mut keep = |event| {
+        if let ServerEvent::Ended { report, .. } = event {
+            theirs = Some(*report);
+        }
+    };
+    let (ours, served) = tokio::join!(run_client(&options), server.serve_one(&mut keep));
+    served.unwrap();
+    (ours.unwrap(), theirs.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_byte_arrives_over_every_transport_in_both_directions() {
+    for transport in Transport::ALL {
+        for direction in [Direction::Upload, Direction::Download] {
+            let (client, server) = run(parameters(transport, direction)).await;
+            let end = &client.end;
+            assert_eq!(end.sum_sent.bytes, 3_000_001, "{transport} {direction:?}");
+            assert_eq!(
+                end.sum_received.bytes, 3_000_001,
+                "{transport} {direction:?}"
+            );
+            assert_eq!(end.streams.len(), 3);
+            assert!(end.sum_received.bits_per_second > 0.0);
+            assert!(end.sum_sent.retransmits.is_some());
+            assert!(end.streams[0].sender.max_snd_cwnd.unwrap() > 0);
+            assert!(!end.congestion.is_empty());
+            assert_eq!(server.end.sum_sent, end.sum_sent);
+            assert_eq!(server.end.sum_received, end.sum_received);
+            let intervals: u64 = client.intervals.iter().map(|it| it.sum.bytes).sum();
+            assert_eq!(intervals, 3_000_001);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_by_time_ends_by_itself() {
+    for transport in Transport::ALL {
+        let mut parameters = parameters(transport, Direction::Download);
+        parameters.extent = Extent::Time(Duration::from_millis(200));
+        let (client, _) = run(parameters).await;
+        assert!(client.end.sum_received.bytes > 0);
+        assert_eq!(client.end.sum_sent.bytes, client.end.sum_received.bytes);
+        assert!(client.end.sum_sent.seconds >= 0.2);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_congestion_control_asked_for_is_used() {
+    for (transport, name) in [(Transport::Tcp, "reno"), (Transport::Dcquic, "newreno")] {
+        for direction in [Direction::Upload, Direction::Download] {
+            let mut parameters = parameters(transport, direction);
+            parameters.congestion = Some(name.to_owned());
+            parameters.packet_size = Some(ByteSize::from_bytes(1400));
+            let (client, _) = run(parameters).await;
+            assert_eq!(client.end.congestion, name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_certificate_than_the_pinned_one_is_refused() {
+    for transport in [Transport::TcpTls, Transport::Dcquic] {
+        let server = server(LIMIT).await;
+        let wrong = Identity::self_signed(["localhost"]).unwrap().fingerprint();
+        let options = client(
+            server.address(),
+            wrong,
+            parameters(transport, Direction::Upload),
+        );
+        let (ours, theirs) = tokio::join!(run_client(&options), serve_one(server));
+        assert!(
+            matches!(ours, Err(Error::WrongPin { .. })),
+            "{transport}: {ours:?}"
+        );
+        assert!(theirs.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_server_refuses_a_second_test_and_serves_on_after_a_client_that_left() {
+    let server = server(LIMIT).await;
+    let (address, pin) = (server.address(), server.fingerprint());
+    let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
+    let mut long = parameters(Transport::Tcp, Direction::Upload);
+    long.extent = Extent::Time(Duration::from_secs(60));
+    let long = client(address, pin, long);
+    let (started, wait) = tokio::sync::oneshot::channel();
+    let running = tokio::spawn(async move {
+        let mut started = Some(started);
+        let mut hear = move |_: weir_perf::Event<'_>| drop(started.take().map(|it| it.send(())));
+        weir_perf::run(&long, &mut hear).await
+    });
+    wait.await.unwrap();
+    let short = client(address, pin, parameters(Transport::Tcp, Direction::Upload));
+    let refused = run_client(&short).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("another test is running"),
+        "{refused}"
+    );
+
+    running.abort();
+    let report = loop {
+        match run_client(&short).await {
+            Err(Error::Refused(_)) => tokio::task::yield_now().await,
+            other => break other.unwrap(),
+        }
+    };
+    assert_eq!(report.end.sum_received.bytes, 3_000_001);
+    serving.abort();
+}
+
+#[tokio::test]
+async fn garbage_and_silence_cost_the_server_nothing() {
+    let server = server(Duration::from_millis(300)).await;
+    let (address, pin) = (server.address(), server.fingerprint());
+    let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
+    let silent = TcpStream::connect(address).await.unwrap();
+    for garbage in [
+        b"GET / HTTP/1.1\r\n\r\n".as_slice(),
+        b"weirperf\x01C",
+        &[0xff; 4096],
+    ] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        // The server may close before all is written.
+        let _ = stream.write_all(garbage).await;
+    }
+    let options = client(
+        address,
+        pin,
+        parameters(Transport::Tcp, Direction::Download),
+    );
+    assert!(run_client(&options).await.is_ok());
+    drop(silent);
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_server_that_is_none_is_reported() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let pin = Identity::self_signed(["localhost"]).unwrap().fingerprint();
+    let options = client(unused, pin, parameters(Transport::Tcp, Direction::Upload));
+    let error = run_client(&options).await.unwrap_err();
+    assert!(
+        error.to_string().contains("is `weir perf server` running"),
+        "{error}"
+    );
+
+    // One that accepts and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut options = client(silent.local_addr().unwrap(), pin, options.parameters);
+    options.timeout = Duration::from_millis(100);
+    let error = run_client(&options).await.unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+}
