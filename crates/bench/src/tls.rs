@@ -1,7 +1,7 @@
 //! TLS 1.3 over kernel TCP: what DCQUIC is compared with.
 //!
 //! tokio-rustls does the work on both sides, except that a server that accepts early data is driven
-//! by [`early`], because tokio-rustls hands out no early data and answers only after the handshake.
+//! by code of our own, because tokio-rustls hands out no early data and answers only after the handshake.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,34 +1,40 @@
 //! Pieces of a stream put together.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
-/// What has been read so far. A stream that came in one piece is not copied.
+/// What has been read so far. Pieces are put together once, at the end; a stream that came in one
+/// piece is not copied at all.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     first: Bytes,
-    all: Option<BytesMut>,
+    more: Vec<Bytes>,
+    length: usize,
 }
 
 impl Chunks {
     pub(crate) fn push(&mut self, chunk: Bytes) {
-        match &mut self.all {
-            Some(all) => all.extend_from_slice(&chunk),
-            None if self.first.is_empty() => self.first = chunk,
-            None => {
-                let mut all = BytesMut::with_capacity(4 * (self.first.len() + chunk.len()));
-                all.extend_from_slice(&self.first);
-                all.extend_from_slice(&chunk);
-                self.all = Some(all);
-            }
+        self.length += chunk.len();
+        if self.first.is_empty() {
+            self.first = chunk;
+        } else {
+            self.more.push(chunk);
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.all.as_ref().map_or(self.first.len(), BytesMut::len)
+        self.length
     }
 
     pub(crate) fn into_bytes(self) -> Bytes {
-        self.all.map_or(self.first, BytesMut::freeze)
+        if self.more.is_empty() {
+            return self.first;
+        }
+        let mut all = Vec::with_capacity(self.length);
+        all.extend_from_slice(&self.first);
+        self.more
+            .iter()
+            .for_each(|chunk| all.extend_from_slice(chunk));
+        all.into()
     }
 }
 

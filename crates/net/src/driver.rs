@@ -5,7 +5,7 @@
 //! answer carries the acknowledgment, and mostly leaves from the application's own task.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
@@ -292,7 +292,10 @@ impl Future for Driver {
         let again = driver.turn(cx) == Next::Again
             || !driver.shared.queue.sleep(cx.waker())
             || driver.keep_looking();
-        if again {
+        if again && driver.shared.give_way.swap(false, Ordering::Relaxed) {
+            // Every task runs before this one does again, that of `block_on` included.
+            let _ = pin!(tokio::task::yield_now()).poll(cx);
+        } else if again {
             cx.waker().wake_by_ref();
         } else if driver.is_finished() {
             return Poll::Ready(());

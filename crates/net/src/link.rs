@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::mem;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -44,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) waiting: Waiting,
     /// Why the connection is over.
     pub(crate) error: Option<ConnectionError>,
+    /// The handshake is complete, and the driver does not know yet.
+    connected: bool,
     /// Whether the server refused early data.
     pub(crate) early_data_rejected: bool,
     /// A batch that the socket had no room for.
@@ -77,6 +80,7 @@ impl Link {
             engine,
             waiting: Waiting::default(),
             error: None,
+            connected: false,
             early_data_rejected: false,
             unsent: None,
             corked: 0,
@@ -202,6 +206,9 @@ impl Link {
         woken: &mut Vec<Waker>,
     ) {
         core.take_events(woken);
+        if mem::take(&mut core.connected) {
+            self.shared.give_way.store(true, Ordering::Relaxed);
+        }
         while let Some(event) = core.engine.poll_endpoint_event() {
             self.shared.on_endpoint_event(self.handle, event);
             if event == EndpointEvent::Drained {
@@ -276,7 +283,10 @@ impl Core {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
-                Event::Connected => self.waiting.on_connected(woken),
+                Event::Connected => {
+                    self.connected = true;
+                    self.waiting.on_connected(woken);
+                }
                 Event::EarlyDataRejected => {
                     self.early_data_rejected = true;
                     self.waiting.on_everything(woken);

@@ -26,6 +26,9 @@ pub(crate) struct Shared {
     pub(crate) spin: Option<Spin>,
     routing: Mutex<Routing>,
     pub(crate) incoming: Incoming,
+    /// A handshake is complete: the driver gives way to the application before it sends, so that
+    /// the first request leaves in one datagram with the end of the handshake.
+    pub(crate) give_way: AtomicBool,
     /// Notified when the last connection is gone.
     pub(crate) idle: Notify,
     /// No connection begins any more.
@@ -115,6 +118,7 @@ impl Shared {
                 open: 0,
             }),
             incoming: Incoming::default(),
+            give_way: AtomicBool::new(false),
             idle: Notify::new(),
             shutting_down: AtomicBool::new(false),
             orphaned: AtomicBool::new(false),

@@ -34,7 +34,7 @@ pub(crate) struct Options {
     /// Measure less: about a minute in all
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Transports, each NAME[@PACKET][/CONGESTION][+spin]
+    /// Transports, such as quinn, quinn@8972, tcp-tls/bbr or floor@1452+spin
     #[arg(long, value_delimiter = ',')]
     pub(crate) transports: Vec<TransportSpecification>,
     /// Where client and server run: one, two (cores) or free

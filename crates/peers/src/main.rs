@@ -29,7 +29,7 @@ const WORKER: &str = "worker";
 
 fn main() -> ExitCode {
     match run(Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "error: {error}");
             ExitCode::FAILURE
@@ -37,9 +37,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> Result<(), Error> {
+fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     match arguments.command {
-        Command::Worker => worker::run(&drivers()),
+        Command::Worker => worker::run(&drivers()).map(|()| ExitCode::SUCCESS),
         Command::All(options) => measure(&options, plans::all(&options)?),
         Command::Latency(options) => measure(&options, vec![plans::latency(&options)?]),
         Command::Bulk(options) => measure(&options, vec![plans::bulk(&options)?]),
@@ -56,7 +56,8 @@ fn drivers() -> Drivers {
         .with(floor::Floor)
 }
 
-fn measure(options: &Options, plans: Vec<weir_bench::Plan>) -> Result<(), Error> {
+/// Runs the plans and reports; fails if anything could not be measured.
+fn measure(options: &Options, plans: Vec<weir_bench::Plan>) -> Result<ExitCode, Error> {
     let launcher = Launcher::this_program(&[WORKER])?;
     let drivers = drivers();
     let baselines = options.baselines();
@@ -84,5 +85,9 @@ fn measure(options: &Options, plans: Vec<weir_bench::Plan>) -> Result<(), Error>
         json.push(b'\n');
         std::fs::write(path, json).map_err(Error::io("writing the JSON file"))?;
     }
-    Ok(())
+    Ok(if report.failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

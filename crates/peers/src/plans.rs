@@ -10,7 +10,9 @@ use weir_units::{ByteSize, Duration};
 use crate::arguments::Options;
 
 /// Transports whose latencies are measured.
-pub(crate) const LATENCY: [&str; 6] = [
+pub(crate) const LATENCY: [&str; 8] = [
+    "dcquic",
+    "dcquic+spin",
     "tcp-tls",
     "floor",
     "floor+spin",
@@ -20,7 +22,10 @@ pub(crate) const LATENCY: [&str; 6] = [
 ];
 
 /// Transports that download in bulk, at the packet sizes that each can do.
-pub(crate) const BULK: [&str; 13] = [
+pub(crate) const BULK: [&str; 16] = [
+    "dcquic@1452",
+    "dcquic@8972",
+    "dcquic@65000",
     "tcp-tls",
     "floor@1452",
     "floor@8972",
@@ -37,7 +42,7 @@ pub(crate) const BULK: [&str; 13] = [
 ];
 
 /// Transports that run the mixes.
-pub(crate) const MIXES: [&str; 4] = ["tcp-tls", "quinn", "quiche", "s2n-quic"];
+pub(crate) const MIXES: [&str; 5] = ["dcquic", "tcp-tls", "quinn", "quiche", "s2n-quic"];
 
 /// How long any step may take.
 const LIMIT: Duration = Duration::from_secs(60);

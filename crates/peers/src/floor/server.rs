@@ -41,7 +41,7 @@ struct Server {
 
 /// A client, known by its address.
 enum Session {
-    Handshaking(Handshake),
+    Handshaking(Box<Handshake>),
     Open(Exchange),
 }
 
@@ -105,7 +105,10 @@ impl Server {
             if record.kind == Kind::Initial {
                 let config = Arc::clone(&self.config);
                 let tls = ServerConnection::new(config, Version::V1, b"weir-floor".to_vec())?;
-                sessions.insert(from, Session::Handshaking(Handshake::new(tls.into())));
+                sessions.insert(
+                    from,
+                    Session::Handshaking(Box::new(Handshake::new(tls.into()))),
+                );
             }
             let Some(session) = sessions.get_mut(&from) else {
                 return Ok(());

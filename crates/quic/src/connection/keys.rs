@@ -25,6 +25,11 @@ impl KeySet {
         }
     }
 
+    /// Whether the handshake is over: all packets are 1-RTT packets.
+    pub(super) fn is_only_one_rtt(&self) -> bool {
+        self.initial.is_none() && self.handshake.is_none() && self.one_rtt.is_some()
+    }
+
     /// What seals packets of a level.
     pub(super) fn local(
         &self,

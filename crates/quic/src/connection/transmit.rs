@@ -41,6 +41,15 @@ pub struct Transmit {
     pub segment_size: Option<usize>,
 }
 
+/// What the datagrams of a batch have in common.
+#[derive(Clone, Copy)]
+struct Batch {
+    now: Time,
+    ecn: Ecn,
+    /// The pacer holds data back.
+    paced: bool,
+}
+
 /// What a packet may carry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Allowance {
@@ -71,9 +80,14 @@ impl Connection {
             .min(MAX_SEGMENTS)
             .min((MAX_BATCH / limit).max(1));
         let mut segment = limit;
+        let batch = Batch {
+            now,
+            ecn,
+            paced: self.pacer_waits(now),
+        };
         for index in 0..count {
             let start = buffer.len();
-            if !self.write_datagram(now, ecn, buffer, start + segment) {
+            if !self.write_datagram(batch, buffer, start + segment) {
                 break;
             }
             let length = buffer.len() - start;
@@ -110,80 +124,92 @@ impl Connection {
     }
 
     /// Writes one datagram that ends at `end` at the latest.
-    fn write_datagram(&mut self, now: Time, ecn: Ecn, buffer: &mut Vec<u8>, end: usize) -> bool {
+    fn write_datagram(&mut self, batch: Batch, buffer: &mut Vec<u8>, end: usize) -> bool {
         let begin = buffer.len();
         let budget = self.path().amplification_budget();
         let end = end.min(begin.saturating_add(usize::try_from(budget).unwrap_or(usize::MAX)));
         if end < begin + SMALLEST_ROOM {
             return false;
         }
-        let levels = self.levels_to_send(now, end - begin);
-        let Some(last) = levels.iter().flatten().last().map(|(level, _)| *level) else {
-            return false;
-        };
-        // RFC 9000, section 14.1: datagrams with ack-eliciting Initial packets are padded.
-        let has_initial = levels[0]
-            .is_some_and(|(_, allowance)| self.side.is_client() || allowance == Allowance::All);
-        let padded = if has_initial {
-            begin + SMALLEST_MAX_UDP_PAYLOAD
+        let may_send = !batch.paced && self.path().can_send((end - begin) as u64);
+        if self.keys.is_only_one_rtt() {
+            let Some(allowance) = self.allowance(batch.now, Level::OneRtt, may_send) else {
+                return false;
+            };
+            self.write_packet(batch, (Level::OneRtt, allowance), buffer, end, (0, true));
         } else {
-            0
-        };
-        for wanted in levels.into_iter().flatten() {
-            let is_last = wanted.0 == last;
-            self.write_packet(now, wanted, ecn, buffer, end, (padded.min(end), is_last));
+            self.write_coalesced(batch, may_send, buffer, end);
         }
         buffer.len() > begin
     }
 
-    /// At which levels there is something to send, in order.
-    fn levels_to_send(&mut self, now: Time, size: usize) -> [Option<(Level, Allowance)>; 3] {
-        let may_send = self.may_send_data(now, size);
+    /// Writes a datagram of the handshake: packets of several levels (RFC 9000, section 12.2).
+    fn write_coalesced(&mut self, batch: Batch, may_send: bool, buffer: &mut Vec<u8>, end: usize) {
         let data_level = if self.keys.one_rtt.is_some() {
             Level::OneRtt
         } else {
             Level::ZeroRtt
         };
-        [Level::Initial, Level::Handshake, data_level].map(|level| {
+        let levels = [Level::Initial, Level::Handshake, data_level].map(|level| {
             self.keys.local(level, self.side)?;
-            let space = level.space() as usize;
-            let data_waits = self.outgoing.crypto[space].wants_to_send()
-                || (level.space() == Space::Data
-                    && (self.outgoing.streams.wants_to_send()
-                        || self.outgoing.has_control()
-                        || self.timers.ping_due));
-            let probe = self.probes[space] > 0;
-            if probe || (may_send && data_waits) {
-                return Some((level, Allowance::All));
-            }
-            let ack_due = level != Level::ZeroRtt && self.outgoing.received[space].ack_due(now);
-            ack_due.then_some((level, Allowance::AcksOnly))
-        })
+            let allowance = self.allowance(batch.now, level, may_send)?;
+            Some((level, allowance))
+        });
+        let last = levels.iter().flatten().last().map(|(level, _)| *level);
+        // RFC 9000, section 14.1: datagrams with ack-eliciting Initial packets are padded.
+        let has_initial = levels[0]
+            .is_some_and(|(_, allowance)| self.side.is_client() || allowance == Allowance::All);
+        let pad_to = if has_initial {
+            (buffer.len() + SMALLEST_MAX_UDP_PAYLOAD).min(end)
+        } else {
+            0
+        };
+        for wanted in levels.into_iter().flatten() {
+            let is_last = Some(wanted.0) == last;
+            self.write_packet(batch, wanted, buffer, end, (pad_to, is_last));
+        }
     }
 
-    /// Whether window and pacer let a datagram of `size` go.
-    fn may_send_data(&mut self, now: Time, size: usize) -> bool {
-        if !self.path().can_send(size as u64) {
-            return false;
+    /// What a packet of this level may carry now; `None` where there is nothing to send.
+    fn allowance(&self, now: Time, level: Level, may_send: bool) -> Option<Allowance> {
+        let space = level.space() as usize;
+        if self.probes[space] > 0 || (may_send && self.data_waits(level.space())) {
+            return Some(Allowance::All);
         }
+        let ack_due = level != Level::ZeroRtt && self.outgoing.received[space].ack_due(now);
+        ack_due.then_some(Allowance::AcksOnly)
+    }
+
+    /// Whether anything but ACKs waits in a space.
+    fn data_waits(&self, space: Space) -> bool {
+        self.outgoing.crypto[space as usize].wants_to_send()
+            || (space == Space::Data
+                && (self.outgoing.streams.wants_to_send()
+                    || self.outgoing.has_control()
+                    || self.timers.ping_due))
+    }
+
+    /// Whether the pacer holds stream data back. Asked once a batch: one that has begun leaves whole.
+    fn pacer_waits(&mut self, now: Time) -> bool {
         if self.timers.paced_until.is_some_and(|until| now < until) {
-            return false;
-        }
-        if !self.config.pacing || !self.outgoing.streams.wants_to_send() {
             return true;
         }
-        let batch = self.outgoing.streams.pending_bytes();
-        self.timers.paced_until = self.path_mut().pacing_delay(now, batch);
-        self.timers.paced_until.is_none()
+        self.timers.paced_until = None;
+        let pending = self.outgoing.streams.pending_bytes();
+        let path = &mut self.paths[0];
+        if self.config.pacing && pending > 0 && path.can_send(path.mtu as u64) {
+            let batch = pending.min(path.window_room());
+            self.timers.paced_until = path.pacing_delay(now, batch);
+        }
+        self.timers.paced_until.is_some()
     }
 
     /// Writes a packet with what waits at `level`. The datagram's last one is padded so that it
     /// reaches `pad_to`.
     fn write_packet(
         &mut self,
-        now: Time,
+        Batch { now, ecn, .. }: Batch,
         (level, allowance): (Level, Allowance),
-        ecn: Ecn,
         buffer: &mut Vec<u8>,
         end: usize,
         (pad_to, is_last): (usize, bool),

@@ -172,6 +172,12 @@ impl Path {
         self.in_flight.saturating_add(size) <= window
     }
 
+    /// How many bytes the window lets go now: one packet at least, where [`Path::can_send`] does.
+    pub(crate) fn window_room(&self) -> u64 {
+        let window = self.controller.window().bytes();
+        window.saturating_sub(self.in_flight).max(self.mtu as u64)
+    }
+
     /// When `batch` bytes, which are ready and which the window lets go, may leave; `None` for now.
     pub(crate) fn pacing_delay(&mut self, now: Time, batch: u64) -> Option<Time> {
         let until = self.pacer.delay(now, batch)?;

@@ -40,15 +40,23 @@ impl Chunk {
     }
 }
 
+/// How many spare chunks a pool keeps at most.
+const MAX_SPARE: usize = 8;
+
 /// Spare full-size chunks.
 ///
 /// An allocator that gets 64 KiB back at the top of its heap returns the pages to the kernel and
-/// faults them in again for the next chunk, which costs more than filling it. The pool keeps at
-/// most one chunk more than are in use, so that an idle connection holds a single one.
+/// faults them in again for the next chunk, which costs more than filling it. The pool keeps as
+/// many chunks as were lately in use at once, 512 KiB at most, and one fewer each time that it
+/// turns out to need less.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     spare: VecDeque<BytesMut>,
     in_use: usize,
+    /// The most chunks in use at once since none was.
+    peak: usize,
+    /// How many spare chunks are kept.
+    target: usize,
 }
 
 impl ChunkPool {
@@ -58,6 +66,7 @@ impl ChunkPool {
             return Chunk::with_capacity(capacity);
         }
         self.in_use += 1;
+        self.peak = self.peak.max(self.in_use);
         // The application may still hold data that were read from a spare chunk. The oldest is the
         // likeliest to be free; one that is not is left to the application.
         while let Some(mut data) = self.spare.pop_front() {
@@ -79,7 +88,13 @@ impl ChunkPool {
         self.in_use -= 1;
         chunk.data.clear();
         self.spare.push_back(chunk.data);
-        while self.spare.len() > self.in_use + 1 {
+        if self.in_use == 0 {
+            let target = self.peak.max(self.target.saturating_sub(1));
+            self.target = target.clamp(1, MAX_SPARE);
+            self.peak = 0;
+        }
+        let keep = self.target.max(self.peak).clamp(1, MAX_SPARE);
+        while self.spare.len() > keep {
             self.spare.pop_front();
         }
     }
@@ -119,14 +134,22 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_pool_holds_one_chunk() {
+    fn a_pool_keeps_what_was_lately_needed_and_no_more() {
         let mut pool = ChunkPool::default();
-        let chunks: Vec<_> = (0..10).map(|_| pool.take(CHUNK_SIZE)).collect();
-        for chunk in chunks {
-            pool.give(chunk);
+        let mut use_at_once = |pool: &mut ChunkPool, count: usize| {
+            let chunks: Vec<_> = (0..count).map(|_| pool.take(CHUNK_SIZE)).collect();
+            for chunk in chunks {
+                pool.give(chunk);
+            }
+            pool.spare.len()
+        };
+        assert_eq!(use_at_once(&mut pool, 1), 1);
+        assert_eq!(use_at_once(&mut pool, 20), MAX_SPARE);
+        for kept in (1..MAX_SPARE).rev() {
+            assert_eq!(use_at_once(&mut pool, 1), kept);
         }
-        assert_eq!((pool.spare.len(), pool.in_use), (1, 0));
+        assert_eq!(use_at_once(&mut pool, 1), 1);
         pool.give(Chunk::with_capacity(10));
-        assert_eq!(pool.spare.len(), 1);
+        assert_eq!((pool.spare.len(), pool.in_use), (1, 0));
     }
 }

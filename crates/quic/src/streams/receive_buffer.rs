@@ -16,7 +16,7 @@ pub(super) const MAX_GAPS: usize = 4096;
 /// Neighbours smaller than this are copied together, so that bookkeeping stays small beside data.
 const MERGE_BELOW: usize = 4096;
 /// The first chunk of a stream that may become long has at least this many bytes.
-const FIRST_CHUNK: u64 = 4096;
+const FIRST_CHUNK: u64 = 16 * 1024;
 
 /// What became of data from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
