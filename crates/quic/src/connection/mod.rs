@@ -84,6 +84,8 @@ pub struct Connection {
     early_streams: [u64; 2],
     /// Whether the last STREAM frame of this receive batch ended its stream.
     batch_finished: bool,
+    /// Bytes received in it.
+    batch_bytes: u64,
     /// The next packet number to be left out.
     skip_at: u64,
     /// ACK-only packets since the last ack-eliciting one.
@@ -154,6 +156,7 @@ impl Connection {
             probes: [0; 3],
             early_streams: [0; 2],
             batch_finished: false,
+            batch_bytes: 0,
             skip_at,
             ack_only_streak: 0,
             counters: stats::Counters::new(now),

@@ -40,6 +40,7 @@ impl Connection {
         }
         let length = datagram.len();
         self.path_mut().on_datagram_received(length);
+        self.batch_bytes += length as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
             let Ok(header) = Header::decode(rest, self.local_ids.length()) else {
@@ -56,7 +57,8 @@ impl Connection {
     /// at once.
     pub fn end_batch(&mut self, now: Time) {
         let finished = std::mem::take(&mut self.batch_finished);
-        self.outgoing.received[Space::Data as usize].end_batch(now, finished);
+        let bytes = std::mem::take(&mut self.batch_bytes);
+        self.outgoing.received[Space::Data as usize].end_batch(now, bytes, finished);
     }
 
     fn handle_packet(&mut self, now: Time, header: &Header, ecn: Ecn, packet: &mut [u8]) {

@@ -12,6 +12,7 @@
 
 mod ack;
 mod ecn_feedback;
+mod gathering;
 mod loss;
 mod received;
 mod sent_frame;

@@ -7,10 +7,14 @@ use weir_units::{Duration, Time};
 use weir_wire::Ecn;
 
 use super::SentFrame;
+use super::gathering::Gathering;
 use crate::frame::{self, EcnCounts};
 
 /// How many ranges are remembered; packets older than the oldest of them count as duplicates.
 const MAX_RANGES: usize = 64;
+
+/// The part of `max_ack_delay` for which an ACK waits for more packets of the same stream.
+const HOPE: u64 = 4;
 
 /// When to acknowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,7 @@ pub(crate) struct ReceivedPackets {
     in_batch: u64,
     immediate: bool,
     deadline: Option<Time>,
+    gathering: Gathering,
 }
 
 impl ReceivedPackets {
@@ -84,6 +89,7 @@ impl ReceivedPackets {
             in_batch: 0,
             immediate: false,
             deadline: None,
+            gathering: Gathering::new(),
         }
     }
 
@@ -120,19 +126,30 @@ impl ReceivedPackets {
         }
         self.unacked += 1;
         self.in_batch += 1;
+        self.gathering.on_received();
         self.deadline.get_or_insert(now + self.policy.max_ack_delay);
         let out_of_order = self.is_out_of_order(number);
         self.largest_eliciting = self.largest_eliciting.max(Some(number));
         self.immediate |= newly_marked || out_of_order || self.unacked >= self.policy.threshold;
     }
 
-    /// All packets that came in together have been taken in. `peer_finished`: they end with the
-    /// end of a stream, so that an answer or the next request is likely to carry the ACK.
-    pub(crate) fn end_batch(&mut self, _now: Time, peer_finished: bool) {
-        if self.in_batch > 0 && self.unacked >= 2 && !peer_finished {
-            self.immediate = true;
+    /// All packets that came in together, of this many bytes, have been taken in.
+    /// `peer_finished`: they end with the end of a stream, so that an answer or the next request is
+    /// likely to carry the ACK.
+    pub(crate) fn end_batch(&mut self, now: Time, bytes: u64, peer_finished: bool) {
+        let in_batch = std::mem::take(&mut self.in_batch);
+        if in_batch == 0 || self.unacked < 2 || peer_finished {
+            return;
         }
-        self.in_batch = 0;
+        if self.unacked >= self.policy.threshold {
+            self.gathering.succeeded();
+        }
+        self.immediate |= self.gathering.on_batch(bytes);
+        if self.gathering.is_hoping() {
+            // A sender that waits should not have to wait for long.
+            let soon = now + self.policy.max_ack_delay / HOPE;
+            self.deadline = self.deadline.min(Some(soon)).or(Some(soon));
+        }
     }
 
     /// Whether an ACK has to be sent now, even in a packet of its own.
@@ -169,6 +186,7 @@ impl ReceivedPackets {
         if !frame::write::ack(out, self.to_report(), delay, ecn, limit) {
             return None;
         }
+        self.gathering.on_ack_written(now, self.deadline);
         self.unreported = 0;
         self.unacked = 0;
         self.immediate = false;

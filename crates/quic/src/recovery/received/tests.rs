@@ -25,7 +25,7 @@ fn batch(received: &mut ReceivedPackets, numbers: &[u64], peer_finished: bool) {
         assert!(!received.is_duplicate(number));
         received.on_received(at(0), number, true, Ecn::Ect0);
     }
-    received.end_batch(at(0), peer_finished);
+    received.end_batch(at(0), 1452, peer_finished);
 }
 
 /// The ranges, the delay and the counts of the ACK that is written now.
@@ -76,7 +76,7 @@ fn a_batch_of_two_is_acknowledged_at_its_end() {
     received.on_received(at(0), 0, true, Ecn::Ect0);
     received.on_received(at(0), 1, true, Ecn::Ect0);
     assert!(!received.ack_due(at(0)));
-    received.end_batch(at(0), false);
+    received.end_batch(at(0), 1452, false);
     assert!(received.ack_due(at(0)));
 }
 
@@ -87,7 +87,7 @@ fn a_finished_peer_waits_for_our_answer_to_carry_the_ack() {
     assert!(!received.ack_due(at(99)) && received.ack_due(at(100)));
     // A batch without ack-eliciting packets changes nothing.
     received.on_received(at(1), 4, false, Ecn::Ect0);
-    received.end_batch(at(1), false);
+    received.end_batch(at(1), 1452, false);
     assert!(!received.ack_due(at(99)));
 }
 
@@ -121,7 +121,7 @@ fn the_first_mark_is_acknowledged_at_once() {
     let mut received = data();
     let mut take = |number, ecn| {
         received.on_received(at(0), number, true, ecn);
-        received.end_batch(at(0), true);
+        received.end_batch(at(0), 1452, true);
         let due = received.ack_due(at(0));
         written(&mut received, at(0), 100);
         due
@@ -137,7 +137,7 @@ fn the_first_mark_is_acknowledged_at_once() {
 fn packets_that_elicit_nothing_are_reported_but_never_due() {
     let mut received = data();
     received.on_received(at(0), 0, false, Ecn::NotEct);
-    received.end_batch(at(0), false);
+    received.end_batch(at(0), 1452, false);
     assert!(received.ack_pending() && !received.ack_due(at(1_000_000)));
     assert_eq!(received.deadline(), None);
 }

@@ -84,7 +84,7 @@ fn run(packets: u64, in_flight: u64, loss: u64) -> f64 {
             }
         }
         arrived += 64;
-        received.end_batch(sender.now, false);
+        received.end_batch(sender.now, 1452, false);
         frame.clear();
         received.write_ack(sender.now, &mut frame, 1_200);
         let Some(Ok(Frame::Ack(ack))) = Frames::new(&frame).next() else {
