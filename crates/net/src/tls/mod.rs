@@ -12,6 +12,7 @@ mod identity;
 mod pin;
 mod roots;
 mod server;
+mod sessions;
 
 pub use client::{ClientCredentials, ClientTls};
 pub use error::TlsError;

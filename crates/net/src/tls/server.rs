@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
+use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
 use weir_quic::crypto::ServerCrypto;
 use weir_quic::crypto::tls::{TlsServer, provider};
 
+use super::sessions::Sessions;
 use super::{DEFAULT_APPLICATION_PROTOCOL, Identity, Roots, TlsError};
 
 /// How many sessions a server keeps for resumption.
@@ -84,7 +85,7 @@ impl ServerTls {
         let (chain, key) = self.identity.into_parts();
         let mut config = builder.with_single_cert(chain, key)?;
         config.alpn_protocols = self.application_protocols;
-        config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
+        config.session_storage = Arc::new(Sessions::new(SESSIONS));
         config.max_early_data_size = if self.early_data { u32::MAX } else { 0 };
         config.send_half_rtt_data = false;
         config.send_tls13_tickets = self.tickets;

@@ -7,6 +7,9 @@ use crate::{Level, Side};
 /// Packets that may still be sealed when a key update is begun, so that none is ever refused.
 const UPDATE_MARGIN: u64 = 1 << 16;
 
+/// After so many packets of a phase the next one's keys are made.
+const NEXT_KEYS_AFTER: u64 = 32;
+
 /// All keys that a connection has now.
 #[derive(Default)]
 pub(super) struct KeySet {
@@ -65,7 +68,9 @@ pub(super) struct OneRttKeys {
     local_header: Box<dyn HeaderKey>,
     pub(super) remote_header: Box<dyn HeaderKey>,
     current: PacketKeys,
-    next: PacketKeys,
+    /// Those of the next phase, made ahead of need: when the peer updates its keys, nothing should
+    /// take longer than usual (RFC 9001, section 9.5). Connections that are over before make none.
+    next: Option<PacketKeys>,
     /// For packets of the phase before that were overtaken.
     previous: Option<Box<dyn PacketKey>>,
     updates: Box<dyn KeyUpdates>,
@@ -88,8 +93,7 @@ pub(super) enum Opened {
 }
 
 impl OneRttKeys {
-    fn new(keys: Keys, mut updates: Box<dyn KeyUpdates>) -> Self {
-        let next = updates.next_keys();
+    fn new(keys: Keys, updates: Box<dyn KeyUpdates>) -> Self {
         Self {
             local_header: keys.local.header,
             remote_header: keys.remote.header,
@@ -97,7 +101,7 @@ impl OneRttKeys {
                 local: keys.local.packet,
                 remote: keys.remote.packet,
             },
-            next,
+            next: None,
             previous: None,
             updates,
             phase: false,
@@ -113,15 +117,30 @@ impl OneRttKeys {
     }
 
     /// Which packet key a packet with this phase bit and number calls for (RFC 9001, 6.3 and 6.5).
-    pub(super) fn remote(&self, phase: bool, number: u64) -> (&dyn PacketKey, Opened) {
+    pub(super) fn remote(&mut self, phase: bool, number: u64) -> (&dyn PacketKey, Opened) {
         if phase == self.phase {
             return (&*self.current.remote, Opened::Known);
         }
-        match &self.previous {
-            Some(previous) if self.first_received.is_none_or(|first| number < first) => {
-                (&**previous, Opened::Known)
-            }
-            _ => (&*self.next.remote, Opened::Next),
+        let is_late = self.first_received.is_none_or(|first| number < first);
+        if !is_late || self.previous.is_none() {
+            self.make_next();
+        }
+        match (&self.previous, &self.next) {
+            (Some(previous), _) if is_late => (&**previous, Opened::Known),
+            (_, Some(next)) => (&*next.remote, Opened::Next),
+            (_, None) => (&*self.current.remote, Opened::Known),
+        }
+    }
+
+    /// How many packets may fail to open before the connection must close (RFC 9001, 6.6).
+    pub(super) fn integrity_limit(&self) -> u64 {
+        self.current.remote.integrity_limit()
+    }
+
+    /// Sees to it that the next phase's keys are there.
+    fn make_next(&mut self) {
+        if self.next.is_none() {
+            self.next = Some(self.updates.next_keys());
         }
     }
 
@@ -142,6 +161,9 @@ impl OneRttKeys {
     /// begin once a packet of this phase has been acknowledged (RFC 9001, section 6.1).
     pub(super) fn before_seal(&mut self, number: u64, largest_acked: Option<u64>, confirmed: bool) {
         self.sealed += 1;
+        if self.sealed == NEXT_KEYS_AFTER {
+            self.make_next();
+        }
         let limit = self
             .current
             .local
@@ -159,7 +181,7 @@ impl OneRttKeys {
     }
 
     fn update(&mut self, next_sent: u64) {
-        let next = std::mem::replace(&mut self.next, self.updates.next_keys());
+        let next = self.next.take().unwrap_or_else(|| self.updates.next_keys());
         let old = std::mem::replace(&mut self.current, next);
         self.previous = Some(old.remote);
         self.phase = !self.phase;

@@ -326,8 +326,7 @@ impl Connection {
         let Some(keys) = &self.keys.one_rtt else {
             return;
         };
-        let (key, _) = keys.remote(keys.phase(), u64::MAX);
-        if self.counters.packets_not_authentic >= key.integrity_limit() {
+        if self.counters.packets_not_authentic >= keys.integrity_limit() {
             self.close_with(
                 now,
                 TransportError::new(

@@ -1,0 +1,88 @@
+//! The sessions that a server keeps for clients to resume.
+//!
+//! Each is good for one resumption, which early data depend on (RFC 8446, section 8.1). The oldest
+//! make room for new ones. Putting and taking cost the same however many there are.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustls::server::StoresServerSessions;
+
+pub(super) struct Sessions {
+    capacity: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    sessions: HashMap<Vec<u8>, Vec<u8>>,
+    /// The keys in the order in which they came, those taken included until their turn comes.
+    order: VecDeque<Vec<u8>>,
+}
+
+impl Sessions {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            kept: Mutex::default(),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StoresServerSessions for Sessions {
+    fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        let mut kept = self.kept();
+        kept.order.push_back(key.clone());
+        kept.sessions.insert(key, value);
+        while kept.order.len() > self.capacity {
+            if let Some(oldest) = kept.order.pop_front() {
+                kept.sessions.remove(&oldest);
+            }
+        }
+        true
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.kept().sessions.get(key).cloned()
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.kept().sessions.remove(key)
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sessions")
+            .field("kept", &self.kept().sessions.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_taken_once_and_the_oldest_make_room() {
+        let sessions = Sessions::new(3);
+        for key in 1..=5u8 {
+            assert!(sessions.put(vec![key], vec![key, key]));
+        }
+        assert_eq!(sessions.get(&[2]), None);
+        assert_eq!(sessions.take(&[4]), Some(vec![4, 4]));
+        assert_eq!(sessions.take(&[4]), None);
+        sessions.put(vec![6], vec![6]);
+        assert_eq!(sessions.get(&[3]), None);
+        assert_eq!(sessions.get(&[5]), Some(vec![5, 5]));
+        assert_eq!(sessions.kept().order.len(), 3);
+    }
+}
