@@ -105,7 +105,7 @@ fn a_transport_that_cannot_start_is_a_failure_of_its_own() {
     plan.bulk = None;
     plan.mixes.clear();
     let report = run(&plan);
-    assert_eq!(report.measurements.len(), 1);
+    assert_eq!(report.measurements.len(), 2);
     assert!(
         report
             .failures

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_pool_keeps_what_was_lately_needed_and_no_more() {
         let mut pool = ChunkPool::default();
-        let mut use_at_once = |pool: &mut ChunkPool, count: usize| {
+        let use_at_once = |pool: &mut ChunkPool, count: usize| {
             let chunks: Vec<_> = (0..count).map(|_| pool.take(CHUNK_SIZE)).collect();
             for chunk in chunks {
                 pool.give(chunk);

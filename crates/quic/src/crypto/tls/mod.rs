@@ -1,7 +1,7 @@
 //! Keys from TLS 1.3 (RFC 9001), by rustls.
 //!
 //! [`TlsClient`] and [`TlsServer`] wrap a rustls configuration, check that QUIC can use it, and
-//! begin handshakes. [`provider`] is the choice of algorithms for data centers; a configuration
+//! begin handshakes. [`provider()`] is the choice of algorithms for data centers; a configuration
 //! may use any other rustls provider that has `TLS13_AES_128_GCM_SHA256`.
 
 mod keys;
