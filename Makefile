@@ -32,9 +32,9 @@ unit: ## unit, property, interoperability and command-line tests
 long: ## the same property tests with many more cases (minutes)
 	PROPTEST_CASES=5000 $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
 
-bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (needs cmake and a C++ compiler)
-	@command -v cmake >/dev/null && command -v c++ >/dev/null || { \
-		echo "make bench builds quiche, which needs: apt-get install cmake g++"; exit 1; }
+bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four minutes and a long build)
+	@command -v cmake >/dev/null && command -v c++ >/dev/null && ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1 || { \
+		echo "make bench builds quiche, which needs: apt-get install cmake g++ libclang-dev"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers all
 

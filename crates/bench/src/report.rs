@@ -45,6 +45,8 @@ pub struct Measurement {
     pub p99_us: f64,
     /// 99.9th percentile in microseconds.
     pub p999_us: f64,
+    /// Processor time of both sides per call, in microseconds, where it is known.
+    pub cpu_us: Option<f64>,
 }
 
 impl Measurement {
@@ -67,6 +69,16 @@ impl Measurement {
             median_us: microseconds(summary.median()),
             p99_us: microseconds(summary.p99()),
             p999_us: microseconds(summary.p999()),
+            cpu_us: None,
+        }
+    }
+
+    /// The same, with the processor time that both sides took per call.
+    #[must_use]
+    pub fn with_processor_time(self, per_call: Option<weir_units::Duration>) -> Self {
+        Self {
+            cpu_us: per_call.map(|time| time.as_nanos() as f64 / 1000.0),
+            ..self
         }
     }
 
@@ -258,6 +270,7 @@ mod tests {
             median_us,
             p99_us: median_us,
             p999_us: median_us,
+            cpu_us: None,
         }
     }
 

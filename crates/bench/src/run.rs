@@ -18,8 +18,10 @@ use crate::specification::TransportSpecification;
 use crate::statistics::Summary;
 
 mod pair;
+mod samples;
 
 use pair::{Pair, Setting};
+use samples::Samples;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -351,9 +353,12 @@ impl Runner<'_> {
             _ => latency.size.bytes(),
         };
         let what = format!("{phase} {size_bytes} B, {placement}");
-        let mut samples: Vec<Option<Vec<u64>>> = contenders
+        let mut samples: Vec<Option<Samples>> = contenders
             .iter()
-            .map(|contender| self.supports(contender.specification, phase).then(Vec::new))
+            .map(|contender| {
+                self.supports(contender.specification, phase)
+                    .then(Samples::default)
+            })
             .collect();
         for round in 0..latency.rounds {
             let command = Command::Measure {
@@ -368,23 +373,27 @@ impl Runner<'_> {
                     continue;
                 };
                 match self.step(contender, &what, |pair| pair.samples(&command)) {
-                    Some(more) => so_far.extend(more),
+                    Some(block) => so_far.add(block, latency.warm_up),
                     // One failure is enough; the situation is not measured further.
                     None => *samples = None,
                 }
             }
         }
         for (contender, samples) in contenders.iter().zip(samples) {
-            let Some(summary) = samples.and_then(|mut samples| Summary::of(&mut samples)) else {
+            let Some(mut samples) = samples else { continue };
+            let Some(summary) = Summary::of(&mut samples.times) else {
                 continue;
             };
-            self.report.measurements.push(Measurement::new(
+            let measurement = Measurement::new(
                 contender.specification.to_string(),
                 phase,
                 size_bytes,
                 placement,
                 &summary,
-            ));
+            );
+            self.report
+                .measurements
+                .push(measurement.with_processor_time(samples.processor_per_call()));
         }
     }
 

@@ -67,7 +67,7 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
         .iter()
         .any(|row| row.transport.starts_with(paper::SUBJECT));
 
-    let mut header: Vec<String> = ["what", "transport", "median µs", "p99", "p99.9"]
+    let mut header: Vec<String> = ["what", "transport", "median µs", "p99", "p99.9", "CPU µs"]
         .map(str::to_owned)
         .to_vec();
     header.extend(baselines.iter().map(|baseline| format!("÷ {baseline}")));
@@ -90,6 +90,8 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
             format!("{:.1}", row.median_us),
             format!("{:.0}", row.p99_us),
             format!("{:.0}", row.p999_us),
+            row.cpu_us
+                .map_or("–".to_owned(), |time| format!("{time:.0}")),
         ];
         cells.extend(baselines.iter().map(|baseline| {
             if row.transport == **baseline {
@@ -237,6 +239,7 @@ mod tests {
             median_us,
             p99_us: median_us,
             p999_us: median_us,
+            cpu_us: None,
         };
         let mut report = Report {
             measurements: vec![measured("tcp-tls", 400.0), measured("dcquic", 300.0)],

@@ -282,7 +282,7 @@ fn harmless_frames_are_taken() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_frames_at_all(frames in prop::collection::vec(any::<u8>(), 1..1200)) {

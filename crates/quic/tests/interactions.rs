@@ -407,7 +407,6 @@ impl Scene {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 48,
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
             "tests/interactions.proptest-regressions",
         ))),

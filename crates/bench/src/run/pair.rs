@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use weir_units::Duration;
 
 use super::{BulkPlan, Servers};
+use crate::driver::Phase;
 use crate::error::Error;
 use crate::identity::{Identity, Trust};
 use crate::message::{Answer, Command, Role};
@@ -33,6 +34,12 @@ pub(super) struct Pair {
     _early_data_server: Option<Worker>,
     notes: Vec<String>,
     limit: Duration,
+}
+
+/// Times of one block of iterations, in nanoseconds, and the processor time of both sides.
+pub(super) struct Block {
+    pub(super) times: Vec<u64>,
+    pub(super) processor: Option<Duration>,
 }
 
 /// One download.
@@ -90,11 +97,29 @@ impl Pair {
         &self.notes
     }
 
-    pub(super) fn samples(&mut self, command: &Command) -> Result<Vec<u64>, Error> {
-        match self.client.ask(command, self.limit)? {
-            Answer::Samples(samples) => Ok(samples),
-            other => Err(unexpected(&other)),
-        }
+    /// Measures one block, and what processor time both sides took for it. Resumed connections
+    /// go to a server of their own, whose time is not asked for.
+    pub(super) fn samples(&mut self, command: &Command) -> Result<Block, Error> {
+        let before = self.processor_time()?;
+        let times = match self.client.ask(command, self.limit)? {
+            Answer::Samples(samples) => samples,
+            other => return Err(unexpected(&other)),
+        };
+        let after = self.processor_time()?;
+        let processor = match command {
+            Command::Measure { phase, .. } if *phase == Phase::Resumed => None,
+            _ => before.zip(after).map(|(before, after)| after - before),
+        };
+        Ok(Block { times, processor })
+    }
+
+    /// Processor time that both processes have used; `None` where the server is not ours.
+    fn processor_time(&mut self) -> Result<Option<Duration>, Error> {
+        let client = match self.client.ask(&Command::ProcessorTime, self.limit)? {
+            Answer::ProcessorTime(nanoseconds) => Duration::from_nanos(nanoseconds),
+            other => return Err(unexpected(&other)),
+        };
+        Ok(self.server_time()?.map(|server| server + client))
     }
 
     pub(super) fn mix(&mut self, command: &Command) -> Result<MixTimes, Error> {

@@ -128,12 +128,16 @@ impl Streams {
         let Some(send) = &mut stream.send else {
             return;
         };
+        // In the common case an ACK changes nothing about what there is to send.
+        let affects_demand = data.fin || send.lost() > 0;
         send.on_acked(data, &mut self.pool);
         if let Some(event) = send.writable_event(id, self.config.send_buffer) {
             self.events.push(event);
         }
         let delivered = send.is_delivered();
-        self.scheduler.update(id, stream);
+        if affects_demand {
+            self.scheduler.update(id, stream);
+        }
         if delivered {
             self.events.push(StreamEvent::Finished(id));
             self.settle(id);

@@ -1,0 +1,29 @@
+//! The blocks of a latency measurement, put together.
+
+use weir_units::Duration;
+
+use super::pair::Block;
+
+/// What the blocks of one transport in one situation gave.
+#[derive(Default)]
+pub(super) struct Samples {
+    pub(super) times: Vec<u64>,
+    processor: Option<Duration>,
+    /// Calls that the processor time was spent on, those of warm-ups included.
+    calls: u64,
+}
+
+impl Samples {
+    pub(super) fn add(&mut self, block: Block, warm_up: u32) {
+        self.calls += block.times.len() as u64 + u64::from(warm_up);
+        self.times.extend(block.times);
+        if let Some(more) = block.processor {
+            self.processor = Some(self.processor.unwrap_or_default() + more);
+        }
+    }
+
+    /// Processor time of both sides per call.
+    pub(super) fn processor_per_call(&self) -> Option<Duration> {
+        self.processor.map(|processor| processor / self.calls)
+    }
+}
