@@ -25,6 +25,8 @@ use crate::specification::TransportSpecification;
 
 /// How long a closing client waits for its ticket.
 const TICKET_LIMIT: Duration = Duration::from_secs(2);
+/// The UDP socket buffers that are asked for: as those of the stacks that it is measured with.
+const SOCKET_BUFFER: ByteSize = ByteSize::from_mib(4);
 /// How long the low-latency setting looks for a reply before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
@@ -133,6 +135,8 @@ fn builder(specification: &TransportSpecification) -> Result<EndpointBuilder, Er
     }
     Ok(Endpoint::builder()
         .transport(transport)
+        .receive_buffer(SOCKET_BUFFER)
+        .send_buffer(SOCKET_BUFFER)
         .low_latency(specification.spin.then_some(SPIN)))
 }
 
