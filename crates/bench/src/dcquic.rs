@@ -88,13 +88,7 @@ impl Driver for Dcquic {
                 let roots = Roots::from_certificates(&[certificate]).map_err(unusable)?;
                 ClientTls::with_roots(roots).map_err(unusable)?
             }
-            Trust::Fingerprint(fingerprint) => {
-                let fingerprint = fingerprint
-                    .to_string()
-                    .parse()
-                    .map_err(|error| Error::transport("reading the fingerprint", error))?;
-                ClientTls::pinned(fingerprint)
-            }
+            Trust::Fingerprint(fingerprint) => ClientTls::pinned(fingerprint.pin()?),
         };
         let tls = tls.application_protocols([ALPN]);
         let tls = match &tickets {

@@ -6,15 +6,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use aws_lc_rs::digest;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs as provider};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
-    SignatureScheme,
-};
+use rustls::crypto::{CryptoProvider, aws_lc_rs as provider};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use serde::{Deserialize, Serialize};
+use weir_net::tls::PinnedCertificate;
 
 use crate::error::Error;
 
@@ -131,6 +129,13 @@ impl Fingerprint {
         bytes.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
         Self(bytes)
     }
+
+    /// The same as `weir-net` has it.
+    pub(crate) fn pin(&self) -> Result<weir_net::tls::Fingerprint, Error> {
+        self.to_string()
+            .parse()
+            .map_err(|error| Error::transport("reading the fingerprint", error))
+    }
 }
 
 impl fmt::Display for Fingerprint {
@@ -186,10 +191,9 @@ impl Trust {
                     .build()
                     .map_err(|error| Error::Certificate(error.to_string()))?
             }
-            Self::Fingerprint(fingerprint) => Arc::new(Pinned {
-                fingerprint: *fingerprint,
-                algorithms: crypto().signature_verification_algorithms,
-            }),
+            Self::Fingerprint(fingerprint) => {
+                Arc::new(PinnedCertificate::new(fingerprint.pin()?, &crypto()))
+            }
         };
         let mut config = ClientConfig::builder_with_provider(crypto())
             .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -203,52 +207,6 @@ impl Trust {
             None => Resumption::disabled(),
         };
         Ok(config)
-    }
-}
-
-/// Believes one certificate by its fingerprint.
-#[derive(Debug)]
-struct Pinned {
-    fingerprint: Fingerprint,
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for Pinned {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        if Fingerprint::of(end_entity) == self.fingerprint {
-            Ok(ServerCertVerified::assertion())
-        } else {
-            Err(CertificateError::ApplicationVerificationFailure.into())
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
     }
 }
 

@@ -1,8 +1,6 @@
 //! TLS 1.3 over TCP: the suite that DCQUIC uses too (X25519, AES-128-GCM, aws-lc-rs), a
 //! self-signed certificate, and a client that believes exactly one.
 
-mod pin;
-
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +14,7 @@ use rustls::{ClientConfig, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-use weir_net::tls::{Fingerprint, Identity};
+use weir_net::tls::{Fingerprint, Identity, PinnedCertificate};
 
 use crate::error::Error;
 
@@ -34,7 +32,7 @@ fn crypto() -> Arc<CryptoProvider> {
 /// Makes the client's side of TLS on a connection.
 pub(crate) fn connector(pin: Fingerprint) -> Result<TlsConnector, Error> {
     let provider = crypto();
-    let verifier = pin::PinnedCertificate::new(pin, &provider);
+    let verifier = PinnedCertificate::new(pin, &provider);
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| Error::Certificate(error.to_string()))?

@@ -39,10 +39,7 @@ impl ClientTls {
     /// Trusts the one certificate with this fingerprint, whatever it says about names and dates,
     /// from a server that proves that it has its key.
     pub fn pinned(fingerprint: Fingerprint) -> Self {
-        Self::new(Arc::new(PinnedCertificate {
-            fingerprint,
-            provider: provider(),
-        }))
+        Self::new(Arc::new(PinnedCertificate::new(fingerprint, &provider())))
     }
 
     fn new(verifier: Arc<dyn ServerCertVerifier>) -> Self {

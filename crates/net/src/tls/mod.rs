@@ -18,6 +18,7 @@ pub use client::{ClientCredentials, ClientTls};
 pub use error::TlsError;
 pub use fingerprint::{Fingerprint, FingerprintError};
 pub use identity::Identity;
+pub use pin::PinnedCertificate;
 pub use roots::Roots;
 pub use server::{ServerCredentials, ServerTls};
 

@@ -1,19 +1,32 @@
 //! Trusting exactly one certificate.
 
-use std::sync::Arc;
-
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
 use super::Fingerprint;
 
 /// Accepts the certificate with one fingerprint, from a server that proves that it has its key.
+///
+/// [`ClientTls::pinned`](super::ClientTls::pinned) uses it for DCQUIC; for TLS over TCP it goes into
+/// a rustls configuration.
 #[derive(Debug)]
-pub(super) struct PinnedCertificate {
-    pub(super) fingerprint: Fingerprint,
-    pub(super) provider: Arc<CryptoProvider>,
+pub struct PinnedCertificate {
+    fingerprint: Fingerprint,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl PinnedCertificate {
+    /// A verifier for one certificate, with the signature algorithms of `provider`.
+    pub fn new(fingerprint: Fingerprint, provider: &CryptoProvider) -> Self {
+        Self {
+            fingerprint,
+            algorithms: provider.signature_verification_algorithms,
+        }
+    }
 }
 
 impl ServerCertVerifier for PinnedCertificate {
@@ -39,8 +52,7 @@ impl ServerCertVerifier for PinnedCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -49,13 +61,10 @@ impl ServerCertVerifier for PinnedCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
