@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
-use weir_quic::{ConnectionHandle, Direction, ReadError, StreamId};
+use weir_quic::{ConnectionHandle, Direction, StreamId};
 use weir_units::Duration;
 use world::{CLIENT, Plan, World};
 
@@ -349,7 +349,6 @@ impl Scene {
                         flow.ended = true;
                         break;
                     }
-                    Err(ReadError::Blocked) => break,
                     Err(_) => break,
                 }
             }

@@ -8,6 +8,7 @@ use weir_units::Time;
 use weir_wire::Ecn;
 
 use super::Connection;
+use super::close::State;
 use super::event::{ConnectionError, EndpointEvent};
 use super::keys::Opened;
 use crate::crypto::OpenError;
@@ -21,6 +22,7 @@ struct OpenedPacket {
     level: Level,
     number: u64,
     payload: Range<usize>,
+    reserved_bits_ok: bool,
 }
 
 impl Connection {
@@ -70,10 +72,14 @@ impl Connection {
             self.check_integrity_limit(now);
             return;
         };
-        if !matches!(self.state, super::close::State::Open) {
+        if !matches!(self.state, State::Open) {
             return self.on_packet_while_closing_or_draining(now, &opened, packet);
         }
         self.on_authentic(now, header, opened.level);
+        // Checked on authentic packets only (RFC 9000, section 17.2).
+        if !opened.reserved_bits_ok {
+            return self.close_with(now, violation("reserved header bits are set"));
+        }
         let payload = &packet[opened.payload];
         match self.on_payload(now, header, opened.level, payload) {
             Ok(Some(ack_eliciting)) => {
@@ -123,14 +129,11 @@ impl Connection {
                 return None;
             }
         };
-        // Checked on authentic packets only (RFC 9000, section 17.2).
-        if !packet::reserved_bits_ok(first, level != Level::OneRtt) {
-            self.counters.reserved_bits_violated = true;
-        }
         Some(OpenedPacket {
             level,
             number,
             payload: header_length..header_length + length,
+            reserved_bits_ok: packet::reserved_bits_ok(first, level != Level::OneRtt),
         })
     }
 
@@ -197,9 +200,6 @@ impl Connection {
         level: Level,
         payload: &[u8],
     ) -> Result<Option<bool>, TransportError> {
-        if self.counters.reserved_bits_violated {
-            return Err(violation("reserved header bits are set"));
-        }
         if payload.is_empty() {
             return Err(violation("a packet without frames"));
         }
@@ -350,7 +350,7 @@ impl Connection {
                 Frame::Close(close) => Some(close),
                 _ => None,
             });
-        if let (Some(close), super::close::State::Closing { .. }) = (close, &self.state) {
+        if let (Some(close), State::Closing { .. }) = (close, &self.state) {
             self.on_close(now, &close);
         }
     }

@@ -111,8 +111,6 @@ pub(super) struct Counters {
     pub(super) key_updates: u64,
     /// Whether an authentic packet has arrived.
     pub(super) authenticated: bool,
-    /// Whether an authentic packet had reserved bits set.
-    pub(super) reserved_bits_violated: bool,
 }
 
 impl Counters {
@@ -125,7 +123,6 @@ impl Counters {
             probe_timeouts: 0,
             key_updates: 0,
             authenticated: false,
-            reserved_bits_violated: false,
         }
     }
 }
