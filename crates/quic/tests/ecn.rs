@@ -213,7 +213,6 @@ fn alpha_at_10_percent() {
 }
 
 #[test]
-#[ignore = "some two million packets: `make long`"]
 fn alpha_at_1_percent() {
     assert_alpha("dctcp", 0.01);
 }

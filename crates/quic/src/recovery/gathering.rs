@@ -6,6 +6,9 @@
 //! gather for a while. If the packets that were hoped for do not come in time, the sender probably
 //! waits, and batches are acknowledged at once again for so many packets, twice as many after each
 //! such failure, so that the stalls stay rare.
+//!
+//! Where packets are marked, nothing gathers: a mark is acknowledged at once, so that among few ACKs
+//! marks would choose where a controller's observation windows end, and bias its CE fraction.
 
 use weir_units::Time;
 
@@ -13,6 +16,8 @@ use weir_units::Time;
 const BEGINNING: u64 = 128;
 /// The smallest and the largest number of packets for which a failure has that repeated.
 const PENALTY: std::ops::RangeInclusive<u64> = 256..=65_536;
+/// Packets after a CE mark whose batches are acknowledged at once.
+const MARKED: u64 = 1024;
 /// Bytes for which an ACK waits at most.
 const MOST_BYTES: u64 = 128 * 1024;
 
@@ -40,6 +45,11 @@ impl Gathering {
     /// An ack-eliciting packet came.
     pub(super) fn on_received(&mut self) {
         self.eager_for = self.eager_for.saturating_sub(1);
+    }
+
+    /// A packet with a CE mark came.
+    pub(super) fn on_marked(&mut self) {
+        self.eager_for = self.eager_for.max(MARKED);
     }
 
     /// A batch with this many bytes ended, and more may follow. `true` where it has to be
@@ -99,6 +109,17 @@ mod tests {
         assert!(gathering.is_hoping());
         assert!(receive(&mut gathering, 90), "128 KiB are enough");
         assert!(!gathering.is_hoping());
+    }
+
+    #[test]
+    fn nothing_gathers_where_packets_are_marked() {
+        let mut gathering = Gathering::new();
+        receive(&mut gathering, BEGINNING);
+        gathering.on_ack_written(Time::ZERO, None);
+        gathering.on_marked();
+        assert!(receive(&mut gathering, 10));
+        (10..MARKED).for_each(|_| gathering.on_received());
+        assert!(!receive(&mut gathering, 10));
     }
 
     #[test]

@@ -120,6 +120,9 @@ impl ReceivedPackets {
         self.count(ecn);
         // The first mark after unmarked packets tells of congestion that has just begun.
         let newly_marked = ecn == Ecn::Ce && self.last_ecn != Ecn::Ce;
+        if ecn == Ecn::Ce {
+            self.gathering.on_marked();
+        }
         self.last_ecn = ecn;
         if !ack_eliciting {
             return;
