@@ -65,12 +65,10 @@ impl Driver {
     fn turn(&mut self, cx: &mut Context<'_>) -> Next {
         let mut next = self.send(cx);
         let received = self.receive(cx);
-        let fired = self.timer_fired(cx);
-        if received > 0 || fired {
-            let now = self.shared.clock.now();
-            self.handle(now, received);
-            self.keep_time(now);
-        }
+        self.hear_timer(cx);
+        let now = self.shared.clock.now();
+        self.handle(now, received);
+        self.keep_time(now);
         if !self.woken.is_empty() {
             // They run before this task does again, and may send what is pending.
             self.woken.drain(..).for_each(Waker::wake);
@@ -164,17 +162,14 @@ impl Driver {
         }
     }
 
-    fn timer_fired(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut fired = false;
-        // Asked until it has not, so that it wakes this task when it does again.
+    /// Hears that the timer fired, until it has not, so that it wakes this task when it does again.
+    fn hear_timer(&mut self, cx: &mut Context<'_>) {
         while let Poll::Ready(result) = self.shared.timers.poll_fired(cx) {
-            fired = true;
             if let Err(error) = result {
                 tracing::error!(%error, "the endpoint's timer failed");
                 break;
             }
         }
-        fired
     }
 
     /// Does what the time has come for.
@@ -288,6 +283,7 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = &mut *self;
+        driver.shared.timers.wake();
         // In this order: what is said after `sleep` wakes this task.
         let again = driver.turn(cx) == Next::Again
             || !driver.shared.queue.sleep(cx.waker())
@@ -299,6 +295,8 @@ impl Future for Driver {
             cx.waker().wake_by_ref();
         } else if driver.is_finished() {
             return Poll::Ready(());
+        } else {
+            driver.shared.timers.sleep(|| driver.shared.clock.now());
         }
         Poll::Pending
     }

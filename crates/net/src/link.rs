@@ -215,7 +215,11 @@ impl Link {
                 woken.append(&mut core.waiting.closing);
             }
         }
-        self.note_deadline(&mut core, now);
+        // The driver comes back to a connection on its list before it sleeps. What it sends then,
+        // or the application before it, mostly carries the ACK that the deadline is for.
+        if !core.queued || core.unsent.is_some() {
+            self.note_deadline(&mut core, now);
+        }
         self.note_reply_due(&mut core, now);
     }
 

@@ -1,7 +1,8 @@
 //! When the endpoint has to wake up: one timerfd for all of its connections.
 //!
-//! tokio's timers have a resolution of 1 ms; a timerfd has that of the kernel's clock. The timer is
-//! armed lazily: a deadline that moves to a later time costs nothing, as the timer fires at the
+//! tokio's timers have a resolution of 1 ms; a timerfd has that of the kernel's clock. Setting it
+//! costs a system call, so it is set only where the driver is about to sleep or sleeps, and for
+//! earlier deadlines only: one that moves to a later time costs nothing, as the timer fires at the
 //! earlier one and is set anew. Almost all of a connection's deadlines only ever move later.
 
 use std::cmp::Reverse;
@@ -25,9 +26,18 @@ use weir_units::{Duration, Time};
 #[derive(Debug)]
 pub(crate) struct Timers {
     timer: AsyncFd<OwnedFd>,
-    deadlines: Mutex<BinaryHeap<Reverse<(Time, usize)>>>,
-    /// When the timer will fire, in nanoseconds; changed under the lock only.
-    armed: AtomicU64,
+    state: Mutex<State>,
+    /// The earliest deadline, in nanoseconds; changed under the lock only.
+    earliest: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    deadlines: BinaryHeap<Reverse<(Time, usize)>>,
+    /// When the timer will fire.
+    armed: Time,
+    /// The driver looks at the deadlines itself before it sleeps.
+    awake: bool,
 }
 
 impl Timers {
@@ -40,39 +50,65 @@ impl Timers {
         // SAFETY: the descriptor is owned by the `AsyncFd` from here on, so it stays open and the
         // same for as long as that lives.
         let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
+        let state = State {
+            deadlines: BinaryHeap::new(),
+            armed: Time::MAX,
+            awake: true,
+        };
         Ok(Self {
             timer,
-            deadlines: Mutex::default(),
-            armed: AtomicU64::new(Time::MAX.as_nanos()),
+            state: Mutex::new(state),
+            earliest: AtomicU64::new(Time::MAX.as_nanos()),
         })
     }
 
     /// Wakes the driver at `deadline` for the connection. The caller keeps at most one entry per
     /// connection in mind; an entry that was overtaken fires in vain.
     pub(crate) fn register(&self, now: Time, deadline: Time, handle: ConnectionHandle) {
-        let mut deadlines = self.lock();
-        deadlines.push(Reverse((deadline, handle.0)));
-        if deadline.as_nanos() < self.armed.load(Ordering::Relaxed) {
-            self.arm(now, deadline);
+        let mut state = self.lock();
+        state.deadlines.push(Reverse((deadline, handle.0)));
+        self.earliest
+            .fetch_min(deadline.as_nanos(), Ordering::Relaxed);
+        if !state.awake {
+            self.arm(&mut state, now);
+        }
+    }
+
+    /// The driver runs: until it says that it sleeps, nothing needs to wake it.
+    pub(crate) fn wake(&self) {
+        self.lock().awake = true;
+    }
+
+    /// The driver is about to sleep. It is asked for the time only where the timer has to be set.
+    pub(crate) fn sleep(&self, now: impl FnOnce() -> Time) {
+        let mut state = self.lock();
+        state.awake = false;
+        if self.earliest() < state.armed {
+            self.arm(&mut state, now());
         }
     }
 
     /// Whether a deadline has been reached; costs no system call and no lock.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        now.as_nanos() >= self.armed.load(Ordering::Relaxed)
+        now >= self.earliest()
     }
 
-    /// Moves what is due at `now` into `due`, with its deadline, and sets the timer for the rest.
+    /// Moves what is due at `now` into `due`, with its deadline.
     pub(crate) fn expire(&self, now: Time, due: &mut Vec<(Time, ConnectionHandle)>) {
-        let mut deadlines = self.lock();
-        while let Some(&Reverse((deadline, handle))) = deadlines.peek() {
+        let mut state = self.lock();
+        let mut earliest = Time::MAX;
+        while let Some(&Reverse((deadline, handle))) = state.deadlines.peek() {
             if deadline > now {
-                return self.arm(now, deadline);
+                earliest = deadline;
+                break;
             }
-            deadlines.pop();
+            state.deadlines.pop();
             due.push((deadline, ConnectionHandle(handle)));
         }
-        self.armed.store(Time::MAX.as_nanos(), Ordering::Relaxed);
+        if state.armed <= now {
+            state.armed = Time::MAX;
+        }
+        self.earliest.store(earliest.as_nanos(), Ordering::Relaxed);
     }
 
     /// Ready when the timer has fired since the last call; wakes the task when it fires.
@@ -88,7 +124,16 @@ impl Timers {
         }
     }
 
-    fn arm(&self, now: Time, deadline: Time) {
+    fn earliest(&self) -> Time {
+        Time::from_nanos(self.earliest.load(Ordering::Relaxed))
+    }
+
+    /// Sets the timer for the earliest deadline where it would fire too late.
+    fn arm(&self, state: &mut State, now: Time) {
+        let deadline = self.earliest();
+        if deadline >= state.armed {
+            return;
+        }
         // Zero would disarm it.
         let span = deadline.since(now).max(Duration::from_nanos(1));
         let value = Itimerspec {
@@ -102,16 +147,14 @@ impl Timers {
             },
         };
         match timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &value) {
-            Ok(_) => self.armed.store(deadline.as_nanos(), Ordering::Relaxed),
+            Ok(_) => state.armed = deadline,
             // Cannot happen with a descriptor and a value of our own.
             Err(error) => tracing::error!(%error, "cannot set the endpoint's timer"),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BinaryHeap<Reverse<(Time, usize)>>> {
-        self.deadlines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,10 +187,20 @@ mod tests {
         let timers = Timers::new().unwrap();
         let mut due = Vec::new();
         for round in 1..=3 {
+            timers.wake();
             timers.register(at(0), at(50), ConnectionHandle(round));
+            timers.sleep(|| at(0));
             poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
             timers.expire(at(50), &mut due);
             assert_eq!(due.len(), round);
         }
+    }
+
+    #[tokio::test]
+    async fn a_deadline_that_comes_while_the_driver_sleeps_sets_the_timer() {
+        let timers = Timers::new().unwrap();
+        timers.sleep(|| at(0));
+        timers.register(at(0), at(50), ConnectionHandle(1));
+        poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
     }
 }

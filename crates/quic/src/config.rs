@@ -117,7 +117,7 @@ impl TransportConfig {
             granularity: Duration::from_micros(50),
             initial_rtt: Duration::from_millis(10),
             max_ack_delay: Duration::from_micros(500),
-            ack_threshold: 64,
+            ack_threshold: 128,
             packet_threshold: 3,
             idle_restart: Duration::from_millis(200),
             ecn: true,

@@ -77,6 +77,8 @@ pub(super) struct OneRttKeys {
     phase: bool,
     /// Packets sealed in this phase.
     sealed: u64,
+    /// How many may be (RFC 9001, section 6.6).
+    sealed_at_most: u64,
     /// The first packet sent in this phase.
     first_sent: u64,
     /// The smallest packet number received in this phase.
@@ -94,6 +96,7 @@ pub(super) enum Opened {
 
 impl OneRttKeys {
     fn new(keys: Keys, updates: Box<dyn KeyUpdates>) -> Self {
+        let sealed_at_most = keys.local.packet.confidentiality_limit();
         Self {
             local_header: keys.local.header,
             remote_header: keys.remote.header,
@@ -106,6 +109,7 @@ impl OneRttKeys {
             updates,
             phase: false,
             sealed: 0,
+            sealed_at_most,
             first_sent: 0,
             first_received: None,
         }
@@ -164,20 +168,17 @@ impl OneRttKeys {
         if self.sealed == NEXT_KEYS_AFTER {
             self.make_next();
         }
-        let limit = self
-            .current
-            .local
-            .confidentiality_limit()
-            .saturating_sub(UPDATE_MARGIN);
-        let may_update = confirmed && largest_acked.is_some_and(|acked| acked >= self.first_sent);
-        if self.sealed > limit && may_update {
+        if self.sealed <= self.sealed_at_most.saturating_sub(UPDATE_MARGIN) {
+            return;
+        }
+        if confirmed && largest_acked.is_some_and(|acked| acked >= self.first_sent) {
             self.update(number);
         }
     }
 
     /// Whether the keys may seal no more (RFC 9001, section 6.6).
     pub(super) fn worn_out(&self) -> bool {
-        self.sealed >= self.current.local.confidentiality_limit()
+        self.sealed >= self.sealed_at_most
     }
 
     fn update(&mut self, next_sent: u64) {

@@ -171,11 +171,10 @@ impl Recovery {
     }
 
     fn restart_after_idle(&self, now: Time, path: &mut Path) {
-        let threshold = self.pto(path).max(self.config.idle_restart);
-        if path
-            .idle_since()
-            .is_some_and(|since| now.since(since) > threshold)
-        {
+        let Some(since) = path.idle_since() else {
+            return;
+        };
+        if now.since(since) > self.pto(path).max(self.config.idle_restart) {
             path.controller.on_idle_restart(now);
             path.update_pacing(now);
         }

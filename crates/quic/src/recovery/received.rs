@@ -100,6 +100,10 @@ impl ReceivedPackets {
 
     /// Whether a packet has been received before, or is too old to tell.
     pub(crate) fn is_duplicate(&self, number: u64) -> bool {
+        // Nearly always it is the newest packet.
+        if self.largest().is_none_or(|largest| number > largest) {
+            return false;
+        }
         if number < self.floor {
             return true;
         }

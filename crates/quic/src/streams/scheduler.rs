@@ -78,6 +78,21 @@ impl Scheduler {
         self.fresh.set(id, priority, old.fresh > 0, new.fresh > 0);
     }
 
+    /// The stream sent `length` new bytes. Where it may send more, that is all that changed: the
+    /// common case in the midst of a stream. `false` asks for an [`update`](Self::update).
+    pub(super) fn sent_part(&mut self, stream: &mut Stream, length: u64) -> bool {
+        let demand = &mut stream.scheduled;
+        if demand.fresh <= length {
+            return false;
+        }
+        demand.fresh -= length;
+        demand.unsent -= length;
+        self.fresh_bytes -= length;
+        self.unsent_bytes -= length;
+        debug_assert_eq!(stream.scheduled, stream.demand());
+        true
+    }
+
     /// The stream moves to another priority.
     pub(super) fn set_priority(&mut self, id: StreamId, stream: &mut Stream, priority: i32) {
         let old = std::mem::replace(&mut stream.priority, priority);

@@ -232,9 +232,10 @@ impl Streams {
                 return;
             };
             self.credit.spend(length);
-            self.scheduler.update(id, stream);
-            if stream.scheduled.fresh > 0 {
+            if self.scheduler.sent_part(stream, length) {
                 self.scheduler.fresh.advance_turn(length);
+            } else {
+                self.scheduler.update(id, stream);
             }
         }
     }
