@@ -15,6 +15,8 @@
 //! | `path` | an address pair and all that belongs to it, its congestion controller included |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
+//! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
+//! | `version`, `negotiation` | the versions of QUIC, and which of them a connection uses |
 
 mod codec;
 mod config;
@@ -24,17 +26,21 @@ mod endpoint;
 mod error;
 pub mod frame;
 mod ids;
+mod negotiation;
 pub mod packet;
 mod path;
 mod ranges;
 mod recovery;
+mod secret;
 mod space;
 mod streams;
+mod token;
 pub mod transport_parameters;
+mod version;
 
 pub use config::{
-    ClientConfig, ConfigError, Congestion, ControllerFactory, EndpointConfig, ServerConfig,
-    TransportConfig,
+    ClientConfig, ConfigError, Congestion, ControllerFactory, EndpointConfig, RetryPolicy,
+    ServerConfig, TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,
@@ -42,5 +48,8 @@ pub use connection::{
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, Side, StreamId};
+pub use secret::EndpointSecret;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};
+pub use token::TokenStore;
+pub use version::{Version, Versions};

@@ -53,7 +53,11 @@ impl Connection {
             return Ok(None);
         };
         let tag_length = key.tag_length();
-        if end < start + SMALLEST_ROOM {
+        let token_length = match level {
+            Level::Initial => self.validation.token.len(),
+            _ => 0,
+        };
+        if end < start + SMALLEST_ROOM + token_length {
             return Ok(None);
         }
         let space = level.space();
@@ -89,7 +93,9 @@ impl Connection {
     ) -> Header {
         let destination = self.outgoing.remote_ids.current();
         let kind = match level {
-            Level::Initial => LongKind::Initial { token: &[] },
+            Level::Initial => LongKind::Initial {
+                token: &self.validation.token,
+            },
             Level::ZeroRtt => LongKind::ZeroRtt,
             Level::Handshake => LongKind::Handshake,
             Level::OneRtt => {
@@ -105,7 +111,12 @@ impl Connection {
                 return Header::Short { number_offset };
             }
         };
+        let version = match level {
+            Level::ZeroRtt => self.version_begun,
+            _ => self.version,
+        };
         let fields = LongFields {
+            version,
             kind,
             destination: *destination,
             source: self.local_ids.handshake_id(),

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use rand_core::Rng;
 
 use crate::frame::NewConnectionId;
+use crate::secret::{EndpointKeys, ResetToken};
 use crate::{Code, ConnectionId, TransportError};
 
 /// How many IDs of the peer's we keep, and how many of ours we issue at most.
@@ -37,6 +38,7 @@ impl LocalIds {
     pub(super) fn issue(
         &mut self,
         peer_limit: u64,
+        keys: &EndpointKeys,
         rng: &mut impl Rng,
         mut issued: impl FnMut(NewConnectionId),
     ) {
@@ -45,13 +47,11 @@ impl LocalIds {
             let sequence = self.next_sequence;
             self.next_sequence += 1;
             self.active.push_back((sequence, id));
-            let mut reset_token = [0; 16];
-            rng.fill_bytes(&mut reset_token);
             issued(NewConnectionId {
                 sequence,
                 retire_prior_to: 0,
                 id,
-                reset_token,
+                reset_token: keys.reset_token(&id),
             });
         }
     }
@@ -104,6 +104,8 @@ impl LocalIds {
 #[derive(Debug)]
 pub(super) struct RemoteIds {
     current: (u64, ConnectionId),
+    /// What came with the ID in use to tell a stateless reset by.
+    reset_token: Option<ResetToken>,
     spare: Vec<NewConnectionId>,
     retire_prior_to: u64,
     /// Sequence numbers to be retired, by frames that are still to be sent.
@@ -116,6 +118,7 @@ impl RemoteIds {
     pub(super) fn new(id: ConnectionId) -> Self {
         Self {
             current: (0, id),
+            reset_token: None,
             spare: Vec::new(),
             retire_prior_to: 0,
             retiring: Vec::new(),
@@ -131,6 +134,18 @@ impl RemoteIds {
     /// The peer chose its ID for the handshake (RFC 9000, section 7.2).
     pub(super) fn set_handshake_id(&mut self, id: ConnectionId) {
         self.current = (0, id);
+    }
+
+    /// The reset token of the ID of the handshake, from the server's parameters.
+    pub(super) fn set_handshake_reset_token(&mut self, token: ResetToken) {
+        if self.current.0 == 0 {
+            self.reset_token = Some(token);
+        }
+    }
+
+    /// The reset token of the ID in use, where it has one.
+    pub(super) fn reset_token(&self) -> Option<ResetToken> {
+        self.reset_token
     }
 
     /// The peer issued an ID (RFC 9000, section 19.15).
@@ -203,6 +218,7 @@ impl RemoteIds {
             self.retire(self.current.0);
             let next = self.spare.remove(0);
             self.current = (next.sequence, next.id);
+            self.reset_token = Some(next.reset_token);
         }
         Ok(())
     }
@@ -248,6 +264,7 @@ mod tests {
     use rand_core::SeedableRng;
 
     use super::*;
+    use crate::EndpointSecret;
 
     fn id(byte: u8) -> ConnectionId {
         ConnectionId::new(&[byte; 8]).unwrap()
@@ -265,9 +282,10 @@ mod tests {
     #[test]
     fn issues_up_to_the_limit_and_replaces_what_is_retired() {
         let mut rng = ChaCha12Rng::seed_from_u64(1);
+        let keys = EndpointKeys::new(&EndpointSecret::new([1; 32]));
         let mut ids = LocalIds::new(id(0));
         let mut issued = Vec::new();
-        ids.issue(3, &mut rng, |frame| issued.push(frame));
+        ids.issue(3, &keys, &mut rng, |frame| issued.push(frame));
         assert_eq!(
             issued
                 .iter()
@@ -279,7 +297,7 @@ mod tests {
         assert_eq!(ids.retire(0, &issued[0].id).unwrap(), None);
         assert!(ids.retire(1, &issued[0].id).is_err());
         assert!(ids.retire(9, &issued[0].id).is_err());
-        ids.issue(3, &mut rng, |frame| issued.push(frame));
+        ids.issue(3, &keys, &mut rng, |frame| issued.push(frame));
         assert_eq!(issued.len(), 3);
     }
 

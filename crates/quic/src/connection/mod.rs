@@ -9,6 +9,7 @@
 //! | `close` | how a connection ends |
 //! | `application` | streams, statistics and settings as the application sees them |
 //! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
+//! | `validation`, `version`, `reset` | Retry and tokens, the version of QUIC, stateless resets |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
 mod application;
@@ -21,9 +22,12 @@ mod ids;
 mod keys;
 mod outgoing;
 mod receive;
+mod reset;
 mod stats;
 mod timers;
 mod transmit;
+mod validation;
+mod version;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -38,14 +42,16 @@ pub use event::{ConnectionError, EndpointEvent, Event};
 pub(crate) use ids::random_id;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
+pub(crate) use validation::{ClientSetup, ServerSetup};
 
 use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
-use crate::crypto::{KeyChange, Keys, Session};
+use crate::crypto::{KeyChange, Provider, Session};
 use crate::path::{Path, PathConfig};
 use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
+use crate::secret::{EndpointKeys, ResetToken};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
-use crate::{ConnectionId, Side};
+use crate::{ConnectionId, Side, Version};
 use close::State;
 use ids::{LocalIds, RemoteIds};
 use keys::KeySet;
@@ -69,8 +75,19 @@ pub struct Connection {
     paths: Vec<Path>,
     outgoing: Outgoing,
     local_ids: LocalIds,
-    /// The client's first destination ID; a server takes Initial packets with it.
+    /// The client's first destination ID, on a server the first one after a Retry packet: it takes
+    /// Initial packets with it.
     original_destination: ConnectionId,
+    version: Version,
+    /// The version of the client's first packets, in which its early data go.
+    version_begun: Version,
+    /// Whether a Version Negotiation packet had the client begin anew.
+    renegotiated: bool,
+    provider: Arc<dyn Provider>,
+    endpoint_keys: Arc<EndpointKeys>,
+    validation: validation::Validation,
+    /// By which the peer can end the connection without its state.
+    reset_token: Option<ResetToken>,
     /// What the peer declared; its defaults until then.
     peer: TransportParameters,
     peer_known: bool,
@@ -95,7 +112,6 @@ pub struct Connection {
 
 /// What the endpoint decides for a new connection.
 pub(crate) struct Setup {
-    pub(crate) side: Side,
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) seed: [u8; 32],
     pub(crate) remote: SocketAddr,
@@ -103,22 +119,31 @@ pub(crate) struct Setup {
     pub(crate) original_destination: ConnectionId,
     pub(crate) local_id: ConnectionId,
     pub(crate) remote_id: ConnectionId,
+    pub(crate) version: Version,
+    pub(crate) keys: Arc<EndpointKeys>,
+    pub(crate) provider: Arc<dyn Provider>,
+    /// On clients.
+    pub(crate) client: Option<ClientSetup>,
+    /// On servers.
+    pub(crate) server: Option<ServerSetup>,
 }
 
 impl Connection {
-    pub(crate) fn new(
-        now: Time,
-        setup: Setup,
-        session: Box<dyn Session>,
-        initial_keys: Keys,
-    ) -> Self {
+    pub(crate) fn new(now: Time, setup: Setup, session: Box<dyn Session>) -> Self {
         let Setup {
-            side,
             config,
             remote,
             local,
+            version,
+            provider,
             ..
         } = setup;
+        let side = if setup.client.is_some() {
+            Side::Client
+        } else {
+            Side::Server
+        };
+        let initial_keys = provider.initial_keys(version, &setup.original_destination, side);
         let mut rng = ChaCha12Rng::from_seed(setup.seed);
         let controller = config.congestion.build(&Context {
             packet_size: config.packet_size,
@@ -147,6 +172,13 @@ impl Connection {
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
             local_ids: LocalIds::new(setup.local_id),
             original_destination: setup.original_destination,
+            version,
+            version_begun: version,
+            renegotiated: false,
+            provider,
+            endpoint_keys: setup.keys,
+            validation: validation::Validation::new(setup.client, setup.server),
+            reset_token: None,
             peer: TransportParameters::default(),
             peer_known: false,
             handshake: handshake::Progress::default(),
@@ -162,6 +194,10 @@ impl Connection {
             counters: stats::Counters::new(now),
             config,
         };
+        if connection.is_known() {
+            connection.path_mut().validated = true;
+        }
+        connection.take_token();
         connection.drive_session(now);
         connection
     }

@@ -18,6 +18,9 @@ pub(super) struct Outgoing {
     /// Issued and on their way, to be repeated when lost.
     issued: Vec<NewConnectionId>,
     pub(super) handshake_done: bool,
+    /// A token for the client's next connection, until it is acknowledged, and whether it is to be
+    /// sent now.
+    new_token: Option<(Vec<u8>, bool)>,
     /// An answer to the peer's latest PATH_CHALLENGE.
     pub(super) path_response: Option<[u8; 8]>,
 }
@@ -36,6 +39,7 @@ impl Outgoing {
             new_ids: Vec::new(),
             issued: Vec::new(),
             handshake_done: false,
+            new_token: None,
             path_response: None,
         }
     }
@@ -44,9 +48,14 @@ impl Outgoing {
         self.new_ids.push(id);
     }
 
+    pub(super) fn issue_token(&mut self, token: Vec<u8>) {
+        self.new_token = Some((token, true));
+    }
+
     /// Whether frames other than CRYPTO and ACK wait that only 1-RTT packets may carry.
     pub(super) fn has_control(&self) -> bool {
         self.handshake_done
+            || self.new_token.as_ref().is_some_and(|(_, due)| *due)
             || self.path_response.is_some()
             || !self.new_ids.is_empty()
             || self.remote_ids.has_retirements()
@@ -66,6 +75,13 @@ impl Outgoing {
             frame::write::handshake_done(out);
             sent(SentFrame::HandshakeDone);
             self.handshake_done = false;
+        }
+        if let Some((token, due @ true)) = &mut self.new_token
+            && out.len() + frame::write::new_token_size(token.len()) <= limit
+        {
+            frame::write::new_token(out, token);
+            sent(SentFrame::NewToken);
+            *due = false;
         }
         if fits(out)
             && let Some(data) = self.path_response.take()
@@ -98,6 +114,7 @@ impl FrameSink for Outgoing {
                 self.issued.retain(|id| id.sequence != sequence);
             }
             SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
+            SentFrame::NewToken => self.new_token = None,
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
         }
@@ -109,6 +126,11 @@ impl FrameSink for Outgoing {
                 self.crypto[space as usize].on_lost(offset, length);
             }
             SentFrame::HandshakeDone => self.handshake_done = true,
+            SentFrame::NewToken => {
+                if let Some((_, due)) = &mut self.new_token {
+                    *due = true;
+                }
+            }
             SentFrame::NewConnectionId { sequence } => {
                 if let Some(position) = self.issued.iter().position(|id| id.sequence == sequence) {
                     self.new_ids.push(self.issued.swap_remove(position));

@@ -198,6 +198,14 @@ impl Recovery {
         self.resend_all(Space::Data, path, sink);
     }
 
+    /// The server wants a token before it does anything: all goes out again, and packet numbers go on
+    /// (RFC 9000, section 17.2.5.3).
+    pub(crate) fn on_retry(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
+        self.resend_all(Space::Initial, path, sink);
+        self.resend_all(Space::Data, path, sink);
+        self.pto_count = 0;
+    }
+
     fn resend_all(&mut self, space: Space, path: &mut Path, sink: &mut impl FrameSink) {
         let state = &mut self.spaces[space as usize];
         state.take_outstanding(|packet| {

@@ -33,6 +33,8 @@ pub(crate) enum SentFrame {
     NewConnectionId { sequence: u64 },
     /// A connection ID of the peer's that we use no more.
     RetireConnectionId { sequence: u64 },
+    /// A token for the client's next connection.
+    NewToken,
     /// The handshake is confirmed.
     HandshakeDone,
 }

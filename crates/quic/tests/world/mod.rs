@@ -12,8 +12,8 @@ use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Queue, Rule, flip_b
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
-    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Route,
-    ServerConfig, StreamId, TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointSecret, Event,
+    RetryPolicy, Route, ServerConfig, StreamId, TokenStore, TransportConfig, Version, Versions,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -72,6 +72,11 @@ pub(crate) struct Plan {
     pub(crate) server: TransportConfig,
     pub(crate) early_data: bool,
     pub(crate) max_connections: usize,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) token_lifetime: Duration,
+    pub(crate) version: Version,
+    pub(crate) client_versions: Versions,
+    pub(crate) server_versions: Versions,
 }
 
 impl Default for Plan {
@@ -86,6 +91,11 @@ impl Default for Plan {
             server: TransportConfig::data_center(),
             early_data: false,
             max_connections: 1000,
+            retry: RetryPolicy::default(),
+            token_lifetime: Duration::from_secs(3600),
+            version: Version::V1,
+            client_versions: Versions::V1,
+            server_versions: Versions::V1_AND_V2,
         }
     }
 }
@@ -97,6 +107,7 @@ pub(crate) struct World {
     /// `pipes[i]` carries what host `i` sends.
     pub(crate) pipes: [Pipe<Datagram>; 2],
     pub(crate) client_crypto: Arc<dyn ClientCrypto>,
+    pub(crate) tokens: Arc<TokenStore>,
     plan: Plan,
     buffer: Vec<u8>,
 }
@@ -108,13 +119,18 @@ impl World {
 
     pub(crate) fn with_server(plan: Plan, server: SeededServer) -> Self {
         let server = ServerConfig {
-            crypto: Arc::new(server),
-            transport: Arc::new(plan.server.clone()),
             max_connections: plan.max_connections,
+            retry: plan.retry,
+            token_lifetime: plan.token_lifetime,
+            versions: plan.server_versions,
+            ..ServerConfig::new(Arc::new(server), Arc::new(plan.server.clone()))
         };
         let host = |index: u8, server| Host {
             endpoint: Endpoint::new(
-                EndpointConfig::default(),
+                EndpointConfig {
+                    secret: Some(EndpointSecret::new([index; 32])),
+                    ..EndpointConfig::default()
+                },
                 server,
                 [index ^ plan.seed as u8; 32],
             ),
@@ -135,6 +151,7 @@ impl World {
             hosts: [host(1, None), host(2, Some(server))],
             pipes: [pipe(plan.seed), pipe(plan.seed + 1)],
             client_crypto: Arc::new(SeededClient::new(plan.seed)),
+            tokens: Arc::new(TokenStore::new(100)),
             plan,
             buffer: Vec::new(),
         }
@@ -142,10 +159,13 @@ impl World {
 
     /// The client begins a connection.
     pub(crate) fn connect(&mut self) -> ConnectionHandle {
+        let transport = Arc::new(self.plan.client.clone());
         let client = ClientConfig {
-            crypto: self.client_crypto.clone(),
-            transport: Arc::new(self.plan.client.clone()),
             early_data: self.plan.early_data,
+            version: self.plan.version,
+            versions: self.plan.client_versions,
+            tokens: Some(self.tokens.clone()),
+            ..ClientConfig::new(self.client_crypto.clone(), transport)
         };
         let remote = self.hosts[SERVER].address;
         let host = &mut self.hosts[CLIENT];
