@@ -84,5 +84,8 @@ pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 pub use weir_quic::crypto::Identity as PeerIdentity;
-pub use weir_quic::{Congestion, ConnectionStats, Side, StreamId, TransportConfig};
+pub use weir_quic::{
+    Congestion, ConnectionStats, EndpointSecret, RetryPolicy, Side, StreamId, TransportConfig,
+    Version, Versions,
+};
 pub use weir_units::{ByteSize, Duration};

@@ -109,6 +109,7 @@ pub(crate) struct World {
     pub(crate) client_crypto: Arc<dyn ClientCrypto>,
     pub(crate) tokens: Arc<TokenStore>,
     plan: Plan,
+    server: ServerConfig,
     buffer: Vec<u8>,
 }
 
@@ -125,6 +126,7 @@ impl World {
             versions: plan.server_versions,
             ..ServerConfig::new(Arc::new(server), Arc::new(plan.server.clone()))
         };
+        let server_config = server.clone();
         let host = |index: u8, server| Host {
             endpoint: Endpoint::new(
                 EndpointConfig {
@@ -153,8 +155,19 @@ impl World {
             client_crypto: Arc::new(SeededClient::new(plan.seed)),
             tokens: Arc::new(TokenStore::new(100)),
             plan,
+            server: server_config,
             buffer: Vec::new(),
         }
+    }
+
+    /// What the server was made with.
+    pub(crate) fn server_config(&self) -> ServerConfig {
+        self.server.clone()
+    }
+
+    /// What the client's next connections take.
+    pub(crate) fn set_client_versions(&mut self, versions: Versions) {
+        self.plan.client_versions = versions;
     }
 
     /// The client begins a connection.

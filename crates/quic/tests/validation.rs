@@ -1,0 +1,671 @@
+//! Retry, tokens, versions and stateless resets between two endpoints.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod world;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use weir_fabric::{Script, Verdict};
+use weir_quic::crypto::Provider;
+use weir_quic::crypto::seeded::SeededClient;
+use weir_quic::packet::{self, Header, Kind};
+use weir_quic::{
+    Code, ConnectionError, ConnectionHandle, ConnectionId, Direction, Endpoint, EndpointConfig,
+    EndpointSecret, Event, RetryPolicy, Route, TokenStore, TransportError, Version, Versions,
+};
+use weir_units::{Duration, Time};
+use weir_wire::Ecn;
+use world::{CLIENT, Plan, SERVER, World, pattern};
+
+const ROUND_TRIP: Duration = Duration::from_micros(50);
+
+fn retrying() -> Plan {
+    Plan {
+        retry: RetryPolicy::Always,
+        ..Plan::default()
+    }
+}
+
+/// Whether a handshake took this many round trips.
+fn took(world: &mut World, client: ConnectionHandle, round_trips: u64) -> bool {
+    let handshake = world.connection(CLIENT, client).stats().handshake.unwrap();
+    (ROUND_TRIP * round_trips..ROUND_TRIP * (round_trips + 1)).contains(&handshake)
+}
+
+fn moves_data(world: &mut World, client: ConnectionHandle, server: ConnectionHandle) -> bool {
+    let data = pattern(20_000);
+    let limit = Duration::from_secs(5);
+    [
+        ((CLIENT, client), (SERVER, server)),
+        ((SERVER, server), (CLIENT, client)),
+    ]
+    .into_iter()
+    .all(|(from, to)| world.transfer(from, to, &data, limit).as_ref() == Some(&data))
+}
+
+/// Why a client's connection is over.
+fn closed(world: &World, client: ConnectionHandle) -> Option<ConnectionError> {
+    let events = world.hosts[CLIENT].events.iter();
+    events.rev().find_map(|(handle, event)| match event {
+        Event::Closed(error) if *handle == client => Some(error.clone()),
+        _ => None,
+    })
+}
+
+/// The next datagram that a client's connection sends.
+fn datagram(world: &mut World, client: ConnectionHandle) -> Vec<u8> {
+    let mut buffer = Vec::new();
+    let now = world.now;
+    let connection = world.connection(CLIENT, client);
+    connection.poll_transmit(now, &mut buffer, 1).unwrap();
+    buffer
+}
+
+/// What the server does with a datagram from this address.
+fn route(world: &mut World, remote: SocketAddr, datagram: &[u8]) -> Route {
+    let now = world.now;
+    let server = &mut world.hosts[SERVER].endpoint;
+    server.route(now, remote, None, Ecn::NotEct, &mut datagram.to_vec())
+}
+
+/// Hands a datagram to a client's connection as if it came from the server.
+fn deliver(world: &mut World, client: ConnectionHandle, mut datagram: Vec<u8>) {
+    let (now, remote) = (world.now, world.hosts[SERVER].address);
+    let connection = world.connection(CLIENT, client);
+    connection.handle_datagram(now, remote, None, Ecn::NotEct, &mut datagram);
+}
+
+fn kind(datagram: &[u8]) -> Kind {
+    Header::decode(datagram, 8).unwrap().kind
+}
+
+#[test]
+fn a_retry_costs_one_round_trip_and_a_token_saves_it() {
+    let mut world = World::new(retrying());
+    let (client, server) = world.connected();
+    assert!(took(&mut world, client, 2));
+    assert!(moves_data(&mut world, client, server));
+    for _ in 0..3 {
+        assert_eq!(world.tokens.len(), 1);
+        let (client, server) = world.connected();
+        assert!(took(&mut world, client, 1));
+        assert!(moves_data(&mut world, client, server));
+    }
+}
+
+#[test]
+fn a_retry_survives_the_loss_and_the_doubling_of_any_packet() {
+    for verdict in [Verdict::Drop, Verdict::Duplicate] {
+        for host in [CLIENT, SERVER] {
+            for number in 0..6 {
+                let mut world = World::new(retrying());
+                let now = world.now;
+                world.pipes[host].set_script(now, Some(Script::nth([number], verdict)));
+                let (client, server) = world.connected();
+                assert!(
+                    moves_data(&mut world, client, server),
+                    "{verdict:?} of packet {number} of host {host}"
+                );
+            }
+        }
+    }
+}
+
+/// A Retry packet in answer to a client's datagram, with its tag, made by whoever sees the latter.
+fn forged_retry(datagram: &[u8], original: ConnectionId, source: u8, token: &[u8]) -> Vec<u8> {
+    let header = Header::decode(datagram, 8).unwrap();
+    let source = ConnectionId::new(&[source; 8]).unwrap();
+    let mut retry = Vec::new();
+    packet::write_retry(&mut retry, Version::V1, &header.source, &source, token, 0);
+    let tag = SeededClient::new(0).retry_tag(Version::V1, &original, &retry);
+    retry.extend_from_slice(&tag);
+    retry
+}
+
+#[test]
+fn only_the_first_retry_with_a_good_tag_is_believed() {
+    let mut world = World::new(Plan::default());
+    let client = world.connect();
+    let first = datagram(&mut world, client);
+    let original = Header::decode(&first, 8).unwrap().destination;
+    let mut wrong = forged_retry(&first, original, 1, b"wrong");
+    *wrong.last_mut().unwrap() ^= 1;
+    deliver(&mut world, client, wrong);
+    for (source, token) in [(2, b"one"), (3, b"two")] {
+        let retry = forged_retry(&first, original, source, token);
+        deliver(&mut world, client, retry);
+    }
+    let second = datagram(&mut world, client);
+    let header = Header::decode(&second, 8).unwrap();
+    assert_eq!(&second[header.token.clone()], b"one");
+    assert_eq!(header.destination.as_bytes(), [2; 8]);
+    assert_eq!(
+        world.connection(CLIENT, client).stats().packets_dropped,
+        2,
+        "the wrong one and the second one"
+    );
+}
+
+#[test]
+fn a_retry_that_the_server_did_not_send_is_found_out() {
+    let mut world = World::new(Plan::default());
+    let client = world.connect();
+    let first = datagram(&mut world, client);
+    let original = Header::decode(&first, 8).unwrap().destination;
+    deliver(
+        &mut world,
+        client,
+        forged_retry(&first, original, 2, b"token"),
+    );
+    world.run_for(Duration::from_millis(5));
+    match closed(&world, client) {
+        Some(ConnectionError::Transport(TransportError { code, .. })) => {
+            assert_eq!(code, Code::TRANSPORT_PARAMETER_ERROR);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_retry_in_an_established_connection_does_no_harm() {
+    let mut world = World::new(Plan::default());
+    let client = world.connect();
+    let first = datagram(&mut world, client);
+    let original = Header::decode(&first, 8).unwrap().destination;
+    let remote = world.hosts[CLIENT].address;
+    let Route::New(server, connection) = route(&mut world, remote, &first) else {
+        panic!("a connection expected");
+    };
+    world.hosts[SERVER].connections.insert(server, *connection);
+    assert!(world.run_until(Duration::from_secs(1), |world| {
+        world.hosts[CLIENT].connections[&client].is_established()
+    }));
+    deliver(
+        &mut world,
+        client,
+        forged_retry(&first, original, 2, b"token"),
+    );
+    assert!(moves_data(&mut world, client, server));
+}
+
+/// A client that has answered a Retry packet with this datagram.
+fn answered_retry(world: &mut World) -> (ConnectionHandle, Vec<u8>) {
+    let client = world.connect();
+    let first = datagram(world, client);
+    let remote = world.hosts[CLIENT].address;
+    let Route::Reply(retry) = route(world, remote, &first) else {
+        panic!("a Retry packet expected");
+    };
+    assert_eq!(kind(&retry), Kind::Retry);
+    assert!(retry.len() < first.len());
+    assert_eq!(world.hosts[SERVER].endpoint.connections(), 0);
+    deliver(world, client, retry);
+    (client, datagram(world, client))
+}
+
+#[test]
+fn a_retry_token_that_is_late_or_elsewhere_is_refused_by_name() {
+    for (wait, port) in [(Duration::from_secs(16), None), (Duration::ZERO, Some(9))] {
+        let mut world = World::new(retrying());
+        let (client, second) = answered_retry(&mut world);
+        world.now += wait;
+        let mut remote = world.hosts[CLIENT].address;
+        remote.set_port(port.unwrap_or(remote.port()));
+        let Route::Reply(refusal) = route(&mut world, remote, &second) else {
+            panic!("a refusal expected");
+        };
+        assert_eq!(world.hosts[SERVER].endpoint.connections(), 0);
+        deliver(&mut world, client, refusal);
+        let Some(Event::Closed(ConnectionError::PeerTransport { code, .. })) =
+            world.connection(CLIENT, client).poll_event()
+        else {
+            panic!("the client was not told");
+        };
+        assert_eq!(code, Code::INVALID_TOKEN);
+    }
+}
+
+/// The first datagram of a client that was at the server before.
+fn returning(plan: Plan) -> (World, Vec<u8>) {
+    let mut world = World::new(plan);
+    world.connected();
+    world.run_for(Duration::from_millis(5));
+    let client = world.connect();
+    let first = datagram(&mut world, client);
+    let header = Header::decode(&first, 8).unwrap();
+    assert!(!header.token.is_empty());
+    (world, first)
+}
+
+#[test]
+fn a_token_for_later_is_good_once_in_time_and_at_one_address() {
+    let plan = Plan {
+        token_lifetime: Duration::from_secs(10),
+        ..retrying()
+    };
+    let is_taken = |world: &mut World, remote, first: &[u8]| match route(world, remote, first) {
+        Route::New(..) => true,
+        Route::Reply(retry) => {
+            assert_eq!(kind(&retry), Kind::Retry);
+            false
+        }
+        other => panic!("{other:?}"),
+    };
+    let (mut world, first) = returning(plan.clone());
+    let mut remote = world.hosts[CLIENT].address;
+    let elsewhere = SocketAddr::from(([10, 0, 0, 99], remote.port()));
+    assert!(!is_taken(&mut world, elsewhere, &first));
+    assert!(is_taken(&mut world, remote, &first));
+    remote.set_port(77);
+    assert!(!is_taken(&mut world, remote, &first), "played again");
+
+    let (mut world, first) = returning(plan);
+    world.now += Duration::from_secs(11);
+    let remote = world.hosts[CLIENT].address;
+    assert!(!is_taken(&mut world, remote, &first), "too old");
+}
+
+#[test]
+fn servers_with_one_secret_take_each_other_s_tokens() {
+    let (mut world, first) = returning(retrying());
+    let (now, remote) = (world.now, world.hosts[CLIENT].address);
+    let replace = |secret: u8| {
+        let other = World::new(retrying());
+        let server = other.server_config();
+        let config = EndpointConfig {
+            secret: Some(EndpointSecret::new([secret; 32])),
+            ..EndpointConfig::default()
+        };
+        let mut endpoint = Endpoint::new(config, Some(server), [99; 32]);
+        endpoint.route(now, remote, None, Ecn::NotEct, &mut first.clone())
+    };
+    assert!(matches!(replace(2), Route::New(..)));
+    assert!(matches!(replace(3), Route::Reply(_)));
+    world.run_for(Duration::ZERO);
+}
+
+/// A client that resumes with a request in early data, and the server's answer of 10 KB to it; how
+/// long until all of it is there. `token`: whether the client still has one.
+fn early_answer(plan: Plan, token: bool) -> Duration {
+    let mut world = World::new(Plan {
+        early_data: true,
+        ..plan
+    });
+    world.connected();
+    world.run_for(Duration::from_millis(5));
+    if !token {
+        world.tokens = Arc::new(TokenStore::new(1));
+    }
+    let before: Vec<_> = world.hosts[SERVER].connections.keys().copied().collect();
+    let begun = world.now;
+    let client = world.connect();
+    let connection = world.connection(CLIENT, client);
+    assert!(connection.has_early_keys());
+    let id = connection.open(Direction::Bidirectional).unwrap();
+    connection.write(id, b"request").unwrap();
+    connection.finish(id).unwrap();
+    let (mut answered, mut got) = (false, 0);
+    assert!(world.run_until(Duration::from_secs(5), |world| {
+        let new = world.hosts[SERVER]
+            .connections
+            .iter_mut()
+            .find(|(handle, _)| !before.contains(handle));
+        if let Some((_, connection)) = new
+            && !answered
+            && let Some(id) = connection.accept(Direction::Bidirectional)
+        {
+            assert!(connection.is_early_data(id));
+            assert_eq!(connection.write(id, &[5; 10_000]), Ok(10_000));
+            connection.finish(id).unwrap();
+            answered = true;
+            world.transmit();
+        }
+        let connection = world.connection(CLIENT, client);
+        while let Ok(Some(bytes)) = connection.read(id, usize::MAX) {
+            got += bytes.len();
+        }
+        got == 10_000
+    }));
+    assert_eq!(
+        world.hosts[CLIENT]
+            .events
+            .iter()
+            .filter(|(_, event)| *event == Event::EarlyDataRejected)
+            .count(),
+        0
+    );
+    world.now.since(begun)
+}
+
+#[test]
+fn an_early_answer_of_10_kb_does_not_wait_for_a_known_client() {
+    let known = early_answer(Plan::default(), true);
+    assert!(known < ROUND_TRIP + ROUND_TRIP / 2, "{known}");
+    let unknown = early_answer(Plan::default(), false);
+    assert!(unknown > ROUND_TRIP * 2, "{unknown}");
+}
+
+#[test]
+fn early_data_survive_a_retry() {
+    let took = early_answer(retrying(), false);
+    assert!(
+        (ROUND_TRIP * 2..ROUND_TRIP * 5 / 2).contains(&took),
+        "{took}"
+    );
+}
+
+#[test]
+fn a_flood_from_invented_addresses_meets_a_retry_and_keeps_nothing() {
+    let mut world = World::new(Plan {
+        retry: RetryPolicy::UnderLoad { half_open: 4 },
+        ..Plan::default()
+    });
+    for port in 1..=50 {
+        let client = world.connect();
+        let first = datagram(&mut world, client);
+        let invented = SocketAddr::from(([203, 0, 113, 1], port));
+        let route = route(&mut world, invented, &first);
+        assert_eq!(matches!(route, Route::New(..)), port <= 4);
+        if let Route::New(handle, connection) = route {
+            world.hosts[SERVER].connections.insert(handle, *connection);
+        }
+        world.hosts[CLIENT].connections.remove(&client);
+    }
+    let server = &world.hosts[SERVER].endpoint;
+    assert_eq!((server.half_open(), server.connections()), (4, 4));
+    let (client, server) = world.connected();
+    assert!(took(&mut world, client, 2));
+    assert!(moves_data(&mut world, client, server));
+    // The four are given up in time, and nobody has to prove anything then.
+    world.run_for(Duration::from_secs(11));
+    assert_eq!(world.hosts[SERVER].endpoint.half_open(), 0);
+    world.tokens = Arc::new(TokenStore::new(1));
+    let (client, _) = world.connected();
+    assert!(took(&mut world, client, 1));
+}
+
+fn versions(version: Version, client: Versions, server: Versions) -> Plan {
+    Plan {
+        version,
+        client_versions: client,
+        server_versions: server,
+        ..Plan::default()
+    }
+}
+
+/// Connects, moves data, and gives the version and the round trips that the handshake took.
+fn negotiated(world: &mut World) -> (Version, u64) {
+    let (client, server) = world.connected();
+    assert!(moves_data(world, client, server));
+    let version = world.connection(SERVER, server).version();
+    let connection = world.connection(CLIENT, client);
+    assert_eq!(connection.version(), version);
+    let handshake = connection.stats().handshake.unwrap();
+    (version, handshake.as_nanos() / ROUND_TRIP.as_nanos())
+}
+
+#[test]
+fn versions_are_negotiated_as_both_prefer() {
+    use Version::{V1, V2};
+    let (both, only_v1, only_v2) = (Versions::V2_AND_V1, Versions::V1, Versions::only(V2));
+    for (plan, version, round_trips) in [
+        (versions(V1, only_v1, both), V1, 1),
+        (versions(V2, only_v2, Versions::V1_AND_V2), V2, 1),
+        // Compatible: without a round trip.
+        (versions(V1, both, both), V2, 1),
+        (versions(V2, both, Versions::V1_AND_V2), V1, 1),
+        // Incompatible: by a Version Negotiation packet.
+        (versions(V2, both, only_v1), V1, 2),
+        (versions(V1, both, only_v2), V2, 2),
+    ] {
+        let mut world = World::new(plan.clone());
+        assert_eq!(negotiated(&mut world), (version, round_trips));
+        let mut world = World::new(Plan {
+            retry: RetryPolicy::Always,
+            ..plan
+        });
+        assert_eq!(negotiated(&mut world), (version, round_trips + 1));
+    }
+}
+
+#[test]
+fn negotiation_survives_the_loss_of_any_packet() {
+    use Version::{V1, V2};
+    for host in [CLIENT, SERVER] {
+        for number in 0..7 {
+            for plan in [
+                versions(V1, Versions::V2_AND_V1, Versions::V2_AND_V1),
+                versions(V2, Versions::V2_AND_V1, Versions::V1),
+            ] {
+                let mut world = World::new(plan);
+                let now = world.now;
+                let script = Script::nth([number], Verdict::Drop);
+                world.pipes[host].set_script(now, Some(script));
+                negotiated(&mut world);
+            }
+        }
+    }
+}
+
+#[test]
+fn early_data_keep_their_version() {
+    let plan = versions(Version::V1, Versions::V2_AND_V1, Versions::V2_AND_V1);
+    // The first connection went on in version 2, whose sessions are not for version 1.
+    let mut world = World::new(Plan {
+        early_data: true,
+        ..plan
+    });
+    assert_eq!(negotiated(&mut world).0, Version::V2);
+    let client = world.connect();
+    assert!(!world.connection(CLIENT, client).has_early_keys());
+
+    let mut world = World::new(Plan {
+        early_data: true,
+        ..versions(Version::V1, Versions::V1, Versions::V2_AND_V1)
+    });
+    world.connected();
+    world.run_for(Duration::from_millis(5));
+    world.set_client_versions(Versions::V2_AND_V1);
+    let client = world.connect();
+    assert!(world.connection(CLIENT, client).has_early_keys());
+    assert!(world.run_until(Duration::from_secs(1), |world| {
+        world.hosts[CLIENT].connections[&client].is_established()
+    }));
+    let version = world.connection(CLIENT, client).version();
+    assert_eq!(version, Version::V1);
+    assert!(
+        !world.hosts[CLIENT]
+            .events
+            .contains(&(client, Event::EarlyDataRejected))
+    );
+}
+
+#[test]
+fn a_server_without_a_common_version_is_named_with_what_it_offers() {
+    let plan = versions(Version::V1, Versions::V1, Versions::only(Version::V2));
+    let mut world = World::new(plan);
+    let client = world.connect();
+    world.run_for(Duration::from_secs(1));
+    let error = closed(&world, client).unwrap();
+    assert!(matches!(error, ConnectionError::NoCommonVersion { .. }));
+    let words = error.to_string();
+    assert!(
+        words.contains("any version of ours (QUIC version 1): it offers QUIC version 2"),
+        "{words}"
+    );
+}
+
+/// A Version Negotiation packet in answer to a client's datagram, made by whoever sees the latter.
+fn forged_negotiation(datagram: &[u8], offered: &[Version]) -> Vec<u8> {
+    let header = Header::decode(datagram, 8).unwrap();
+    let numbers: Vec<_> = offered.iter().map(|version| version.as_u32()).collect();
+    let mut forged = Vec::new();
+    packet::write_version_negotiation(
+        &mut forged,
+        header.source.as_bytes(),
+        header.destination.as_bytes(),
+        &numbers,
+        0,
+    );
+    forged
+}
+
+#[test]
+fn a_downgrade_attack_is_detected() {
+    let plan = versions(Version::V2, Versions::V2_AND_V1, Versions::V2_AND_V1);
+    let mut world = World::new(plan);
+    let client = world.connect();
+    let first = datagram(&mut world, client);
+    deliver(
+        &mut world,
+        client,
+        forged_negotiation(&first, &[Version::V1]),
+    );
+    world.run_for(Duration::from_millis(5));
+    match closed(&world, client) {
+        Some(ConnectionError::Transport(TransportError { code, .. })) => {
+            assert_eq!(code, Code::VERSION_NEGOTIATION_ERROR);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn version_negotiation_with_our_own_version_or_too_late_is_ignored() {
+    let mut world = World::new(Plan::default());
+    let client = world.connect();
+    let first = datagram(&mut world, client);
+    let own = forged_negotiation(&first, &[Version::V2, Version::V1]);
+    deliver(&mut world, client, own);
+    let other = forged_negotiation(&first, &[Version::V2]);
+    let remote = world.hosts[CLIENT].address;
+    let Route::New(server, connection) = route(&mut world, remote, &first) else {
+        panic!("a connection expected");
+    };
+    world.hosts[SERVER].connections.insert(server, *connection);
+    assert!(world.run_until(Duration::from_secs(1), |world| {
+        world.hosts[CLIENT].connections[&client].is_established()
+    }));
+    deliver(&mut world, client, other);
+    assert!(moves_data(&mut world, client, server));
+}
+
+/// The server's endpoint is gone, and there is another one in its place.
+fn restart(world: &mut World, secret: u8) {
+    let server = world.server_config();
+    let config = EndpointConfig {
+        secret: Some(EndpointSecret::new([secret; 32])),
+        ..EndpointConfig::default()
+    };
+    world.hosts[SERVER].endpoint = Endpoint::new(config, Some(server), [55; 32]);
+    world.hosts[SERVER].connections.clear();
+}
+
+fn send_something(world: &mut World, client: ConnectionHandle) {
+    let connection = world.connection(CLIENT, client);
+    let id = connection.open(Direction::Unidirectional).unwrap();
+    connection.write(id, &[1; 5000]).unwrap();
+}
+
+#[test]
+fn a_restarted_server_ends_old_connections_at_once() {
+    let mut world = World::new(Plan::default());
+    let (client, _) = world.connected();
+    world.run_for(Duration::from_millis(5));
+    restart(&mut world, 2);
+    send_something(&mut world, client);
+    let begun = world.now;
+    assert!(world.run_until(Duration::from_secs(1), |world| {
+        closed(world, client).is_some()
+    }));
+    assert!(world.now.since(begun) < ROUND_TRIP * 2);
+    assert_eq!(
+        closed(&world, client),
+        Some(ConnectionError::StatelessReset)
+    );
+    // Draining: nothing more is sent, and then the connection is gone.
+    let sent = |world: &World| world.hosts[SERVER].arrived.values().sum::<u64>();
+    let before = sent(&world);
+    world.run_for(Duration::from_secs(1));
+    assert!(sent(&world) <= before + 5, "the packets under way");
+    assert_eq!(world.hosts[CLIENT].endpoint.connections(), 0);
+    world.connected();
+}
+
+#[test]
+fn a_server_with_another_secret_cannot_end_connections() {
+    let mut world = World::new(Plan::default());
+    let (client, _) = world.connected();
+    world.run_for(Duration::from_millis(5));
+    restart(&mut world, 3);
+    send_something(&mut world, client);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(closed(&world, client), None);
+    assert!(world.connection(CLIENT, client).is_established());
+}
+
+#[test]
+fn two_endpoints_that_know_nothing_of_each_other_fall_silent() {
+    let endpoint = |seed| Endpoint::new(EndpointConfig::default(), None, [seed; 32]);
+    let mut endpoints = [endpoint(1), endpoint(2)];
+    let remote = SocketAddr::from(([10, 0, 0, 1], 1));
+    let mut datagram = vec![0x45; 1200];
+    let mut exchanged = 0;
+    let now = Time::from_nanos(1_000_000_000);
+    while let Route::Reply(reply) =
+        endpoints[exchanged % 2].route(now, remote, None, Ecn::NotEct, &mut datagram)
+    {
+        assert!(reply.len() < datagram.len());
+        datagram = reply;
+        exchanged += 1;
+    }
+    assert!((1..50).contains(&exchanged), "{exchanged}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn a_reset_that_differs_by_a_bit_does_nothing(bit in 0..128_usize, length in 21..100_usize) {
+        let mut world = World::new(Plan::default());
+        let (client, _) = world.connected();
+        world.run_for(Duration::from_millis(5));
+        send_something(&mut world, client);
+        let packet = datagram(&mut world, client);
+        restart(&mut world, 2);
+        let remote = world.hosts[CLIENT].address;
+        let Route::Reply(reset) = route(&mut world, remote, &packet) else {
+            panic!("a reset expected");
+        };
+        // Any datagram that ends so is a reset, whatever its beginning.
+        let token = reset.last_chunk::<16>().unwrap();
+        let mut with_token = vec![0x5a; length - 16];
+        with_token.extend_from_slice(token);
+        let mut wrong = with_token.clone();
+        let at = wrong.len() - 16 + bit / 8;
+        wrong[at] ^= 1 << (bit % 8);
+        deliver(&mut world, client, wrong);
+        prop_assert!(!world.connection(CLIENT, client).is_closed());
+        deliver(&mut world, client, with_token);
+        prop_assert!(world.connection(CLIENT, client).is_closed());
+    }
+
+    #[test]
+    fn initial_packets_with_any_token_are_harmless(
+        token in prop::collection::vec(any::<u8>(), 1..300),
+        always: bool,
+    ) {
+        let retry = if always { RetryPolicy::Always } else { RetryPolicy::Never };
+        let mut world = World::new(Plan { retry, ..Plan::default() });
+        let client = world.connect();
+        let first = datagram(&mut world, client);
+        let original = Header::decode(&first, 8).unwrap().destination;
+        deliver(&mut world, client, forged_retry(&first, original, 9, &token));
+        let second = datagram(&mut world, client);
+        let remote = world.hosts[CLIENT].address;
+        let is_new = matches!(route(&mut world, remote, &second), Route::New(..));
+        prop_assert_eq!(is_new, !always);
+    }
+}
