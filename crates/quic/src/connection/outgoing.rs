@@ -3,7 +3,7 @@
 use super::crypto_stream::CryptoStream;
 use super::ids::RemoteIds;
 use crate::frame::NewConnectionId;
-use crate::recovery::{FrameSink, ReceivedPackets, SentFrame};
+use crate::recovery::{AckRequests, FrameSink, ReceivedPackets, SentFrame};
 use crate::streams::Streams;
 use crate::{Space, frame};
 
@@ -20,6 +20,7 @@ pub(super) struct Outgoing {
     pub(super) handshake_done: bool,
     /// An answer to the peer's latest PATH_CHALLENGE.
     pub(super) path_response: Option<[u8; 8]>,
+    pub(super) ack_requests: AckRequests,
 }
 
 impl Outgoing {
@@ -37,6 +38,7 @@ impl Outgoing {
             issued: Vec::new(),
             handshake_done: false,
             path_response: None,
+            ack_requests: AckRequests::default(),
         }
     }
 
@@ -50,6 +52,7 @@ impl Outgoing {
             || self.path_response.is_some()
             || !self.new_ids.is_empty()
             || self.remote_ids.has_retirements()
+            || self.ack_requests.is_due()
     }
 
     /// Writes the control frames that fit.
@@ -71,6 +74,14 @@ impl Outgoing {
             && let Some(data) = self.path_response.take()
         {
             frame::write::path_response(out, data);
+        }
+        if fits(out)
+            && let Some(request) = self.ack_requests.take()
+        {
+            frame::write::ack_frequency(out, &request);
+            sent(SentFrame::AckFrequency {
+                sequence: request.sequence,
+            });
         }
         while fits(out) {
             let Some(id) = self.new_ids.pop() else { break };
@@ -98,6 +109,7 @@ impl FrameSink for Outgoing {
                 self.issued.retain(|id| id.sequence != sequence);
             }
             SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
+            SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
         }
@@ -109,6 +121,7 @@ impl FrameSink for Outgoing {
                 self.crypto[space as usize].on_lost(offset, length);
             }
             SentFrame::HandshakeDone => self.handshake_done = true,
+            SentFrame::AckFrequency { sequence } => self.ack_requests.on_lost(sequence),
             SentFrame::NewConnectionId { sequence } => {
                 if let Some(position) = self.issued.iter().position(|id| id.sequence == sequence) {
                     self.new_ids.push(self.issued.swap_remove(position));
