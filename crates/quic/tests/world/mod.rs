@@ -54,6 +54,8 @@ pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     /// Datagrams with each codepoint that arrived here.
     pub(crate) arrived: BTreeMap<u8, u64>,
+    /// Datagrams whose fixed bit is zero that arrived here.
+    pub(crate) arrived_greased: u64,
 }
 
 pub(crate) const CLIENT: usize = 0;
@@ -122,6 +124,7 @@ impl World {
             events: Vec::new(),
             address: SocketAddr::from((Ipv4Addr::new(10, 0, 0, index), 4000 + u16::from(index))),
             arrived: BTreeMap::new(),
+            arrived_greased: 0,
         };
         let pipe = |seed| {
             Pipe::new(
@@ -265,6 +268,7 @@ impl World {
             while let Some(mut datagram) = pipe.receive(self.now) {
                 *host.arrived.entry(datagram.ecn.bits()).or_default() += 1;
                 let bytes = &mut datagram.bytes;
+                host.arrived_greased += u64::from(bytes[0] & 0x40 == 0);
                 match host
                     .endpoint
                     .route(self.now, remote, None, datagram.ecn, bytes)
