@@ -52,6 +52,15 @@ impl KeySet {
         self.one_rtt.as_ref().is_some_and(|keys| keys.too_early)
     }
 
+    /// Whether the last packet that was opened, with an ACK up to `largest`, was sealed with the keys
+    /// of the phase before although it acknowledges packets of this one: a KEY_UPDATE_ERROR, as
+    /// whoever has received one of these has updated its keys (RFC 9001, section 6.2).
+    pub(super) fn acks_new_under_old(&self, largest: u64) -> bool {
+        self.one_rtt
+            .as_ref()
+            .is_some_and(|keys| keys.opened_by_previous && largest >= keys.first_sent)
+    }
+
     /// How often the keys were updated.
     pub(super) fn update_count(&self) -> u64 {
         self.one_rtt.as_ref().map_or(0, |keys| keys.update_count)
@@ -113,6 +122,8 @@ pub(super) struct OneRttKeys {
     has_acknowledged: bool,
     /// Whether the peer went on before we had.
     too_early: bool,
+    /// Whether the last packet that was opened was of the phase before.
+    opened_by_previous: bool,
     /// Updates so far.
     update_count: u64,
 }
@@ -147,6 +158,7 @@ impl OneRttKeys {
             acked_at: None,
             has_acknowledged: false,
             too_early: false,
+            opened_by_previous: false,
             update_count: 0,
         }
     }
@@ -191,6 +203,7 @@ impl OneRttKeys {
             self.too_early = self.update_count > 0 && !self.has_acknowledged;
             self.update(next_sent);
         }
+        self.opened_by_previous = phase != self.phase;
         if phase == self.phase {
             self.first_received = Some(
                 self.first_received
@@ -268,136 +281,4 @@ impl OneRttKeys {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::crypto::{DirectionKeys, HeaderKey, OpenError};
-
-    /// Opens what was sealed in the phase with the same number.
-    struct Phase(u8);
-
-    impl PacketKey for Phase {
-        fn seal(&self, _: u64, _: usize, packet: &mut [u8]) {
-            packet.fill(self.0);
-        }
-        fn open(&self, _: u64, _: &[u8], payload: &mut [u8]) -> Result<usize, OpenError> {
-            (payload == [self.0]).then_some(1).ok_or(OpenError)
-        }
-        fn tag_length(&self) -> usize {
-            0
-        }
-        fn confidentiality_limit(&self) -> u64 {
-            u64::MAX
-        }
-        fn integrity_limit(&self) -> u64 {
-            u64::MAX
-        }
-    }
-
-    impl HeaderKey for Phase {
-        fn protect(&self, _: usize, _: &mut [u8]) {}
-        fn unprotect(&self, _: usize, _: &mut [u8]) -> Option<usize> {
-            None
-        }
-    }
-
-    struct Phases(u8);
-
-    impl KeyUpdates for Phases {
-        fn next_keys(&mut self) -> PacketKeys {
-            self.0 += 1;
-            PacketKeys {
-                local: Box::new(Phase(self.0)),
-                remote: Box::new(Phase(self.0)),
-            }
-        }
-    }
-
-    fn keys() -> OneRttKeys {
-        let direction = || DirectionKeys {
-            header: Box::new(Phase(0)),
-            packet: Box::new(Phase(0)),
-        };
-        let keys = Keys {
-            local: direction(),
-            remote: direction(),
-        };
-        OneRttKeys::new(keys, Box::new(Phases(0)))
-    }
-
-    const RETENTION: Duration = Duration::from_micros(10);
-
-    fn at(micros: u64) -> Time {
-        Time::ZERO + Duration::from_micros(micros)
-    }
-
-    /// A packet that the peer sealed in that phase arrives; whether it could be opened.
-    fn receive(keys: &mut OneRttKeys, phase: u8, number: u64) -> bool {
-        let bit = phase % 2 == 1;
-        let (key, opened) = keys.remote(bit, number);
-        if key.open(number, &[], &mut [phase]).is_err() {
-            return false;
-        }
-        keys.on_opened(opened, bit, number, 100);
-        true
-    }
-
-    #[test]
-    fn who_updates_again_before_our_acknowledgment_is_found_out() {
-        let mut keys = keys();
-        assert!(receive(&mut keys, 0, 0) && receive(&mut keys, 1, 1));
-        assert!(!keys.too_early, "the first update needs no acknowledgment");
-        keys.on_ack_sent(0);
-        assert!(receive(&mut keys, 2, 2));
-        assert!(
-            keys.too_early,
-            "what was acknowledged is of the phase before"
-        );
-    }
-
-    #[test]
-    fn who_waits_for_our_acknowledgment_may_update_again() {
-        let mut keys = keys();
-        let mut number = 0;
-        for phase in 0..10 {
-            assert!(receive(&mut keys, phase, number));
-            keys.on_ack_sent(number);
-            // One that was overtaken is opened by the keys of its phase.
-            assert!(receive(&mut keys, phase, number + 1));
-            number += 2;
-        }
-        assert!(!keys.too_early);
-        assert_eq!(keys.update_count, 9);
-    }
-
-    #[test]
-    fn both_may_update_at_once() {
-        let mut keys = keys();
-        assert!(receive(&mut keys, 0, 0));
-        keys.begin_update(at(0), 7, RETENTION).unwrap();
-        assert!(receive(&mut keys, 0, 2) && receive(&mut keys, 1, 3));
-        assert!(receive(&mut keys, 0, 1), "it was overtaken");
-        assert_eq!((keys.update_count, keys.too_early), (1, false));
-    }
-
-    #[test]
-    fn an_update_waits_for_the_last_one_and_the_old_keys_go() {
-        let mut keys = keys();
-        keys.begin_update(at(0), 7, RETENTION).unwrap();
-        assert!(receive(&mut keys, 1, 3));
-        keys.on_acked(at(1), 6, RETENTION);
-        assert_eq!(
-            keys.begin_update(at(1), 8, RETENTION),
-            Err(UpdateKeysError::Unacknowledged)
-        );
-        keys.on_acked(at(2), 7, RETENTION);
-        assert_eq!(
-            keys.begin_update(at(5), 8, RETENTION),
-            Err(UpdateKeysError::TooSoon(Duration::from_micros(7)))
-        );
-        assert!(receive(&mut keys, 0, 2), "old keys are still there");
-        keys.on_acked(at(12), 8, RETENTION);
-        assert!(!receive(&mut keys, 0, 1), "old keys are gone");
-        assert_eq!(keys.begin_update(at(12), 9, RETENTION), Ok(()));
-        assert_eq!(keys.update_count, 2);
-    }
-}
+mod tests;

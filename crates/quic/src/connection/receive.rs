@@ -84,7 +84,8 @@ impl Connection {
             return self.close_with(now, violation("reserved header bits are set"));
         }
         if self.keys.updated_too_early() {
-            return self.close_with(now, key_update_error());
+            let reason = "keys updated again before the last update was acknowledged";
+            return self.close_with(now, key_update_error(reason));
         }
         let payload = &packet[opened.payload];
         match self.on_payload(now, header, opened.level, payload) {
@@ -276,6 +277,9 @@ impl Connection {
 
     fn on_ack(&mut self, now: Time, level: Level, ack: &Ack<'_>) -> Result<(), TransportError> {
         let space = level.space();
+        if level == Level::OneRtt && self.keys.acks_new_under_old(ack.largest) {
+            return Err(key_update_error("new packets acknowledged under old keys"));
+        }
         let exponent = match space {
             Space::Data => self.peer.ack_delay_exponent,
             _ => 0,
@@ -365,8 +369,7 @@ impl Connection {
     }
 }
 
-fn key_update_error() -> TransportError {
-    let reason = "keys updated again before the last update was acknowledged";
+fn key_update_error(reason: &'static str) -> TransportError {
     TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
