@@ -33,12 +33,12 @@ mod streams;
 pub mod transport_parameters;
 
 pub use config::{
-    ClientConfig, ConfigError, Congestion, ControllerFactory, EndpointConfig, ServerConfig,
-    TransportConfig,
+    ClientConfig, ConfigError, Congestion, ControllerFactory, DatagramConfig, EndpointConfig,
+    ServerConfig, TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, MoveCause, PathError,
-    PathEvent, PathSnapshot, Transmit,
+    Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
+    PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit, UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};

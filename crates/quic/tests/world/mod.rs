@@ -57,6 +57,8 @@ pub(crate) struct Host {
     pub(crate) addresses: Vec<SocketAddr>,
     /// Datagrams with each codepoint that arrived here.
     pub(crate) arrived: BTreeMap<u8, u64>,
+    /// Datagrams whose fixed bit is zero that arrived here.
+    pub(crate) arrived_greased: u64,
 }
 
 pub(crate) const CLIENT: usize = 0;
@@ -131,6 +133,7 @@ impl World {
             events: Vec::new(),
             addresses: vec![address(0, index)],
             arrived: BTreeMap::new(),
+            arrived_greased: 0,
         };
         let pipe = |seed| new_pipe(&plan, seed);
         Self {
@@ -332,6 +335,7 @@ impl World {
                 if !host.addresses.contains(&destination) {
                     continue;
                 }
+                host.arrived_greased += u64::from(bytes[0] & 0x40 == 0);
                 let local = Some(destination);
                 match host.endpoint.route(self.now, source, local, ecn, bytes) {
                     Route::Connection(handle) => {
