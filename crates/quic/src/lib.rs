@@ -39,10 +39,11 @@ pub use config::{
     TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,
+    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, MoveCause, PathError,
+    PathEvent, PathSnapshot, Transmit,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
-pub use ids::{ConnectionId, Direction, Side, StreamId};
+pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};
