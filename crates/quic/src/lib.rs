@@ -13,6 +13,7 @@
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
 //! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
 //! | `path` | an address pair and all that belongs to it, its congestion controller included |
+//! | [`migration`] | when a client leaves its path for another one |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
 
@@ -24,6 +25,7 @@ mod endpoint;
 mod error;
 pub mod frame;
 mod ids;
+pub mod migration;
 pub mod packet;
 mod path;
 mod ranges;
