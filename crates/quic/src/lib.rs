@@ -13,6 +13,7 @@
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
 //! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
 //! | `path` | an address pair and all that belongs to it, its congestion controller included |
+//! | [`migration`] | when a client leaves its path for another one |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
 //! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
@@ -26,6 +27,7 @@ mod endpoint;
 mod error;
 pub mod frame;
 mod ids;
+pub mod migration;
 mod negotiation;
 pub mod packet;
 mod path;
@@ -39,15 +41,16 @@ pub mod transport_parameters;
 mod version;
 
 pub use config::{
-    ClientConfig, ConfigError, Congestion, ControllerFactory, EndpointConfig, RetryPolicy,
-    ServerConfig, TransportConfig,
+    ClientConfig, ConfigError, Congestion, ControllerFactory, DatagramConfig, EndpointConfig,
+    RetryPolicy, ServerConfig, TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,
+    Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
+    PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit, UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
-pub use ids::{ConnectionId, Direction, Side, StreamId};
+pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};

@@ -36,12 +36,6 @@ impl Version {
             Self::V2 => 0x6b33_43cf,
         }
     }
-
-    /// A version number that stands for none, made of random bits: who offers one of these sees to
-    /// it that others go on ignoring what they do not know (RFC 9000, section 15).
-    pub(crate) const fn reserved(random: u32) -> u32 {
-        random & 0xf0f0_f0f0 | 0x0a0a_0a0a
-    }
 }
 
 impl fmt::Display for Version {
@@ -148,15 +142,6 @@ mod tests {
         assert_eq!(Versions::V1.choose(&[v2, 0x1a2a_3a4a]), None);
         assert_eq!(Versions::V1.numbers()[..], [v1]);
         assert!(!Versions::V1.contains(Version::V2));
-    }
-
-    #[test]
-    fn reserved_versions_are_none_of_ours() {
-        for random in [0, u32::MAX, 0x6b33_43cf, 1] {
-            let reserved = Version::reserved(random);
-            assert_eq!(reserved & 0x0f0f_0f0f, 0x0a0a_0a0a);
-            assert_eq!(Version::from_wire(reserved), None);
-        }
     }
 
     #[test]

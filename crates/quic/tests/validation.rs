@@ -72,7 +72,7 @@ fn route(world: &mut World, remote: SocketAddr, datagram: &[u8]) -> Route {
 
 /// Hands a datagram to a client's connection as if it came from the server.
 fn deliver(world: &mut World, client: ConnectionHandle, mut datagram: Vec<u8>) {
-    let (now, remote) = (world.now, world.hosts[SERVER].address);
+    let (now, remote) = (world.now, world.hosts[SERVER].addresses[0]);
     let connection = world.connection(CLIENT, client);
     connection.handle_datagram(now, remote, None, Ecn::NotEct, &mut datagram);
 }
@@ -174,7 +174,7 @@ fn a_retry_in_an_established_connection_does_no_harm() {
     let client = world.connect();
     let first = datagram(&mut world, client);
     let original = Header::decode(&first, 8).unwrap().destination;
-    let remote = world.hosts[CLIENT].address;
+    let remote = world.hosts[CLIENT].addresses[0];
     let Route::New(server, connection) = route(&mut world, remote, &first) else {
         panic!("a connection expected");
     };
@@ -194,7 +194,7 @@ fn a_retry_in_an_established_connection_does_no_harm() {
 fn answered_retry(world: &mut World) -> (ConnectionHandle, Vec<u8>) {
     let client = world.connect();
     let first = datagram(world, client);
-    let remote = world.hosts[CLIENT].address;
+    let remote = world.hosts[CLIENT].addresses[0];
     let Route::Reply(retry) = route(world, remote, &first) else {
         panic!("a Retry packet expected");
     };
@@ -211,7 +211,7 @@ fn a_retry_token_that_is_late_or_elsewhere_is_refused_by_name() {
         let mut world = World::new(retrying());
         let (client, second) = answered_retry(&mut world);
         world.now += wait;
-        let mut remote = world.hosts[CLIENT].address;
+        let mut remote = world.hosts[CLIENT].addresses[0];
         remote.set_port(port.unwrap_or(remote.port()));
         let Route::Reply(refusal) = route(&mut world, remote, &second) else {
             panic!("a refusal expected");
@@ -254,7 +254,7 @@ fn a_token_for_later_is_good_once_in_time_and_at_one_address() {
         other => panic!("{other:?}"),
     };
     let (mut world, first) = returning(plan.clone());
-    let mut remote = world.hosts[CLIENT].address;
+    let mut remote = world.hosts[CLIENT].addresses[0];
     let elsewhere = SocketAddr::from(([10, 0, 0, 99], remote.port()));
     assert!(!is_taken(&mut world, elsewhere, &first));
     assert!(is_taken(&mut world, remote, &first));
@@ -263,14 +263,14 @@ fn a_token_for_later_is_good_once_in_time_and_at_one_address() {
 
     let (mut world, first) = returning(plan);
     world.now += Duration::from_secs(11);
-    let remote = world.hosts[CLIENT].address;
+    let remote = world.hosts[CLIENT].addresses[0];
     assert!(!is_taken(&mut world, remote, &first), "too old");
 }
 
 #[test]
 fn servers_with_one_secret_take_each_other_s_tokens() {
     let (mut world, first) = returning(retrying());
-    let (now, remote) = (world.now, world.hosts[CLIENT].address);
+    let (now, remote) = (world.now, world.hosts[CLIENT].addresses[0]);
     let replace = |secret: u8| {
         let other = World::new(retrying());
         let server = other.server_config();
@@ -540,7 +540,7 @@ fn version_negotiation_with_our_own_version_or_too_late_is_ignored() {
     let own = forged_negotiation(&first, &[Version::V2, Version::V1]);
     deliver(&mut world, client, own);
     let other = forged_negotiation(&first, &[Version::V2]);
-    let remote = world.hosts[CLIENT].address;
+    let remote = world.hosts[CLIENT].addresses[0];
     let Route::New(server, connection) = route(&mut world, remote, &first) else {
         panic!("a connection expected");
     };
@@ -635,7 +635,7 @@ proptest! {
         send_something(&mut world, client);
         let packet = datagram(&mut world, client);
         restart(&mut world, 2);
-        let remote = world.hosts[CLIENT].address;
+        let remote = world.hosts[CLIENT].addresses[0];
         let Route::Reply(reset) = route(&mut world, remote, &packet) else {
             panic!("a reset expected");
         };
@@ -664,7 +664,7 @@ proptest! {
         let original = Header::decode(&first, 8).unwrap().destination;
         deliver(&mut world, client, forged_retry(&first, original, 9, &token));
         let second = datagram(&mut world, client);
-        let remote = world.hosts[CLIENT].address;
+        let remote = world.hosts[CLIENT].addresses[0];
         let is_new = matches!(route(&mut world, remote, &second), Route::New(..));
         prop_assert_eq!(is_new, !always);
     }

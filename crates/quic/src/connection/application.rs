@@ -28,6 +28,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.book.used = true;
         self.outgoing.streams.write(id, data)
     }
 
@@ -36,6 +37,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
+        self.book.used = true;
         self.outgoing.streams.write_bytes(id, data)
     }
 
@@ -137,7 +139,8 @@ impl Connection {
         !self.is_closed() && self.path().in_flight > 0
     }
 
-    /// Replaces the congestion controller.
+    /// Replaces the congestion controller of the path in use. A path that is moved to begins with
+    /// one as configured (RFC 9000, section 9.4).
     pub fn set_controller(&mut self, mut controller: Box<dyn Controller>) {
         let path = self.path_mut();
         controller.on_packet_size(ByteSize::from_bytes(path.mtu as u64));
@@ -146,6 +149,7 @@ impl Connection {
 
     /// Tells the congestion controller what is left of the transfer in progress and until when.
     pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
+        self.deadline = deadline;
         self.path_mut().controller.on_deadline(deadline);
     }
 
@@ -156,7 +160,10 @@ impl Connection {
             packets_dropped: self.counters.packets_dropped,
             open_streams: self.outgoing.streams.open_streams(),
             probe_timeouts: self.counters.probe_timeouts,
-            key_updates: self.counters.key_updates,
+            key_updates: self.keys.update_count(),
+            datagrams: self.datagrams.stats(),
+            ack_requests: self.counters.ack_requests,
+            ack_packets_sent: self.counters.ack_packets_sent,
             paths: self.paths.iter().map(PathSnapshot::of).collect(),
         }
     }

@@ -1,9 +1,11 @@
 //! A packet in the making: its header is written, its frames go behind it, then it is padded,
 //! sealed and protected in place (RFC 9001, sections 5.3 and 5.4).
 
+use rand_core::Rng;
+
 use super::Connection;
 use crate::packet::{self, LongFields, LongHeader, LongKind};
-use crate::{Code, Level, TransportError};
+use crate::{Code, ConnectionId, Level, PathId, TransportError};
 
 /// A packet needs room for its header, its tag and a frame worth sending.
 pub(super) const SMALLEST_ROOM: usize = 96;
@@ -48,6 +50,20 @@ impl Connection {
         buffer: &mut Vec<u8>,
         end: usize,
     ) -> Result<Option<Draft>, TransportError> {
+        self.begin_packet_on(self.paths[0].id, level, buffer, end)
+    }
+
+    /// Begins a packet for a path, with the connection ID that belongs to it.
+    ///
+    /// # Errors
+    /// As [`Self::begin_packet`].
+    pub(super) fn begin_packet_on(
+        &mut self,
+        path: PathId,
+        level: Level,
+        buffer: &mut Vec<u8>,
+        end: usize,
+    ) -> Result<Option<Draft>, TransportError> {
         let start = buffer.len();
         let Some((_, key)) = self.keys.local(level, self.side) else {
             return Ok(None);
@@ -71,7 +87,16 @@ impl Connection {
             }
         }
         let number_length = packet::packet_number_length(number, largest_acked);
-        let header = self.write_header(level, number, number_length, buffer);
+        let ids = &self.outgoing.remote_ids;
+        let destination = match path == self.paths[0].id {
+            true => *ids.current(),
+            false => *ids.of(path).unwrap_or(ids.current()),
+        };
+        let header = self.write_header(level, destination, number, number_length, buffer);
+        if self.peer.grease_quic_bit && self.config.grease_quic_bit && self.rng.next_u32() & 1 == 0
+        {
+            packet::clear_fixed_bit(&mut buffer[start]);
+        }
         Ok(Some(Draft {
             level,
             number,
@@ -87,11 +112,11 @@ impl Connection {
     fn write_header(
         &self,
         level: Level,
+        destination: ConnectionId,
         number: u64,
         number_length: usize,
         buffer: &mut Vec<u8>,
     ) -> Header {
-        let destination = self.outgoing.remote_ids.current();
         let kind = match level {
             Level::Initial => LongKind::Initial {
                 token: &self.validation.token,
@@ -102,7 +127,7 @@ impl Connection {
                 let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase());
                 let number_offset = packet::write_short_header(
                     buffer,
-                    destination,
+                    &destination,
                     false,
                     phase,
                     number,
@@ -118,7 +143,7 @@ impl Connection {
         let fields = LongFields {
             version,
             kind,
-            destination: *destination,
+            destination,
             source: self.local_ids.handshake_id(),
             number,
             number_length,

@@ -96,7 +96,6 @@ impl Connection {
         self.check_version(&peer)?;
         if let Some(token) = peer.stateless_reset_token {
             self.outgoing.remote_ids.set_handshake_reset_token(token);
-            self.note_reset_token();
         }
         if let Some(remembered) = self.handshake.remembered.take() {
             check_not_reduced(&remembered, &peer)?;
@@ -104,8 +103,18 @@ impl Connection {
         self.outgoing.streams.set_peer_limits(&stream_limits(&peer));
         let peer_delay = peer.fine_max_ack_delay.unwrap_or(peer.max_ack_delay);
         self.recovery.set_peer_max_ack_delay(peer_delay);
+        self.note_ack_frequency_support(&peer);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
-        let family = match self.path().remote {
+        self.peer = peer;
+        self.peer_known = true;
+        let size = self.negotiated_size(self.path().remote);
+        self.path_mut().set_mtu(now, size);
+        Ok(())
+    }
+
+    /// The size of packets that both sides and the family of addresses allow.
+    pub(super) fn negotiated_size(&self, remote: SocketAddr) -> usize {
+        let family = match remote {
             SocketAddr::V4(_) => LARGEST_UDP_PAYLOAD_IPV4,
             SocketAddr::V6(_) => LARGEST_UDP_PAYLOAD,
         };
@@ -113,13 +122,9 @@ impl Connection {
             .config
             .packet_size
             .bytes()
-            .min(peer.max_udp_payload_size)
+            .min(self.peer.max_udp_payload_size)
             .min(family);
-        self.path_mut()
-            .set_mtu(now, (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD));
-        self.peer = peer;
-        self.peer_known = true;
-        Ok(())
+        (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD)
     }
 
     /// The connection IDs of the handshake are authenticated by the parameters (RFC 9000, 7.3).
@@ -163,13 +168,13 @@ impl Connection {
         if !self.side.is_client() {
             self.outgoing.handshake_done = true;
             self.issue_token(now);
-            self.on_confirmed();
+            self.on_confirmed(now);
         }
         self.issue_ids();
     }
 
     /// The peer has completed the handshake too: handshake keys have served (RFC 9001, 4.9.2).
-    pub(super) fn on_confirmed(&mut self) {
+    pub(super) fn on_confirmed(&mut self, now: Time) {
         if self.handshake.confirmed {
             return;
         }
@@ -177,6 +182,7 @@ impl Connection {
         self.discard(Space::Handshake);
         if self.side.is_client() {
             self.keys.zero_rtt = None;
+            self.open_standby_paths(now);
         }
     }
 
@@ -248,6 +254,7 @@ fn check_not_reduced(
             peer.initial_max_streams_bidi,
             peer.initial_max_streams_uni,
             peer.active_connection_id_limit,
+            peer.max_datagram_frame_size,
         ]
     };
     if values(remembered)

@@ -10,17 +10,24 @@
 //! | `application` | streams, statistics and settings as the application sees them |
 //! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
 //! | `validation`, `version`, `reset` | Retry and tokens, the version of QUIC, stateless resets |
+//! | `paths` | the ways to the peer: held ready, validated, moved between |
+//! | `datagrams` | messages outside streams (RFC 9221) |
+//! | `ack_frequency`, `key_update` | requests about ACKs, key updates by the application |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
+mod ack_frequency;
 mod application;
 mod close;
 mod crypto_stream;
+mod datagrams;
 mod draft;
 mod event;
 mod handshake;
 mod ids;
+mod key_update;
 mod keys;
 mod outgoing;
+mod paths;
 mod receive;
 mod reset;
 mod stats;
@@ -30,16 +37,18 @@ mod validation;
 mod version;
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
-use weir_congestion::Context;
-use weir_units::Time;
+use weir_congestion::{Context, Deadline};
+use weir_units::{Duration, Time};
 
-pub use event::{ConnectionError, EndpointEvent, Event};
+pub use datagrams::{DatagramStats, SendDatagramError};
+pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
 pub(crate) use ids::random_id;
+pub use key_update::UpdateKeysError;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
 pub(crate) use validation::{ClientSetup, ServerSetup};
@@ -51,8 +60,9 @@ use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
 use crate::secret::{EndpointKeys, ResetToken};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
-use crate::{ConnectionId, Side, Version};
+use crate::{ConnectionId, PathId, Side, Version};
 use close::State;
+use datagrams::Datagrams;
 use ids::{LocalIds, RemoteIds};
 use keys::KeySet;
 use outgoing::Outgoing;
@@ -73,7 +83,11 @@ pub struct Connection {
     recovery: Recovery,
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
+    book: paths::PathBook,
+    /// What the congestion controller was last told of a deadline.
+    deadline: Option<Deadline>,
     outgoing: Outgoing,
+    datagrams: Datagrams,
     local_ids: LocalIds,
     /// The client's first destination ID, on a server the first one after a Retry packet: it takes
     /// Initial packets with it.
@@ -86,8 +100,8 @@ pub struct Connection {
     provider: Arc<dyn Provider>,
     endpoint_keys: Arc<EndpointKeys>,
     validation: validation::Validation,
-    /// By which the peer can end the connection without its state.
-    reset_token: Option<ResetToken>,
+    /// By which the peer can end the connection without its state, as the endpoint knows.
+    reset_tokens: Vec<ResetToken>,
     /// What the peer declared; its defaults until then.
     peer: TransportParameters,
     peer_known: bool,
@@ -115,7 +129,7 @@ pub(crate) struct Setup {
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) seed: [u8; 32],
     pub(crate) remote: SocketAddr,
-    pub(crate) local: Option<IpAddr>,
+    pub(crate) local: Option<SocketAddr>,
     pub(crate) original_destination: ConnectionId,
     pub(crate) local_id: ConnectionId,
     pub(crate) remote_id: ConnectionId,
@@ -150,7 +164,13 @@ impl Connection {
             seed: rng.next_u64(),
         });
         let skip_at = u64::from(rng.next_u32() & 0x7f);
-        let path = Path::new(0, remote, local, controller, &path_config(&config, side));
+        let path = Path::new(
+            PathId::FIRST,
+            remote,
+            local,
+            controller,
+            &path_config(&config, side),
+        );
         let streams = Streams::new(side, streams_config(&config));
         let received = [
             AckPolicy::IMMEDIATE,
@@ -169,7 +189,10 @@ impl Connection {
             },
             recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
+            book: paths::PathBook::new(),
+            deadline: None,
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
+            datagrams: Datagrams::new(config.datagrams),
             local_ids: LocalIds::new(setup.local_id),
             original_destination: setup.original_destination,
             version,
@@ -178,7 +201,7 @@ impl Connection {
             provider,
             endpoint_keys: setup.keys,
             validation: validation::Validation::new(setup.client, setup.server),
-            reset_token: None,
+            reset_tokens: Vec::new(),
             peer: TransportParameters::default(),
             peer_known: false,
             handshake: handshake::Progress::default(),
@@ -222,8 +245,12 @@ impl Connection {
             ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: config.max_ack_delay,
             fine_max_ack_delay: Some(config.max_ack_delay),
-            // Until migration is here: an address that changes is not followed.
-            disable_active_migration: true,
+            min_ack_delay: Some(min_ack_delay(config)),
+            max_datagram_frame_size: config
+                .datagrams
+                .map_or(0, |datagrams| datagrams.max_frame_size.bytes()),
+            grease_quic_bit: config.grease_quic_bit,
+            disable_active_migration: !config.migration,
             active_connection_id_limit: ids::ACTIVE_ID_LIMIT,
             ..TransportParameters::default()
         }
@@ -239,6 +266,9 @@ impl Connection {
 
     /// What the endpoint must know next.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        if self.outgoing.remote_ids.take_in_use_changed() {
+            self.note_reset_tokens();
+        }
         self.endpoint_events.pop_front()
     }
 
@@ -257,6 +287,11 @@ impl Connection {
 
 /// ACK delays travel in whole microseconds.
 const ACK_DELAY_EXPONENT: u8 = 0;
+
+/// How little the peer may ask us to delay an ACK: what our timers resolve.
+fn min_ack_delay(config: &TransportConfig) -> Duration {
+    config.granularity.min(config.max_ack_delay)
+}
 
 fn path_config(config: &TransportConfig, side: Side) -> PathConfig {
     PathConfig {

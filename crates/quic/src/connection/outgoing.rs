@@ -3,7 +3,7 @@
 use super::crypto_stream::CryptoStream;
 use super::ids::RemoteIds;
 use crate::frame::NewConnectionId;
-use crate::recovery::{FrameSink, ReceivedPackets, SentFrame};
+use crate::recovery::{AckRequests, FrameSink, ReceivedPackets, SentFrame};
 use crate::streams::Streams;
 use crate::{Space, frame};
 
@@ -21,8 +21,7 @@ pub(super) struct Outgoing {
     /// A token for the client's next connection, until it is acknowledged, and whether it is to be
     /// sent now.
     new_token: Option<(Vec<u8>, bool)>,
-    /// An answer to the peer's latest PATH_CHALLENGE.
-    pub(super) path_response: Option<[u8; 8]>,
+    pub(super) ack_requests: AckRequests,
 }
 
 impl Outgoing {
@@ -40,7 +39,7 @@ impl Outgoing {
             issued: Vec::new(),
             handshake_done: false,
             new_token: None,
-            path_response: None,
+            ack_requests: AckRequests::default(),
         }
     }
 
@@ -56,9 +55,9 @@ impl Outgoing {
     pub(super) fn has_control(&self) -> bool {
         self.handshake_done
             || self.new_token.as_ref().is_some_and(|(_, due)| *due)
-            || self.path_response.is_some()
             || !self.new_ids.is_empty()
             || self.remote_ids.has_retirements()
+            || self.ack_requests.is_due()
     }
 
     /// Writes the control frames that fit.
@@ -84,9 +83,12 @@ impl Outgoing {
             *due = false;
         }
         if fits(out)
-            && let Some(data) = self.path_response.take()
+            && let Some(request) = self.ack_requests.take()
         {
-            frame::write::path_response(out, data);
+            frame::write::ack_frequency(out, &request);
+            sent(SentFrame::AckFrequency {
+                sequence: request.sequence,
+            });
         }
         while fits(out) {
             let Some(id) = self.new_ids.pop() else { break };
@@ -115,6 +117,7 @@ impl FrameSink for Outgoing {
             }
             SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
             SentFrame::NewToken => self.new_token = None,
+            SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
         }
@@ -131,6 +134,7 @@ impl FrameSink for Outgoing {
                     *due = true;
                 }
             }
+            SentFrame::AckFrequency { sequence } => self.ack_requests.on_lost(sequence),
             SentFrame::NewConnectionId { sequence } => {
                 if let Some(position) = self.issued.iter().position(|id| id.sequence == sequence) {
                     self.new_ids.push(self.issued.swap_remove(position));

@@ -1,7 +1,7 @@
 //! From a datagram to frames and what they change (RFC 9000, sections 12 and 13; RFC 9001, 5.4
 //! and 5.5).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use weir_units::Time;
@@ -10,7 +10,7 @@ use weir_wire::Ecn;
 use super::Connection;
 use super::close::State;
 use super::event::EndpointEvent;
-use super::keys::Opened;
+use super::paths::Arrival;
 use crate::crypto::{DirectionKeys, OpenError};
 use crate::endpoint::reset_candidate;
 use crate::frame::{Ack, Frame, Frames};
@@ -26,24 +26,40 @@ struct OpenedPacket {
     reserved_bits_ok: bool,
 }
 
+/// What a packet holds, on the whole.
+struct Contents {
+    ack_eliciting: bool,
+    /// Nothing but what tells whether a path works (RFC 9000, section 9.1).
+    probing: bool,
+}
+
 impl Connection {
     /// A datagram arrived. It is opened in place.
     pub fn handle_datagram(
         &mut self,
         now: Time,
         remote: SocketAddr,
-        _local: Option<IpAddr>,
+        local: Option<SocketAddr>,
         ecn: Ecn,
         datagram: &mut [u8],
     ) {
-        if self.is_drained() || remote != self.path().remote {
-            // An address that changes is not followed yet: `disable_active_migration` says so.
-            self.counters.packets_dropped += 1;
-            return;
-        }
         let reset = reset_candidate(datagram);
         let length = datagram.len();
-        self.path_mut().on_datagram_received(length);
+        let mut arrival = Arrival {
+            remote,
+            local,
+            length,
+            path: self.find_path(remote, local),
+        };
+        match arrival.path {
+            _ if self.is_drained() => return,
+            Some(index) => self.paths[index].on_datagram_received(length),
+            None if self.may_come_from_elsewhere() => {}
+            None => {
+                self.counters.packets_dropped += 1;
+                return;
+            }
+        }
         self.batch_bytes += length as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
@@ -53,7 +69,7 @@ impl Connection {
             };
             let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));
             rest = tail;
-            let opened = self.handle_packet(now, &header, ecn, packet);
+            let opened = self.handle_packet(now, &header, &mut arrival, ecn, packet);
             if !opened
                 && let Some(candidate) = reset
                 && self.is_reset(&candidate)
@@ -72,20 +88,33 @@ impl Connection {
     }
 
     /// Tells whether the packet was one of the peer's.
-    fn handle_packet(&mut self, now: Time, header: &Header, ecn: Ecn, packet: &mut [u8]) -> bool {
-        match header.kind {
-            Kind::VersionNegotiation => self.on_version_negotiation(now, header, packet),
-            Kind::Retry => self.on_retry(header, packet),
-            _ => {
-                self.prepare_for_version(header);
-                let Some(opened) = self.unprotect(header, packet) else {
-                    self.counters.packets_dropped += 1;
-                    self.check_integrity_limit(now);
-                    return false;
-                };
-                self.handle_opened(now, header, ecn, opened, packet);
-            }
+    fn handle_packet(
+        &mut self,
+        now: Time,
+        header: &Header,
+        arrival: &mut Arrival,
+        ecn: Ecn,
+        packet: &mut [u8],
+    ) -> bool {
+        if header.kind == Kind::VersionNegotiation {
+            self.on_version_negotiation(now, header, packet);
+            return true;
         }
+        if !header.fixed_bit && !self.config.grease_quic_bit {
+            self.counters.packets_dropped += 1;
+            return false;
+        }
+        if header.kind == Kind::Retry {
+            self.on_retry(header, packet);
+            return true;
+        }
+        self.prepare_for_version(header);
+        let Some(opened) = self.unprotect(header, packet) else {
+            self.counters.packets_dropped += 1;
+            self.check_integrity_limit(now);
+            return false;
+        };
+        self.handle_opened(now, header, arrival, ecn, opened, packet);
         true
     }
 
@@ -93,6 +122,7 @@ impl Connection {
         &mut self,
         now: Time,
         header: &Header,
+        arrival: &mut Arrival,
         ecn: Ecn,
         opened: OpenedPacket,
         packet: &[u8],
@@ -100,21 +130,38 @@ impl Connection {
         if !matches!(self.state, State::Open) {
             return self.on_packet_while_closing_or_draining(now, &opened, packet);
         }
-        self.on_authentic(now, header, opened.level);
+        let index = match arrival.path {
+            Some(index) => index,
+            // Only what is authentic makes a path, and only once the handshake is over.
+            None if opened.level == Level::OneRtt => self.admit(now, arrival),
+            None => return self.counters.packets_dropped += 1,
+        };
+        arrival.path = Some(index);
+        self.on_authentic(now, header, opened.level, index);
         // Checked on authentic packets only (RFC 9000, section 17.2).
         if !opened.reserved_bits_ok {
             return self.close_with(now, violation("reserved header bits are set"));
         }
+        if self.keys.updated_too_early() {
+            let reason = "keys updated again before the last update was acknowledged";
+            return self.close_with(now, key_update_error(reason));
+        }
         let payload = &packet[opened.payload];
-        match self.on_payload(now, header, opened.level, payload) {
-            Ok(Some(ack_eliciting)) => {
+        match self.on_payload(now, header, opened.level, index, payload) {
+            Ok(Some(contents)) => {
                 let space = opened.level.space();
                 self.outgoing.received[space as usize].on_received(
                     now,
                     opened.number,
-                    ack_eliciting,
+                    contents.ack_eliciting,
                     ecn,
                 );
+                if space == Space::Data
+                    && !contents.probing
+                    && self.on_non_probing(now, index, opened.number)
+                {
+                    arrival.path = self.find_path(arrival.remote, arrival.local);
+                }
             }
             Ok(None) => self.counters.packets_dropped += 1,
             Err(error) => self.close_with(now, error),
@@ -179,9 +226,6 @@ impl Connection {
         let phase = head.first().is_some_and(|first| packet::key_phase(*first));
         let (key, opened) = keys.remote(phase, number);
         let length = key.open(number, head, payload)?;
-        if opened == Opened::Next {
-            self.counters.key_updates += 1;
-        }
         keys.on_opened(opened, phase, number, next_sent);
         Ok(length)
     }
@@ -210,13 +254,13 @@ impl Connection {
     }
 
     /// What an authentic packet says before its frames are looked at.
-    fn on_authentic(&mut self, now: Time, header: &Header, level: Level) {
+    fn on_authentic(&mut self, now: Time, header: &Header, level: Level, path: usize) {
         if let Some(version) = header.version {
             self.follow_version(version);
         }
         self.timers.on_received(now);
         self.counters.authenticated = true;
-        self.path_mut().stats.packets_received += 1;
+        self.paths[path].stats.packets_received += 1;
         match level {
             Level::Initial if self.handshake.peer_source.is_none() => {
                 self.handshake.peer_source = Some(header.source);
@@ -233,31 +277,35 @@ impl Connection {
         }
     }
 
-    /// Handles all frames. `Some` tells whether the packet is ack-eliciting, `None` that it must be
-    /// treated as if it had not arrived.
+    /// Handles all frames. `None` tells that the packet must be treated as if it had not arrived.
     fn on_payload(
         &mut self,
         now: Time,
         header: &Header,
         level: Level,
+        path: usize,
         payload: &[u8],
-    ) -> Result<Option<bool>, TransportError> {
+    ) -> Result<Option<Contents>, TransportError> {
         if payload.is_empty() {
             return Err(violation("a packet without frames"));
         }
-        let mut ack_eliciting = false;
+        let mut contents = Contents {
+            ack_eliciting: false,
+            probing: true,
+        };
         for frame in Frames::new(payload) {
             let frame = frame?;
             if !frame.allowed_in(level) {
                 return Err(violation("a frame that packets of this type may not carry")
                     .in_frame(frame.frame_type()));
             }
-            ack_eliciting |= frame.ack_eliciting();
-            if !self.on_frame(now, header, level, &frame)? {
+            contents.ack_eliciting |= frame.ack_eliciting();
+            contents.probing &= frame.is_probing();
+            if !self.on_frame(now, header, level, path, &frame)? {
                 return Ok(None);
             }
         }
-        Ok(Some(ack_eliciting))
+        Ok(Some(contents))
     }
 
     /// `false` where the packet must be treated as lost.
@@ -266,12 +314,14 @@ impl Connection {
         now: Time,
         header: &Header,
         level: Level,
+        path: usize,
         frame: &Frame<'_>,
     ) -> Result<bool, TransportError> {
         let streams = &mut self.outgoing.streams;
         match frame {
             Frame::Stream(stream) => {
                 self.batch_finished = stream.fin;
+                self.book.used = true;
                 if level == Level::ZeroRtt {
                     let count = &mut self.early_streams[stream.id.direction() as usize];
                     *count = (*count).max(stream.id.index() + 1);
@@ -290,27 +340,31 @@ impl Connection {
             Frame::DataBlocked(_) | Frame::StreamsBlocked { .. } => {}
             Frame::NewConnectionId(id) => {
                 self.outgoing.remote_ids.on_new(*id)?;
-                self.note_reset_token();
+                self.open_standby_paths(now);
             }
             Frame::RetireConnectionId(sequence) => self.on_retire(*sequence, header)?,
-            Frame::PathChallenge(data) => self.outgoing.path_response = Some(*data),
-            Frame::PathResponse(_) => {
-                return Err(violation("PATH_RESPONSE without a challenge"));
-            }
+            Frame::PathChallenge(data) => self.on_path_challenge(path, *data),
+            Frame::PathResponse(data) => self.on_path_response(now, *data),
             Frame::NewToken(token) => self.on_new_token(token)?,
             Frame::HandshakeDone => {
                 if self.side == Side::Server {
                     return Err(violation("HANDSHAKE_DONE from a client"));
                 }
-                self.on_confirmed();
+                self.on_confirmed(now);
             }
             Frame::Close(close) => self.on_close(now, close),
+            Frame::Datagram(data) => self.on_datagram(data)?,
+            Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
+            Frame::ImmediateAck => self.outgoing.received[Space::Data as usize].acknowledge_now(),
         }
         Ok(true)
     }
 
     fn on_ack(&mut self, now: Time, level: Level, ack: &Ack<'_>) -> Result<(), TransportError> {
         let space = level.space();
+        if level == Level::OneRtt && self.keys.acks_new_under_old(ack.largest) {
+            return Err(key_update_error("new packets acknowledged under old keys"));
+        }
         let exponent = match space {
             Space::Data => self.peer.ack_delay_exponent,
             _ => 0,
@@ -337,6 +391,9 @@ impl Connection {
             outgoing,
         )?;
         self.probes[space as usize] = 0;
+        if space == Space::Data {
+            self.after_data_ack(now);
+        }
         Ok(())
     }
 
@@ -381,6 +438,10 @@ impl Connection {
             self.on_close(now, &close);
         }
     }
+}
+
+fn key_update_error(reason: &'static str) -> TransportError {
+    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
 pub(super) fn violation(reason: &'static str) -> TransportError {

@@ -8,30 +8,25 @@ use super::event::{ConnectionError, EndpointEvent, Event};
 use crate::secret::{ResetToken, tokens_are_equal};
 
 impl Connection {
-    /// The peer's connection ID in use may have changed: tells the endpoint by which token a reset
-    /// is for this connection now. Tokens of spare and of retired IDs do not count.
-    pub(super) fn note_reset_token(&mut self) {
-        let in_use = self.outgoing.remote_ids.reset_token();
-        if in_use == self.reset_token {
-            return;
-        }
-        if let Some(old) = self.reset_token {
-            let event = EndpointEvent::ResetTokenRetired(old);
-            self.endpoint_events.push_back(event);
-        }
-        if let Some(new) = in_use {
-            let event = EndpointEvent::ResetTokenInUse(new);
-            self.endpoint_events.push_back(event);
-        }
-        self.reset_token = in_use;
+    /// Other connection IDs of the peer's are in use: tells the endpoint by which tokens a reset is
+    /// for this connection now.
+    pub(super) fn note_reset_tokens(&mut self) {
+        let in_use: Vec<_> = self.outgoing.remote_ids.reset_tokens().collect();
+        let old = self.reset_tokens.iter().filter(|old| !in_use.contains(old));
+        let new = in_use.iter().filter(|new| !self.reset_tokens.contains(new));
+        let retired = old.map(|token| EndpointEvent::ResetTokenRetired(*token));
+        let added = new.map(|token| EndpointEvent::ResetTokenInUse(*token));
+        self.endpoint_events.extend(retired.chain(added));
+        self.reset_tokens = in_use;
     }
 
     /// A datagram could not be opened and ends so: whether the peer says by it that it has lost the
-    /// connection's state.
+    /// connection's state. All tokens are compared, and each in constant time.
     pub(super) fn is_reset(&self, candidate: &ResetToken) -> bool {
-        self.reset_token
-            .as_ref()
-            .is_some_and(|token| tokens_are_equal(token, candidate))
+        let tokens = self.outgoing.remote_ids.reset_tokens();
+        tokens.fold(false, |found, token| {
+            found | tokens_are_equal(&token, candidate)
+        })
     }
 
     /// The peer has lost the connection's state: nothing more is sent.

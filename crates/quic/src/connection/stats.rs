@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use weir_congestion::Snapshot;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use super::datagrams::DatagramStats;
+use crate::PathId;
 use crate::path::Path;
 
 /// What happened on a connection so far.
@@ -18,8 +20,14 @@ pub struct ConnectionStats {
     pub open_streams: usize,
     /// PTO expirations.
     pub probe_timeouts: u64,
-    /// Key updates by the peer.
+    /// Key updates, whichever side began them.
     pub key_updates: u64,
+    /// What became of datagrams.
+    pub datagrams: DatagramStats,
+    /// ACK_FREQUENCY frames of the peer's that changed when its packets are acknowledged.
+    pub ack_requests: u64,
+    /// Packets sent that carry nothing but an acknowledgment.
+    pub ack_packets_sent: u64,
     /// The paths, the one in use first.
     pub paths: Vec<PathSnapshot>,
 }
@@ -27,6 +35,12 @@ pub struct ConnectionStats {
 /// A path as it stands.
 #[derive(Clone, Debug)]
 pub struct PathSnapshot {
+    /// Its name.
+    pub id: PathId,
+    /// Our address, where it is known.
+    pub local: Option<SocketAddr>,
+    /// Whether the peer has shown that it can be reached over it.
+    pub validated: bool,
     /// The peer's address.
     pub remote: SocketAddr,
     /// The largest UDP payload sent.
@@ -75,6 +89,9 @@ impl PathSnapshot {
     pub(super) fn of(path: &Path) -> Self {
         let stats = &path.stats;
         Self {
+            id: path.id,
+            local: path.local,
+            validated: path.validated,
             remote: path.remote,
             mtu: ByteSize::from_bytes(path.mtu as u64),
             smoothed_rtt: path.rtt.smoothed(),
@@ -108,7 +125,8 @@ pub(super) struct Counters {
     pub(super) packets_dropped: u64,
     pub(super) packets_not_authentic: u64,
     pub(super) probe_timeouts: u64,
-    pub(super) key_updates: u64,
+    pub(super) ack_requests: u64,
+    pub(super) ack_packets_sent: u64,
     /// Whether an authentic packet has arrived.
     pub(super) authenticated: bool,
 }
@@ -121,7 +139,8 @@ impl Counters {
             packets_dropped: 0,
             packets_not_authentic: 0,
             probe_timeouts: 0,
-            key_updates: 0,
+            ack_requests: 0,
+            ack_packets_sent: 0,
             authenticated: false,
         }
     }

@@ -4,7 +4,7 @@
 //! A batch is one buffer of equal datagrams, the last one possibly shorter, as UDP segmentation
 //! offload takes it. Packets are written, sealed and protected in that buffer.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use rand_core::Rng;
 use weir_units::Time;
@@ -31,8 +31,9 @@ const PING_EVERY: u32 = 32;
 pub struct Transmit {
     /// Where to.
     pub remote: SocketAddr,
-    /// From which of our addresses, where that is known.
-    pub local: Option<IpAddr>,
+    /// From which of our addresses, where that is known: the one that the peer was told of, or
+    /// that it sent to.
+    pub local: Option<SocketAddr>,
     /// The ECN codepoint of all of them.
     pub ecn: Ecn,
     /// Bytes in all.
@@ -73,6 +74,11 @@ impl Connection {
             State::Closing { due: true, .. } => return self.transmit_close(now, buffer),
             State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
         }
+        if let Some(index) = self.due_probe()
+            && let Some(transmit) = self.transmit_probe(now, index, buffer)
+        {
+            return Some(transmit);
+        }
         let begin = buffer.len();
         let ecn = self.path().codepoint();
         let limit = self.datagram_limit();
@@ -110,6 +116,47 @@ impl Connection {
             ecn,
             size,
             segment_size: (size > segment).then_some(segment),
+        })
+    }
+
+    /// A datagram that tells, and asks, whether a path works (RFC 9000, section 8.2).
+    fn transmit_probe(
+        &mut self,
+        now: Time,
+        index: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let begin = buffer.len();
+        let path = &self.paths[index];
+        let budget = usize::try_from(path.amplification_budget()).unwrap_or(usize::MAX);
+        let (path_id, remote, local) = (path.id, path.remote, path.local);
+        let end = begin + SMALLEST_MAX_UDP_PAYLOAD.min(budget);
+        let draft = match self.begin_packet_on(path_id, Level::OneRtt, buffer, end) {
+            Ok(draft) => draft?,
+            Err(error) => {
+                self.close_with(now, error);
+                return None;
+            }
+        };
+        let challenge = self.rng.next_u64().to_be_bytes();
+        let path = &mut self.paths[index];
+        if let Some(data) = path.response.take() {
+            write::path_response(buffer, data);
+        }
+        if path.validation.is_due() {
+            write::path_challenge(buffer, challenge);
+            path.validation.on_sent(now, challenge);
+        }
+        // Padded, so that it also tells whether the path carries the smallest packets of QUIC.
+        let size = self.finish_packet(&draft, buffer, end).size;
+        self.paths[index].on_datagram_sent(size);
+        self.note_probe(now, index, size);
+        Some(Transmit {
+            remote,
+            local,
+            ecn: Ecn::NotEct,
+            size,
+            segment_size: None,
         })
     }
 
@@ -185,6 +232,7 @@ impl Connection {
         self.outgoing.crypto[space as usize].wants_to_send()
             || (space == Space::Data
                 && (self.outgoing.streams.wants_to_send()
+                    || self.datagrams.wants_to_send()
                     || self.outgoing.has_control()
                     || self.timers.ping_due))
     }
@@ -195,7 +243,7 @@ impl Connection {
             return true;
         }
         self.timers.paced_until = None;
-        let pending = self.outgoing.streams.pending_bytes();
+        let pending = self.outgoing.streams.pending_bytes() + self.datagrams.pending_bytes();
         let path = &mut self.paths[0];
         if self.config.pacing && pending > 0 && path.can_send(path.mtu as u64) {
             let batch = pending.min(path.window_room());
@@ -235,6 +283,7 @@ impl Connection {
         let packet = SentPacket {
             sent_at: now,
             size: finished.size as u32,
+            path: self.paths[0].id,
             ack_eliciting,
             in_flight: ack_eliciting || finished.padded,
             ecn,
@@ -269,21 +318,39 @@ impl Connection {
         frames: &mut SentFrames,
     ) -> bool {
         let space = level.space() as usize;
-        let Self { outgoing, .. } = self;
-        if level != Level::ZeroRtt && outgoing.received[space].ack_pending() {
-            frames.extend(outgoing.received[space].write_ack(now, buffer, limit));
+        let probing = self.probes[space] > 0;
+        let Self {
+            outgoing,
+            keys,
+            peer,
+            ..
+        } = self;
+        if level != Level::ZeroRtt
+            && outgoing.received[space].ack_pending()
+            && let Some(ack) =
+                outgoing.received[space].write_ack(now, buffer, limit.saturating_sub(buffer.len()))
+        {
+            keys.note_ack_sent(level, &ack);
+            frames.push(ack);
         }
         let after_ack = buffer.len();
+        if probing && level == Level::OneRtt && peer.min_ack_delay.is_some() && buffer.len() < limit
+        {
+            // The answer to a probe should not wait (draft-ietf-quic-ack-frequency-14, section 7).
+            write::immediate_ack(buffer);
+        }
         if allowance == Allowance::All {
             outgoing.crypto[space].fill(buffer, limit, |frame| frames.push(frame));
             if level.space() == Space::Data {
                 if level == Level::OneRtt && outgoing.has_control() {
                     outgoing.fill_control(buffer, limit, |frame| frames.push(frame));
                 }
-                outgoing.streams.fill(buffer, limit, frames);
+                if level == Level::OneRtt && self.datagrams.wants_to_send() {
+                    self.fill_datagrams(buffer, limit);
+                }
+                self.outgoing.streams.fill(buffer, limit, frames);
             }
         }
-        let probing = self.probes[space] > 0;
         let ping = level.space() == Space::Data && self.timers.ping_due
             || self.ack_only_streak >= PING_EVERY && level == Level::OneRtt;
         if buffer.len() == after_ack && (probing || ping) && buffer.len() < limit {
@@ -301,12 +368,16 @@ impl Connection {
             *probes = probes.saturating_sub(1);
         } else {
             self.ack_only_streak += 1;
+            self.counters.ack_packets_sent += 1;
         }
     }
 
     /// After a batch: whether the application is what limits the sender.
     fn note_limits(&mut self) {
-        if !self.outgoing.streams.wants_to_send() && self.timers.paced_until.is_none() {
+        if !self.outgoing.streams.wants_to_send()
+            && !self.datagrams.wants_to_send()
+            && self.timers.paced_until.is_none()
+        {
             self.path_mut().on_nothing_to_send();
         }
     }
@@ -366,6 +437,7 @@ impl Connection {
         let packet = SentPacket {
             sent_at: now,
             size: finished.size as u32,
+            path: self.paths[0].id,
             ..SentPacket::default()
         };
         self.recovery

@@ -1,7 +1,7 @@
 //! What becomes of a datagram that may begin a connection: nothing, a stateless reply, or a
 //! connection (RFC 9000, sections 6, 8.1 and 17.2.5).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use rand_core::Rng;
 use weir_units::{Duration, Time};
@@ -21,7 +21,7 @@ use crate::{Code, ConnectionId, Side, Version};
 pub(super) struct Arrival<'a> {
     pub(super) now: Time,
     pub(super) remote: SocketAddr,
-    pub(super) local: Option<IpAddr>,
+    pub(super) local: Option<SocketAddr>,
     pub(super) ecn: Ecn,
     pub(super) datagram: &'a mut [u8],
 }
@@ -49,7 +49,7 @@ impl Endpoint {
         client: &Invariants<'_>,
     ) -> Route {
         let mut versions = server.versions.numbers();
-        versions.push(Version::reserved(self.rng.next_u32()));
+        versions.push(packet::reserved_version(self.rng.next_u32()));
         let mut reply = Vec::new();
         packet::write_version_negotiation(
             &mut reply,
@@ -70,7 +70,12 @@ impl Endpoint {
         let Some(version) = header.version else {
             return Route::Drop;
         };
-        if header.kind != Kind::Initial || header.destination.len() < SHORTEST_INITIAL_DESTINATION {
+        // A client may have learned on an earlier connection that we take packets without the bit.
+        let bit_ok = header.fixed_bit || server.transport.grease_quic_bit;
+        if header.kind != Kind::Initial
+            || header.destination.len() < SHORTEST_INITIAL_DESTINATION
+            || !bit_ok
+        {
             return Route::Drop;
         }
         let initial_keys = || {

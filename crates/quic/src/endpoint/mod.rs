@@ -6,7 +6,7 @@ mod accept;
 mod reset;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha12Rng;
@@ -133,7 +133,7 @@ impl Endpoint {
         now: Time,
         client: ClientConfig,
         remote: SocketAddr,
-        local: Option<IpAddr>,
+        local: Option<SocketAddr>,
         server_name: &str,
     ) -> Result<(ConnectionHandle, Connection), ConnectError> {
         client.transport.validate()?;
@@ -181,7 +181,7 @@ impl Endpoint {
         &mut self,
         now: Time,
         remote: SocketAddr,
-        local: Option<IpAddr>,
+        local: Option<SocketAddr>,
         ecn: Ecn,
         datagram: &mut [u8],
     ) -> Route {

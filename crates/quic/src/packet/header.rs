@@ -56,6 +56,9 @@ pub struct Header {
     pub number_offset: usize,
     /// Where the packet ends. What follows in the datagram may be another packet.
     pub end: usize,
+    /// Whether the fixed bit is set. Only who said that it takes packets without it
+    /// (`grease_quic_bit`, RFC 9287) processes them; it means nothing in Version Negotiation.
+    pub fixed_bit: bool,
 }
 
 /// Why bytes are not a packet that can be processed. Such a datagram, or what is left of it, is
@@ -65,9 +68,6 @@ pub enum HeaderError {
     /// It ends before its header does, or before its Length says.
     #[error("the packet is truncated")]
     Truncated,
-    /// The fixed bit is zero.
-    #[error("the packet's fixed bit is zero")]
-    FixedBitZero,
     /// A long header of a version that is not spoken here: see [`Invariants`].
     #[error("QUIC version {0:#010x} is not supported")]
     UnsupportedVersion(u32),
@@ -105,23 +105,23 @@ impl Header {
         }
         let mut reader = Reader::new(datagram);
         let invariants = Invariants::read(&mut reader)?;
-        match invariants.version {
+        let header = match invariants.version {
             0 => Self::decode_version_negotiation(&reader, &invariants, datagram.len()),
             number => match Version::from_wire(number) {
                 None => Err(HeaderError::UnsupportedVersion(number)),
-                Some(_) if first & FIXED_BIT == 0 => Err(HeaderError::FixedBitZero),
                 Some(version) => {
                     let kind = long_kind(version, first);
                     Self::decode_long(&mut reader, kind, &invariants, datagram.len())
                 }
             },
-        }
+        }?;
+        Ok(Self {
+            fixed_bit: first & FIXED_BIT != 0,
+            ..header
+        })
     }
 
     fn decode_short(datagram: &[u8], first: u8, dcid_len: usize) -> Result<Self, HeaderError> {
-        if first & FIXED_BIT == 0 {
-            return Err(HeaderError::FixedBitZero);
-        }
         let mut reader = Reader::new(datagram);
         reader.u8()?;
         let destination = connection_id(reader.bytes(dcid_len)?)?;
@@ -134,6 +134,7 @@ impl Header {
             token: number_offset..number_offset,
             number_offset,
             end: datagram.len(),
+            fixed_bit: first & FIXED_BIT != 0,
         })
     }
 
@@ -246,6 +247,7 @@ impl<'a> Invariants<'a> {
             token,
             number_offset,
             end,
+            fixed_bit: true,
         })
     }
 }
