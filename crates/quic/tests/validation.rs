@@ -10,10 +10,12 @@ use proptest::prelude::*;
 use weir_fabric::{Script, Verdict};
 use weir_quic::crypto::Provider;
 use weir_quic::crypto::seeded::SeededClient;
-use weir_quic::packet::{self, Header, Kind};
+use weir_quic::frame;
+use weir_quic::packet::{self, Header, Kind, LongFields, LongKind};
 use weir_quic::{
     Code, ConnectionError, ConnectionHandle, ConnectionId, Direction, Endpoint, EndpointConfig,
-    EndpointSecret, Event, RetryPolicy, Route, TokenStore, TransportError, Version, Versions,
+    EndpointEvent, EndpointSecret, Event, RetryPolicy, Route, Side, TokenStore, TransportError,
+    Version, Versions,
 };
 use weir_units::{Duration, Time};
 use weir_wire::Ecn;
@@ -365,7 +367,7 @@ fn a_flood_from_invented_addresses_meets_a_retry_and_keeps_nothing() {
     for port in 1..=50 {
         let client = world.connect();
         let first = datagram(&mut world, client);
-        let invented = SocketAddr::from(([203, 0, 113, 1], port));
+        let invented = SocketAddr::from(([10, 0, 0, 77], port));
         let route = route(&mut world, invented, &first);
         assert_eq!(matches!(route, Route::New(..)), port <= 4);
         if let Route::New(handle, connection) = route {
@@ -384,6 +386,54 @@ fn a_flood_from_invented_addresses_meets_a_retry_and_keeps_nothing() {
     world.tokens = Arc::new(TokenStore::new(1));
     let (client, _) = world.connected();
     assert!(took(&mut world, client, 1));
+}
+
+#[test]
+fn a_half_open_handshake_takes_little_whatever_the_client_sends() {
+    let mut world = World::new(Plan::default());
+    let (destination, source) = (
+        ConnectionId::new(&[1; 8]).unwrap(),
+        ConnectionId::new(&[2; 8]).unwrap(),
+    );
+    let keys = SeededClient::new(0).initial_keys(Version::V1, &destination, Side::Client);
+    let initial = |offset| {
+        let mut datagram = Vec::new();
+        let fields = LongFields {
+            version: Version::V1,
+            kind: LongKind::Initial { token: &[] },
+            destination,
+            source,
+            number: 0,
+            number_length: 4,
+            size_limit: 1200,
+        };
+        let header = packet::write_long_header(&mut datagram, &fields);
+        let payload = datagram.len();
+        frame::write::crypto(&mut datagram, offset, &[0; 100]);
+        datagram.resize(1200, 0);
+        header.finish(&mut datagram, 1200);
+        keys.local.packet.seal(0, payload, &mut datagram);
+        keys.local
+            .header
+            .protect(header.number_offset, &mut datagram);
+        datagram
+    };
+    let remote = world.hosts[CLIENT].addresses[0];
+    for (offset, closed) in [(16_284, false), (16_285, true), ((1 << 62) - 101, true)] {
+        let Route::New(handle, mut connection) = route(&mut world, remote, &initial(offset)) else {
+            panic!("a connection expected");
+        };
+        assert_eq!(connection.is_closed(), closed, "{offset}");
+        while let Some(event) = connection.poll_event() {
+            let Event::Closed(ConnectionError::Transport(error)) = event else {
+                panic!("{event:?}");
+            };
+            assert_eq!(error.code, Code::CRYPTO_BUFFER_EXCEEDED);
+        }
+        let server = &mut world.hosts[SERVER].endpoint;
+        server.handle_event(handle, EndpointEvent::Drained);
+        assert_eq!((server.half_open(), server.connections()), (0, 0));
+    }
 }
 
 fn versions(version: Version, client: Versions, server: Versions) -> Plan {

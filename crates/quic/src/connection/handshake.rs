@@ -13,6 +13,10 @@ use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Level, Space, TransportError};
 
+/// Handshake bytes that Initial packets may carry. They come from who has proved nothing yet, and
+/// bound what a half-open handshake takes; a ClientHello with post-quantum keys has 2 KB.
+const MAX_INITIAL: u64 = 16 * 1024;
+
 /// How far the handshake has come.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
@@ -35,6 +39,10 @@ impl Connection {
         offset: u64,
         data: &[u8],
     ) -> Result<(), TransportError> {
+        if level == Level::Initial && offset.saturating_add(data.len() as u64) > MAX_INITIAL {
+            let reason = "more handshake data in Initial packets than any handshake has";
+            return Err(TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, reason));
+        }
         let session = &mut self.session;
         let read = self.outgoing.crypto[level.space() as usize]
             .receive(offset, data, |data| session.read(level, data));
