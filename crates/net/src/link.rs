@@ -287,6 +287,7 @@ impl Core {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
+                Event::Moving(_) => {}
                 Event::Path(event) => tracing::debug!(%event, "the way to the peer changed"),
                 Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
                 Event::Connected => {

@@ -7,6 +7,7 @@ use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_units::{ByteSize, Duration};
 
 use crate::crypto::{ClientCrypto, ServerCrypto};
+use crate::migration::{MigrationConfig, MigrationConfigError};
 use crate::{EndpointSecret, TokenStore, Version, Versions};
 
 /// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
@@ -96,7 +97,9 @@ pub struct TransportConfig {
     /// Whether packets are sent with ECT(0), as long as the path carries it.
     pub ecn: bool,
     /// Whether a peer may go on from another address (`disable_active_migration` otherwise).
-    pub migration: bool,
+    pub allow_migration: bool,
+    /// When a client leaves a path by itself, where it holds another one ready.
+    pub migration: MigrationConfig,
     /// How often a client asks whether the paths that it holds ready still work, as long as the
     /// connection is used; zero for never.
     pub standby_refresh: Duration,
@@ -159,7 +162,8 @@ impl TransportConfig {
             packet_threshold: 3,
             idle_restart: Duration::from_millis(200),
             ecn: true,
-            migration: true,
+            allow_migration: true,
+            migration: MigrationConfig::default(),
             standby_refresh: Duration::from_secs(1),
             pacing: true,
             datagrams: None,
@@ -196,6 +200,7 @@ impl TransportConfig {
             }
         };
         packet("packet_size", self.packet_size)?;
+        self.migration.validate()?;
         packet("max_udp_payload_size", self.max_udp_payload_size)?;
         let windows = [
             ("stream_window", self.stream_window.bytes()),
@@ -234,8 +239,11 @@ impl Default for TransportConfig {
 }
 
 /// A transport setting that is out of range.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
+    /// A setting of proactive migration.
+    #[error(transparent)]
+    Migration(#[from] MigrationConfigError),
     /// A packet size outside what UDP and RFC 9000 allow.
     #[error("{name} is {size}: it must be from 1200B to 65527B")]
     PacketSize {

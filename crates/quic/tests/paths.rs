@@ -372,7 +372,7 @@ fn late_packets_of_the_old_path_do_not_bring_the_server_back() {
 #[test]
 fn a_peer_that_forbids_migration_is_obeyed() {
     let mut plan = Plan::default();
-    plan.server.migration = false;
+    plan.server.allow_migration = false;
     let mut armed = Armed::new(plan);
     let now = armed.world.now;
     let client = armed.world.connection(CLIENT, armed.client);

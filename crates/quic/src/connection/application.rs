@@ -54,6 +54,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError`] where the stream's sending part is over already.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+        self.watch_abandoned(id);
         self.outgoing.streams.reset(id, code)
     }
 
@@ -62,6 +63,7 @@ impl Connection {
     /// # Errors
     /// [`ReadError`] where the stream's receiving part is over already.
     pub fn stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
+        self.watch_abandoned(id);
         self.outgoing.streams.stop_sending(id, code)
     }
 

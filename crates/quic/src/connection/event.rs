@@ -4,12 +4,13 @@ use std::fmt;
 
 use weir_units::Duration;
 
+use crate::migration::Decision;
 use crate::streams::StreamEvent;
 use crate::version::in_words;
 use crate::{Code, ConnectionId, PathId, TransportError, Versions};
 
 /// Something the application should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The handshake is complete: the peer is known and streams may be used.
     Connected,
@@ -20,6 +21,9 @@ pub enum Event {
     DatagramsReadable,
     /// Something about a stream.
     Stream(StreamEvent),
+    /// The migration monitor has the connection move, for these reasons; [`PathEvent::Moved`]
+    /// follows.
+    Moving(Box<Decision>),
     /// Something about the ways to the peer.
     Path(PathEvent),
     /// The connection is over.

@@ -11,6 +11,7 @@
 //! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
 //! | `validation`, `version`, `reset` | Retry and tokens, the version of QUIC, stateless resets |
 //! | `paths` | the ways to the peer: held ready, validated, moved between |
+//! | `proactive` | what the migration monitor is told, and what its decisions do |
 //! | `datagrams` | messages outside streams (RFC 9221) |
 //! | `ack_frequency`, `key_update` | requests about ACKs, key updates by the application |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
@@ -28,6 +29,7 @@ mod key_update;
 mod keys;
 mod outgoing;
 mod paths;
+mod proactive;
 mod receive;
 mod reset;
 mod stats;
@@ -55,6 +57,7 @@ pub(crate) use validation::{ClientSetup, ServerSetup};
 
 use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Provider, Session};
+use crate::migration::MigrationMonitor;
 use crate::path::{Path, PathConfig};
 use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
 use crate::secret::{EndpointKeys, ResetToken};
@@ -84,6 +87,8 @@ pub struct Connection {
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
     book: paths::PathBook,
+    /// Watches the path in use (clients only).
+    monitor: Option<Box<MigrationMonitor>>,
     /// What the congestion controller was last told of a deadline.
     deadline: Option<Deadline>,
     outgoing: Outgoing,
@@ -189,7 +194,8 @@ impl Connection {
             },
             recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
-            book: paths::PathBook::new(),
+            book: paths::PathBook::new(local),
+            monitor: monitor(now, &config, side),
             deadline: None,
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
             datagrams: Datagrams::new(config.datagrams),
@@ -250,7 +256,7 @@ impl Connection {
                 .datagrams
                 .map_or(0, |datagrams| datagrams.max_frame_size.bytes()),
             grease_quic_bit: config.grease_quic_bit,
-            disable_active_migration: !config.migration,
+            disable_active_migration: !config.allow_migration,
             active_connection_id_limit: ids::ACTIVE_ID_LIMIT,
             ..TransportParameters::default()
         }
@@ -303,6 +309,15 @@ fn path_config(config: &TransportConfig, side: Side) -> PathConfig {
         // (RFC 9000, section 8.1).
         validated: side.is_client(),
     }
+}
+
+fn monitor(now: Time, config: &TransportConfig, side: Side) -> Option<Box<MigrationMonitor>> {
+    if !side.is_client() {
+        return None;
+    }
+    // The configuration was checked when the connection was asked for.
+    let monitor = MigrationMonitor::new(config.migration, now, PathId::FIRST).ok()?;
+    Some(Box::new(monitor))
 }
 
 fn streams_config(config: &TransportConfig) -> StreamsConfig {

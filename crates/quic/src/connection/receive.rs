@@ -85,6 +85,7 @@ impl Connection {
         let finished = std::mem::take(&mut self.batch_finished);
         let bytes = std::mem::take(&mut self.batch_bytes);
         self.outgoing.received[Space::Data as usize].end_batch(now, bytes, finished);
+        self.decide(now);
     }
 
     /// Tells whether the packet was one of the peer's.
@@ -261,6 +262,7 @@ impl Connection {
         self.timers.on_received(now);
         self.counters.authenticated = true;
         self.paths[path].stats.packets_received += 1;
+        self.watch_received(now, path);
         match level {
             Level::Initial if self.handshake.peer_source.is_none() => {
                 self.handshake.peer_source = Some(header.source);
@@ -326,13 +328,23 @@ impl Connection {
                     let count = &mut self.early_streams[stream.id.direction() as usize];
                     *count = (*count).max(stream.id.index() + 1);
                 }
-                return Ok(streams.on_stream(stream)? == Received::Buffered);
+                let buffered = streams.on_stream(stream)? == Received::Buffered;
+                if buffered && self.is_watched() {
+                    self.watch_response(now, stream);
+                }
+                return Ok(buffered);
             }
             Frame::Ack(ack) => self.on_ack(now, level, ack)?,
             Frame::Crypto { offset, data } => self.on_crypto(now, level, *offset, data)?,
             Frame::Padding | Frame::Ping => {}
-            Frame::ResetStream(reset) => streams.on_reset_stream(reset)?,
-            Frame::StopSending { id, code } => streams.on_stop_sending(*id, *code)?,
+            Frame::ResetStream(reset) => {
+                streams.on_reset_stream(reset)?;
+                self.watch_abandoned(reset.id);
+            }
+            Frame::StopSending { id, code } => {
+                streams.on_stop_sending(*id, *code)?;
+                self.watch_abandoned(*id);
+            }
             Frame::MaxData(limit) => streams.on_max_data(*limit),
             Frame::MaxStreamData { id, limit } => streams.on_max_stream_data(*id, *limit)?,
             Frame::MaxStreams { direction, limit } => streams.on_max_streams(*direction, *limit),
@@ -381,7 +393,7 @@ impl Connection {
             handshake,
             ..
         } = self;
-        recovery.on_ack(
+        let outcome = recovery.on_ack(
             now,
             space,
             ack,
@@ -393,6 +405,9 @@ impl Connection {
         self.probes[space as usize] = 0;
         if space == Space::Data {
             self.after_data_ack(now);
+            if let Some(rtt) = outcome.rtt {
+                self.watch_rtt(now, rtt);
+            }
         }
         Ok(())
     }

@@ -280,6 +280,9 @@ impl Connection {
         let is_last = is_last || draft.limit < buffer.len() + SMALLEST_ROOM;
         let finished = self.finish_packet(&draft, buffer, if is_last { pad_to } else { 0 });
         self.note_sent(now, space, ack_eliciting);
+        if self.is_watched() {
+            self.watch_sent(now, &frames, ack_eliciting);
+        }
         let packet = SentPacket {
             sent_at: now,
             size: finished.size as u32,

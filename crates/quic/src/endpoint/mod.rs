@@ -51,7 +51,7 @@ pub enum Route {
 }
 
 /// Why a connection cannot be begun.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConnectError {
     /// The transport's settings are out of range.
     #[error(transparent)]

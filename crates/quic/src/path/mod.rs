@@ -78,6 +78,26 @@ pub(crate) struct Standby {
     pub(crate) ask_at: Option<Time>,
     /// Attempts in a row that nobody answered.
     pub(crate) failures: u32,
+    /// The share of challenges that are not answered, over the last eight attempts or so.
+    pub(crate) loss: f64,
+}
+
+impl Standby {
+    /// The peer answered after so many challenges.
+    pub(crate) fn on_answer(&mut self, asked: usize) {
+        let asked = asked.max(1) as f64;
+        self.note_loss((asked - 1.0) / asked);
+    }
+
+    /// Nobody answered.
+    pub(crate) fn on_failure(&mut self) {
+        self.failures += 1;
+        self.note_loss(1.0);
+    }
+
+    fn note_loss(&mut self, sample: f64) {
+        self.loss += (sample - self.loss) / 8.0;
+    }
 }
 
 /// An address pair and what is known of the way between.
