@@ -12,7 +12,7 @@
 //! | [`crypto`] | the door through which keys come: rustls, or a seeded provider for simulations |
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
 //! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
-//! | `path` | an address pair and all that belongs to it, its congestion controller included |
+//! | `path` | an address pair and all that belongs to it: congestion controller, ECN, MTU discovery |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
 
@@ -37,10 +37,12 @@ pub use config::{
     TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PathSnapshot, Transmit,
+    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PacketSizePolicy,
+    PathSnapshot, Transmit,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, Side, StreamId};
+pub use path::MtuPhase;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};

@@ -1,13 +1,10 @@
 //! Driving the session: handshake bytes, keys, the peer's parameters (RFC 9000, section 7;
 //! RFC 9001, section 4).
 
-use std::net::SocketAddr;
-
 use weir_units::Time;
 
 use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
-use crate::config::{LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::crypto::{KeyChange, SessionEvent};
 use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
@@ -99,20 +96,9 @@ impl Connection {
         let peer_delay = peer.fine_max_ack_delay.unwrap_or(peer.max_ack_delay);
         self.recovery.set_peer_max_ack_delay(peer_delay);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
-        let family = match self.path().remote {
-            SocketAddr::V4(_) => LARGEST_UDP_PAYLOAD_IPV4,
-            SocketAddr::V6(_) => LARGEST_UDP_PAYLOAD,
-        };
-        let size = self
-            .config
-            .packet_size
-            .bytes()
-            .min(peer.max_udp_payload_size)
-            .min(family);
-        self.path_mut()
-            .set_mtu(now, (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD));
         self.peer = peer;
         self.peer_known = true;
+        self.begin_mtu_discovery(now);
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 //! | `timers` | when to come back, and what to do then |
 //! | `close` | how a connection ends |
 //! | `application` | streams, statistics and settings as the application sees them |
+//! | `packet_size` | how large packets are: MTU discovery, and the size of tasks |
 //! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
@@ -20,6 +21,7 @@ mod handshake;
 mod ids;
 mod keys;
 mod outgoing;
+mod packet_size;
 mod receive;
 mod stats;
 mod timers;
@@ -36,6 +38,7 @@ use weir_units::Time;
 
 pub use event::{ConnectionError, EndpointEvent, Event};
 pub(crate) use ids::random_id;
+pub use packet_size::PacketSizePolicy;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
 
@@ -67,6 +70,7 @@ pub struct Connection {
     recovery: Recovery,
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
+    sizing: packet_size::Sizing,
     outgoing: Outgoing,
     local_ids: LocalIds,
     /// The client's first destination ID; a server takes Initial packets with it.
@@ -144,6 +148,7 @@ impl Connection {
             },
             recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
+            sizing: packet_size::Sizing::new(config.packet_size_policy),
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
             local_ids: LocalIds::new(setup.local_id),
             original_destination: setup.original_destination,

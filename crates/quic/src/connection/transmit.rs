@@ -46,7 +46,7 @@ pub struct Transmit {
 struct Batch {
     now: Time,
     ecn: Ecn,
-    /// The pacer holds data back.
+    /// The pacer holds data back, or an MTU probe that has waited too long goes first.
     paced: bool,
 }
 
@@ -73,6 +73,7 @@ impl Connection {
             State::Closing { due: true, .. } => return self.transmit_close(now, buffer),
             State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
         }
+        self.update_packet_size(now);
         let begin = buffer.len();
         let ecn = self.path().codepoint();
         let limit = self.datagram_limit();
@@ -83,7 +84,7 @@ impl Connection {
         let batch = Batch {
             now,
             ecn,
-            paced: self.pacer_waits(now),
+            paced: self.pacer_waits(now) || self.makes_room_for_mtu_probe(now),
         };
         for index in 0..count {
             let start = buffer.len();
@@ -93,6 +94,10 @@ impl Connection {
             let length = buffer.len() - start;
             self.path_mut().on_datagram_sent(length);
             if index == 0 {
+                // Handshake packets stay small; those behind them need not.
+                if length < limit && !self.keys.is_only_one_rtt() {
+                    break;
+                }
                 segment = length;
             } else if length < segment {
                 break;
@@ -101,7 +106,7 @@ impl Connection {
         self.note_limits();
         let size = buffer.len() - begin;
         if size == 0 {
-            return None;
+            return self.transmit_mtu_probe(now, buffer);
         }
         let path = self.path();
         Some(Transmit {
@@ -133,6 +138,12 @@ impl Connection {
         }
         let may_send = !batch.paced && self.path().can_send((end - begin) as u64);
         if self.keys.is_only_one_rtt() {
+            // The last of the probes of a probe timeout is small: if nothing else arrives, it
+            // shows that packets are lost for their size.
+            let end = match self.probes[Space::Data as usize] {
+                1 => end.min(begin + SMALLEST_MAX_UDP_PAYLOAD),
+                _ => end,
+            };
             let Some(allowance) = self.allowance(batch.now, Level::OneRtt, may_send) else {
                 return false;
             };
@@ -155,6 +166,11 @@ impl Connection {
             let allowance = self.allowance(batch.now, level, may_send)?;
             Some((level, allowance))
         });
+        // The handshake must not depend on a path that carries large packets.
+        let end = match levels {
+            [None, None, _] => end,
+            _ => end.min(buffer.len() + SMALLEST_MAX_UDP_PAYLOAD),
+        };
         let last = levels.iter().flatten().last().map(|(level, _)| *level);
         // RFC 9000, section 14.1: datagrams with ack-eliciting Initial packets are padded.
         let has_initial = levels[0]

@@ -6,6 +6,7 @@
 //! ([`Path::pacing_delay`]) and with which ECN codepoint ([`EcnState::codepoint`]).
 
 mod ecn;
+mod mtu;
 mod pacer;
 mod rtt;
 
@@ -16,6 +17,8 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
 pub(crate) use ecn::{EcnPhase, EcnState};
+pub use mtu::MtuPhase;
+pub(crate) use mtu::{MtuDiscovery, MtuPlan};
 pub(crate) use pacer::Pacer;
 pub(crate) use rtt::Rtt;
 
@@ -80,6 +83,8 @@ pub(crate) struct Path {
     pub(crate) ecn: EcnState,
     /// The largest UDP payload that may be sent, in bytes; see [`Path::set_mtu`].
     pub(crate) mtu: usize,
+    /// What the path carries.
+    pub(crate) discovery: MtuDiscovery,
     /// The congestion controller.
     pub(crate) controller: Box<dyn Controller>,
     /// What spreads packets over time.
@@ -120,6 +125,7 @@ impl Path {
             rtt: Rtt::new(config.initial_rtt),
             ecn: EcnState::new(config.ecn),
             mtu: config.mtu,
+            discovery: MtuDiscovery::new(),
             controller,
             pacer: Pacer::new(config.granularity, config.mtu as u64),
             delivery: DeliveryRate::new(),
@@ -134,8 +140,16 @@ impl Path {
         }
     }
 
+    /// Takes the size that discovery allows, or `cap` where that is less.
+    pub(crate) fn update_mtu(&mut self, now: Time, cap: usize) {
+        let mtu = self.discovery.current().min(cap);
+        if mtu != self.mtu {
+            self.set_mtu(now, mtu);
+        }
+    }
+
     /// The largest UDP payload changed.
-    pub(crate) fn set_mtu(&mut self, now: Time, mtu: usize) {
+    fn set_mtu(&mut self, now: Time, mtu: usize) {
         self.mtu = mtu;
         self.controller
             .on_packet_size(ByteSize::from_bytes(mtu as u64));

@@ -226,6 +226,7 @@ impl Recovery {
         {
             if let Some(Slot::Outstanding(packet)) = state.packets.get(number)
                 && packet.ack_eliciting
+                && !packet.mtu_probe
             {
                 packet
                     .frames

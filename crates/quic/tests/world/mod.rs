@@ -54,6 +54,8 @@ pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     /// Datagrams with each codepoint that arrived here.
     pub(crate) arrived: BTreeMap<u8, u64>,
+    /// The interface refuses larger UDP payloads (EMSGSIZE).
+    pub(crate) largest_sent: usize,
 }
 
 pub(crate) const CLIENT: usize = 0;
@@ -122,6 +124,7 @@ impl World {
             events: Vec::new(),
             address: SocketAddr::from((Ipv4Addr::new(10, 0, 0, index), 4000 + u16::from(index))),
             arrived: BTreeMap::new(),
+            largest_sent: usize::MAX,
         };
         let pipe = |seed| {
             Pipe::new(
@@ -198,6 +201,10 @@ impl World {
                         assert!(transmit.size <= 65_507, "a batch above 64 KB");
                     }
                     let segment = transmit.segment_size.unwrap_or(transmit.size);
+                    if segment > host.largest_sent {
+                        connection.handle_too_large(self.now, &transmit);
+                        continue;
+                    }
                     for bytes in self.buffer.chunks(segment) {
                         let datagram = Datagram {
                             bytes: bytes.to_vec(),
