@@ -404,6 +404,48 @@ fn congestion_is_no_black_hole() {
     }
 }
 
+/// A queue with room for a small packet and none for a full one looks like a black hole now and
+/// then; it must be rare, and must not last.
+#[test]
+fn incast_is_hardly_ever_a_black_hole() {
+    for size in [1452, 8972] {
+        let mut world = World::new(Plan {
+            rate: Rate::from_gbps(1),
+            rules: vec![Rule::tail_drop(bytes(100_000))],
+            ..plan(data_center(size))
+        });
+        let connections: Vec<_> = (0..16).map(|_| world.connected()).collect();
+        let mut flows: Vec<_> = connections
+            .iter()
+            .map(|&(client, server)| {
+                Flow::new(&mut world, (SERVER, server), (CLIENT, client), 300_000)
+            })
+            .collect();
+        assert!(world.run_until(Duration::from_secs(10), |world| {
+            flows
+                .iter_mut()
+                .fold(true, |ended, flow| flow.poll(world) && ended)
+        }));
+        let paths: Vec<_> = connections
+            .iter()
+            .map(|&(_, server)| path(&mut world, SERVER, server))
+            .collect();
+        let lost: u64 = paths.iter().map(|path| path.packets_lost).sum();
+        let alarms: u64 = paths.iter().map(|path| path.black_holes).sum();
+        assert!(lost > 300, "{size}: {lost}");
+        assert!(
+            alarms * 100 < lost,
+            "{size}: {alarms} alarms at {lost} losses"
+        );
+        // One that was false has healed soon after.
+        world.run_for(Duration::from_millis(100));
+        for &(_, server) in &connections {
+            let carried = path(&mut world, SERVER, server).carried.bytes();
+            assert!(carried * 10 >= size * 9, "{carried} of {size}");
+        }
+    }
+}
+
 #[test]
 fn the_papers_rule_follows_the_size_of_the_task() {
     let transport = TransportConfig {
