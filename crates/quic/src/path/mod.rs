@@ -144,6 +144,7 @@ impl Path {
     pub(crate) fn update_mtu(&mut self, now: Time, cap: usize) {
         let mtu = self.discovery.current().min(cap);
         if mtu != self.mtu {
+            tracing::debug!(remote = %self.remote, from = self.mtu, to = mtu, "packet size");
             self.set_mtu(now, mtu);
         }
     }

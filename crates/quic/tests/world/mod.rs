@@ -4,6 +4,8 @@
 //! from a generator without a seed, so that a run repeats byte for byte.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
+pub(crate) mod flow;
+
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
