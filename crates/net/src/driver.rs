@@ -5,6 +5,7 @@
 //! answer carries the acknowledgment, and mostly leaves from the application's own task.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -326,8 +327,8 @@ enum Routed {
 fn route(
     shared: &Arc<Shared>,
     now: Time,
-    remote: std::net::SocketAddr,
-    local: Option<std::net::IpAddr>,
+    remote: SocketAddr,
+    local: Option<SocketAddr>,
     ecn: Ecn,
     datagram: &mut [u8],
 ) -> Routed {

@@ -287,6 +287,7 @@ impl Core {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
+                Event::Path(event) => tracing::debug!(%event, "the way to the peer changed"),
                 Event::Connected => {
                     self.connected = true;
                     self.waiting.on_connected(woken);

@@ -104,7 +104,8 @@ impl Socket {
             ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
             contents,
             segment_size: transmit.segment_size,
-            src_ip: transmit.local,
+            // A socket that has one address sends from it anyway.
+            src_ip: self.sends_from(transmit.local),
         };
         match self.udp.try_send(self.io.get_ref().into(), &message) {
             Ok(()) => Ok(()),
@@ -154,13 +155,20 @@ impl Socket {
             .recv(self.io.get_ref().into(), &mut slices, metas.as_mut_slice())
     }
 
-    /// The address that the peer sent to, where the socket listens on several.
-    pub(crate) fn local_of(&self, meta: &RecvMeta) -> Option<IpAddr> {
+    /// The address of ours that the peer sent to.
+    pub(crate) fn local_of(&self, meta: &RecvMeta) -> Option<SocketAddr> {
         if self.local.ip().is_unspecified() {
-            meta.dst_ip
+            let ip = meta.dst_ip?;
+            Some(SocketAddr::new(ip, self.local.port()))
         } else {
-            None
+            Some(self.local)
         }
+    }
+
+    fn sends_from(&self, local: Option<SocketAddr>) -> Option<IpAddr> {
+        local
+            .filter(|_| self.local.ip().is_unspecified())
+            .map(|local| local.ip())
     }
 }
 

@@ -103,6 +103,11 @@ pub struct TransportConfig {
     pub idle_restart: Duration,
     /// Whether packets are sent with ECT(0), as long as the path carries it.
     pub ecn: bool,
+    /// Whether a peer may go on from another address (`disable_active_migration` otherwise).
+    pub migration: bool,
+    /// How often a client asks whether the paths that it holds ready still work, as long as the
+    /// connection is used; zero for never.
+    pub standby_refresh: Duration,
     /// Whether packets are paced (RFC 9002, section 7.7).
     pub pacing: bool,
 }
@@ -133,6 +138,8 @@ impl TransportConfig {
             packet_threshold: 3,
             idle_restart: Duration::from_millis(200),
             ecn: true,
+            migration: true,
+            standby_refresh: Duration::from_secs(1),
             pacing: true,
         }
     }

@@ -3,7 +3,7 @@
 //! The caller owns the connections; the endpoint knows which connection IDs are theirs.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
@@ -109,7 +109,7 @@ impl Endpoint {
         now: Time,
         client: ClientConfig,
         remote: SocketAddr,
-        local: Option<IpAddr>,
+        local: Option<SocketAddr>,
         server_name: &str,
     ) -> Result<(ConnectionHandle, Connection), ConnectError> {
         client.transport.validate()?;
@@ -149,7 +149,7 @@ impl Endpoint {
         &mut self,
         now: Time,
         remote: SocketAddr,
-        local: Option<IpAddr>,
+        local: Option<SocketAddr>,
         ecn: Ecn,
         datagram: &mut [u8],
     ) -> Route {
@@ -212,7 +212,7 @@ impl Endpoint {
         &mut self,
         now: Time,
         remote: SocketAddr,
-        local: Option<IpAddr>,
+        local: Option<SocketAddr>,
         ecn: Ecn,
         datagram: &mut [u8],
     ) -> Route {

@@ -100,6 +100,26 @@ impl fmt::Debug for StreamId {
     }
 }
 
+/// Names a path of a connection; never used again for another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub(crate) u32);
+
+impl PathId {
+    /// The path of the handshake.
+    pub const FIRST: Self = Self(0);
+
+    /// The number behind the name.
+    pub const fn as_u32(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for PathId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "path {}", self.0)
+    }
+}
+
 /// A connection ID (RFC 9000, section 5.1): up to 20 bytes that route a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {

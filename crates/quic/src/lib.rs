@@ -37,12 +37,12 @@ pub use config::{
     TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, PacketSizePolicy,
-    PathSnapshot, Transmit,
+    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, MoveCause,
+    PacketSizePolicy, PathError, PathEvent, PathSnapshot, Transmit,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
-pub use ids::{ConnectionId, Direction, Side, StreamId};
+pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use path::MtuPhase;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};

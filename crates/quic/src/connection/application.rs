@@ -28,6 +28,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        self.book.used = true;
         let written = self.outgoing.streams.write(id, data);
         self.observe_task(id);
         written
@@ -38,6 +39,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
+        self.book.used = true;
         let written = self.outgoing.streams.write_bytes(id, data);
         self.observe_task(id);
         written
@@ -141,7 +143,8 @@ impl Connection {
         !self.is_closed() && self.path().in_flight > 0
     }
 
-    /// Replaces the congestion controller.
+    /// Replaces the congestion controller of the path in use. A path that is moved to begins with
+    /// one as configured (RFC 9000, section 9.4).
     pub fn set_controller(&mut self, mut controller: Box<dyn Controller>) {
         let path = self.path_mut();
         controller.on_packet_size(ByteSize::from_bytes(path.mtu as u64));
@@ -150,6 +153,7 @@ impl Connection {
 
     /// Tells the congestion controller what is left of the transfer in progress and until when.
     pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
+        self.deadline = deadline;
         self.path_mut().controller.on_deadline(deadline);
     }
 

@@ -3,7 +3,7 @@
 
 use super::Connection;
 use crate::packet::{self, LongFields, LongHeader, LongKind};
-use crate::{Code, Level, TransportError};
+use crate::{Code, ConnectionId, Level, PathId, TransportError};
 
 /// A packet needs room for its header, its tag and a frame worth sending.
 pub(super) const SMALLEST_ROOM: usize = 96;
@@ -48,6 +48,20 @@ impl Connection {
         buffer: &mut Vec<u8>,
         end: usize,
     ) -> Result<Option<Draft>, TransportError> {
+        self.begin_packet_on(self.paths[0].id, level, buffer, end)
+    }
+
+    /// Begins a packet for a path, with the connection ID that belongs to it.
+    ///
+    /// # Errors
+    /// As [`Self::begin_packet`].
+    pub(super) fn begin_packet_on(
+        &mut self,
+        path: PathId,
+        level: Level,
+        buffer: &mut Vec<u8>,
+        end: usize,
+    ) -> Result<Option<Draft>, TransportError> {
         let start = buffer.len();
         let Some((_, key)) = self.keys.local(level, self.side) else {
             return Ok(None);
@@ -67,7 +81,12 @@ impl Connection {
             }
         }
         let number_length = packet::packet_number_length(number, largest_acked);
-        let header = self.write_header(level, number, number_length, buffer);
+        let ids = &self.outgoing.remote_ids;
+        let destination = match path == self.paths[0].id {
+            true => *ids.current(),
+            false => *ids.of(path).unwrap_or(ids.current()),
+        };
+        let header = self.write_header(level, destination, number, number_length, buffer);
         Ok(Some(Draft {
             level,
             number,
@@ -83,11 +102,11 @@ impl Connection {
     fn write_header(
         &self,
         level: Level,
+        destination: ConnectionId,
         number: u64,
         number_length: usize,
         buffer: &mut Vec<u8>,
     ) -> Header {
-        let destination = self.outgoing.remote_ids.current();
         let kind = match level {
             Level::Initial => LongKind::Initial { token: &[] },
             Level::ZeroRtt => LongKind::ZeroRtt,
@@ -96,7 +115,7 @@ impl Connection {
                 let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase());
                 let number_offset = packet::write_short_header(
                     buffer,
-                    destination,
+                    &destination,
                     false,
                     phase,
                     number,
@@ -107,7 +126,7 @@ impl Connection {
         };
         let fields = LongFields {
             kind,
-            destination: *destination,
+            destination,
             source: self.local_ids.handshake_id(),
             number,
             number_length,

@@ -142,13 +142,13 @@ impl Connection {
         self.events.push_back(Event::Connected);
         if !self.side.is_client() {
             self.outgoing.handshake_done = true;
-            self.on_confirmed();
+            self.on_confirmed(now);
         }
         self.issue_ids();
     }
 
     /// The peer has completed the handshake too: handshake keys have served (RFC 9001, 4.9.2).
-    pub(super) fn on_confirmed(&mut self) {
+    pub(super) fn on_confirmed(&mut self, now: Time) {
         if self.handshake.confirmed {
             return;
         }
@@ -156,6 +156,7 @@ impl Connection {
         self.discard(Space::Handshake);
         if self.side.is_client() {
             self.keys.zero_rtt = None;
+            self.open_standby_paths(now);
         }
     }
 

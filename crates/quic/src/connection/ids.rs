@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use rand_core::Rng;
 
 use crate::frame::NewConnectionId;
-use crate::{Code, ConnectionId, TransportError};
+use crate::{Code, ConnectionId, PathId, TransportError};
 
 /// How many IDs of the peer's we keep, and how many of ours we issue at most.
-pub(crate) const ACTIVE_ID_LIMIT: u64 = 4;
+pub(crate) const ACTIVE_ID_LIMIT: u64 = 8;
 /// RETIRE_CONNECTION_ID frames that may wait for acknowledgment before the peer must be hostile.
 const MAX_RETIREMENTS: usize = 64;
 
@@ -100,11 +100,23 @@ impl LocalIds {
     }
 }
 
-/// IDs that we put on packets to the peer.
+/// An ID of the peer's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    sequence: u64,
+    id: ConnectionId,
+    /// What shows that a stateless reset is the peer's; unknown for the ID of a client's handshake.
+    reset_token: Option<[u8; 16]>,
+}
+
+/// IDs that we put on packets to the peer. The path in use has one, other paths have each their own
+/// (RFC 9000, section 9.5), and the rest are spare.
 #[derive(Debug)]
 pub(super) struct RemoteIds {
-    current: (u64, ConnectionId),
-    spare: Vec<NewConnectionId>,
+    current: Held,
+    /// Those of other paths.
+    assigned: Vec<(PathId, Held)>,
+    spare: Vec<Held>,
     retire_prior_to: u64,
     /// Sequence numbers to be retired, by frames that are still to be sent.
     retiring: Vec<u64>,
@@ -112,10 +124,26 @@ pub(super) struct RemoteIds {
     unacknowledged: usize,
 }
 
+impl Held {
+    const fn of_handshake(id: ConnectionId) -> Self {
+        Self {
+            sequence: 0,
+            id,
+            reset_token: None,
+        }
+    }
+
+    fn agrees_with(&self, other: &Self) -> bool {
+        let same_token = self.reset_token.is_none() || self.reset_token == other.reset_token;
+        self.sequence == other.sequence && self.id == other.id && same_token
+    }
+}
+
 impl RemoteIds {
     pub(super) fn new(id: ConnectionId) -> Self {
         Self {
-            current: (0, id),
+            current: Held::of_handshake(id),
+            assigned: Vec::new(),
             spare: Vec::new(),
             retire_prior_to: 0,
             retiring: Vec::new(),
@@ -123,49 +151,90 @@ impl RemoteIds {
         }
     }
 
-    /// The ID in use.
+    /// The ID of the path in use.
     pub(super) fn current(&self) -> &ConnectionId {
-        &self.current.1
+        &self.current.id
+    }
+
+    /// The ID of a path that is not in use, if it has one of its own.
+    pub(super) fn of(&self, path: PathId) -> Option<&ConnectionId> {
+        let (_, id) = self.assigned.iter().find(|(owner, _)| *owner == path)?;
+        Some(&id.id)
+    }
+
+    /// Whether the peer takes packets without a connection ID: all paths share that.
+    pub(super) fn are_empty(&self) -> bool {
+        self.current.id.is_empty()
+    }
+
+    /// Gives a path a spare ID; `false` where there is none.
+    pub(super) fn assign(&mut self, path: PathId) -> bool {
+        if self.of(path).is_some() {
+            return true;
+        }
+        // The oldest first: the peer may want to be rid of it soonest.
+        let oldest = self
+            .spare
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, id)| id.sequence);
+        let Some((index, _)) = oldest else {
+            return false;
+        };
+        self.assigned.push((path, self.spare.swap_remove(index)));
+        true
+    }
+
+    /// A path is gone: its ID must not be used on another one.
+    pub(super) fn release(&mut self, path: PathId) {
+        if let Some(index) = self.assigned.iter().position(|(owner, _)| *owner == path) {
+            let (_, id) = self.assigned.swap_remove(index);
+            self.retire(id.sequence);
+        }
+    }
+
+    /// The path `to` is in use from now on instead of `from`, which keeps its ID. A path without an
+    /// ID of its own goes on with the one in use.
+    pub(super) fn activate(&mut self, from: PathId, to: PathId) {
+        let Some(index) = self.assigned.iter().position(|(owner, _)| *owner == to) else {
+            return;
+        };
+        let (owner, id) = &mut self.assigned[index];
+        std::mem::swap(id, &mut self.current);
+        *owner = from;
     }
 
     /// The peer chose its ID for the handshake (RFC 9000, section 7.2).
     pub(super) fn set_handshake_id(&mut self, id: ConnectionId) {
-        self.current = (0, id);
+        self.current = Held::of_handshake(id);
+    }
+
+    fn held(&self) -> impl Iterator<Item = &Held> {
+        let others = self.assigned.iter().map(|(_, id)| id).chain(&self.spare);
+        std::iter::once(&self.current).chain(others)
     }
 
     /// The peer issued an ID (RFC 9000, section 19.15).
     pub(super) fn on_new(&mut self, frame: NewConnectionId) -> Result<(), TransportError> {
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
-        if self.current.1.is_empty() {
+        if self.current.id.is_empty() {
             return violation("NEW_CONNECTION_ID from a peer that uses an empty connection ID");
         }
-        let known =
-            |known: &NewConnectionId| known.sequence == frame.sequence || known.id == frame.id;
-        if let Some(other) = self.spare.iter().find(|spare| known(spare)) {
-            return if *other
-                == (NewConnectionId {
-                    retire_prior_to: other.retire_prior_to,
-                    ..frame
-                }) {
-                Ok(())
-            } else {
-                violation("a connection ID was issued twice in different ways")
-            };
-        }
-        if frame.sequence == self.current.0 {
-            return if frame.id == self.current.1 {
-                Ok(())
-            } else {
-                violation("a connection ID was issued twice in different ways")
-            };
-        }
-        if frame.sequence < self.retire_prior_to {
-            self.retire(frame.sequence);
-        } else {
-            self.spare.push(frame);
+        let new = Held {
+            sequence: frame.sequence,
+            id: frame.id,
+            reset_token: Some(frame.reset_token),
+        };
+        let known = |held: &&Held| held.sequence == new.sequence || held.id == new.id;
+        let held = self.held().find(known).copied();
+        match held {
+            Some(held) if held.agrees_with(&new) => {}
+            Some(_) => return violation("a connection ID was issued twice in different ways"),
+            None if frame.sequence < self.retire_prior_to => self.retire(frame.sequence),
+            None => self.spare.push(new),
         }
         self.retire_up_to(frame.retire_prior_to)?;
-        if self.spare.len() as u64 + 1 > ACTIVE_ID_LIMIT {
+        if self.held().count() as u64 > ACTIVE_ID_LIMIT {
             return Err(TransportError::new(
                 Code::CONNECTION_ID_LIMIT_ERROR,
                 "more connection IDs than active_connection_id_limit",
@@ -193,18 +262,34 @@ impl RemoteIds {
         for id in old {
             self.retire(id.sequence);
         }
-        if self.current.0 < prior_to {
+        self.replace_assigned(prior_to);
+        if self.current.sequence < prior_to {
             if self.spare.is_empty() {
                 return Err(TransportError::new(
                     Code::PROTOCOL_VIOLATION,
                     "all connection IDs were retired",
                 ));
             }
-            self.retire(self.current.0);
-            let next = self.spare.remove(0);
-            self.current = (next.sequence, next.id);
+            self.retire(self.current.sequence);
+            self.current = self.spare.remove(0);
         }
         Ok(())
+    }
+
+    /// Paths whose ID the peer withdraws get another one; those for which there is none lose it,
+    /// and cannot be used before the peer issues more.
+    fn replace_assigned(&mut self, prior_to: u64) {
+        let withdrawn: Vec<_> = self
+            .assigned
+            .extract_if(.., |(_, id)| id.sequence < prior_to)
+            .collect();
+        for (path, id) in withdrawn {
+            self.retire(id.sequence);
+            // The path in use comes first.
+            if self.current.sequence >= prior_to || self.spare.len() > 1 {
+                self.assign(path);
+            }
+        }
     }
 
     fn retire(&mut self, sequence: u64) {
@@ -294,6 +379,34 @@ mod tests {
         ids.on_retirement_lost(0);
         assert_eq!(ids.next_retirement(), Some(0));
         assert_eq!(ids.next_retirement(), None);
+    }
+
+    #[test]
+    fn paths_have_ids_of_their_own_and_exchange_them_with_the_use() {
+        let (first, second, third) = (PathId::FIRST, PathId(1), PathId(2));
+        let mut ids = RemoteIds::new(id(0));
+        assert!(!ids.assign(second));
+        ids.on_new(new_id(1, 0)).unwrap();
+        ids.on_new(new_id(2, 0)).unwrap();
+        assert!(ids.assign(second) && ids.assign(third) && ids.assign(second));
+        assert_eq!(ids.of(second), Some(&id(1)));
+        ids.activate(first, second);
+        assert_eq!((*ids.current(), ids.of(first)), (id(1), Some(&id(0))));
+        ids.release(first);
+        assert_eq!(ids.next_retirement(), Some(0));
+        assert_eq!(ids.of(first), None);
+    }
+
+    #[test]
+    fn a_path_whose_id_is_withdrawn_gets_another_one_or_none() {
+        let (second, third) = (PathId(1), PathId(2));
+        let mut ids = RemoteIds::new(id(0));
+        (1..=3).for_each(|sequence| ids.on_new(new_id(sequence, 0)).unwrap());
+        assert!(ids.assign(second) && ids.assign(third));
+        ids.on_new(new_id(4, 3)).unwrap();
+        assert_eq!(*ids.current(), id(4));
+        assert_eq!(ids.of(second), Some(&id(3)));
+        assert_eq!(ids.of(third), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | `application` | streams, statistics and settings as the application sees them |
 //! | `packet_size` | how large packets are: MTU discovery, and the size of tasks |
 //! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
+//! | `paths` | the ways to the peer: held ready, validated, moved between |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
 mod application;
@@ -22,21 +23,22 @@ mod ids;
 mod keys;
 mod outgoing;
 mod packet_size;
+mod paths;
 mod receive;
 mod stats;
 mod timers;
 mod transmit;
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
-use weir_congestion::Context;
+use weir_congestion::{Context, Deadline};
 use weir_units::Time;
 
-pub use event::{ConnectionError, EndpointEvent, Event};
+pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
 pub(crate) use ids::random_id;
 pub use packet_size::PacketSizePolicy;
 pub use stats::{ConnectionStats, PathSnapshot};
@@ -48,7 +50,7 @@ use crate::path::{Path, PathConfig};
 use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
-use crate::{ConnectionId, Side};
+use crate::{ConnectionId, PathId, Side};
 use close::State;
 use ids::{LocalIds, RemoteIds};
 use keys::KeySet;
@@ -71,6 +73,9 @@ pub struct Connection {
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
     sizing: packet_size::Sizing,
+    book: paths::PathBook,
+    /// What the congestion controller was last told of a deadline.
+    deadline: Option<Deadline>,
     outgoing: Outgoing,
     local_ids: LocalIds,
     /// The client's first destination ID; a server takes Initial packets with it.
@@ -103,7 +108,7 @@ pub(crate) struct Setup {
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) seed: [u8; 32],
     pub(crate) remote: SocketAddr,
-    pub(crate) local: Option<IpAddr>,
+    pub(crate) local: Option<SocketAddr>,
     pub(crate) original_destination: ConnectionId,
     pub(crate) local_id: ConnectionId,
     pub(crate) remote_id: ConnectionId,
@@ -129,7 +134,13 @@ impl Connection {
             seed: rng.next_u64(),
         });
         let skip_at = u64::from(rng.next_u32() & 0x7f);
-        let path = Path::new(0, remote, local, controller, &path_config(&config, side));
+        let path = Path::new(
+            PathId::FIRST,
+            remote,
+            local,
+            controller,
+            &path_config(&config, side),
+        );
         let streams = Streams::new(side, streams_config(&config));
         let received = [
             AckPolicy::IMMEDIATE,
@@ -149,6 +160,8 @@ impl Connection {
             recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
             sizing: packet_size::Sizing::new(config.packet_size_policy),
+            book: paths::PathBook::new(),
+            deadline: None,
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
             local_ids: LocalIds::new(setup.local_id),
             original_destination: setup.original_destination,
@@ -191,8 +204,7 @@ impl Connection {
             ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: config.max_ack_delay,
             fine_max_ack_delay: Some(config.max_ack_delay),
-            // Until migration is here: an address that changes is not followed.
-            disable_active_migration: true,
+            disable_active_migration: !config.migration,
             active_connection_id_limit: ids::ACTIVE_ID_LIMIT,
             ..TransportParameters::default()
         }

@@ -18,8 +18,6 @@ pub(super) struct Outgoing {
     /// Issued and on their way, to be repeated when lost.
     issued: Vec<NewConnectionId>,
     pub(super) handshake_done: bool,
-    /// An answer to the peer's latest PATH_CHALLENGE.
-    pub(super) path_response: Option<[u8; 8]>,
 }
 
 impl Outgoing {
@@ -36,7 +34,6 @@ impl Outgoing {
             new_ids: Vec::new(),
             issued: Vec::new(),
             handshake_done: false,
-            path_response: None,
         }
     }
 
@@ -46,10 +43,7 @@ impl Outgoing {
 
     /// Whether frames other than CRYPTO and ACK wait that only 1-RTT packets may carry.
     pub(super) fn has_control(&self) -> bool {
-        self.handshake_done
-            || self.path_response.is_some()
-            || !self.new_ids.is_empty()
-            || self.remote_ids.has_retirements()
+        self.handshake_done || !self.new_ids.is_empty() || self.remote_ids.has_retirements()
     }
 
     /// Writes the control frames that fit.
@@ -66,11 +60,6 @@ impl Outgoing {
             frame::write::handshake_done(out);
             sent(SentFrame::HandshakeDone);
             self.handshake_done = false;
-        }
-        if fits(out)
-            && let Some(data) = self.path_response.take()
-        {
-            frame::write::path_response(out, data);
         }
         while fits(out) {
             let Some(id) = self.new_ids.pop() else { break };

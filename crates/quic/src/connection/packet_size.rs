@@ -13,7 +13,7 @@ use crate::config::{
     ConfigError, LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, check_packet_size,
 };
 use crate::frame::write;
-use crate::path::MtuPlan;
+use crate::path::{MtuPhase, MtuPlan};
 use crate::recovery::SentPacket;
 use crate::{Level, Space, StreamId};
 
@@ -117,7 +117,8 @@ impl Connection {
     /// large for our own interface (EMSGSIZE): they count as lost, and packets have the base size
     /// until a larger one is found anew. A refused MTU probe only ends the search above its size.
     pub fn handle_too_large(&mut self, now: Time, transmit: &Transmit) {
-        if !matches!(self.state, State::Open) || transmit.remote != self.path().remote {
+        if !matches!(self.state, State::Open) || !self.path().joins(transmit.remote, transmit.local)
+        {
             return;
         }
         let size = transmit.segment_size.unwrap_or(transmit.size);
@@ -144,11 +145,15 @@ impl Connection {
         }
     }
 
-    /// The peer's parameters are known: how large packets to it may be.
+    /// How large packets may be on the path in use, now that the peer's parameters are known. A
+    /// path that was in use before keeps what it found.
     pub(super) fn begin_mtu_discovery(&mut self, now: Time) {
-        let plan = self.mtu_plan(self.path().remote);
-        self.path_mut().discovery.begin(plan);
-        self.update_packet_size(now);
+        let (plan, cap) = (self.mtu_plan(self.path().remote), self.sizing.cap());
+        let path = self.path_mut();
+        match path.discovery.phase() {
+            MtuPhase::Disabled => path.begin_discovery(now, plan, cap),
+            MtuPhase::Searching | MtuPhase::SearchComplete => path.update_mtu(now, cap),
+        }
     }
 
     /// Between which sizes the MTU of a path to `remote` is searched.
@@ -235,6 +240,7 @@ impl Connection {
             ack_eliciting: true,
             in_flight: true,
             mtu_probe: true,
+            path: path.id,
             ecn,
             ..SentPacket::default()
         };

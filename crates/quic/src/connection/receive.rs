@@ -1,7 +1,7 @@
 //! From a datagram to frames and what they change (RFC 9000, sections 12 and 13; RFC 9001, 5.4
 //! and 5.5).
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use weir_units::Time;
@@ -11,6 +11,7 @@ use super::Connection;
 use super::close::State;
 use super::event::{ConnectionError, EndpointEvent};
 use super::keys::Opened;
+use super::paths::Arrival;
 use crate::crypto::OpenError;
 use crate::frame::{Ack, Frame, Frames};
 use crate::packet::{self, Header, Kind};
@@ -25,23 +26,39 @@ struct OpenedPacket {
     reserved_bits_ok: bool,
 }
 
+/// What a packet holds, on the whole.
+struct Contents {
+    ack_eliciting: bool,
+    /// Nothing but what tells whether a path works (RFC 9000, section 9.1).
+    probing: bool,
+}
+
 impl Connection {
     /// A datagram arrived. It is opened in place.
     pub fn handle_datagram(
         &mut self,
         now: Time,
         remote: SocketAddr,
-        _local: Option<IpAddr>,
+        local: Option<SocketAddr>,
         ecn: Ecn,
         datagram: &mut [u8],
     ) {
-        if self.is_drained() || remote != self.path().remote {
-            // An address that changes is not followed yet: `disable_active_migration` says so.
-            self.counters.packets_dropped += 1;
-            return;
-        }
         let length = datagram.len();
-        self.path_mut().on_datagram_received(length);
+        let mut arrival = Arrival {
+            remote,
+            local,
+            length,
+            path: self.find_path(remote, local),
+        };
+        match arrival.path {
+            _ if self.is_drained() => return,
+            Some(index) => self.paths[index].on_datagram_received(length),
+            None if self.may_come_from_elsewhere() => {}
+            None => {
+                self.counters.packets_dropped += 1;
+                return;
+            }
+        }
         self.batch_bytes += length as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
@@ -51,7 +68,7 @@ impl Connection {
             };
             let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));
             rest = tail;
-            self.handle_packet(now, &header, ecn, packet);
+            self.handle_packet(now, &header, &mut arrival, ecn, packet);
         }
     }
 
@@ -63,7 +80,14 @@ impl Connection {
         self.outgoing.received[Space::Data as usize].end_batch(now, bytes, finished);
     }
 
-    fn handle_packet(&mut self, now: Time, header: &Header, ecn: Ecn, packet: &mut [u8]) {
+    fn handle_packet(
+        &mut self,
+        now: Time,
+        header: &Header,
+        arrival: &mut Arrival,
+        ecn: Ecn,
+        packet: &mut [u8],
+    ) {
         if header.kind == Kind::VersionNegotiation {
             return self.on_version_negotiation(header, packet);
         }
@@ -75,21 +99,34 @@ impl Connection {
         if !matches!(self.state, State::Open) {
             return self.on_packet_while_closing_or_draining(now, &opened, packet);
         }
-        self.on_authentic(now, header, opened.level);
+        let index = match arrival.path {
+            Some(index) => index,
+            // Only what is authentic makes a path, and only once the handshake is over.
+            None if opened.level == Level::OneRtt => self.admit(now, arrival),
+            None => return self.counters.packets_dropped += 1,
+        };
+        arrival.path = Some(index);
+        self.on_authentic(now, header, opened.level, index);
         // Checked on authentic packets only (RFC 9000, section 17.2).
         if !opened.reserved_bits_ok {
             return self.close_with(now, violation("reserved header bits are set"));
         }
         let payload = &packet[opened.payload];
-        match self.on_payload(now, header, opened.level, payload) {
-            Ok(Some(ack_eliciting)) => {
+        match self.on_payload(now, header, opened.level, index, payload) {
+            Ok(Some(contents)) => {
                 let space = opened.level.space();
                 self.outgoing.received[space as usize].on_received(
                     now,
                     opened.number,
-                    ack_eliciting,
+                    contents.ack_eliciting,
                     ecn,
                 );
+                if space == Space::Data
+                    && !contents.probing
+                    && self.on_non_probing(now, index, opened.number)
+                {
+                    arrival.path = self.find_path(arrival.remote, arrival.local);
+                }
             }
             Ok(None) => self.counters.packets_dropped += 1,
             Err(error) => self.close_with(now, error),
@@ -171,10 +208,10 @@ impl Connection {
     }
 
     /// What an authentic packet says before its frames are looked at.
-    fn on_authentic(&mut self, now: Time, header: &Header, level: Level) {
+    fn on_authentic(&mut self, now: Time, header: &Header, level: Level, path: usize) {
         self.timers.on_received(now);
         self.counters.authenticated = true;
-        self.path_mut().stats.packets_received += 1;
+        self.paths[path].stats.packets_received += 1;
         match level {
             Level::Initial if self.handshake.peer_source.is_none() => {
                 self.handshake.peer_source = Some(header.source);
@@ -191,31 +228,35 @@ impl Connection {
         }
     }
 
-    /// Handles all frames. `Some` tells whether the packet is ack-eliciting, `None` that it must be
-    /// treated as if it had not arrived.
+    /// Handles all frames. `None` tells that the packet must be treated as if it had not arrived.
     fn on_payload(
         &mut self,
         now: Time,
         header: &Header,
         level: Level,
+        path: usize,
         payload: &[u8],
-    ) -> Result<Option<bool>, TransportError> {
+    ) -> Result<Option<Contents>, TransportError> {
         if payload.is_empty() {
             return Err(violation("a packet without frames"));
         }
-        let mut ack_eliciting = false;
+        let mut contents = Contents {
+            ack_eliciting: false,
+            probing: true,
+        };
         for frame in Frames::new(payload) {
             let frame = frame?;
             if !frame.allowed_in(level) {
                 return Err(violation("a frame that packets of this type may not carry")
                     .in_frame(frame.frame_type()));
             }
-            ack_eliciting |= frame.ack_eliciting();
-            if !self.on_frame(now, header, level, &frame)? {
+            contents.ack_eliciting |= frame.ack_eliciting();
+            contents.probing &= frame.is_probing();
+            if !self.on_frame(now, header, level, path, &frame)? {
                 return Ok(None);
             }
         }
-        Ok(Some(ack_eliciting))
+        Ok(Some(contents))
     }
 
     /// `false` where the packet must be treated as lost.
@@ -224,12 +265,14 @@ impl Connection {
         now: Time,
         header: &Header,
         level: Level,
+        path: usize,
         frame: &Frame<'_>,
     ) -> Result<bool, TransportError> {
         let streams = &mut self.outgoing.streams;
         match frame {
             Frame::Stream(stream) => {
                 self.batch_finished = stream.fin;
+                self.book.used = true;
                 if level == Level::ZeroRtt {
                     let count = &mut self.early_streams[stream.id.direction() as usize];
                     *count = (*count).max(stream.id.index() + 1);
@@ -246,12 +289,13 @@ impl Connection {
             Frame::MaxStreams { direction, limit } => streams.on_max_streams(*direction, *limit),
             Frame::StreamDataBlocked { id, .. } => streams.on_stream_data_blocked(*id)?,
             Frame::DataBlocked(_) | Frame::StreamsBlocked { .. } => {}
-            Frame::NewConnectionId(id) => self.outgoing.remote_ids.on_new(*id)?,
-            Frame::RetireConnectionId(sequence) => self.on_retire(*sequence, header)?,
-            Frame::PathChallenge(data) => self.outgoing.path_response = Some(*data),
-            Frame::PathResponse(_) => {
-                return Err(violation("PATH_RESPONSE without a challenge"));
+            Frame::NewConnectionId(id) => {
+                self.outgoing.remote_ids.on_new(*id)?;
+                self.open_standby_paths(now);
             }
+            Frame::RetireConnectionId(sequence) => self.on_retire(*sequence, header)?,
+            Frame::PathChallenge(data) => self.on_path_challenge(path, *data),
+            Frame::PathResponse(data) => self.on_path_response(now, *data),
             Frame::NewToken(_) => {
                 if self.side == Side::Server {
                     return Err(violation("NEW_TOKEN from a client"));
@@ -261,7 +305,7 @@ impl Connection {
                 if self.side == Side::Server {
                     return Err(violation("HANDSHAKE_DONE from a client"));
                 }
-                self.on_confirmed();
+                self.on_confirmed(now);
             }
             Frame::Close(close) => self.on_close(now, close),
         }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use weir_congestion::Snapshot;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use crate::PathId;
 use crate::path::{MtuPhase, Path};
 
 /// What happened on a connection so far.
@@ -27,6 +28,12 @@ pub struct ConnectionStats {
 /// A path as it stands.
 #[derive(Clone, Debug)]
 pub struct PathSnapshot {
+    /// Its name.
+    pub id: PathId,
+    /// Our address, where it is known.
+    pub local: Option<SocketAddr>,
+    /// Whether the peer has shown that it can be reached over it.
+    pub validated: bool,
     /// The peer's address.
     pub remote: SocketAddr,
     /// The largest UDP payload sent.
@@ -90,6 +97,9 @@ impl PathSnapshot {
     pub(super) fn of(path: &Path) -> Self {
         let stats = &path.stats;
         Self {
+            id: path.id,
+            local: path.local,
+            validated: path.validated,
             remote: path.remote,
             mtu: ByteSize::from_bytes(path.mtu as u64),
             carried: ByteSize::from_bytes(path.discovery.current() as u64),

@@ -4,6 +4,7 @@ use weir_units::{Duration, Time};
 
 use super::Connection;
 use super::close::State;
+use super::draft::SMALLEST_ROOM;
 use super::event::ConnectionError;
 use crate::Space;
 use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
@@ -67,10 +68,11 @@ impl Connection {
         let handshake = (!self.handshake.complete).then(|| self.handshake_deadline());
         [
             self.recovery.timeout(self.path(), self.handshake_state()),
-            self.outgoing.received[Space::Data as usize].deadline(),
+            self.ack_deadline(),
             self.timers.paced_until,
             self.idle_deadline(),
             self.keep_alive_deadline(),
+            self.paths_deadline(),
             handshake,
         ]
         .into_iter()
@@ -107,6 +109,7 @@ impl Connection {
         if self.timers.paced_until.is_some_and(|until| now >= until) {
             self.timers.paced_until = None;
         }
+        self.handle_paths_timeout(now);
         self.handle_recovery_timeout(now);
     }
 
@@ -142,6 +145,13 @@ impl Connection {
             amplification_limited: self.path().amplification_budget()
                 < SMALLEST_MAX_UDP_PAYLOAD as u64,
         }
+    }
+
+    /// When an ACK is due, unless nothing may be sent to the peer's address before it is validated.
+    fn ack_deadline(&self) -> Option<Time> {
+        let deadline = self.outgoing.received[Space::Data as usize].deadline()?;
+        let may_send = self.path().amplification_budget() >= SMALLEST_ROOM as u64;
+        may_send.then_some(deadline)
     }
 
     fn handshake_deadline(&self) -> Time {

@@ -4,7 +4,7 @@
 //! A batch is one buffer of equal datagrams, the last one possibly shorter, as UDP segmentation
 //! offload takes it. Packets are written, sealed and protected in that buffer.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use rand_core::Rng;
 use weir_units::Time;
@@ -31,8 +31,9 @@ const PING_EVERY: u32 = 32;
 pub struct Transmit {
     /// Where to.
     pub remote: SocketAddr,
-    /// From which of our addresses, where that is known.
-    pub local: Option<IpAddr>,
+    /// From which of our addresses, where that is known: the one that the peer was told of, or
+    /// that it sent to.
+    pub local: Option<SocketAddr>,
     /// The ECN codepoint of all of them.
     pub ecn: Ecn,
     /// Bytes in all.
@@ -72,6 +73,11 @@ impl Connection {
             State::Open => {}
             State::Closing { due: true, .. } => return self.transmit_close(now, buffer),
             State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
+        }
+        if let Some(index) = self.due_probe()
+            && let Some(transmit) = self.transmit_probe(now, index, buffer)
+        {
+            return Some(transmit);
         }
         self.update_packet_size(now);
         let begin = buffer.len();
@@ -115,6 +121,47 @@ impl Connection {
             ecn,
             size,
             segment_size: (size > segment).then_some(segment),
+        })
+    }
+
+    /// A datagram that tells, and asks, whether a path works (RFC 9000, section 8.2).
+    fn transmit_probe(
+        &mut self,
+        now: Time,
+        index: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let begin = buffer.len();
+        let path = &self.paths[index];
+        let budget = usize::try_from(path.amplification_budget()).unwrap_or(usize::MAX);
+        let (path_id, remote, local) = (path.id, path.remote, path.local);
+        let end = begin + SMALLEST_MAX_UDP_PAYLOAD.min(budget);
+        let draft = match self.begin_packet_on(path_id, Level::OneRtt, buffer, end) {
+            Ok(draft) => draft?,
+            Err(error) => {
+                self.close_with(now, error);
+                return None;
+            }
+        };
+        let challenge = self.rng.next_u64().to_be_bytes();
+        let path = &mut self.paths[index];
+        if let Some(data) = path.response.take() {
+            write::path_response(buffer, data);
+        }
+        if path.validation.is_due() {
+            write::path_challenge(buffer, challenge);
+            path.validation.on_sent(now, challenge);
+        }
+        // Padded, so that it also tells whether the path carries the smallest packets of QUIC.
+        let size = self.finish_packet(&draft, buffer, end).size;
+        self.paths[index].on_datagram_sent(size);
+        self.note_probe(now, index, size);
+        Some(Transmit {
+            remote,
+            local,
+            ecn: Ecn::NotEct,
+            size,
+            segment_size: None,
         })
     }
 
@@ -251,6 +298,7 @@ impl Connection {
         let packet = SentPacket {
             sent_at: now,
             size: finished.size as u32,
+            path: self.paths[0].id,
             ack_eliciting,
             in_flight: ack_eliciting || finished.padded,
             ecn,
@@ -382,6 +430,7 @@ impl Connection {
         let packet = SentPacket {
             sent_at: now,
             size: finished.size as u32,
+            path: self.paths[0].id,
             ..SentPacket::default()
         };
         self.recovery

@@ -88,6 +88,18 @@ impl Frame<'_> {
         }
     }
 
+    /// Whether the frame only tells whether a path works (RFC 9000, section 9.1): a packet of such
+    /// frames alone does not move a connection.
+    pub const fn is_probing(&self) -> bool {
+        matches!(
+            self,
+            Self::PathChallenge(_)
+                | Self::PathResponse(_)
+                | Self::NewConnectionId(_)
+                | Self::Padding
+        )
+    }
+
     /// Whether a packet with this frame asks for an ACK (RFC 9002, section 2).
     pub const fn ack_eliciting(&self) -> bool {
         !matches!(self, Self::Padding | Self::Ack(_) | Self::Close(_))

@@ -9,18 +9,22 @@ mod ecn;
 mod mtu;
 mod pacer;
 mod rtt;
+mod validation;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use weir_congestion::{Controller, DeliveryRate};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
+
+use crate::PathId;
 
 pub(crate) use ecn::{EcnPhase, EcnState};
 pub use mtu::MtuPhase;
 pub(crate) use mtu::{MtuDiscovery, MtuPlan};
 pub(crate) use pacer::Pacer;
 pub(crate) use rtt::Rtt;
+pub(crate) use validation::{Validation, Verdict};
 
 /// What a new path starts with.
 #[derive(Clone, Copy, Debug)]
@@ -68,15 +72,26 @@ pub(crate) struct PathStats {
     pub(crate) probe_timeouts: u64,
 }
 
+/// A path that is not in use: whether it is kept fresh, and how well it answers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standby {
+    /// When the peer last answered on it.
+    pub(crate) answered_at: Option<Time>,
+    /// When it is to be asked again.
+    pub(crate) ask_at: Option<Time>,
+    /// Attempts in a row that nobody answered.
+    pub(crate) failures: u32,
+}
+
 /// An address pair and what is known of the way between.
 #[derive(Debug)]
 pub(crate) struct Path {
     /// Which of the connection's paths this is.
-    pub(crate) id: u32,
+    pub(crate) id: PathId,
     /// The peer's address.
     pub(crate) remote: SocketAddr,
     /// The address of ours that the peer sends to, where it is known.
-    pub(crate) local: Option<IpAddr>,
+    pub(crate) local: Option<SocketAddr>,
     /// The round-trip time.
     pub(crate) rtt: Rtt,
     /// Whether the path carries ECN.
@@ -95,6 +110,14 @@ pub(crate) struct Path {
     pub(crate) in_flight: u64,
     /// Whether the peer has shown that it receives at this address (RFC 9000, section 8).
     pub(crate) validated: bool,
+    /// Whether little may be sent before it has: a server must not be used against others.
+    pub(crate) limited: bool,
+    /// The attempt to find that out, or to find out again.
+    pub(crate) validation: Validation,
+    /// An answer to the peer's latest PATH_CHALLENGE on this path, to be sent over it.
+    pub(crate) response: Option<[u8; 8]>,
+    /// Whether the path is held ready, and how well it answers.
+    pub(crate) standby: Standby,
     /// Bytes of UDP payload received from this address.
     pub(crate) received: u64,
     /// Bytes of UDP payload sent to it.
@@ -112,9 +135,9 @@ pub(crate) struct Path {
 impl Path {
     /// A path over which nothing has been sent.
     pub(crate) fn new(
-        id: u32,
+        id: PathId,
         remote: SocketAddr,
-        local: Option<IpAddr>,
+        local: Option<SocketAddr>,
         controller: Box<dyn Controller>,
         config: &PathConfig,
     ) -> Self {
@@ -131,6 +154,10 @@ impl Path {
             delivery: DeliveryRate::new(),
             in_flight: 0,
             validated: config.validated,
+            limited: !config.validated,
+            validation: Validation::default(),
+            response: None,
+            standby: Standby::default(),
             received: 0,
             sent: 0,
             stats: PathStats::default(),
@@ -138,6 +165,38 @@ impl Path {
             round_started: Time::ZERO,
             last_sent: None,
         }
+    }
+
+    /// Whether datagrams between these addresses belong to the path. An address of ours that is not
+    /// known matches any.
+    pub(crate) fn joins(&self, remote: SocketAddr, local: Option<SocketAddr>) -> bool {
+        self.remote == remote
+            && match (self.local, local) {
+                (Some(ours), Some(theirs)) => ours == theirs,
+                _ => true,
+            }
+    }
+
+    /// Two paths change places in the network: each keeps what it knows of congestion and goes on
+    /// between the other's addresses.
+    pub(crate) fn swap_addresses(&mut self, other: &mut Self) {
+        use std::mem::swap;
+        swap(&mut self.remote, &mut other.remote);
+        swap(&mut self.local, &mut other.local);
+        swap(&mut self.validated, &mut other.validated);
+        swap(&mut self.validation, &mut other.validation);
+        swap(&mut self.response, &mut other.response);
+        swap(&mut self.standby, &mut other.standby);
+        swap(&mut self.received, &mut other.received);
+        swap(&mut self.sent, &mut other.sent);
+    }
+
+    /// What the peer accepts is known: packets get the plan's first size, or `cap` where that is
+    /// less, and larger ones are searched for.
+    pub(crate) fn begin_discovery(&mut self, now: Time, plan: MtuPlan, cap: usize) {
+        self.discovery.begin(plan);
+        // Even where it is the same size: the controller may have expected another one.
+        self.set_mtu(now, self.discovery.current().min(cap));
     }
 
     /// Takes the size that discovery allows, or `cap` where that is less.
@@ -171,7 +230,7 @@ impl Path {
     /// How many more bytes may be sent before the peer's address is validated: three times what
     /// came from there (RFC 9000, section 8.1).
     pub(crate) fn amplification_budget(&self) -> u64 {
-        if self.validated {
+        if self.validated || !self.limited {
             return u64::MAX;
         }
         self.received.saturating_mul(3).saturating_sub(self.sent)

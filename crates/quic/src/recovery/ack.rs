@@ -111,7 +111,8 @@ impl Recovery {
         };
         path.update_pacing(now);
 
-        if self.is_address_validated(confirmed) {
+        // News of another path say nothing about the one in use.
+        if self.is_address_validated(confirmed) && acked.eliciting {
             self.pto_count = 0;
         }
         self.handshake_event = now;

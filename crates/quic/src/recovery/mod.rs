@@ -198,6 +198,35 @@ impl Recovery {
         self.resend_all(Space::Data, path, sink);
     }
 
+    /// The connection has left a path: what is in flight on it counts as lost, so that it goes
+    /// out again at once, and says nothing about any path. ACKs may still come for it.
+    pub(crate) fn on_path_left(&mut self, now: Time, path: &mut Path, sink: &mut impl FrameSink) {
+        let state = &mut self.spaces[Space::Data as usize];
+        let mut from = state.first_outstanding;
+        while let Some(number) = state.packets.next_live(from, u64::MAX) {
+            from = number + 1;
+            let on_path =
+                |slot: &Slot| matches!(slot, Slot::Outstanding(packet) if packet.path == path.id);
+            if !state.packets.get(number).is_some_and(on_path) {
+                continue;
+            }
+            if let Some(packet) = state.packets.mark_lost(number, now) {
+                state.eliciting_outstanding -= u64::from(packet.ack_eliciting);
+                path.stats.packets_lost += 1;
+                path.stats.bytes_lost += u64::from(packet.size);
+                packet
+                    .frames
+                    .iter()
+                    .for_each(|frame| sink.lost(Space::Data, frame));
+            }
+        }
+        state.loss_time = None;
+        state.run.interrupt();
+        path.discovery.on_path_left();
+        path.in_flight = 0;
+        self.pto_count = 0;
+    }
+
     fn resend_all(&mut self, space: Space, path: &mut Path, sink: &mut impl FrameSink) {
         let state = &mut self.spaces[space as usize];
         state.take_outstanding(|packet| {

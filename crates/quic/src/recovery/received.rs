@@ -159,6 +159,11 @@ impl ReceivedPackets {
         }
     }
 
+    /// What was received is to be reported now, if anything was: the peer may not have heard of it.
+    pub(crate) fn ask_at_once(&mut self) {
+        self.immediate |= self.largest().is_some();
+    }
+
     /// Whether an ACK has to be sent now, even in a packet of its own.
     pub(crate) fn ack_due(&self, now: Time) -> bool {
         self.immediate || self.deadline.is_some_and(|deadline| deadline <= now)

@@ -11,6 +11,7 @@ use weir_units::Time;
 use weir_wire::Ecn;
 
 use super::SentFrames;
+use crate::PathId;
 
 /// A packet that was sent.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +26,7 @@ pub(crate) struct SentPacket {
     /// Its bytes of UDP payload.
     pub(crate) size: u32,
     /// The path that it was sent on.
-    pub(crate) path: u32,
+    pub(crate) path: PathId,
     /// The codepoint that it was sent with.
     pub(crate) ecn: Ecn,
     /// Whether the peer has to acknowledge it.

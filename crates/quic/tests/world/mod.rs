@@ -7,7 +7,7 @@
 pub(crate) mod flow;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Queue, Rule, flip_byte};
@@ -26,6 +26,8 @@ const HEADERS: u64 = 28;
 /// A datagram on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
+    pub(crate) source: SocketAddr,
+    pub(crate) destination: SocketAddr,
     pub(crate) bytes: Vec<u8>,
     pub(crate) ecn: Ecn,
 }
@@ -53,7 +55,8 @@ pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) connections: BTreeMap<ConnectionHandle, Connection>,
     pub(crate) events: Vec<(ConnectionHandle, Event)>,
-    pub(crate) address: SocketAddr,
+    /// Where it is reached: the addresses of its interfaces, the first one first.
+    pub(crate) addresses: Vec<SocketAddr>,
     /// Datagrams with each codepoint that arrived here.
     pub(crate) arrived: BTreeMap<u8, u64>,
     /// The interface refuses larger UDP payloads (EMSGSIZE).
@@ -100,7 +103,13 @@ pub(crate) struct World {
     pub(crate) hosts: [Host; 2],
     /// `pipes[i]` carries what host `i` sends.
     pub(crate) pipes: [Pipe<Datagram>; 2],
+    /// The same for the client's further interfaces.
+    pub(crate) spare_pipes: Vec<[Pipe<Datagram>; 2]>,
     pub(crate) client_crypto: Arc<dyn ClientCrypto>,
+    /// A NAT shows the client's first interface to the server by this address.
+    pub(crate) nat: Option<SocketAddr>,
+    /// Someone copies what the client sends and sends it from his own address, ahead of it.
+    pub(crate) copies_from: Option<SocketAddr>,
     plan: Plan,
     buffer: Vec<u8>,
 }
@@ -124,24 +133,46 @@ impl World {
             ),
             connections: BTreeMap::new(),
             events: Vec::new(),
-            address: SocketAddr::from((Ipv4Addr::new(10, 0, 0, index), 4000 + u16::from(index))),
+            addresses: vec![address(0, index)],
             arrived: BTreeMap::new(),
             largest_sent: usize::MAX,
         };
-        let pipe = |seed| {
-            Pipe::new(
-                Queue::new(plan.rules.clone(), seed),
-                Link::new(plan.rate, plan.delay),
-                Faults::new(plan.faults, seed ^ 0x5eed),
-            )
-        };
+        let pipe = |seed| new_pipe(&plan, seed);
         Self {
             now: Time::from_nanos(1_000_000_000),
             hosts: [host(1, None), host(2, Some(server))],
             pipes: [pipe(plan.seed), pipe(plan.seed + 1)],
+            spare_pipes: Vec::new(),
             client_crypto: Arc::new(SeededClient::new(plan.seed)),
+            nat: None,
+            copies_from: None,
             plan,
             buffer: Vec::new(),
+        }
+    }
+
+    /// Gives the client another interface, with a way of its own to the server: its address.
+    pub(crate) fn add_interface(&mut self) -> SocketAddr {
+        let interface = self.spare_pipes.len() as u8 + 1;
+        let seed = self.plan.seed + 100 * u64::from(interface);
+        self.spare_pipes
+            .push([new_pipe(&self.plan, seed), new_pipe(&self.plan, seed + 1)]);
+        let address = address(interface, 1);
+        self.hosts[CLIENT].addresses.push(address);
+        address
+    }
+
+    /// The pipe that host `from` sends `datagram` into: the client's interface decides.
+    fn pipe(&mut self, from: usize, datagram: &Datagram) -> &mut Pipe<Datagram> {
+        let client = match from {
+            CLIENT => datagram.source,
+            _ => datagram.destination,
+        };
+        match client.ip() {
+            IpAddr::V4(ip) if ip.octets()[2] > 0 => {
+                &mut self.spare_pipes[usize::from(ip.octets()[2]) - 1][from]
+            }
+            _ => &mut self.pipes[from],
         }
     }
 
@@ -152,11 +183,17 @@ impl World {
             transport: Arc::new(self.plan.client.clone()),
             early_data: self.plan.early_data,
         };
-        let remote = self.hosts[SERVER].address;
+        let remote = self.hosts[SERVER].addresses[0];
         let host = &mut self.hosts[CLIENT];
         let (handle, connection) = host
             .endpoint
-            .connect(self.now, client, remote, None, "server.test")
+            .connect(
+                self.now,
+                client,
+                remote,
+                Some(host.addresses[0]),
+                "server.test",
+            )
             .unwrap();
         host.connections.insert(handle, connection);
         handle
@@ -190,7 +227,8 @@ impl World {
 
     /// Sends all that may be sent now.
     pub(crate) fn transmit(&mut self) {
-        for (host, pipe) in self.hosts.iter_mut().zip(&mut self.pipes) {
+        let mut sent = Vec::new();
+        for (from, host) in self.hosts.iter_mut().enumerate() {
             for connection in host.connections.values_mut() {
                 loop {
                     self.buffer.clear();
@@ -209,13 +247,29 @@ impl World {
                     }
                     for bytes in self.buffer.chunks(segment) {
                         let datagram = Datagram {
+                            source: transmit.local.unwrap_or(host.addresses[0]),
+                            destination: transmit.remote,
                             bytes: bytes.to_vec(),
                             ecn: transmit.ecn,
                         };
-                        pipe.send(self.now, datagram);
+                        sent.push((from, datagram));
                     }
                 }
             }
+        }
+        let now = self.now;
+        for (from, mut datagram) in sent {
+            if from == CLIENT && datagram.source == address(0, 1) {
+                datagram.source = self.nat.unwrap_or(datagram.source);
+                if let Some(source) = self.copies_from {
+                    let copy = Datagram {
+                        source,
+                        ..datagram.clone()
+                    };
+                    self.pipe(from, &copy).send(now, copy);
+                }
+            }
+            self.pipe(from, &datagram).send(now, datagram);
         }
         self.take_events();
     }
@@ -242,7 +296,8 @@ impl World {
 
     /// When something happens next.
     pub(crate) fn next_time(&self) -> Option<Time> {
-        let pipes = self.pipes.iter().filter_map(Pipe::next_time);
+        let spare = self.spare_pipes.iter().flatten();
+        let pipes = self.pipes.iter().chain(spare).filter_map(Pipe::next_time);
         let timers = self
             .hosts
             .iter()
@@ -267,47 +322,58 @@ impl World {
 
     fn deliver(&mut self) {
         let mut replies = Vec::new();
-        for (from, pipe) in self.pipes.iter_mut().enumerate() {
-            let remote = self.hosts[from].address;
+        let ways = std::iter::once(&mut self.pipes).chain(&mut self.spare_pipes);
+        let arriving = ways.flat_map(|pipes| pipes.iter_mut().enumerate());
+        let mut touched = Vec::new();
+        for (from, pipe) in arriving {
             let host = &mut self.hosts[1 - from];
-            let mut touched = Vec::new();
             while let Some(mut datagram) = pipe.receive(self.now) {
+                if Some(datagram.destination) == self.nat {
+                    datagram.destination = address(0, 1);
+                }
                 *host.arrived.entry(datagram.ecn.bits()).or_default() += 1;
-                let bytes = &mut datagram.bytes;
-                match host
-                    .endpoint
-                    .route(self.now, remote, None, datagram.ecn, bytes)
-                {
+                let Datagram {
+                    source,
+                    destination,
+                    ecn,
+                    ref mut bytes,
+                } = datagram;
+                if !host.addresses.contains(&destination) {
+                    continue;
+                }
+                let local = Some(destination);
+                match host.endpoint.route(self.now, source, local, ecn, bytes) {
                     Route::Connection(handle) => {
                         if let Some(connection) = host.connections.get_mut(&handle) {
-                            connection.handle_datagram(self.now, remote, None, datagram.ecn, bytes);
-                            touched.push(handle);
+                            connection.handle_datagram(self.now, source, local, ecn, bytes);
+                            touched.push((1 - from, handle));
                         }
                     }
                     Route::New(handle, connection) => {
                         host.connections.insert(handle, *connection);
-                        touched.push(handle);
+                        touched.push((1 - from, handle));
                     }
                     Route::Reply(bytes) => {
-                        replies.push((
-                            1 - from,
-                            Datagram {
-                                bytes,
-                                ecn: Ecn::NotEct,
-                            },
-                        ));
+                        let reply = Datagram {
+                            source: destination,
+                            destination: source,
+                            bytes,
+                            ecn: Ecn::NotEct,
+                        };
+                        replies.push((1 - from, reply));
                     }
                     Route::Drop => {}
                 }
             }
-            for handle in touched {
-                if let Some(connection) = host.connections.get_mut(&handle) {
-                    connection.end_batch(self.now);
-                }
+        }
+        for (host, handle) in touched {
+            if let Some(connection) = self.hosts[host].connections.get_mut(&handle) {
+                connection.end_batch(self.now);
             }
         }
         for (from, datagram) in replies {
-            self.pipes[from].send(self.now, datagram);
+            let now = self.now;
+            self.pipe(from, &datagram).send(now, datagram);
         }
     }
 
@@ -399,6 +465,22 @@ impl World {
         });
         ended.then_some(got)
     }
+}
+
+/// The address of a host's interface.
+fn address(interface: u8, host: u8) -> SocketAddr {
+    SocketAddr::from((
+        Ipv4Addr::new(10, 0, interface, host),
+        4000 + u16::from(host),
+    ))
+}
+
+fn new_pipe(plan: &Plan, seed: u64) -> Pipe<Datagram> {
+    Pipe::new(
+        Queue::new(plan.rules.clone(), seed),
+        Link::new(plan.rate, plan.delay),
+        Faults::new(plan.faults, seed ^ 0x5eed),
+    )
 }
 
 /// Bytes that tell where they belong.

@@ -214,6 +214,14 @@ impl MtuDiscovery {
         }
     }
 
+    /// The connection has left the path: what became of the probe will not be known. It is sent
+    /// again when the connection comes back.
+    pub(crate) fn on_path_left(&mut self) {
+        if let Some(probe) = &mut self.probe {
+            probe.outstanding = false;
+        }
+    }
+
     /// Another packet than a probe was acknowledged.
     pub(crate) fn on_acked(&mut self, number: u64, size: usize) {
         if size <= BASE {

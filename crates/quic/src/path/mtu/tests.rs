@@ -116,6 +116,16 @@ fn one_lost_probe_decides_nothing() {
 }
 
 #[test]
+fn a_probe_on_a_path_that_was_left_is_sent_again() {
+    let mut discovery = begun(1200, 1452);
+    assert_eq!(discovery.next_probe(at(1)), Some(1252));
+    discovery.on_probe_sent();
+    discovery.on_path_left();
+    assert_eq!(discovery.next_probe(at(1)), Some(1252));
+    assert_eq!(discovery.stats().probes_lost, 0);
+}
+
+#[test]
 fn what_nobody_asks_about_any_more_is_ignored() {
     let mut discovery = begun(1200, 1452);
     discovery.on_probe_acked(1452);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Code;
+use crate::PathId;
 
 #[test]
 fn a_sample_needs_the_largest_number_to_be_new_and_something_ack_eliciting() {
@@ -200,7 +201,7 @@ fn the_controller_learns_of_a_restart_after_a_long_pause() {
 fn packets_of_another_path_leave_this_one_alone() {
     let mut sender = Sender::with_rtt(us(100));
     sender.send_data(4);
-    sender.path.id = 1;
+    sender.path.id = PathId(1);
     sender.path.in_flight = 0;
     sender.send_data(4);
     sender.wait(us(500));

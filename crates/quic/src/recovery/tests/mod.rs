@@ -18,6 +18,7 @@ use weir_wire::Ecn;
 
 use super::ack::AckOutcome;
 use super::*;
+use crate::PathId;
 use crate::TransportError;
 use crate::frame::{self, EcnCounts, Frame, Frames};
 use crate::path::PathConfig;
@@ -144,7 +145,13 @@ impl Sender {
             ecn: true,
             validated: true,
         };
-        let path = Path::new(0, remote, None, Box::new(controller.clone()), &path);
+        let path = Path::new(
+            PathId::FIRST,
+            remote,
+            None,
+            Box::new(controller.clone()),
+            &path,
+        );
         let mut recovery = Recovery::new(RecoveryConfig {
             side,
             granularity: GRANULARITY,

@@ -162,6 +162,7 @@ fn the_amplification_budget_is_three_times_what_came() {
     let mut path = Sender::new(Side::Server).path;
     assert_eq!(path.amplification_budget(), u64::MAX);
     path.validated = false;
+    path.limited = true;
     assert_eq!(path.amplification_budget(), 0);
     path.on_datagram_received(1_200);
     path.on_datagram_sent(3_000);

@@ -1,0 +1,502 @@
+//! The paths of a connection: over which one a datagram came, which are held ready, and moving
+//! from one to another (RFC 9000, section 9).
+//!
+//! The first path of the list is in use. A client holds a path ready for each further address of
+//! its own: validated ahead of need, on a connection ID of its own, and asked again now and then.
+//! A server learns of paths by the packets that come over them, validates them in return, and
+//! follows the client to the one that it uses.
+
+use std::net::SocketAddr;
+
+use rand_core::Rng;
+use weir_congestion::Context;
+use weir_units::{Duration, Time};
+
+use super::draft::SMALLEST_ROOM;
+use super::event::{Event, MoveCause, PathError, PathEvent};
+use super::{Connection, path_config};
+use crate::path::{Path, Verdict};
+use crate::recovery::SentPacket;
+use crate::{PathId, Side, Space};
+
+/// More paths than this are not kept; it bounds what a client that comes from ever new addresses
+/// can make a server remember.
+const MAX_PATHS: usize = 8;
+/// An attempt to validate a path lasts so many probe timeouts (RFC 9000, section 8.2.4).
+const ATTEMPT: u64 = 3;
+/// The pause before a path that nobody answered on is tried again doubles up to this exponent.
+const MAX_BACKOFF: u32 = 5;
+
+/// Where a datagram came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) remote: SocketAddr,
+    pub(super) local: Option<SocketAddr>,
+    /// Its bytes of UDP payload.
+    pub(super) length: usize,
+    /// The path; `None` for addresses that are new.
+    pub(super) path: Option<usize>,
+}
+
+/// What the connection keeps beside the paths themselves.
+#[derive(Debug)]
+pub(super) struct PathBook {
+    next_id: u32,
+    /// Addresses of ours over which the server should be reachable (clients only).
+    locals: Vec<SocketAddr>,
+    /// A challenge or a response may be due on some path.
+    pub(super) probing: bool,
+    /// The largest number of a packet that says more than that a path works.
+    pub(super) largest_non_probing: Option<u64>,
+    /// Whether the application sent or received anything since standby paths were last asked.
+    pub(super) used: bool,
+}
+
+impl PathBook {
+    pub(super) fn new() -> Self {
+        Self {
+            next_id: 1,
+            locals: Vec::new(),
+            probing: false,
+            largest_non_probing: None,
+            used: false,
+        }
+    }
+}
+
+/// What clients ask for.
+impl Connection {
+    /// The server should be reachable from this address of ours too (clients only): a path is
+    /// held ready as soon as the handshake is confirmed and the server has issued a connection ID
+    /// for it.
+    pub fn add_local_address(&mut self, now: Time, local: SocketAddr) {
+        if self.side.is_client() && !self.book.locals.contains(&local) {
+            self.book.locals.push(local);
+            self.open_standby_paths(now);
+        }
+    }
+
+    /// An address of ours is gone, with all paths over it. Where the one in use is among them, the
+    /// best of the others takes its place; where there is none, packets go on being sent.
+    pub fn remove_local_address(&mut self, now: Time, local: SocketAddr) {
+        self.book.locals.retain(|known| *known != local);
+        if self.paths[0].local == Some(local)
+            && let Some(best) = self.best_standby()
+        {
+            self.activate(now, best, MoveCause::AddressGone);
+        }
+        while let Some(index) =
+            (1..self.paths.len()).find(|&index| self.paths[index].local == Some(local))
+        {
+            self.close_path(index);
+        }
+    }
+
+    /// The address under the path in use changed, without the peer knowing yet: a virtual machine
+    /// moved, a lease ended. The connection goes on from the new one at once and has it validated.
+    ///
+    /// # Errors
+    /// [`PathError`] where the peer forbids it, or before the handshake is confirmed.
+    pub fn rebind(&mut self, now: Time, local: SocketAddr) -> Result<(), PathError> {
+        self.check_migration()?;
+        let old = self.paths[0].local;
+        if old == Some(local) {
+            return Ok(());
+        }
+        let known = (1..self.paths.len()).find(|&index| self.paths[index].local == Some(local));
+        let index = match known {
+            Some(index) => index,
+            None => {
+                self.make_room();
+                let path = self.new_path(self.paths[0].remote, Some(local));
+                // Without a spare ID it goes on with the one in use, like behind a NAT.
+                self.outgoing.remote_ids.assign(path.id);
+                self.paths.push(path);
+                self.paths.len() - 1
+            }
+        };
+        for known in &mut self.book.locals {
+            if Some(*known) == old {
+                *known = local;
+            }
+        }
+        self.activate(now, index, MoveCause::LocalAddress);
+        if let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
+            self.close_path(gone);
+        }
+        Ok(())
+    }
+
+    /// Uses another of the connection's paths from now on (clients only).
+    ///
+    /// # Errors
+    /// [`PathError`] where there is no such path or it was not validated, where the peer forbids
+    /// it, or before the handshake is confirmed.
+    pub fn move_to(&mut self, now: Time, path: PathId, cause: MoveCause) -> Result<(), PathError> {
+        self.check_migration()?;
+        let index = self
+            .paths
+            .iter()
+            .position(|known| known.id == path)
+            .ok_or(PathError::Unknown(path))?;
+        if !self.paths[index].validated {
+            return Err(PathError::NotValidated(path));
+        }
+        if index > 0 {
+            self.activate(now, index, cause);
+        }
+        Ok(())
+    }
+
+    fn check_migration(&self) -> Result<(), PathError> {
+        if self.side == Side::Server {
+            return Err(PathError::NotClient);
+        }
+        if !self.handshake.confirmed {
+            return Err(PathError::NotConfirmed);
+        }
+        if self.peer.disable_active_migration {
+            return Err(PathError::Forbidden);
+        }
+        Ok(())
+    }
+}
+
+/// Paths come and go.
+impl Connection {
+    /// The path between these addresses. A client's own address may change without its knowledge:
+    /// what comes from the server's address belongs to the path in use then.
+    pub(super) fn find_path(&self, remote: SocketAddr, local: Option<SocketAddr>) -> Option<usize> {
+        if self.paths[0].joins(remote, local) {
+            return Some(0);
+        }
+        let others = || self.paths.iter().enumerate().skip(1);
+        others()
+            .find(|(_, path)| path.joins(remote, local))
+            .map(|(index, _)| index)
+            .or_else(|| {
+                let same = self.side.is_client() && self.paths[0].remote == remote;
+                same.then_some(0)
+            })
+    }
+
+    /// Whether a packet from a new address may be looked at.
+    pub(super) fn may_come_from_elsewhere(&self) -> bool {
+        self.side == Side::Server && self.handshake.confirmed && self.config.migration
+    }
+
+    /// An authentic packet came from a new address: a path of which nothing is known.
+    pub(super) fn admit(&mut self, now: Time, arrival: &Arrival) -> usize {
+        self.make_room();
+        let mut path = self.new_path(arrival.remote, arrival.local);
+        path.on_datagram_received(arrival.length);
+        self.outgoing.remote_ids.assign(path.id);
+        self.paths.push(path);
+        let index = self.paths.len() - 1;
+        self.begin_validation(now, index);
+        index
+    }
+
+    fn new_path(&mut self, remote: SocketAddr, local: Option<SocketAddr>) -> Path {
+        let id = PathId(self.book.next_id);
+        self.book.next_id += 1;
+        let controller = self.config.congestion.build(&Context {
+            packet_size: self.config.packet_size,
+            seed: self.rng.next_u64(),
+        });
+        Path::new(
+            id,
+            remote,
+            local,
+            controller,
+            &path_config(&self.config, self.side),
+        )
+    }
+
+    /// Sees to it that there is room for another path: the one goes that is least worth keeping.
+    fn make_room(&mut self) {
+        if self.paths.len() < MAX_PATHS {
+            return;
+        }
+        let least = (1..self.paths.len()).min_by_key(|&index| {
+            let path = &self.paths[index];
+            (path.validated, path.standby.answered_at)
+        });
+        if let Some(index) = least {
+            self.close_path(index);
+        }
+    }
+
+    fn close_path(&mut self, index: usize) {
+        let path = self.paths.remove(index);
+        self.outgoing.remote_ids.release(path.id);
+        self.tell(PathEvent::Closed { path: path.id });
+    }
+
+    /// Opens what is missing of the paths that a client wants to hold ready.
+    pub(super) fn open_standby_paths(&mut self, now: Time) {
+        if self.book.locals.is_empty() || self.check_migration().is_err() {
+            return;
+        }
+        let remote = self.paths[0].remote;
+        for index in 0..self.book.locals.len() {
+            let local = self.book.locals[index];
+            let exists = self
+                .paths
+                .iter()
+                .any(|path| path.local == Some(local) && path.remote == remote);
+            let same_family = local.is_ipv4() == remote.is_ipv4();
+            if !exists && same_family && self.paths.len() < MAX_PATHS {
+                self.open_path(now, remote, Some(local));
+            }
+        }
+    }
+
+    /// Opens a path and asks whether it works; `None` where the peer has issued no ID for it.
+    fn open_path(
+        &mut self,
+        now: Time,
+        remote: SocketAddr,
+        local: Option<SocketAddr>,
+    ) -> Option<usize> {
+        let mut path = self.new_path(remote, local);
+        path.validated = false;
+        let ids = &mut self.outgoing.remote_ids;
+        if !ids.are_empty() && !ids.assign(path.id) {
+            return None;
+        }
+        self.paths.push(path);
+        let index = self.paths.len() - 1;
+        self.begin_validation(now, index);
+        Some(index)
+    }
+
+    /// The path that should take the place of the one in use: validated, and of these the one that
+    /// answers fastest.
+    fn best_standby(&self) -> Option<usize> {
+        (1..self.paths.len())
+            .filter(|&index| self.is_ready(index))
+            .min_by_key(|&index| self.paths[index].rtt.smoothed())
+    }
+
+    fn is_ready(&self, index: usize) -> bool {
+        let path = &self.paths[index];
+        let ids = &self.outgoing.remote_ids;
+        let has_id = self.side == Side::Server || ids.are_empty() || ids.of(path.id).is_some();
+        path.validated && has_id
+    }
+
+    pub(super) fn tell(&mut self, event: PathEvent) {
+        tracing::debug!(remote = %self.path().remote, "{event}");
+        self.events.push_back(Event::Path(event));
+    }
+}
+
+/// Validation (RFC 9000, section 8.2).
+impl Connection {
+    fn begin_validation(&mut self, now: Time, index: usize) {
+        let interval = self.recovery.pto(&self.paths[0]);
+        let longest = interval.max(self.recovery.pto(&self.paths[index]));
+        self.paths[index]
+            .validation
+            .begin(now, interval, now + longest * ATTEMPT);
+        self.book.probing = true;
+    }
+
+    /// The peer wants to know whether we are reachable over a path. Only its latest challenge on
+    /// each path is answered.
+    pub(super) fn on_path_challenge(&mut self, index: usize, data: [u8; 8]) {
+        self.paths[index].response = Some(data);
+        self.book.probing = true;
+        if index == 0 && self.side.is_client() {
+            // A packet that is no probe says that we are still here (RFC 9000, section 9.3.3).
+            self.timers.ping_due = true;
+        }
+    }
+
+    /// An answer to a challenge; it may come over another path. What answers none is late.
+    pub(super) fn on_path_response(&mut self, now: Time, data: [u8; 8]) {
+        let answered = self
+            .paths
+            .iter_mut()
+            .enumerate()
+            .find_map(|(index, path)| Some((index, path.validation.on_response(now, data)?)));
+        let Some((index, rtt)) = answered else {
+            return;
+        };
+        let refresh = self.config.standby_refresh;
+        let standby = index > 0 && self.side.is_client();
+        let path = &mut self.paths[index];
+        path.standby.answered_at = Some(now);
+        path.standby.failures = 0;
+        path.standby.ask_at = (standby && !refresh.is_zero()).then(|| now + refresh);
+        if standby || !path.rtt.has_sample() {
+            path.rtt.on_sample(now, rtt, Duration::ZERO);
+        }
+        let id = path.id;
+        if !std::mem::replace(&mut path.validated, true) {
+            self.tell(PathEvent::Validated { path: id, rtt });
+        }
+    }
+
+    /// Nobody answered on a path.
+    fn on_validation_failed(&mut self, now: Time, index: usize) {
+        let path = &mut self.paths[index];
+        let id = path.id;
+        path.validated &= index == 0 && self.side.is_client();
+        path.standby.failures += 1;
+        let pause = self.config.standby_refresh * (1 << path.standby.failures.min(MAX_BACKOFF));
+        path.standby.ask_at = Some(now + pause);
+        self.tell(PathEvent::Failed { path: id });
+        match (index, self.side) {
+            (0, _) => match self.best_standby() {
+                Some(best) => self.activate(now, best, MoveCause::NotValidated),
+                None => self.begin_validation(now, 0),
+            },
+            (_, Side::Client) => {}
+            (_, Side::Server) => self.close_path(index),
+        }
+    }
+
+    /// When a path asks for something.
+    pub(super) fn paths_deadline(&self) -> Option<Time> {
+        let deadline = |index| {
+            let path: &Path = &self.paths[index];
+            path.validation.timeout().or_else(|| self.ask_at(index))
+        };
+        (0..self.paths.len()).filter_map(deadline).min()
+    }
+
+    /// When a path that is held ready is to be asked again: not while nobody uses the connection.
+    fn ask_at(&self, index: usize) -> Option<Time> {
+        let held = index > 0 && self.side.is_client() && self.book.used;
+        self.paths[index].standby.ask_at.filter(|_| held)
+    }
+
+    /// Does what is due at `now` on the paths.
+    pub(super) fn handle_paths_timeout(&mut self, now: Time) {
+        if self.paths_deadline().is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        self.book.probing = true;
+        let mut asked = false;
+        for index in (0..self.paths.len()).rev() {
+            let Some(path) = self.paths.get_mut(index) else {
+                continue;
+            };
+            if path.validation.is_running() {
+                if path.validation.on_timeout(now) == Verdict::Failed {
+                    self.on_validation_failed(now, index);
+                }
+            } else if self.ask_at(index).is_some_and(|at| at <= now) {
+                self.begin_validation(now, index);
+                asked = true;
+            }
+        }
+        // Until the connection is used again, that was enough.
+        self.book.used &= !asked;
+        self.open_standby_paths(now);
+    }
+
+    /// A challenge or a response that is due on some path: the path's index.
+    pub(super) fn due_probe(&mut self) -> Option<usize> {
+        if !self.book.probing {
+            return None;
+        }
+        let due = self.paths.iter().position(|path| {
+            (path.response.is_some() || path.validation.is_due())
+                && path.amplification_budget() >= SMALLEST_ROOM as u64
+        });
+        self.book.probing = due.is_some();
+        due
+    }
+
+    /// A probe left: recovery only needs to know that the number is taken. What becomes of it is
+    /// the validation's business and says nothing about the path in use.
+    pub(super) fn note_probe(&mut self, now: Time, index: usize, size: usize) {
+        let packet = SentPacket {
+            sent_at: now,
+            size: size as u32,
+            path: self.paths[index].id,
+            ..SentPacket::default()
+        };
+        self.recovery
+            .on_sent(Space::Data, &mut self.paths[index], packet);
+    }
+}
+
+/// Moving.
+impl Connection {
+    /// A packet came that is more than a probe. Where it is the newest one of them, and came over a
+    /// path that is not in use, the client has moved (RFC 9000, section 9.3). Tells whether it did.
+    pub(super) fn on_non_probing(&mut self, now: Time, index: usize, number: u64) -> bool {
+        if self.book.largest_non_probing >= Some(number) {
+            return false;
+        }
+        self.book.largest_non_probing = Some(number);
+        if self.side == Side::Client || index == 0 {
+            return false;
+        }
+        let only_the_port = self.paths[index].remote.ip() == self.paths[0].remote.ip()
+            && self.paths[index].local == self.paths[0].local;
+        if only_the_port {
+            self.follow_rebinding(now, index);
+        } else {
+            self.activate(now, index, MoveCause::Peer);
+        }
+        // Is it still where it was? If so, its next packet brings us back (section 9.3.3).
+        if self.paths[index].validated {
+            self.begin_validation(now, index);
+        }
+        true
+    }
+
+    /// Only the peer's port changed, probably at a NAT: the way is the same, so what is known of its
+    /// congestion holds (RFC 9000, section 9.4).
+    fn follow_rebinding(&mut self, now: Time, index: usize) {
+        let [used, others @ ..] = &mut self.paths[..] else {
+            return;
+        };
+        used.swap_addresses(&mut others[index - 1]);
+        let path = used.id;
+        self.recovery
+            .on_path_left(now, &mut self.paths[0], &mut self.outgoing);
+        self.after_move(now);
+        self.tell(PathEvent::Moved {
+            from: path,
+            to: path,
+            cause: MoveCause::PeerRebound,
+        });
+    }
+
+    /// Uses another path from now on. What was in flight on the old one is sent again at once.
+    fn activate(&mut self, now: Time, index: usize, cause: MoveCause) {
+        self.paths.swap(0, index);
+        let (from, to) = (self.paths[index].id, self.paths[0].id);
+        self.outgoing.remote_ids.activate(from, to);
+        self.recovery
+            .on_path_left(now, &mut self.paths[index], &mut self.outgoing);
+        self.begin_mtu_discovery(now);
+        let path = &mut self.paths[0];
+        path.controller.on_deadline(self.deadline);
+        path.standby.ask_at = None;
+        let left = &mut self.paths[index];
+        left.standby.ask_at =
+            (!self.config.standby_refresh.is_zero()).then(|| now + self.config.standby_refresh);
+        if !self.paths[0].validated || cause == MoveCause::LocalAddress {
+            self.begin_validation(now, 0);
+        }
+        self.after_move(now);
+        self.tell(PathEvent::Moved { from, to, cause });
+    }
+
+    fn after_move(&mut self, now: Time) {
+        self.timers.paced_until = None;
+        self.paths[0].update_pacing(now);
+        // The peer learns at once where we are, and what reached us.
+        self.outgoing.received[Space::Data as usize].ask_at_once();
+        if self.side.is_client() {
+            self.timers.ping_due = true;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether the peer can be reached on a path: challenges and their responses (RFC 9000, section 8.2).
+
+use smallvec::SmallVec;
+use weir_units::{Duration, Time};
+
+/// Challenges of one attempt; the interval between them doubles.
+const MAX_CHALLENGES: usize = 8;
+
+/// What time has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing yet.
+    Open,
+    /// No challenge was answered in time.
+    Failed,
+}
+
+/// The validation of one path.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Validation {
+    /// What was sent in the running attempt, and when.
+    challenges: SmallVec<[(Time, [u8; 8]); MAX_CHALLENGES]>,
+    running: Option<Running>,
+    /// A challenge is to be sent as soon as the peer's address may be sent to.
+    due: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    /// When the next challenge becomes due.
+    next: Time,
+    interval: Duration,
+    /// When the attempt has failed.
+    until: Time,
+}
+
+impl Validation {
+    /// Begins an attempt: challenges from `now` on, the second one after `interval`, and an answer
+    /// to any of them until `until`.
+    pub(crate) fn begin(&mut self, now: Time, interval: Duration, until: Time) {
+        self.challenges.clear();
+        self.due = true;
+        self.running = Some(Running {
+            next: now + interval,
+            interval: interval * 2,
+            until,
+        });
+    }
+
+    /// No answer is waited for any more.
+    pub(crate) fn stop(&mut self) {
+        self.challenges.clear();
+        self.due = false;
+        self.running = None;
+    }
+
+    /// Whether an attempt is running.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Whether a challenge is to be sent.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// A challenge with these unpredictable bytes is sent.
+    pub(crate) fn on_sent(&mut self, now: Time, data: [u8; 8]) {
+        self.challenges.push((now, data));
+        self.due = false;
+    }
+
+    /// A response came: how long it took, if it answers a challenge of this attempt.
+    pub(crate) fn on_response(&mut self, now: Time, data: [u8; 8]) -> Option<Duration> {
+        let (sent, _) = self
+            .challenges
+            .iter()
+            .find(|(_, challenge)| *challenge == data)?;
+        let rtt = now.since(*sent);
+        self.stop();
+        Some(rtt)
+    }
+
+    /// When there is something to do next.
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        let running = self.running?;
+        Some(running.next.min(running.until))
+    }
+
+    /// Does what is due at `now`: another challenge, or the attempt's end.
+    pub(crate) fn on_timeout(&mut self, now: Time) -> Verdict {
+        let Some(running) = &mut self.running else {
+            return Verdict::Open;
+        };
+        if running.until <= now {
+            self.stop();
+            return Verdict::Failed;
+        }
+        if running.next <= now {
+            running.next = now + running.interval;
+            running.interval = running.interval * 2;
+            self.due = self.challenges.len() < MAX_CHALLENGES;
+        }
+        Verdict::Open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    fn begun() -> Validation {
+        let mut validation = Validation::default();
+        validation.begin(at(0), Duration::from_micros(10), at(100));
+        validation
+    }
+
+    #[test]
+    fn any_challenge_of_the_attempt_may_be_answered_once() {
+        let mut validation = begun();
+        assert!(validation.is_due());
+        validation.on_sent(at(0), [1; 8]);
+        assert!(!validation.is_due());
+        assert_eq!(validation.timeout(), Some(at(10)));
+        validation.on_timeout(at(10));
+        assert!(validation.is_due());
+        validation.on_sent(at(10), [2; 8]);
+        assert_eq!(validation.on_response(at(15), [3; 8]), None);
+        let rtt = validation.on_response(at(15), [1; 8]);
+        assert_eq!(rtt, Some(Duration::from_micros(15)));
+        assert!(!validation.is_running());
+        assert_eq!(validation.on_response(at(16), [2; 8]), None);
+    }
+
+    #[test]
+    fn challenges_double_their_distance_and_end() {
+        let mut validation = begun();
+        validation.on_sent(at(0), [0; 8]);
+        let mut sent = vec![at(0)];
+        while let Some(next) = validation.timeout() {
+            if validation.on_timeout(next) == Verdict::Failed {
+                sent.push(next);
+                break;
+            }
+            assert!(validation.is_due());
+            validation.on_sent(next, [sent.len() as u8; 8]);
+            sent.push(next);
+        }
+        assert_eq!(sent, [at(0), at(10), at(30), at(70), at(100)]);
+        assert_eq!(validation.timeout(), None);
+        assert_eq!(validation.on_response(at(101), [0; 8]), None);
+    }
+}
