@@ -123,6 +123,17 @@ impl ConnectionError {
     }
 }
 
+/// Why a datagram was not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DatagramError {
+    /// The engine does not take it: switched off, not taken by the peer, too large, too early.
+    #[error(transparent)]
+    Refused(#[from] weir_quic::SendDatagramError),
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
 /// Why nothing more can be written to a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {

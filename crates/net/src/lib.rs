@@ -39,7 +39,7 @@
 //!
 //! | module | what it tells |
 //! |---|---|
-//! | `endpoint`, `builder`, `connecting`, `connection`, `send_stream`, `recv_stream` | what applications hold |
+//! | `endpoint`, `builder`, `connecting`, `connection`, `datagrams`, `send_stream`, `recv_stream` | what applications hold |
 //! | [`rpc`] | calls: deadline, cancellation, size limits |
 //! | [`tls`] | identities, trust, pinned fingerprints |
 //! | `driver` | the endpoint's task: a receive batch in one pass |
@@ -52,6 +52,7 @@ mod chunks;
 mod clock;
 mod connecting;
 mod connection;
+mod datagrams;
 mod driver;
 mod endpoint;
 mod error;
@@ -73,7 +74,8 @@ pub use connecting::Connecting;
 pub use connection::Connection;
 pub use endpoint::{Endpoint, SHUT_DOWN};
 pub use error::{
-    ConnectError, ConnectionError, DeadlinePassed, EndpointError, ReadError, WriteError,
+    ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, ReadError,
+    WriteError,
 };
 pub use recv_stream::RecvStream;
 pub use rpc::{
@@ -84,5 +86,8 @@ pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 pub use weir_quic::crypto::Identity as PeerIdentity;
-pub use weir_quic::{Congestion, ConnectionStats, Side, StreamId, TransportConfig};
+pub use weir_quic::{
+    Congestion, ConnectionStats, DatagramConfig, DatagramStats, Side, StreamId, TransportConfig,
+    UpdateKeysError,
+};
 pub use weir_units::{ByteSize, Duration};

@@ -288,6 +288,7 @@ impl Core {
             match event {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
                 Event::Path(event) => tracing::debug!(%event, "the way to the peer changed"),
+                Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
                 Event::Connected => {
                     self.connected = true;
                     self.waiting.on_connected(woken);

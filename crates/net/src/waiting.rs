@@ -34,6 +34,8 @@ pub(crate) struct Waiting {
     pub(crate) accepting: [Vec<Waker>; 2],
     /// For leave to open a stream, by direction.
     pub(crate) opening: [Vec<Waker>; 2],
+    /// For datagrams.
+    pub(crate) datagrams: Vec<Waker>,
     /// For the end of the handshake.
     pub(crate) connecting: Vec<Waker>,
     /// For the end of the connection.
@@ -95,6 +97,7 @@ impl Waiting {
         self.accepting
             .iter_mut()
             .for_each(|tasks| woken.append(tasks));
+        woken.append(&mut self.datagrams);
         woken.extend(mem::take(&mut self.readers).into_values());
         woken.extend(mem::take(&mut self.writers).into_values());
         woken.extend(

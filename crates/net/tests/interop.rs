@@ -11,7 +11,7 @@ use rustls::RootCertStore;
 use support::lossy::forwarder;
 use support::{loopback, pattern, run, transport};
 use weir_net::tls::{ClientTls, Identity, ServerTls};
-use weir_net::{Connection, Endpoint};
+use weir_net::{Connection, DatagramConfig, Endpoint, TransportConfig, UpdateKeysError};
 
 const SIZES: [usize; 6] = [0, 1, 1_200, 10_000, 1_000_000, 10_000_000];
 const LOSSY_SIZES: [usize; 4] = [0, 1, 10_000, 1_000_000];
@@ -35,7 +35,8 @@ fn quinn_server(identity: &Identity) -> quinn::Endpoint {
     tls.alpn_protocols = vec![b"weir".to_vec()];
     tls.max_early_data_size = u32::MAX;
     let crypto = Arc::new(QuicServerConfig::try_from(tls).unwrap());
-    let config = quinn::ServerConfig::with_crypto(crypto);
+    let mut config = quinn::ServerConfig::with_crypto(crypto);
+    config.transport_config(quinn_transport());
     let endpoint = quinn::Endpoint::server(config, loopback()).unwrap();
     let accepting = endpoint.clone();
     tokio::spawn(async move {
@@ -44,6 +45,12 @@ fn quinn_server(identity: &Identity) -> quinn::Endpoint {
                 let connecting = incoming.accept().unwrap();
                 // Half-RTT: takes early data.
                 let (connection, _) = connecting.into_0rtt().unwrap_or_else(|_| unreachable!());
+                let datagrams = connection.clone();
+                tokio::spawn(async move {
+                    while let Ok(data) = datagrams.read_datagram().await {
+                        datagrams.send_datagram(data).unwrap();
+                    }
+                });
                 while let Ok((mut send, mut recv)) = connection.accept_bi().await {
                     tokio::spawn(async move {
                         while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
@@ -73,8 +80,26 @@ fn quinn_client(identity: &Identity) -> quinn::Endpoint {
     tls.enable_early_data = true;
     let crypto = Arc::new(QuicClientConfig::try_from(tls).unwrap());
     let mut endpoint = quinn::Endpoint::client(loopback()).unwrap();
-    endpoint.set_default_client_config(quinn::ClientConfig::new(crypto));
+    let mut config = quinn::ClientConfig::new(crypto);
+    config.transport_config(quinn_transport());
+    endpoint.set_default_client_config(config);
     endpoint
+}
+
+/// Asks us for acknowledgments as it wants them.
+fn quinn_transport() -> Arc<quinn::TransportConfig> {
+    let mut transport = quinn::TransportConfig::default();
+    transport.ack_frequency_config(Some(quinn::AckFrequencyConfig::default()));
+    Arc::new(transport)
+}
+
+/// With all extensions.
+fn weir_transport() -> TransportConfig {
+    TransportConfig {
+        datagrams: Some(DatagramConfig::default()),
+        ack_frequency: true,
+        ..transport()
+    }
 }
 
 fn weir_server(identity: &Identity) -> Endpoint {
@@ -82,7 +107,7 @@ fn weir_server(identity: &Identity) -> Endpoint {
         .early_data(true)
         .build()
         .unwrap();
-    let builder = Endpoint::builder().transport(transport()).server(tls);
+    let builder = Endpoint::builder().transport(weir_transport()).server(tls);
     let endpoint = builder.bind(loopback()).unwrap();
     let accepting = endpoint.clone();
     tokio::spawn(async move {
@@ -90,6 +115,12 @@ fn weir_server(identity: &Identity) -> Endpoint {
             let Some(connection) = connecting.early() else {
                 continue;
             };
+            let datagrams = connection.clone();
+            tokio::spawn(async move {
+                while let Ok(data) = datagrams.read_datagram().await {
+                    datagrams.send_datagram(data).unwrap();
+                }
+            });
             tokio::spawn(async move {
                 while let Ok((mut send, mut recv)) = connection.accept_bi().await {
                     tokio::spawn(async move {
@@ -112,7 +143,7 @@ fn weir_client(identity: &Identity) -> Endpoint {
         .early_data(true)
         .build()
         .unwrap();
-    let builder = Endpoint::builder().transport(transport()).client(tls);
+    let builder = Endpoint::builder().transport(weir_transport()).client(tls);
     builder.bind(loopback()).unwrap()
 }
 
@@ -261,5 +292,60 @@ fn a_quinn_client_resumes_with_our_server() {
         quinn_echo(&connection, 2, 1_000).await;
         assert!(accepted.await);
         quinn_echo(&connection, 3, 100_000).await;
+    });
+}
+
+#[test]
+fn our_client_sends_datagrams_and_updates_keys_with_a_quinn_server() {
+    run(async {
+        let identity = identity();
+        let server = quinn_server(&identity);
+        let client = weir_client(&identity);
+        let address = server.local_addr().unwrap();
+        let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+        let max = connection.max_datagram_size().unwrap();
+        for (seed, size) in [0, 1, 1_000, max.min(1_100)].into_iter().enumerate() {
+            let data = pattern(seed as u64, size);
+            connection.send_datagram(data.clone()).unwrap();
+            assert_eq!(connection.read_datagram().await.unwrap(), data);
+        }
+        let mut updates = 0;
+        while updates < 3 {
+            match connection.update_keys() {
+                Ok(()) => updates += 1,
+                Err(UpdateKeysError::Closed) => panic!("{:?}", connection.error()),
+                Err(_) => {}
+            }
+            weir_echo(&connection, updates, 100_000).await;
+        }
+        let stats = connection.stats();
+        assert_eq!(stats.key_updates, 3);
+        assert_eq!(stats.datagrams.received, 4);
+        assert!(stats.ack_requests > 0, "quinn asks for ACKs");
+    });
+}
+
+#[test]
+fn a_quinn_client_sends_datagrams_and_updates_keys_with_our_server() {
+    run(async {
+        let identity = identity();
+        let server = weir_server(&identity);
+        let client = quinn_client(&identity);
+        let address = server.local_address();
+        let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+        for (seed, size) in [0, 1, 1_000].into_iter().enumerate() {
+            let data = pattern(seed as u64, size);
+            connection.send_datagram(data.clone()).unwrap();
+            assert_eq!(connection.read_datagram().await.unwrap(), data);
+        }
+        for seed in 0..3 {
+            quinn_echo(&connection, seed, 300_000).await;
+            connection.force_key_update();
+            quinn_echo(&connection, seed, 300_000).await;
+        }
+        let stats = connection.stats();
+        assert_eq!(stats.frame_rx.datagram, 3);
+        assert!(stats.frame_rx.ack_frequency > 0, "we ask for ACKs");
+        assert!(stats.frame_tx.ack_frequency > 0, "quinn asks for ACKs");
     });
 }

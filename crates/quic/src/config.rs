@@ -110,6 +110,38 @@ pub struct TransportConfig {
     pub standby_refresh: Duration,
     /// Whether packets are paced (RFC 9002, section 7.7).
     pub pacing: bool,
+    /// Datagrams (RFC 9221); `None` neither sends nor takes any.
+    pub datagrams: Option<DatagramConfig>,
+    /// Whether a peer that can is asked to acknowledge some eight times in a round trip
+    /// (draft-ietf-quic-ack-frequency). What a peer asks of us is always heeded. On in the WAN
+    /// profile, where it saves most ACKs; in a data center a Weir peer sends few of them by itself.
+    pub ack_frequency: bool,
+    /// Whether the fixed bit of packets is of any value where the peer allows it, and the peer is
+    /// allowed to do the same (RFC 9287): so that nothing on the way comes to rely on it.
+    pub grease_quic_bit: bool,
+}
+
+/// What datagrams may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramConfig {
+    /// The largest DATAGRAM frame that we take (`max_datagram_frame_size`), its type and length
+    /// included; 65535 bytes for any that fits a packet.
+    pub max_frame_size: ByteSize,
+    /// How much waits to be sent; beyond it the oldest datagrams are forgotten. Each counts 64 bytes
+    /// more than it has.
+    pub send_buffer: ByteSize,
+    /// How much waits to be read; beyond it the oldest datagrams are forgotten.
+    pub receive_buffer: ByteSize,
+}
+
+impl Default for DatagramConfig {
+    fn default() -> Self {
+        Self {
+            max_frame_size: ByteSize::from_bytes(u16::MAX.into()),
+            send_buffer: ByteSize::from_mib(1),
+            receive_buffer: ByteSize::from_mib(1),
+        }
+    }
 }
 
 impl TransportConfig {
@@ -141,6 +173,9 @@ impl TransportConfig {
             migration: true,
             standby_refresh: Duration::from_secs(1),
             pacing: true,
+            datagrams: None,
+            ack_frequency: false,
+            grease_quic_bit: true,
         }
     }
 
@@ -155,6 +190,7 @@ impl TransportConfig {
             initial_rtt: Duration::from_millis(333),
             max_ack_delay: Duration::from_millis(25),
             ack_threshold: 10,
+            ack_frequency: true,
             ..Self::data_center()
         }
     }
@@ -180,7 +216,15 @@ impl TransportConfig {
             ("ack_threshold", self.ack_threshold),
             ("packet_threshold", self.packet_threshold),
         ];
-        match windows.iter().find(|(_, value)| *value == 0) {
+        let datagrams = self.datagrams.map(|datagrams| {
+            [
+                ("datagrams.max_frame_size", datagrams.max_frame_size.bytes()),
+                ("datagrams.send_buffer", datagrams.send_buffer.bytes()),
+                ("datagrams.receive_buffer", datagrams.receive_buffer.bytes()),
+            ]
+        });
+        let mut windows = windows.iter().chain(datagrams.iter().flatten());
+        match windows.find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(ConfigError::Zero { name }),
             None if self.max_ack_delay >= Duration::from_millis(1 << 14) => {
                 Err(ConfigError::AckDelay {

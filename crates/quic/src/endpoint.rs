@@ -190,7 +190,10 @@ impl Endpoint {
                     &mut reply,
                     invariants.source,
                     invariants.destination,
-                    &[packet::VERSION_1],
+                    &[
+                        packet::VERSION_1,
+                        packet::reserved_version(self.rng.next_u32()),
+                    ],
                     self.rng.next_u32() as u8,
                 );
                 Route::Reply(reply)
@@ -222,7 +225,12 @@ impl Endpoint {
         let Some(server) = self.server.clone() else {
             return Route::Drop;
         };
-        if header.kind != Kind::Initial || header.destination.len() < SHORTEST_INITIAL_DESTINATION {
+        // A client may have learned on an earlier connection that we take packets without the bit.
+        let bit_ok = header.fixed_bit || server.transport.grease_quic_bit;
+        if header.kind != Kind::Initial
+            || header.destination.len() < SHORTEST_INITIAL_DESTINATION
+            || !bit_ok
+        {
             return Route::Drop;
         }
         let initial_keys = server

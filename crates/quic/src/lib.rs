@@ -13,6 +13,7 @@
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
 //! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
 //! | `path` | an address pair and all that belongs to it: congestion controller, ECN, MTU discovery |
+//! | [`migration`] | when a client leaves its path for another one |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
 
@@ -24,6 +25,7 @@ mod endpoint;
 mod error;
 pub mod frame;
 mod ids;
+pub mod migration;
 pub mod packet;
 mod path;
 mod ranges;
@@ -33,12 +35,13 @@ mod streams;
 pub mod transport_parameters;
 
 pub use config::{
-    ClientConfig, ConfigError, Congestion, ControllerFactory, EndpointConfig, ServerConfig,
-    TransportConfig,
+    ClientConfig, ConfigError, Congestion, ControllerFactory, DatagramConfig, EndpointConfig,
+    ServerConfig, TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, EndpointEvent, Event, MoveCause,
-    PacketSizePolicy, PathError, PathEvent, PathSnapshot, Transmit,
+    Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
+    PacketSizePolicy, PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit,
+    UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};

@@ -13,7 +13,7 @@ use weir_quic::crypto::{
     ClientCrypto, Identity, KeyChange, Keys, OpenError, PacketKey, Provider, Session, SessionEvent,
     StartError,
 };
-use weir_quic::frame::{NewConnectionId, ResetStream, write};
+use weir_quic::frame::{AckFrequency, NewConnectionId, ResetStream, write};
 use weir_quic::{
     Code, ConnectionError, ConnectionId, Direction, Event, Level, Route, Side, StreamId,
     TransportError,
@@ -279,10 +279,35 @@ fn handshake_data_far_ahead() {
 }
 
 #[test]
+fn datagrams_that_nobody_asked_for() {
+    assert_closed_with(Code::PROTOCOL_VIOLATION, |out| write::datagram(out, b""));
+}
+
+fn ack_frequency(micros: u64) -> AckFrequency {
+    AckFrequency {
+        sequence: 0,
+        threshold: 1 << 40,
+        max_ack_delay: micros,
+        reordering_threshold: 1 << 61,
+    }
+}
+
+#[test]
+fn ack_delays_that_were_not_offered() {
+    for micros in [0, 49, 16_384_000, (1 << 62) - 1] {
+        assert_closed_with(Code::PROTOCOL_VIOLATION, |out| {
+            write::ack_frequency(out, &ack_frequency(micros));
+        });
+    }
+}
+
+#[test]
 fn harmless_frames_are_taken() {
     let mut frames = Vec::new();
     write::ping(&mut frames);
     write::max_data(&mut frames, 1);
+    write::ack_frequency(&mut frames, &ack_frequency(16_383_000));
+    (0..900).for_each(|_| write::immediate_ack(&mut frames));
     assert_eq!(answer_to(frames), None);
 }
 

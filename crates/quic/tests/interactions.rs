@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
-use weir_quic::{ConnectionHandle, Direction, PacketSizePolicy, StreamId};
+use weir_quic::{ConnectionHandle, DatagramConfig, Direction, PacketSizePolicy, StreamId};
 use weir_units::{ByteSize, Duration};
 use world::{CLIENT, Plan, World};
 
@@ -73,6 +73,13 @@ enum Operation {
         host: usize,
         bytes: u64,
     },
+    UpdateKeys {
+        host: usize,
+    },
+    Datagram {
+        host: usize,
+        length: usize,
+    },
     Close {
         host: usize,
     },
@@ -107,6 +114,9 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(direction, bytes)| Operation::PathMtu { direction, bytes }),
         1 => (host.clone(), 1200..10_000u64)
             .prop_map(|(host, bytes)| Operation::PacketSize { host, bytes }),
+        2 => host.clone().prop_map(|host| Operation::UpdateKeys { host }),
+        3 => (host.clone(), 0..1_300usize)
+            .prop_map(|(host, length)| Operation::Datagram { host, length }),
         1 => host.prop_map(|host| Operation::Close { host }),
     ]
 }
@@ -158,6 +168,10 @@ impl Scene {
         plan.client.keep_alive = Duration::from_secs(2);
         // One whose peer closed while the network was down finds out by silence.
         plan.client.idle_timeout = Duration::from_secs(6);
+        plan.client.datagrams = Some(DatagramConfig::default());
+        plan.server.datagrams = Some(DatagramConfig::default());
+        plan.client.ack_frequency = seed & 1 == 0;
+        plan.server.ack_frequency = seed & 2 == 0;
         let mut world = World::new(plan);
         let (client, server) = world.connected();
         Self {
@@ -284,6 +298,23 @@ impl Scene {
                     connection.set_packet_size_policy(policy).unwrap();
                 }
             }
+            Operation::UpdateKeys { host } => {
+                let now = self.world.now;
+                if let Some(connection) = self.connection(host) {
+                    // Most come too soon after the last one.
+                    let _ = connection.update_keys(now);
+                }
+            }
+            Operation::Datagram { host, length } => {
+                if let Some(connection) = self.connection(host)
+                    && !connection.is_closed()
+                {
+                    // Fewer fit while the path carries the smallest packets only.
+                    let length = length.min(connection.max_datagram_size().unwrap());
+                    let data = vec![length as u8; length];
+                    connection.send_datagram(data.into()).unwrap();
+                }
+            }
             Operation::Close { host } => {
                 let now = self.world.now;
                 if let Some(connection) = self.connection(host) {
@@ -341,6 +372,9 @@ impl Scene {
         else {
             return;
         };
+        while let Some(data) = connection.read_datagram() {
+            assert!(data.iter().all(|byte| *byte == data.len() as u8));
+        }
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
             while let Some(id) = connection.accept(direction) {
                 self.flows.entry((id, 1 - host)).or_default();

@@ -164,7 +164,10 @@ impl Connection {
             packets_dropped: self.counters.packets_dropped,
             open_streams: self.outgoing.streams.open_streams(),
             probe_timeouts: self.counters.probe_timeouts,
-            key_updates: self.counters.key_updates,
+            key_updates: self.keys.update_count(),
+            datagrams: self.datagrams.stats(),
+            ack_requests: self.counters.ack_requests,
+            ack_packets_sent: self.counters.ack_packets_sent,
             paths: self.paths.iter().map(PathSnapshot::of).collect(),
         }
     }

@@ -1,6 +1,8 @@
 //! A packet in the making: its header is written, its frames go behind it, then it is padded,
 //! sealed and protected in place (RFC 9001, sections 5.3 and 5.4).
 
+use rand_core::Rng;
+
 use super::Connection;
 use crate::packet::{self, LongFields, LongHeader, LongKind};
 use crate::{Code, ConnectionId, Level, PathId, TransportError};
@@ -87,6 +89,10 @@ impl Connection {
             false => *ids.of(path).unwrap_or(ids.current()),
         };
         let header = self.write_header(level, destination, number, number_length, buffer);
+        if self.peer.grease_quic_bit && self.config.grease_quic_bit && self.rng.next_u32() & 1 == 0
+        {
+            packet::clear_fixed_bit(&mut buffer[start]);
+        }
         Ok(Some(Draft {
             level,
             number,

@@ -15,6 +15,8 @@ pub enum Event {
     /// The server did not take the early data: streams opened so far are gone and must be opened
     /// anew (RFC 9001, section 4.6.2).
     EarlyDataRejected,
+    /// There are datagrams to read, where there were none before: read until none is left.
+    DatagramsReadable,
     /// Something about a stream.
     Stream(StreamEvent),
     /// Something about the ways to the peer.

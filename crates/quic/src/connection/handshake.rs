@@ -95,6 +95,7 @@ impl Connection {
         self.outgoing.streams.set_peer_limits(&stream_limits(&peer));
         let peer_delay = peer.fine_max_ack_delay.unwrap_or(peer.max_ack_delay);
         self.recovery.set_peer_max_ack_delay(peer_delay);
+        self.note_ack_frequency_support(&peer);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         self.peer = peer;
         self.peer_known = true;
@@ -223,6 +224,7 @@ fn check_not_reduced(
             peer.initial_max_streams_bidi,
             peer.initial_max_streams_uni,
             peer.active_connection_id_limit,
+            peer.max_datagram_frame_size,
         ]
     };
     if values(remembered)

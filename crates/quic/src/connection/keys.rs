@@ -1,7 +1,11 @@
 //! The keys of a connection at all levels, and the key phases of 1-RTT packets
 //! (RFC 9001, sections 4.9 and 6).
 
+use weir_units::{Duration, Time};
+
+use super::UpdateKeysError;
 use crate::crypto::{DirectionKeys, HeaderKey, KeyChange, KeyUpdates, Keys, PacketKey, PacketKeys};
+use crate::recovery::SentFrame;
 use crate::{Level, Side};
 
 /// Packets that may still be sealed when a key update is begun, so that none is ever refused.
@@ -31,6 +35,35 @@ impl KeySet {
     /// Whether the handshake is over: all packets are 1-RTT packets.
     pub(super) fn is_only_one_rtt(&self) -> bool {
         self.initial.is_none() && self.handshake.is_none() && self.one_rtt.is_some()
+    }
+
+    /// An ACK leaves in a packet of this level.
+    pub(super) fn note_ack_sent(&mut self, level: Level, ack: &SentFrame) {
+        if let (Level::OneRtt, Some(keys), SentFrame::Ack { largest }) =
+            (level, &mut self.one_rtt, ack)
+        {
+            keys.on_ack_sent(*largest);
+        }
+    }
+
+    /// Whether the peer updated its keys though we had not acknowledged its last update: a
+    /// KEY_UPDATE_ERROR (RFC 9001, section 6.2).
+    pub(super) fn updated_too_early(&self) -> bool {
+        self.one_rtt.as_ref().is_some_and(|keys| keys.too_early)
+    }
+
+    /// Whether the last packet that was opened, with an ACK up to `largest`, was sealed with the keys
+    /// of the phase before although it acknowledges packets of this one: a KEY_UPDATE_ERROR, as
+    /// whoever has received one of these has updated its keys (RFC 9001, section 6.2).
+    pub(super) fn acks_new_under_old(&self, largest: u64) -> bool {
+        self.one_rtt
+            .as_ref()
+            .is_some_and(|keys| keys.opened_by_previous && largest >= keys.first_sent)
+    }
+
+    /// How often the keys were updated.
+    pub(super) fn update_count(&self) -> u64 {
+        self.one_rtt.as_ref().map_or(0, |keys| keys.update_count)
     }
 
     /// What seals packets of a level.
@@ -83,6 +116,16 @@ pub(super) struct OneRttKeys {
     first_sent: u64,
     /// The smallest packet number received in this phase.
     first_received: Option<u64>,
+    /// When the peer first acknowledged a packet of this phase.
+    acked_at: Option<Time>,
+    /// Whether we have acknowledged, in this phase, a packet of the peer's of this phase.
+    has_acknowledged: bool,
+    /// Whether the peer went on before we had.
+    too_early: bool,
+    /// Whether the last packet that was opened was of the phase before.
+    opened_by_previous: bool,
+    /// Updates so far.
+    update_count: u64,
 }
 
 /// Which keys opened a packet.
@@ -112,6 +155,11 @@ impl OneRttKeys {
             sealed_at_most,
             first_sent: 0,
             first_received: None,
+            acked_at: None,
+            has_acknowledged: false,
+            too_early: false,
+            opened_by_previous: false,
+            update_count: 0,
         }
     }
 
@@ -151,8 +199,11 @@ impl OneRttKeys {
     /// A packet was authenticated; moves on to the next phase where the peer did.
     pub(super) fn on_opened(&mut self, opened: Opened, phase: bool, number: u64, next_sent: u64) {
         if opened == Opened::Next {
+            // Who knows that the last update arrived has seen our acknowledgment of it.
+            self.too_early = self.update_count > 0 && !self.has_acknowledged;
             self.update(next_sent);
         }
+        self.opened_by_previous = phase != self.phase;
         if phase == self.phase {
             self.first_received = Some(
                 self.first_received
@@ -181,6 +232,40 @@ impl OneRttKeys {
         self.sealed >= self.sealed_at_most
     }
 
+    /// We acknowledge packets up to this number.
+    fn on_ack_sent(&mut self, largest: u64) {
+        self.has_acknowledged |= self.first_received.is_some_and(|first| largest >= first);
+    }
+
+    /// The peer has acknowledged packets up to this number. The keys of the phase before are
+    /// forgotten `retention` after it acknowledged one of this phase (RFC 9001, section 6.5).
+    pub(super) fn on_acked(&mut self, now: Time, largest: u64, retention: Duration) {
+        if self.acked_at.is_none() && largest >= self.first_sent {
+            self.acked_at = Some(now);
+        }
+        if self.acked_at.is_some_and(|at| now >= at + retention) {
+            self.previous = None;
+        }
+    }
+
+    /// Updates the keys because the application wants it. The handshake is confirmed.
+    pub(super) fn begin_update(
+        &mut self,
+        now: Time,
+        next_sent: u64,
+        retention: Duration,
+    ) -> Result<(), UpdateKeysError> {
+        if self.update_count > 0 {
+            let acked_at = self.acked_at.ok_or(UpdateKeysError::Unacknowledged)?;
+            let from = acked_at + retention;
+            if now < from {
+                return Err(UpdateKeysError::TooSoon(from.since(now)));
+            }
+        }
+        self.update(next_sent);
+        Ok(())
+    }
+
     fn update(&mut self, next_sent: u64) {
         let next = self.next.take().unwrap_or_else(|| self.updates.next_keys());
         let old = std::mem::replace(&mut self.current, next);
@@ -189,5 +274,11 @@ impl OneRttKeys {
         self.sealed = 0;
         self.first_sent = next_sent;
         self.first_received = None;
+        self.acked_at = None;
+        self.has_acknowledged = false;
+        self.update_count += 1;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,15 +11,20 @@
 //! | `packet_size` | how large packets are: MTU discovery, and the size of tasks |
 //! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
 //! | `paths` | the ways to the peer: held ready, validated, moved between |
+//! | `datagrams` | messages outside streams (RFC 9221) |
+//! | `ack_frequency`, `key_update` | requests about ACKs, key updates by the application |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
+mod ack_frequency;
 mod application;
 mod close;
 mod crypto_stream;
+mod datagrams;
 mod draft;
 mod event;
 mod handshake;
 mod ids;
+mod key_update;
 mod keys;
 mod outgoing;
 mod packet_size;
@@ -36,10 +41,12 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 use weir_congestion::{Context, Deadline};
-use weir_units::Time;
+use weir_units::{Duration, Time};
 
+pub use datagrams::{DatagramStats, SendDatagramError};
 pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
 pub(crate) use ids::random_id;
+pub use key_update::UpdateKeysError;
 pub use packet_size::PacketSizePolicy;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
@@ -52,6 +59,7 @@ use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, PathId, Side};
 use close::State;
+use datagrams::Datagrams;
 use ids::{LocalIds, RemoteIds};
 use keys::KeySet;
 use outgoing::Outgoing;
@@ -77,6 +85,7 @@ pub struct Connection {
     /// What the congestion controller was last told of a deadline.
     deadline: Option<Deadline>,
     outgoing: Outgoing,
+    datagrams: Datagrams,
     local_ids: LocalIds,
     /// The client's first destination ID; a server takes Initial packets with it.
     original_destination: ConnectionId,
@@ -163,6 +172,7 @@ impl Connection {
             book: paths::PathBook::new(),
             deadline: None,
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
+            datagrams: Datagrams::new(config.datagrams),
             local_ids: LocalIds::new(setup.local_id),
             original_destination: setup.original_destination,
             peer: TransportParameters::default(),
@@ -204,6 +214,11 @@ impl Connection {
             ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: config.max_ack_delay,
             fine_max_ack_delay: Some(config.max_ack_delay),
+            min_ack_delay: Some(min_ack_delay(config)),
+            max_datagram_frame_size: config
+                .datagrams
+                .map_or(0, |datagrams| datagrams.max_frame_size.bytes()),
+            grease_quic_bit: config.grease_quic_bit,
             disable_active_migration: !config.migration,
             active_connection_id_limit: ids::ACTIVE_ID_LIMIT,
             ..TransportParameters::default()
@@ -238,6 +253,11 @@ impl Connection {
 
 /// ACK delays travel in whole microseconds.
 const ACK_DELAY_EXPONENT: u8 = 0;
+
+/// How little the peer may ask us to delay an ACK: what our timers resolve.
+fn min_ack_delay(config: &TransportConfig) -> Duration {
+    config.granularity.min(config.max_ack_delay)
+}
 
 fn path_config(config: &TransportConfig, side: Side) -> PathConfig {
     PathConfig {

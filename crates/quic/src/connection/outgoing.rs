@@ -3,7 +3,7 @@
 use super::crypto_stream::CryptoStream;
 use super::ids::RemoteIds;
 use crate::frame::NewConnectionId;
-use crate::recovery::{FrameSink, ReceivedPackets, SentFrame};
+use crate::recovery::{AckRequests, FrameSink, ReceivedPackets, SentFrame};
 use crate::streams::Streams;
 use crate::{Space, frame};
 
@@ -18,6 +18,7 @@ pub(super) struct Outgoing {
     /// Issued and on their way, to be repeated when lost.
     issued: Vec<NewConnectionId>,
     pub(super) handshake_done: bool,
+    pub(super) ack_requests: AckRequests,
 }
 
 impl Outgoing {
@@ -34,6 +35,7 @@ impl Outgoing {
             new_ids: Vec::new(),
             issued: Vec::new(),
             handshake_done: false,
+            ack_requests: AckRequests::default(),
         }
     }
 
@@ -43,7 +45,10 @@ impl Outgoing {
 
     /// Whether frames other than CRYPTO and ACK wait that only 1-RTT packets may carry.
     pub(super) fn has_control(&self) -> bool {
-        self.handshake_done || !self.new_ids.is_empty() || self.remote_ids.has_retirements()
+        self.handshake_done
+            || !self.new_ids.is_empty()
+            || self.remote_ids.has_retirements()
+            || self.ack_requests.is_due()
     }
 
     /// Writes the control frames that fit.
@@ -60,6 +65,14 @@ impl Outgoing {
             frame::write::handshake_done(out);
             sent(SentFrame::HandshakeDone);
             self.handshake_done = false;
+        }
+        if fits(out)
+            && let Some(request) = self.ack_requests.take()
+        {
+            frame::write::ack_frequency(out, &request);
+            sent(SentFrame::AckFrequency {
+                sequence: request.sequence,
+            });
         }
         while fits(out) {
             let Some(id) = self.new_ids.pop() else { break };
@@ -87,6 +100,7 @@ impl FrameSink for Outgoing {
                 self.issued.retain(|id| id.sequence != sequence);
             }
             SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
+            SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
         }
@@ -98,6 +112,7 @@ impl FrameSink for Outgoing {
                 self.crypto[space as usize].on_lost(offset, length);
             }
             SentFrame::HandshakeDone => self.handshake_done = true,
+            SentFrame::AckFrequency { sequence } => self.ack_requests.on_lost(sequence),
             SentFrame::NewConnectionId { sequence } => {
                 if let Some(position) = self.issued.iter().position(|id| id.sequence == sequence) {
                     self.new_ids.push(self.issued.swap_remove(position));

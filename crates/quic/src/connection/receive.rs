@@ -10,7 +10,6 @@ use weir_wire::Ecn;
 use super::Connection;
 use super::close::State;
 use super::event::{ConnectionError, EndpointEvent};
-use super::keys::Opened;
 use super::paths::Arrival;
 use crate::crypto::OpenError;
 use crate::frame::{Ack, Frame, Frames};
@@ -91,6 +90,10 @@ impl Connection {
         if header.kind == Kind::VersionNegotiation {
             return self.on_version_negotiation(header, packet);
         }
+        if !header.fixed_bit && !self.config.grease_quic_bit {
+            self.counters.packets_dropped += 1;
+            return;
+        }
         let Some(opened) = self.unprotect(header, packet) else {
             self.counters.packets_dropped += 1;
             self.check_integrity_limit(now);
@@ -110,6 +113,10 @@ impl Connection {
         // Checked on authentic packets only (RFC 9000, section 17.2).
         if !opened.reserved_bits_ok {
             return self.close_with(now, violation("reserved header bits are set"));
+        }
+        if self.keys.updated_too_early() {
+            let reason = "keys updated again before the last update was acknowledged";
+            return self.close_with(now, key_update_error(reason));
         }
         let payload = &packet[opened.payload];
         match self.on_payload(now, header, opened.level, index, payload) {
@@ -191,9 +198,6 @@ impl Connection {
         let phase = packet::key_phase(first);
         let (key, opened) = keys.remote(phase, number);
         let length = key.open(number, head, payload)?;
-        if opened == Opened::Next {
-            self.counters.key_updates += 1;
-        }
         keys.on_opened(opened, phase, number, next_sent);
         Ok(length)
     }
@@ -308,12 +312,18 @@ impl Connection {
                 self.on_confirmed(now);
             }
             Frame::Close(close) => self.on_close(now, close),
+            Frame::Datagram(data) => self.on_datagram(data)?,
+            Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
+            Frame::ImmediateAck => self.outgoing.received[Space::Data as usize].acknowledge_now(),
         }
         Ok(true)
     }
 
     fn on_ack(&mut self, now: Time, level: Level, ack: &Ack<'_>) -> Result<(), TransportError> {
         let space = level.space();
+        if level == Level::OneRtt && self.keys.acks_new_under_old(ack.largest) {
+            return Err(key_update_error("new packets acknowledged under old keys"));
+        }
         let exponent = match space {
             Space::Data => self.peer.ack_delay_exponent,
             _ => 0,
@@ -340,6 +350,9 @@ impl Connection {
             outgoing,
         )?;
         self.probes[space as usize] = 0;
+        if space == Space::Data {
+            self.after_data_ack(now);
+        }
         Ok(())
     }
 
@@ -398,6 +411,10 @@ impl Connection {
             self.on_close(now, &close);
         }
     }
+}
+
+fn key_update_error(reason: &'static str) -> TransportError {
+    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
 fn violation(reason: &'static str) -> TransportError {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use weir_congestion::Snapshot;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use super::datagrams::DatagramStats;
 use crate::PathId;
 use crate::path::{MtuPhase, Path};
 
@@ -19,8 +20,14 @@ pub struct ConnectionStats {
     pub open_streams: usize,
     /// PTO expirations.
     pub probe_timeouts: u64,
-    /// Key updates by the peer.
+    /// Key updates, whichever side began them.
     pub key_updates: u64,
+    /// What became of datagrams.
+    pub datagrams: DatagramStats,
+    /// ACK_FREQUENCY frames of the peer's that changed when its packets are acknowledged.
+    pub ack_requests: u64,
+    /// Packets sent that carry nothing but an acknowledgment.
+    pub ack_packets_sent: u64,
     /// The paths, the one in use first.
     pub paths: Vec<PathSnapshot>,
 }
@@ -140,7 +147,8 @@ pub(super) struct Counters {
     pub(super) packets_dropped: u64,
     pub(super) packets_not_authentic: u64,
     pub(super) probe_timeouts: u64,
-    pub(super) key_updates: u64,
+    pub(super) ack_requests: u64,
+    pub(super) ack_packets_sent: u64,
     /// Whether an authentic packet has arrived.
     pub(super) authenticated: bool,
 }
@@ -153,7 +161,8 @@ impl Counters {
             packets_dropped: 0,
             packets_not_authentic: 0,
             probe_timeouts: 0,
-            key_updates: 0,
+            ack_requests: 0,
+            ack_packets_sent: 0,
             authenticated: false,
         }
     }

@@ -248,6 +248,7 @@ impl Connection {
         self.outgoing.crypto[space as usize].wants_to_send()
             || (space == Space::Data
                 && (self.outgoing.streams.wants_to_send()
+                    || self.datagrams.wants_to_send()
                     || self.outgoing.has_control()
                     || self.timers.ping_due))
     }
@@ -258,7 +259,7 @@ impl Connection {
             return true;
         }
         self.timers.paced_until = None;
-        let pending = self.outgoing.streams.pending_bytes();
+        let pending = self.outgoing.streams.pending_bytes() + self.datagrams.pending_bytes();
         let path = &mut self.paths[0];
         if self.config.pacing && pending > 0 && path.can_send(path.mtu as u64) {
             let batch = pending.min(path.window_room());
@@ -333,21 +334,39 @@ impl Connection {
         frames: &mut SentFrames,
     ) -> bool {
         let space = level.space() as usize;
-        let Self { outgoing, .. } = self;
-        if level != Level::ZeroRtt && outgoing.received[space].ack_pending() {
-            frames.extend(outgoing.received[space].write_ack(now, buffer, limit));
+        let probing = self.probes[space] > 0;
+        let Self {
+            outgoing,
+            keys,
+            peer,
+            ..
+        } = self;
+        if level != Level::ZeroRtt
+            && outgoing.received[space].ack_pending()
+            && let Some(ack) =
+                outgoing.received[space].write_ack(now, buffer, limit.saturating_sub(buffer.len()))
+        {
+            keys.note_ack_sent(level, &ack);
+            frames.push(ack);
         }
         let after_ack = buffer.len();
+        if probing && level == Level::OneRtt && peer.min_ack_delay.is_some() && buffer.len() < limit
+        {
+            // The answer to a probe should not wait (draft-ietf-quic-ack-frequency-14, section 7).
+            write::immediate_ack(buffer);
+        }
         if allowance == Allowance::All {
             outgoing.crypto[space].fill(buffer, limit, |frame| frames.push(frame));
             if level.space() == Space::Data {
                 if level == Level::OneRtt && outgoing.has_control() {
                     outgoing.fill_control(buffer, limit, |frame| frames.push(frame));
                 }
-                outgoing.streams.fill(buffer, limit, frames);
+                if level == Level::OneRtt && self.datagrams.wants_to_send() {
+                    self.fill_datagrams(buffer, limit);
+                }
+                self.outgoing.streams.fill(buffer, limit, frames);
             }
         }
-        let probing = self.probes[space] > 0;
         let ping = level.space() == Space::Data && self.timers.ping_due
             || self.ack_only_streak >= PING_EVERY && level == Level::OneRtt;
         if buffer.len() == after_ack && (probing || ping) && buffer.len() < limit {
@@ -365,12 +384,16 @@ impl Connection {
             *probes = probes.saturating_sub(1);
         } else {
             self.ack_only_streak += 1;
+            self.counters.ack_packets_sent += 1;
         }
     }
 
     /// After a batch: whether the application is what limits the sender.
     fn note_limits(&mut self) {
-        if !self.outgoing.streams.wants_to_send() && self.timers.paced_until.is_none() {
+        if !self.outgoing.streams.wants_to_send()
+            && !self.datagrams.wants_to_send()
+            && self.timers.paced_until.is_none()
+        {
             self.path_mut().on_nothing_to_send();
         }
     }

@@ -1,4 +1,5 @@
-//! The frames of RFC 9000, section 19: what they say, reading and writing them.
+//! The frames of RFC 9000, section 19, and of two extensions: DATAGRAM (RFC 9221) and those of
+//! draft-ietf-quic-ack-frequency-14. What they say, reading and writing them.
 //!
 //! [`Frames`] reads a packet's payload; [`mod@write`] has a function for each frame to write.
 
@@ -86,6 +87,12 @@ pub enum Frame<'a> {
     Close(Close<'a>),
     /// HANDSHAKE_DONE.
     HandshakeDone,
+    /// DATAGRAM (RFC 9221, section 4): what one message holds.
+    Datagram(&'a [u8]),
+    /// ACK_FREQUENCY.
+    AckFrequency(AckFrequency),
+    /// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency-14, section 5).
+    ImmediateAck,
 }
 
 /// An ACK frame (RFC 9000, section 19.3).
@@ -125,6 +132,20 @@ pub struct Stream<'a> {
     pub fin: bool,
     /// The data.
     pub data: &'a [u8],
+}
+
+/// An ACK_FREQUENCY frame (draft-ietf-quic-ack-frequency-14, section 4): when its sender wants to
+/// have its packets acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckFrequency {
+    /// Tells newer requests from older ones.
+    pub sequence: u64,
+    /// This many ack-eliciting packets need no acknowledgment yet; one more does.
+    pub threshold: u64,
+    /// What `max_ack_delay` is to be, in microseconds, as it stands in the frame.
+    pub max_ack_delay: u64,
+    /// How far packets must be out of order to be acknowledged at once; zero for never.
+    pub reordering_threshold: u64,
 }
 
 /// A RESET_STREAM frame (RFC 9000, section 19.4).

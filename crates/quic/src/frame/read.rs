@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::types;
-use super::{Ack, Close, EcnCounts, Frame, NewConnectionId, ResetStream, Stream};
+use super::{Ack, AckFrequency, Close, EcnCounts, Frame, NewConnectionId, ResetStream, Stream};
 use crate::codec::{Reader, Truncated, VARINT_MAX, varint_size};
 use crate::{Code, ConnectionId, Direction, StreamId, TransportError};
 
@@ -148,6 +148,15 @@ fn read_fields<'a>(reader: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>
             reason: reader.length_prefixed()?,
         }),
         types::HANDSHAKE_DONE => Frame::HandshakeDone,
+        types::DATAGRAM => Frame::Datagram(reader.bytes(reader.remaining())?),
+        types::DATAGRAM_WITH_LENGTH => Frame::Datagram(reader.length_prefixed()?),
+        types::ACK_FREQUENCY => Frame::AckFrequency(AckFrequency {
+            sequence: reader.varint()?,
+            threshold: reader.varint()?,
+            max_ack_delay: reader.varint()?,
+            reordering_threshold: reader.varint()?,
+        }),
+        types::IMMEDIATE_ACK => Frame::ImmediateAck,
         _ => return Err(Malformed("unknown frame type")),
     })
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::VARINT_MAX;
+use crate::codec::{Reader, VARINT_MAX};
 use crate::{Level, Side, TransportError};
 
 const LEVELS: [Level; 4] = [
@@ -26,7 +26,7 @@ fn encoded(frame: &Frame<'_>) -> Vec<u8> {
 }
 
 /// How many frames [`example`] knows.
-const EXAMPLES: usize = 23;
+const EXAMPLES: usize = 26;
 
 /// A frame of each kind, with fields from numbers and bytes.
 fn example(which: usize, [a, b, c]: [u64; 3], flag: bool, bytes: &[u8]) -> Frame<'_> {
@@ -85,6 +85,14 @@ fn example(which: usize, [a, b, c]: [u64; 3], flag: bool, bytes: &[u8]) -> Frame
             reason: bytes,
         }),
         21 => Frame::HandshakeDone,
+        23 => Frame::Datagram(bytes),
+        24 => Frame::AckFrequency(AckFrequency {
+            sequence: a,
+            threshold: b,
+            max_ack_delay: c,
+            reordering_threshold: a >> 1,
+        }),
+        25 => Frame::ImmediateAck,
         _ => Frame::Ack(Ack {
             largest: a.max(b),
             delay: c,
@@ -193,6 +201,35 @@ fn a_stream_frame_without_length_takes_the_rest() {
 }
 
 #[test]
+fn a_datagram_without_length_takes_the_rest() {
+    let payload = [0x31, 2, 7, 8, 0x01, 0x30, 0x01, 0x31];
+    assert_eq!(
+        decode(&payload).unwrap(),
+        [
+            Frame::Datagram(&[7, 8]),
+            Frame::Ping,
+            Frame::Datagram(&[0x01, 0x31])
+        ]
+    );
+    assert_eq!(decode(&[0x30]).unwrap(), [Frame::Datagram(&[])]);
+}
+
+#[test]
+fn the_frames_of_the_ack_frequency_draft() {
+    let payload = [0x40, 0xaf, 1, 10, 0x43, 0xe8, 3, 0x1f];
+    let request = AckFrequency {
+        sequence: 1,
+        threshold: 10,
+        max_ack_delay: 1000,
+        reordering_threshold: 3,
+    };
+    assert_eq!(
+        decode(&payload).unwrap(),
+        [Frame::AckFrequency(request), Frame::ImmediateAck]
+    );
+}
+
+#[test]
 fn ack_ranges_follow_rfc_9000_section_19_3_1() {
     // Largest 100, delay 5, two more ranges; first 100-3; gap 1 skips 96 and 95; 94-2; gap 0.
     let payload = [0x03, 0x40, 100, 5, 2, 3, 1, 2, 0, 0x40, 90, 7, 8, 9];
@@ -229,8 +266,10 @@ fn malformed_frames_are_frame_encoding_errors() {
         ([&[0x18, 1, 0, 0][..], &[0; 40]].concat(), 0x18),
         ([&[0x18, 1, 0, 21][..], &[0; 40]].concat(), 0x18),
         ([&[0x18, 1, 2, 8][..], &[0; 40]].concat(), 0x18),
-        (vec![0x1f], 0x1f),
-        (vec![0x30, 0], 0x30),
+        (vec![0x20], 0x20),
+        (vec![0x31, 2, 0], 0x31),
+        (vec![0x32, 0], 0x32),
+        (vec![0x40, 0xaf, 0, 0, 0], 0xaf),
         (vec![0x40, 0x40], 0x40),
         (vec![0x80, 0xff], 0),
     ];
@@ -278,7 +317,7 @@ fn frames_stand_where_rfc_9000_table_3_allows() {
     let table = [
         "I0H1", "I0H1", "_0_1", "_0_1", "I_H1", "___1", "_0_1", "_0_1", "_0_1", "_0_1", "_0_1",
         "_0_1", "_0_1", "_0_1", "_0_1", "_0_1", "___1", "_0_1", "___1", "I0H1", "_0_1", "___1",
-        "I_H1",
+        "I_H1", "_0_1", "___1", "___1",
     ];
     assert_eq!(table.len(), EXAMPLES);
     for (which, allowed) in table.iter().enumerate() {
@@ -371,7 +410,7 @@ proptest! {
     ) {
         let frame = example(which, numbers, flag, &bytes);
         let out = encoded(&frame);
-        prop_assert_eq!(u64::from(out[0]), frame.frame_type());
+        prop_assert_eq!(Reader::new(&out).varint().unwrap(), frame.frame_type());
         match frame {
             Frame::Crypto { offset, data } => prop_assert_eq!(
                 out.len(),
@@ -384,6 +423,10 @@ proptest! {
             Frame::NewToken(token) => {
                 prop_assert_eq!(out.len(), write::new_token_size(token.len()));
             }
+            Frame::Datagram(data) => prop_assert_eq!(
+                out.len(),
+                write::datagram_header_size(data.len()) + data.len()
+            ),
             Frame::Ack(_) | Frame::Close(_) => {}
             _ => prop_assert!(out.len() <= write::CONTROL_MAX_SIZE),
         }
@@ -455,7 +498,7 @@ proptest! {
 
     #[test]
     fn no_payload_panics_and_what_is_read_can_be_written(
-        payload in prop::collection::vec(prop_oneof![0..0x20_u8, any::<u8>()], 0..300),
+        payload in prop::collection::vec(prop_oneof![0..0x20_u8, 0x30..0x32_u8, any::<u8>()], 0..300),
     ) {
         for frame in Frames::new(&payload).map_while(Result::ok) {
             let once = encoded(&frame);

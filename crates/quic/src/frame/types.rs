@@ -1,4 +1,5 @@
-//! The type numbers of frames and what they decide (RFC 9000, table 3).
+//! The type numbers of frames and what they decide (RFC 9000, table 3; RFC 9221, section 4;
+//! draft-ietf-quic-ack-frequency-14, section 11.2).
 
 use super::{Close, Frame};
 use crate::{Direction, Level};
@@ -32,6 +33,11 @@ pub(super) const PATH_RESPONSE: u64 = 0x1b;
 pub(super) const CLOSE_TRANSPORT: u64 = 0x1c;
 pub(super) const CLOSE_APPLICATION: u64 = 0x1d;
 pub(super) const HANDSHAKE_DONE: u64 = 0x1e;
+pub(super) const IMMEDIATE_ACK: u64 = 0x1f;
+/// A DATAGRAM that takes the rest of its packet.
+pub(super) const DATAGRAM: u64 = 0x30;
+pub(super) const DATAGRAM_WITH_LENGTH: u64 = 0x31;
+pub(super) const ACK_FREQUENCY: u64 = 0xaf;
 
 /// The type of a STREAM frame with these fields.
 pub(super) const fn stream(offset: bool, length: bool, fin: bool) -> u64 {
@@ -59,8 +65,8 @@ pub(super) const fn streams_blocked(direction: Direction) -> u64 {
 
 impl Frame<'_> {
     /// The frame's type number, as in an error's [`frame_type`](crate::TransportError::frame_type).
-    /// For a STREAM frame it is the type that [`Frame::write`] gives it: how the frame was encoded
-    /// when it was read is not kept.
+    /// For STREAM and DATAGRAM frames it is the type that [`Frame::write`] gives them: how a frame
+    /// was encoded when it was read is not kept.
     pub const fn frame_type(&self) -> u64 {
         match self {
             Self::Padding => PADDING,
@@ -85,6 +91,9 @@ impl Frame<'_> {
             Self::Close(Close::Transport { .. }) => CLOSE_TRANSPORT,
             Self::Close(Close::Application { .. }) => CLOSE_APPLICATION,
             Self::HandshakeDone => HANDSHAKE_DONE,
+            Self::Datagram(_) => DATAGRAM_WITH_LENGTH,
+            Self::AckFrequency(_) => ACK_FREQUENCY,
+            Self::ImmediateAck => IMMEDIATE_ACK,
         }
     }
 
@@ -107,7 +116,8 @@ impl Frame<'_> {
 
     /// Whether the frame may stand in a packet of that level (RFC 9000, section 12.5). A frame that
     /// may not is a PROTOCOL_VIOLATION. RETIRE_CONNECTION_ID is refused in 0-RTT packets: no client
-    /// has an ID to retire there.
+    /// has an ID to retire there. So are the frames of the ACK-frequency extension: support for it
+    /// is not remembered.
     pub const fn allowed_in(&self, level: Level) -> bool {
         match self {
             Self::Padding | Self::Ping | Self::Close(Close::Transport { .. }) => true,
@@ -115,7 +125,9 @@ impl Frame<'_> {
             Self::NewToken(_)
             | Self::PathResponse(_)
             | Self::HandshakeDone
-            | Self::RetireConnectionId(_) => matches!(level, Level::OneRtt),
+            | Self::RetireConnectionId(_)
+            | Self::AckFrequency(_)
+            | Self::ImmediateAck => matches!(level, Level::OneRtt),
             Self::ResetStream(_)
             | Self::StopSending { .. }
             | Self::Stream(_)
@@ -127,6 +139,7 @@ impl Frame<'_> {
             | Self::StreamsBlocked { .. }
             | Self::NewConnectionId(_)
             | Self::PathChallenge(_)
+            | Self::Datagram(_)
             | Self::Close(Close::Application { .. }) => {
                 matches!(level, Level::ZeroRtt | Level::OneRtt)
             }

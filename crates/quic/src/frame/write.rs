@@ -1,13 +1,13 @@
 //! Writing frames. Everything here appends one frame to a packet in the making.
 //!
-//! Frames whose size depends on what they carry (ACK, CRYPTO, NEW_TOKEN, STREAM, CONNECTION_CLOSE)
-//! take a limit or come with a function that tells their size. Any other fits where
+//! Frames whose size depends on what they carry (ACK, CRYPTO, NEW_TOKEN, STREAM, CONNECTION_CLOSE,
+//! DATAGRAM) take a limit or come with a function that tells their size. Any other fits where
 //! [`CONTROL_MAX_SIZE`] bytes are left.
 
 use std::ops::RangeInclusive;
 
 use super::types;
-use super::{Close, EcnCounts, Frame, NewConnectionId, ResetStream};
+use super::{AckFrequency, Close, EcnCounts, Frame, NewConnectionId, ResetStream};
 use crate::codec::{put_varint, varint_size};
 use crate::{Direction, StreamId};
 
@@ -306,8 +306,35 @@ pub fn handshake_done(out: &mut Vec<u8>) {
     put_varint(out, types::HANDSHAKE_DONE);
 }
 
+/// DATAGRAM, with its length, so that other frames may follow.
+pub fn datagram(out: &mut Vec<u8>, data: &[u8]) {
+    put_varint(out, types::DATAGRAM_WITH_LENGTH);
+    put_varint(out, data.len() as u64);
+    out.extend_from_slice(data);
+}
+
+/// The size in bytes of a DATAGRAM frame with `length` bytes of data, without these data.
+pub const fn datagram_header_size(length: usize) -> usize {
+    1 + varint_size(length as u64)
+}
+
+/// ACK_FREQUENCY.
+pub fn ack_frequency(out: &mut Vec<u8>, frame: &AckFrequency) {
+    put_varint(out, types::ACK_FREQUENCY);
+    put_varint(out, frame.sequence);
+    put_varint(out, frame.threshold);
+    put_varint(out, frame.max_ack_delay);
+    put_varint(out, frame.reordering_threshold);
+}
+
+/// IMMEDIATE_ACK.
+pub fn immediate_ack(out: &mut Vec<u8>) {
+    put_varint(out, types::IMMEDIATE_ACK);
+}
+
 impl Frame<'_> {
-    /// Appends the frame, of whatever size; PADDING as one byte, STREAM with its length.
+    /// Appends the frame, of whatever size; PADDING as one byte, STREAM and DATAGRAM with their
+    /// length.
     pub fn write(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Padding => padding(out, 1),
@@ -338,6 +365,9 @@ impl Frame<'_> {
                 close(out, frame, usize::MAX);
             }
             Self::HandshakeDone => handshake_done(out),
+            Self::Datagram(data) => datagram(out, data),
+            Self::AckFrequency(ref frame) => ack_frequency(out, frame),
+            Self::ImmediateAck => immediate_ack(out),
         }
     }
 }

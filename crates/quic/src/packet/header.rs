@@ -58,6 +58,9 @@ pub struct Header {
     pub number_offset: usize,
     /// Where the packet ends. What follows in the datagram may be another packet.
     pub end: usize,
+    /// Whether the fixed bit is set. Only who said that it takes packets without it
+    /// (`grease_quic_bit`, RFC 9287) processes them; it means nothing in Version Negotiation.
+    pub fixed_bit: bool,
 }
 
 /// Why bytes are not a packet that can be processed. Such a datagram, or what is left of it, is
@@ -67,9 +70,6 @@ pub enum HeaderError {
     /// It ends before its header does, or before its Length says.
     #[error("the packet is truncated")]
     Truncated,
-    /// The fixed bit is zero.
-    #[error("the packet's fixed bit is zero")]
-    FixedBitZero,
     /// A long header of a version other than 1: see [`Invariants`].
     #[error("QUIC version {0:#010x} is not supported")]
     UnsupportedVersion(u32),
@@ -107,18 +107,18 @@ impl Header {
         }
         let mut reader = Reader::new(datagram);
         let invariants = Invariants::read(&mut reader)?;
-        match invariants.version {
+        let header = match invariants.version {
             0 => Self::decode_version_negotiation(&reader, &invariants, datagram.len()),
-            VERSION_1 if first & FIXED_BIT == 0 => Err(HeaderError::FixedBitZero),
             VERSION_1 => Self::decode_long(&mut reader, first, &invariants, datagram.len()),
             other => Err(HeaderError::UnsupportedVersion(other)),
-        }
+        }?;
+        Ok(Self {
+            fixed_bit: first & FIXED_BIT != 0,
+            ..header
+        })
     }
 
     fn decode_short(datagram: &[u8], first: u8, dcid_len: usize) -> Result<Self, HeaderError> {
-        if first & FIXED_BIT == 0 {
-            return Err(HeaderError::FixedBitZero);
-        }
         let mut reader = Reader::new(datagram);
         reader.u8()?;
         let destination = connection_id(reader.bytes(dcid_len)?)?;
@@ -131,6 +131,7 @@ impl Header {
             token: number_offset..number_offset,
             number_offset,
             end: datagram.len(),
+            fixed_bit: first & FIXED_BIT != 0,
         })
     }
 
@@ -246,6 +247,7 @@ impl<'a> Invariants<'a> {
             token,
             number_offset,
             end,
+            fixed_bit: true,
         })
     }
 }

@@ -22,9 +22,22 @@ pub use write::{
 /// The version of QUIC that is spoken here: RFC 9000.
 pub const VERSION_1: u32 = 1;
 
+/// A version of the form 0x?a?a?a?a: nobody ever speaks it, so that listing it keeps peers from
+/// relying on a list of versions that they know (RFC 9000, section 15).
+pub const fn reserved_version(random: u32) -> u32 {
+    random & 0xf0f0_f0f0 | 0x0a0a_0a0a
+}
+
+/// Takes the fixed bit out of the packet that begins with this byte (RFC 9287): before the packet
+/// is sealed, as the first byte is authenticated too.
+pub(crate) fn clear_fixed_bit(first_byte: &mut u8) {
+    *first_byte &= !FIXED_BIT;
+}
+
 /// Says that the header is a long one.
 const LONG_FORM: u8 = 0x80;
-/// Set in every packet of version 1, but for Version Negotiation.
+/// Set in every packet of version 1, but for Version Negotiation and where the receiver takes it
+/// otherwise (RFC 9287).
 const FIXED_BIT: u8 = 0x40;
 /// The spin bit of a short header.
 const SPIN_BIT: u8 = 0x20;

@@ -37,6 +37,7 @@ fn the_client_initial_of_rfc_9001_appendix_a_2_decodes() {
         token: 16..16,
         number_offset: 18,
         end: 1200,
+        fixed_bit: true,
     };
     assert_eq!(Header::decode(&datagram, 8), Ok(expected.clone()));
 
@@ -175,15 +176,32 @@ fn version_negotiation_lists_versions() {
 }
 
 #[test]
+fn the_fixed_bit_is_reported() {
+    let mut datagram = CLIENT_INITIAL.to_vec();
+    datagram.resize(1200, 0);
+    for (first, fixed_bit) in [(0xc0, true), (0x80, false)] {
+        datagram[0] = first;
+        assert_eq!(Header::decode(&datagram, 8).unwrap().fixed_bit, fixed_bit);
+    }
+    for (first, fixed_bit) in [(0x40, true), (0x00, false)] {
+        let header = Header::decode(&[first; 50], 8).unwrap();
+        assert_eq!((header.kind, header.fixed_bit), (Kind::OneRtt, fixed_bit));
+    }
+}
+
+#[test]
+fn reserved_versions_are_of_the_form_that_rfc_9000_reserves() {
+    for random in [0, 1, 0x1234_5678, u32::MAX] {
+        let version = reserved_version(random);
+        assert_eq!(version & 0x0f0f_0f0f, 0x0a0a_0a0a, "{version:#x}");
+        assert_eq!(version & 0xf0f0_f0f0, random & 0xf0f0_f0f0);
+    }
+}
+
+#[test]
 fn what_version_1_forbids_is_dropped() {
     let mut datagram = CLIENT_INITIAL.to_vec();
     datagram.resize(1200, 0);
-    datagram[0] = 0x80;
-    assert_eq!(Header::decode(&datagram, 8), Err(HeaderError::FixedBitZero));
-    assert_eq!(
-        Header::decode(&[0x00; 50], 8),
-        Err(HeaderError::FixedBitZero)
-    );
     datagram[0] = 0xc0;
     datagram[5] = 21;
     assert_eq!(

@@ -11,6 +11,7 @@
 //! tell neither the path in use nor its controller anything.
 
 mod ack;
+mod ack_requests;
 mod ecn_feedback;
 mod gathering;
 mod loss;
@@ -27,6 +28,7 @@ use weir_units::{ByteSize, Duration, Time};
 use crate::path::Path;
 use crate::{Side, Space};
 
+pub(crate) use ack_requests::AckRequests;
 pub(crate) use ecn_feedback::EcnFeedback;
 pub(crate) use received::{AckPolicy, ReceivedPackets};
 pub(crate) use sent_frame::{FrameSink, SentFrame, SentFrames};

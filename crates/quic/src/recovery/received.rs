@@ -1,4 +1,9 @@
 //! What was received in a space, and when to acknowledge it (RFC 9000, section 13.2).
+//!
+//! At first the receiver decides: batches, the policy's limits, and [`Gathering`], which guesses
+//! whether the sender's window lets more packets come. A sender that asks for something else
+//! (ACK_FREQUENCY, draft-ietf-quic-ack-frequency-14) knows its window, so from then on its word
+//! takes the place of the guess.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +13,7 @@ use weir_wire::Ecn;
 
 use super::SentFrame;
 use super::gathering::Gathering;
-use crate::frame::{self, EcnCounts};
+use crate::frame::{self, AckFrequency, EcnCounts};
 
 /// How many ranges are remembered; packets older than the oldest of them count as duplicates.
 const MAX_RANGES: usize = 64;
@@ -34,6 +39,16 @@ impl AckPolicy {
         threshold: 1,
         exponent: 0,
     };
+}
+
+/// What the peer asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Requested {
+    sequence: u64,
+    /// So many ack-eliciting packets need no acknowledgment.
+    threshold: u64,
+    /// How far packets must be out of order to be acknowledged at once; zero for never.
+    reordering: u64,
 }
 
 /// Numbers from `start` to `end`, both included.
@@ -70,6 +85,9 @@ pub(crate) struct ReceivedPackets {
     immediate: bool,
     deadline: Option<Time>,
     gathering: Gathering,
+    requested: Option<Requested>,
+    /// The largest number that an ACK of ours named.
+    largest_reported: Option<u64>,
 }
 
 impl ReceivedPackets {
@@ -90,6 +108,8 @@ impl ReceivedPackets {
             immediate: false,
             deadline: None,
             gathering: Gathering::new(),
+            requested: None,
+            largest_reported: None,
         }
     }
 
@@ -122,8 +142,11 @@ impl ReceivedPackets {
         self.report_from = self.report_from.min(number);
         self.unreported += 1;
         self.count(ecn);
-        // The first mark after unmarked packets tells of congestion that has just begun.
-        let newly_marked = ecn == Ecn::Ce && self.last_ecn != Ecn::Ce;
+        // The first mark after unmarked packets tells of congestion that has just begun. A peer that
+        // asks for every other packet's acknowledgment wants to hear of every mark (section 6.3 of
+        // the draft).
+        let every_mark = self.requested.is_some_and(|asked| asked.threshold <= 1);
+        let newly_marked = ecn == Ecn::Ce && (every_mark || self.last_ecn != Ecn::Ce);
         if ecn == Ecn::Ce {
             self.gathering.on_marked();
         }
@@ -135,9 +158,39 @@ impl ReceivedPackets {
         self.in_batch += 1;
         self.gathering.on_received();
         self.deadline.get_or_insert(now + self.policy.max_ack_delay);
-        let out_of_order = self.is_out_of_order(number);
+        let (threshold, reordering) = self.requested.map_or((self.policy.threshold, 1), |asked| {
+            (asked.threshold.saturating_add(1), asked.reordering)
+        });
+        // With a threshold of 1 it is as without the extension.
+        let out_of_order = reordering == 1 && self.is_out_of_order(number);
         self.largest_eliciting = self.largest_eliciting.max(Some(number));
-        self.immediate |= newly_marked || out_of_order || self.unacked >= self.policy.threshold;
+        self.immediate |= newly_marked
+            || out_of_order
+            || reordering > 1 && self.is_beyond_reordering(number, reordering)
+            || self.unacked >= threshold;
+    }
+
+    /// The peer asks for other acknowledgments; `false` where it has said so, or something newer,
+    /// before. Its `max_ack_delay` must have been checked.
+    pub(crate) fn on_request(&mut self, request: &AckFrequency) -> bool {
+        if self
+            .requested
+            .is_some_and(|newest| newest.sequence >= request.sequence)
+        {
+            return false;
+        }
+        self.requested = Some(Requested {
+            sequence: request.sequence,
+            threshold: request.threshold,
+            reordering: request.reordering_threshold,
+        });
+        self.policy.max_ack_delay = Duration::from_micros(request.max_ack_delay);
+        true
+    }
+
+    /// The peer wants an acknowledgment now (IMMEDIATE_ACK).
+    pub(crate) fn acknowledge_now(&mut self) {
+        self.immediate = true;
     }
 
     /// All packets that came in together, of this many bytes, have been taken in.
@@ -145,7 +198,7 @@ impl ReceivedPackets {
     /// likely to carry the ACK.
     pub(crate) fn end_batch(&mut self, now: Time, bytes: u64, peer_finished: bool) {
         let in_batch = std::mem::take(&mut self.in_batch);
-        if in_batch == 0 || self.unacked < 2 || peer_finished {
+        if self.requested.is_some() || in_batch == 0 || self.unacked < 2 || peer_finished {
             return;
         }
         if self.unacked >= self.policy.threshold {
@@ -199,6 +252,7 @@ impl ReceivedPackets {
             return None;
         }
         self.gathering.on_ack_written(now, self.deadline);
+        self.largest_reported = Some(largest);
         self.unreported = 0;
         self.unacked = 0;
         self.immediate = false;
@@ -233,6 +287,26 @@ impl ReceivedPackets {
             .last()
             .is_some_and(|range| range.start <= before.saturating_add(1));
         number < before || !in_sequence
+    }
+
+    /// Whether a gap has grown to `threshold`, so that the sender can take the packet for lost, or
+    /// the packet came so late that it has (section 6.2 of the draft).
+    fn is_beyond_reordering(&self, number: u64, threshold: u64) -> bool {
+        let reported_missing = self
+            .largest_reported
+            .and_then(|largest| largest.checked_sub(threshold));
+        if reported_missing.is_some_and(|missing| number <= missing) {
+            return true;
+        }
+        let from = reported_missing.map_or(0, |missing| missing + 1);
+        let from = from.max(self.floor);
+        let at = self.ranges.partition_point(|range| range.end < from);
+        let missing = match self.ranges.get(at) {
+            Some(range) if range.start <= from => range.end.saturating_add(1),
+            _ => from,
+        };
+        self.largest_eliciting
+            .is_some_and(|largest| largest >= missing.saturating_add(threshold))
     }
 
     fn count(&mut self, ecn: Ecn) {

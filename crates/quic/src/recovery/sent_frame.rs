@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use crate::{Direction, Space, StreamId};
 
 /// A frame in a packet that was sent: what to do when the packet is acknowledged or lost.
-/// Frames whose loss needs no action (PADDING, PATH_RESPONSE, CONNECTION_CLOSE) leave no trace.
+/// Frames whose loss needs no action (PADDING, PATH_RESPONSE, CONNECTION_CLOSE, DATAGRAM,
+/// IMMEDIATE_ACK) leave no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentFrame {
     /// An ACK up to `largest`: once acknowledged, older ranges need no repetition.
@@ -35,6 +36,8 @@ pub(crate) enum SentFrame {
     RetireConnectionId { sequence: u64 },
     /// The handshake is confirmed.
     HandshakeDone,
+    /// What we ask of the peer's acknowledgments.
+    AckFrequency { sequence: u64 },
 }
 
 /// The frames of one packet; most packets have one, or one and an ACK.

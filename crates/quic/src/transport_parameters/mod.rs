@@ -1,7 +1,8 @@
 //! Transport parameters (RFC 9000, section 18): what each side tells the other, in the handshake,
 //! of what it is willing to take.
 //!
-//! Besides those of RFC 9000 and RFC 9221 there is one of ours: `fine_max_ack_delay`, the largest
+//! Besides those of RFC 9000, RFC 9221 (`max_datagram_frame_size`), RFC 9287 (`grease_quic_bit`) and
+//! draft-ietf-quic-ack-frequency-14 (`min_ack_delay`) there is one of ours: `fine_max_ack_delay`, the largest
 //! ACK delay in microseconds, with the private ID 0x1d7f576569720001 ("Weir" is in it). A peer that
 //! does not know it ignores it and goes by `max_ack_delay`, which counts milliseconds. ACK delays
 //! themselves need nothing of ours: with an `ack_delay_exponent` of 0 they count microseconds.
@@ -17,7 +18,7 @@ use weir_units::Duration;
 
 use crate::ConnectionId;
 
-/// The IDs of RFC 9000, section 18.2, RFC 9221, section 3, and ours.
+/// The IDs of RFC 9000, section 18.2, of the extensions, and ours.
 mod id {
     pub(super) const ORIGINAL_DESTINATION_CONNECTION_ID: u64 = 0x00;
     pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
@@ -37,6 +38,8 @@ mod id {
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
     pub(super) const FINE_MAX_ACK_DELAY: u64 = 0x1d7f_5765_6972_0001;
 
     /// Only a server has anything to say in these.
@@ -96,6 +99,12 @@ pub struct TransportParameters {
     pub retry_source_connection_id: Option<ConnectionId>,
     /// The largest DATAGRAM frame in bytes that this side takes (RFC 9221); zero for none at all.
     pub max_datagram_frame_size: u64,
+    /// Whether this side takes packets whose fixed bit is zero (RFC 9287).
+    pub grease_quic_bit: bool,
+    /// Whether this side takes ACK_FREQUENCY and IMMEDIATE_ACK frames, and by how little it can be
+    /// asked to delay an ACK: at most `max_ack_delay`, rounded up to whole microseconds on the wire
+    /// (draft-ietf-quic-ack-frequency-14, section 3).
+    pub min_ack_delay: Option<Duration>,
     /// By how long this side really delays an ACK at most: at most 16,383 milliseconds, rounded up
     /// to whole microseconds on the wire. Only Weir peers send and understand it.
     pub fine_max_ack_delay: Option<Duration>,
@@ -122,6 +131,8 @@ impl Default for TransportParameters {
             initial_source_connection_id: None,
             retry_source_connection_id: None,
             max_datagram_frame_size: 0,
+            grease_quic_bit: false,
+            min_ack_delay: None,
             fine_max_ack_delay: None,
         }
     }

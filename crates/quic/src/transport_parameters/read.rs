@@ -46,6 +46,12 @@ impl TransportParameters {
             }
             parameters.set(id, value)?;
         }
+        if parameters
+            .min_ack_delay
+            .is_some_and(|least| least > parameters.max_ack_delay)
+        {
+            return Err(Invalid("min_ack_delay above max_ack_delay"));
+        }
         Ok(parameters)
     }
 
@@ -85,10 +91,11 @@ impl TransportParameters {
             id::MAX_ACK_DELAY => {
                 self.max_ack_delay = Duration::from_millis(at_most(MAX_ACK_DELAY_MILLIS, value)?);
             }
-            id::DISABLE_ACTIVE_MIGRATION if !value.is_empty() => {
+            id::DISABLE_ACTIVE_MIGRATION | id::GREASE_QUIC_BIT if !value.is_empty() => {
                 return Err(Invalid("transport parameter with a wrong length"));
             }
             id::DISABLE_ACTIVE_MIGRATION => self.disable_active_migration = true,
+            id::GREASE_QUIC_BIT => self.grease_quic_bit = true,
             id::PREFERRED_ADDRESS => self.preferred_address = Some(preferred_address(value)?),
             id::ACTIVE_CONNECTION_ID_LIMIT => {
                 self.active_connection_id_limit = at_least(MIN_CONNECTION_IDS, value)?;
@@ -100,6 +107,10 @@ impl TransportParameters {
                 self.retry_source_connection_id = Some(connection_id(value)?);
             }
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = number(value)?,
+            id::MIN_ACK_DELAY => {
+                let micros = at_most(MAX_ACK_DELAY_MILLIS * 1_000, value)?;
+                self.min_ack_delay = Some(Duration::from_micros(micros));
+            }
             id::FINE_MAX_ACK_DELAY => {
                 let micros = at_most(MAX_ACK_DELAY_MILLIS * 1_000, value)?;
                 self.fine_max_ack_delay = Some(Duration::from_micros(micros));
@@ -127,9 +138,13 @@ impl Seen {
     /// `false` where the parameter was there before.
     fn insert(&mut self, id: u64) -> bool {
         const OURS: u64 = 1 << 63;
+        const LEAST: u64 = 1 << 62;
+        const GREASE: u64 = 1 << 61;
         let bit = match id {
             0..=id::MAX_DATAGRAM_FRAME_SIZE => 1 << id,
             id::FINE_MAX_ACK_DELAY => OURS,
+            id::MIN_ACK_DELAY => LEAST,
+            id::GREASE_QUIC_BIT => GREASE,
             _ => return true,
         };
         let is_new = self.0 & bit == 0;

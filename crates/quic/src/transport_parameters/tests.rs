@@ -85,6 +85,7 @@ fn lengths_must_fit() {
         id::MAX_ACK_DELAY,
         id::ACTIVE_CONNECTION_ID_LIMIT,
         id::MAX_DATAGRAM_FRAME_SIZE,
+        id::MIN_ACK_DELAY,
         id::FINE_MAX_ACK_DELAY,
     ] {
         assert_refused(Side::Server, &parameter(numeric, &[]));
@@ -109,6 +110,7 @@ fn lengths_must_fit() {
         &parameter(id::STATELESS_RESET_TOKEN, &[1; 17]),
     );
     assert_refused(Side::Server, &parameter(id::DISABLE_ACTIVE_MIGRATION, &[0]));
+    assert_refused(Side::Server, &parameter(id::GREASE_QUIC_BIT, &[0]));
     assert_refused(Side::Server, &[id::MAX_IDLE_TIMEOUT as u8, 5, 0]);
     assert_refused(Side::Server, &[id::MAX_IDLE_TIMEOUT as u8]);
 }
@@ -151,11 +153,24 @@ fn nothing_comes_twice() {
         number(id::INITIAL_MAX_DATA, 7),
         number(id::MAX_DATAGRAM_FRAME_SIZE, 7),
         number(id::FINE_MAX_ACK_DELAY, 7),
+        number(id::MIN_ACK_DELAY, 7),
+        parameter(id::GREASE_QUIC_BIT, &[]),
         parameter(id::DISABLE_ACTIVE_MIGRATION, &[]),
     ] {
         assert_accepted(Side::Client, &once);
         assert_refused(Side::Client, &[once.clone(), once].concat());
     }
+}
+
+#[test]
+fn the_least_ack_delay_is_no_greater_than_the_greatest() {
+    assert_accepted(Side::Client, &number(id::MIN_ACK_DELAY, 25_000));
+    assert_refused(Side::Client, &number(id::MIN_ACK_DELAY, 25_001));
+    let greater = number(id::MAX_ACK_DELAY, 30);
+    let least = number(id::MIN_ACK_DELAY, 30_000);
+    // In whatever order they come.
+    assert_accepted(Side::Client, &[&greater[..], &least].concat());
+    assert_accepted(Side::Client, &[&least[..], &greater].concat());
 }
 
 #[test]
@@ -234,6 +249,8 @@ prop_compose! {
         ack_millis in 0..1_u64 << 14,
         fine_micros in prop::option::of(0..16_383_000_u64),
         disable: bool,
+        grease_quic_bit: bool,
+        least_micros in prop::option::of(0..16_383_000_u64),
         source in prop::option::of(connection_id(0)),
     ) -> TransportParameters {
         let base = match side {
@@ -254,6 +271,8 @@ prop_compose! {
             max_ack_delay: Duration::from_millis(ack_millis),
             fine_max_ack_delay: fine_micros.map(Duration::from_micros),
             disable_active_migration: disable,
+            grease_quic_bit,
+            min_ack_delay: least_micros.map(|micros| Duration::from_micros(micros.min(ack_millis * 1_000))),
             active_connection_id_limit: ids,
             initial_source_connection_id: source,
             ..base

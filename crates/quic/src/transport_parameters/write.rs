@@ -25,6 +25,9 @@ impl TransportParameters {
         if self.disable_active_migration {
             put_bytes(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
         }
+        if self.grease_quic_bit {
+            put_bytes(out, id::GREASE_QUIC_BIT, &[]);
+        }
         if let Some(source) = &self.initial_source_connection_id {
             put_bytes(out, id::INITIAL_SOURCE_CONNECTION_ID, source.as_bytes());
         }
@@ -106,6 +109,10 @@ impl TransportParameters {
         if self.max_ack_delay != absent.max_ack_delay {
             let millis = rounded_up(self.max_ack_delay, Duration::from_millis(1));
             put_number(out, id::MAX_ACK_DELAY, millis);
+        }
+        if let Some(delay) = self.min_ack_delay {
+            let micros = rounded_up(delay, Duration::from_micros(1));
+            put_number(out, id::MIN_ACK_DELAY, micros);
         }
         if let Some(delay) = self.fine_max_ack_delay {
             let micros = rounded_up(delay, Duration::from_micros(1));

@@ -61,6 +61,8 @@ pub(crate) struct Host {
     pub(crate) arrived: BTreeMap<u8, u64>,
     /// The interface refuses larger UDP payloads (EMSGSIZE).
     pub(crate) largest_sent: usize,
+    /// Datagrams whose fixed bit is zero that arrived here.
+    pub(crate) arrived_greased: u64,
 }
 
 pub(crate) const CLIENT: usize = 0;
@@ -136,6 +138,7 @@ impl World {
             addresses: vec![address(0, index)],
             arrived: BTreeMap::new(),
             largest_sent: usize::MAX,
+            arrived_greased: 0,
         };
         let pipe = |seed| new_pipe(&plan, seed);
         Self {
@@ -341,6 +344,7 @@ impl World {
                 if !host.addresses.contains(&destination) {
                     continue;
                 }
+                host.arrived_greased += u64::from(bytes[0] & 0x40 == 0);
                 let local = Some(destination);
                 match host.endpoint.route(self.now, source, local, ecn, bytes) {
                     Route::Connection(handle) => {

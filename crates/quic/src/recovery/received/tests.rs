@@ -227,3 +227,130 @@ proptest! {
         prop_assert!(model.range(from..).all(|number| named.contains(number)));
     }
 }
+
+/// What a peer asks for: `threshold`, 80 µs and `reordering`.
+fn request(sequence: u64, threshold: u64, reordering: u64) -> AckFrequency {
+    AckFrequency {
+        sequence,
+        threshold,
+        max_ack_delay: 80,
+        reordering_threshold: reordering,
+    }
+}
+
+#[test]
+fn a_request_takes_the_place_of_batches_and_of_the_policy() {
+    let mut received = data();
+    assert!(received.on_request(&request(0, 9, 1)));
+    batch(&mut received, &[0, 1, 2, 3, 4, 5, 6, 7, 8], false);
+    assert!(!received.ack_due(at(79)));
+    assert_eq!(received.deadline(), Some(at(80)));
+    batch(&mut received, &[9], false);
+    assert!(received.ack_due(at(0)));
+    written(&mut received, at(0), 100);
+    // Zero is for every packet.
+    assert!(received.on_request(&request(1, 0, 1)));
+    batch(&mut received, &[10], true);
+    assert!(received.ack_due(at(0)));
+}
+
+#[test]
+fn only_the_newest_request_counts() {
+    let mut received = data();
+    assert!(received.on_request(&request(5, 0, 1)));
+    assert!(!received.on_request(&request(5, 9, 1)));
+    assert!(!received.on_request(&request(4, 9, 1)));
+    batch(&mut received, &[0], false);
+    assert!(received.ack_due(at(0)));
+    written(&mut received, at(0), 100);
+    assert!(received.on_request(&request(6, u64::MAX, 1)));
+    batch(&mut received, &[1, 2], false);
+    assert!(!received.ack_due(at(79)));
+}
+
+#[test]
+fn an_immediate_ack_is_one() {
+    let mut received = data();
+    received.on_request(&request(0, 100, 0));
+    received.acknowledge_now();
+    batch(&mut received, &[0], true);
+    assert!(received.ack_due(at(0)));
+    written(&mut received, at(0), 100);
+    batch(&mut received, &[1], true);
+    assert!(!received.ack_due(at(0)));
+}
+
+/// Which of the packets, each a batch of its own, are acknowledged at once.
+fn acknowledged_at_once(threshold: u64, numbers: &[u64]) -> Vec<u64> {
+    let mut received = data();
+    received.on_request(&request(0, 1_000, threshold));
+    let due = numbers.iter().copied().filter(|number| {
+        batch(&mut received, &[*number], true);
+        let due = received.ack_due(at(0));
+        if due {
+            written(&mut received, at(0), 1_000);
+        }
+        due
+    });
+    due.collect()
+}
+
+#[test]
+fn the_examples_of_section_6_2_1_of_the_ack_frequency_draft() {
+    assert_eq!(
+        acknowledged_at_once(3, &[0, 1, 3, 4, 5, 8, 9, 10]),
+        [5, 9, 10]
+    );
+    assert_eq!(acknowledged_at_once(5, &[0, 1, 3, 5, 6, 7, 8, 9]), [7, 9]);
+    assert_eq!(acknowledged_at_once(1, &[0, 1, 3, 4, 2]), [3, 2]);
+    assert_eq!(acknowledged_at_once(0, &[0, 1, 9, 20, 2]), []);
+    // Too late for the sender not to have taken it for lost.
+    assert_eq!(acknowledged_at_once(3, &[0, 1, 3, 4, 5, 2]), [5, 2]);
+}
+
+#[test]
+fn who_asks_for_every_other_packet_hears_of_every_mark() {
+    for (threshold, due) in [(1, [true, true]), (9, [true, false])] {
+        let mut received = data();
+        received.on_request(&request(0, threshold, 1));
+        for (number, due) in (0..).zip(due) {
+            received.on_received(at(0), number, true, Ecn::Ce);
+            assert_eq!(received.ack_due(at(0)), due, "{threshold} {number}");
+            if due {
+                written(&mut received, at(0), 100);
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Against the definitions of the draft, computed the slow way.
+    #[test]
+    fn reordering_is_what_the_draft_says(
+        numbers in prop::collection::vec(0u64..60, 1..60),
+        threshold in 2u64..8,
+    ) {
+        let mut received = data();
+        received.on_request(&request(0, 1_000, threshold));
+        let mut came = BTreeSet::new();
+        let mut largest_acked: Option<u64> = None;
+        for number in numbers {
+            if received.is_duplicate(number) {
+                continue;
+            }
+            received.on_received(at(0), number, true, Ecn::NotEct);
+            came.insert(number);
+            let largest = *came.last().unwrap();
+            let reported = largest_acked.and_then(|acked| acked.checked_sub(threshold));
+            let missing = (reported.map_or(0, |reported| reported + 1)..largest)
+                .find(|number| !came.contains(number));
+            let expected = missing.is_some_and(|missing| largest - missing >= threshold)
+                || reported.is_some_and(|reported| number <= reported);
+            prop_assert_eq!(received.ack_due(at(0)), expected, "{} after {:?}", number, came);
+            if expected {
+                written(&mut received, at(0), 4_000);
+                largest_acked = Some(largest);
+            }
+        }
+    }
+}

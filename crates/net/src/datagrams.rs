@@ -1,0 +1,79 @@
+//! Datagrams (RFC 9221) and key updates, as applications use them.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use weir_quic::UpdateKeysError;
+
+use crate::connection::Connection;
+use crate::error::{ConnectionError, DatagramError};
+use crate::link::FULL_BATCH;
+use crate::waiting::wait;
+
+impl Connection {
+    /// Sends a datagram: at most once, in no order, before stream data. It leaves when the task
+    /// yields or a batch is full, and when congestion control allows it. Where more wait than
+    /// [`DatagramConfig::send_buffer`](crate::DatagramConfig::send_buffer) holds, the oldest are
+    /// forgotten; [`ConnectionStats::datagrams`](crate::ConnectionStats::datagrams) counts them.
+    ///
+    /// # Errors
+    /// [`DatagramError`]; nothing is sent then.
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), DatagramError> {
+        let link = &self.handle.link;
+        let mut core = link.lock();
+        core.check_open()?;
+        let size = data.len();
+        core.engine
+            .send_datagram(data)
+            .map_err(DatagramError::from)?;
+        core.corked += size;
+        if core.corked < FULL_BATCH {
+            link.queue(&mut core);
+        } else {
+            let now = link.now();
+            link.send_full(&mut core, now);
+            link.settle(core, now);
+        }
+        Ok(())
+    }
+
+    /// The next datagram that the peer sent, in the order of arrival.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over and all that came have been read.
+    pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
+        poll_fn(|cx| self.poll_datagram(cx)).await
+    }
+
+    /// The most bytes that a datagram may have now; `None` where the peer takes none, or where they
+    /// are switched off here. It changes with the path's packet size.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.handle.link.lock().engine.max_datagram_size()
+    }
+
+    /// Goes on to new keys, with the peer. Before the cipher's limits are reached that happens by
+    /// itself.
+    ///
+    /// # Errors
+    /// [`UpdateKeysError`] where RFC 9001, section 6, forbids it for now.
+    pub fn update_keys(&self) -> Result<(), UpdateKeysError> {
+        let link = &self.handle.link;
+        let now = link.now();
+        let mut core = link.lock();
+        core.engine.update_keys(now)?;
+        link.send(&mut core, now);
+        link.settle(core, now);
+        Ok(())
+    }
+
+    fn poll_datagram(&self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ConnectionError>> {
+        let mut core = self.handle.link.lock();
+        if let Some(data) = core.engine.read_datagram() {
+            return Poll::Ready(Ok(data));
+        }
+        core.check_open()?;
+        wait(&mut core.waiting.datagrams, cx.waker());
+        Poll::Pending
+    }
+}

@@ -1,0 +1,50 @@
+//! The ACK-frequency extension (draft-ietf-quic-ack-frequency-14): what the peer asks of our
+//! acknowledgments, and what we ask of its.
+
+use weir_units::{Duration, Time};
+
+use super::{Connection, min_ack_delay};
+use crate::frame::AckFrequency;
+use crate::transport_parameters::TransportParameters;
+use crate::{Code, Space, TransportError};
+
+/// RFC 9000, section 18.2: `max_ack_delay` is below this.
+const DELAY_LIMIT: Duration = Duration::from_millis(1 << 14);
+
+impl Connection {
+    /// The peer's parameters are known: whether it can be asked for anything.
+    pub(super) fn note_ack_frequency_support(&mut self, peer: &TransportParameters) {
+        if self.config.ack_frequency
+            && let Some(least) = peer.min_ack_delay
+        {
+            let (own, reordering) = (peer.ack_delay_bound(), self.config.packet_threshold);
+            self.outgoing.ack_requests.enable(least, own, reordering);
+        }
+    }
+
+    /// The peer asks for other acknowledgments.
+    pub(super) fn on_ack_frequency(
+        &mut self,
+        request: &AckFrequency,
+    ) -> Result<(), TransportError> {
+        let delay = Duration::from_micros(request.max_ack_delay);
+        if !(min_ack_delay(&self.config)..DELAY_LIMIT).contains(&delay) {
+            let reason = "a maximum ACK delay that was not offered";
+            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
+        }
+        if self.outgoing.received[Space::Data as usize].on_request(request) {
+            self.counters.ack_requests += 1;
+        }
+        Ok(())
+    }
+
+    /// The peer acknowledged packets of the data space.
+    pub(super) fn after_data_ack(&mut self, now: Time) {
+        self.note_acked_keys(now);
+        let requests = &mut self.outgoing.ack_requests;
+        requests.consider(now, &self.paths[0]);
+        if let Some(delay) = requests.longest_delay() {
+            self.recovery.set_peer_max_ack_delay(delay);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Interruptions: a path on which nothing is heard any more, although something should be.
+//!
+//! **The deadline.** Probe timeouts are counted in time, not in events: RFC 9002 doubles each, so
+//! that the third one comes after seven. The clock starts with the first ack-eliciting packet that
+//! is sent after something was last heard, and anything heard on the path stops it. It runs for
+//! `probe_timeouts` probe timeouts without back-off, less one round trip, so that with the move
+//! the first byte over the other path is there in time. Within that time the connection's own
+//! probe has left and found no answer, so one lost packet is never enough (with two or more probe
+//! timeouts: RTT + PTO + `max_ack_delay` is less than three probe timeouts less a round trip).
+//!
+//! **Keep-alive.** A client that only receives has nothing outstanding. While a response is due and
+//! nothing unanswered has been sent, it sends a PING after one PTO of silence, counted from one
+//! round trip before the last packet was heard; that silence then counts as the first of the probe
+//! timeouts. A server that thinks for long answers every PING: after eight probe timeouts without
+//! a byte of any response, the silence allowed grows to an eighth of the wait, and counts no more.
+//!
+//! **Late timers.** When a deadline is noticed more than a PTO late, this host has slept, not the
+//! path: what it heard meanwhile has yet to be read. Once per silence the deadline is put off by
+//! one PTO.
+
+use weir_units::{Duration, Time};
+
+/// The silence before a keep-alive, as a fraction of the time that responses have not progressed.
+const KEEPALIVE_SHARE: u64 = 8;
+
+/// What is known of the path's silence.
+#[derive(Debug)]
+pub(super) struct SilenceWatch {
+    /// How many probe timeouts make an interruption.
+    limit: u32,
+    /// The probe timeout without back-off, once known.
+    pto: Option<Duration>,
+    /// The smoothed round-trip time; zero before it is known.
+    rtt: Duration,
+    last_heard: Time,
+    /// When a request or bytes of a response last went over the path.
+    progress: Time,
+    unanswered: Option<Unanswered>,
+    /// Since something was heard.
+    probe_timeouts: u32,
+    raised: bool,
+    /// Whether the deadline was put off in this silence.
+    put_off: bool,
+}
+
+/// Something that was sent and got no answer.
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    since: Time,
+    deadline: Time,
+}
+
+impl SilenceWatch {
+    /// A path that is used from now on.
+    pub(super) fn new(now: Time, limit: u32, pto: Option<Duration>) -> Self {
+        Self {
+            limit,
+            pto,
+            rtt: Duration::ZERO,
+            last_heard: now,
+            progress: now,
+            unanswered: None,
+            probe_timeouts: 0,
+            raised: false,
+            put_off: false,
+        }
+    }
+
+    pub(super) fn on_rtt_sample(&mut self, rtt: Duration, pto: Duration) {
+        self.pto = Some(pto);
+        self.rtt = match self.rtt.is_zero() {
+            true => rtt,
+            false => (self.rtt * 7 + rtt) / 8,
+        };
+    }
+
+    /// An ack-eliciting packet left.
+    pub(super) fn on_sent(&mut self, now: Time) {
+        if self.unanswered.is_none()
+            && let Some(pto) = self.pto
+        {
+            self.start(now, pto);
+        }
+    }
+
+    fn start(&mut self, since: Time, pto: Duration) {
+        let span = pto * u64::from(self.limit);
+        let deadline = since + (span - self.rtt.min(pto));
+        self.unanswered = Some(Unanswered { since, deadline });
+    }
+
+    /// Anything came in.
+    pub(super) fn on_heard(&mut self, now: Time) {
+        self.last_heard = now;
+        self.unanswered = None;
+        self.probe_timeouts = 0;
+        self.raised = false;
+        self.put_off = false;
+    }
+
+    /// A request was sent, or a byte of a response came.
+    pub(super) fn on_progress(&mut self, now: Time) {
+        self.progress = now;
+    }
+
+    pub(super) fn on_probe_timeout(&mut self, now: Time, pto: Duration) {
+        self.pto = Some(pto);
+        self.probe_timeouts = self.probe_timeouts.saturating_add(1);
+        if self.unanswered.is_none() {
+            self.start(now - pto, pto);
+        }
+        self.raised |= self.probe_timeouts >= self.limit;
+    }
+
+    /// When a PING is to be sent, if nothing happens.
+    pub(super) fn keepalive_at(&self, response_due: bool) -> Option<Time> {
+        if !response_due || self.unanswered.is_some() || self.raised {
+            return None;
+        }
+        let silence = self.pto?.max(self.thinking_share());
+        Some(self.last_heard.max(self.progress) + (silence - self.rtt.min(silence / 2)))
+    }
+
+    fn thinking_share(&self) -> Duration {
+        self.last_heard.since(self.progress) / KEEPALIVE_SHARE
+    }
+
+    /// A PING is sent because of [`SilenceWatch::keepalive_at`].
+    pub(super) fn on_keepalive(&mut self, now: Time) {
+        let Some(pto) = self.pto else {
+            return;
+        };
+        let credit = match self.thinking_share() <= pto {
+            true => pto - self.rtt.min(pto / 2),
+            false => Duration::ZERO,
+        };
+        self.start(now - credit, pto);
+    }
+
+    /// When the path counts as interrupted, if nothing happens.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.unanswered
+            .filter(|_| !self.raised)
+            .map(|unanswered| unanswered.deadline)
+    }
+
+    /// Time has passed.
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        let (Some(unanswered), Some(pto)) = (&mut self.unanswered, self.pto) else {
+            return;
+        };
+        if now < unanswered.deadline {
+            return;
+        }
+        if now > unanswered.deadline + pto && !self.put_off {
+            self.put_off = true;
+            unanswered.deadline = now + pto;
+            return;
+        }
+        self.raised = true;
+    }
+
+    /// Whether the path is interrupted.
+    pub(super) fn is_raised(&self) -> bool {
+        self.raised
+    }
+
+    /// Probe timeouts since something was heard.
+    pub(super) fn probe_timeouts(&self) -> u32 {
+        self.probe_timeouts
+    }
+
+    /// The probe timeout without back-off; zero before it is known.
+    pub(super) fn pto(&self) -> Duration {
+        self.pto.unwrap_or_default()
+    }
+
+    /// The time since something was heard.
+    pub(super) fn silence(&self, now: Time) -> Duration {
+        now.since(self.last_heard)
+    }
+
+    /// The time since something was sent that was to be answered and was not.
+    pub(super) fn unanswered(&self, now: Time) -> Duration {
+        self.unanswered
+            .map_or(Duration::ZERO, |unanswered| now.since(unanswered.since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTO: Duration = Duration::from_micros(650);
+    const RTT: Duration = Duration::from_micros(100);
+
+    fn at(micros: u64) -> Time {
+        Time::ZERO + Duration::from_micros(micros)
+    }
+
+    /// Something was heard at 10 ms, and nothing is unanswered.
+    fn watch() -> SilenceWatch {
+        let mut watch = SilenceWatch::new(Time::ZERO, 3, None);
+        watch.on_rtt_sample(RTT, PTO);
+        watch.on_progress(at(10_000));
+        watch.on_heard(at(10_000));
+        watch
+    }
+
+    #[test]
+    fn the_deadline_is_three_probe_timeouts_less_a_round_trip() {
+        let mut watch = watch();
+        watch.on_sent(at(20_000));
+        watch.on_sent(at(20_500));
+        assert_eq!(watch.deadline(), Some(at(20_000 + 1950 - 100)));
+        watch.on_probe_timeout(at(20_650), PTO);
+        watch.on_timeout(at(21_849));
+        assert!(!watch.is_raised());
+        watch.on_timeout(at(21_850));
+        assert!(watch.is_raised());
+        assert_eq!((watch.deadline(), watch.probe_timeouts()), (None, 1));
+        watch.on_heard(at(21_860));
+        assert!(!watch.is_raised());
+    }
+
+    #[test]
+    fn a_client_that_only_receives_sends_a_ping() {
+        let mut watch = watch();
+        assert_eq!(watch.keepalive_at(false), None);
+        let ping = at(10_000 + 650 - 100);
+        assert_eq!(watch.keepalive_at(true), Some(ping));
+        watch.on_keepalive(ping);
+        watch.on_sent(ping);
+        assert_eq!(watch.keepalive_at(true), None);
+        // Three probe timeouts after the path may have gone dark, less half a round trip.
+        assert_eq!(watch.deadline(), Some(at(10_000 + 1950 - 100)));
+    }
+
+    #[test]
+    fn a_server_that_thinks_is_asked_less_and_less() {
+        let mut watch = watch();
+        let mut pings = 0;
+        while let Some(ping) = watch.keepalive_at(true)
+            && ping < at(10_010_000)
+        {
+            watch.on_keepalive(ping);
+            watch.on_heard(ping + RTT);
+            pings += 1;
+        }
+        assert!((60..100).contains(&pings), "{pings} in ten seconds");
+    }
+
+    #[test]
+    fn probe_timeouts_count_as_events_too() {
+        let mut watch = SilenceWatch::new(Time::ZERO, 3, None);
+        for count in 1..=3 {
+            assert!(!watch.is_raised());
+            watch.on_probe_timeout(at(count * 10), PTO);
+        }
+        assert!(watch.is_raised());
+    }
+
+    #[test]
+    fn a_host_that_slept_looks_again_first() {
+        let mut watch = watch();
+        watch.on_sent(at(20_000));
+        watch.on_timeout(at(90_000));
+        assert!(!watch.is_raised());
+        assert_eq!(watch.deadline(), Some(at(90_650)));
+        watch.on_timeout(at(99_000));
+        assert!(watch.is_raised(), "once per silence");
+    }
+}

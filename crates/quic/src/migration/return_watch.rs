@@ -1,0 +1,169 @@
+//! The way back to the preferred path.
+
+use weir_units::{Duration, Time};
+
+use super::choice::PathView;
+use super::{PathId, decision};
+
+/// How often the preferred path is looked at until it has been healthy for long enough.
+const LOOKS: u64 = 8;
+/// The least time between two looks.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Watches a preferred path that is not in use.
+#[derive(Debug)]
+pub(super) struct ReturnWatch {
+    /// How long it has to be healthy.
+    after: Option<Duration>,
+    /// How many times the round trip of the path in use a healthy path may take.
+    alpha: f64,
+    next_look: Option<Time>,
+    /// The path and since when it has been healthy.
+    healthy: Option<(PathId, Time)>,
+}
+
+impl ReturnWatch {
+    pub(super) fn new(now: Time, after: Option<Duration>, alpha: f64) -> Self {
+        Self {
+            after,
+            alpha,
+            next_look: after.map(|after| now + interval(after)),
+            healthy: None,
+        }
+    }
+
+    /// The path in use is another one now.
+    pub(super) fn restart(&mut self, now: Time) {
+        *self = Self::new(now, self.after, self.alpha);
+    }
+
+    /// A path does not answer.
+    pub(super) fn on_path_failed(&mut self, path: PathId) {
+        if self.healthy.is_some_and(|(healthy, _)| healthy == path) {
+            self.healthy = None;
+        }
+    }
+
+    /// When to look at the paths.
+    pub(super) fn timeout(&self) -> Option<Time> {
+        self.next_look
+    }
+
+    /// Whether it is time for a look; asks once for each.
+    pub(super) fn take_look(&mut self, now: Time) -> bool {
+        self.next_look.take_if(|at| *at <= now).is_some()
+    }
+
+    /// Looks at the paths. Gives the preferred one, where it has been healthy for long enough.
+    pub(super) fn look<'a>(
+        &mut self,
+        now: Time,
+        current: PathId,
+        paths: &'a [PathView],
+    ) -> Option<(&'a PathView, decision::Return)> {
+        let after = self.after?;
+        let in_use = paths.iter().find(|path| path.id == current);
+        if in_use.is_some_and(|path| path.preferred) {
+            // It is where it belongs; the next move starts the watch again.
+            self.next_look = None;
+            self.healthy = None;
+            return None;
+        }
+        self.next_look = Some(now + interval(after));
+        let healthy = paths
+            .iter()
+            .find(|path| path.preferred && self.is_healthy(path, in_use));
+        let Some(path) = healthy else {
+            self.healthy = None;
+            return None;
+        };
+        let since = match self.healthy {
+            Some((id, since)) if id == path.id => since,
+            _ => now,
+        };
+        self.healthy = Some((path.id, since));
+        let healthy_for = now.since(since);
+        (healthy_for >= after).then_some((path, decision::Return { healthy_for }))
+    }
+
+    fn is_healthy(&self, path: &PathView, in_use: Option<&PathView>) -> bool {
+        let here = in_use.and_then(|in_use| in_use.rtt);
+        let fast = match (path.rtt, here) {
+            (Some(there), Some(here)) => there <= here.mul_f64(self.alpha),
+            _ => true,
+        };
+        path.validated && fast
+    }
+}
+
+fn interval(after: Duration) -> Duration {
+    (after / LOOKS).max(SHORTEST_INTERVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn paths(preferred_rtt: u64, validated: bool) -> [PathView; 2] {
+        let path = |id, rtt| PathView {
+            id,
+            validated: true,
+            preferred: id == 0,
+            rtt: Some(Duration::from_micros(rtt)),
+            loss: 0.0,
+        };
+        let preferred = PathView {
+            validated,
+            ..path(0, preferred_rtt)
+        };
+        [preferred, path(1, 100)]
+    }
+
+    fn watch() -> ReturnWatch {
+        ReturnWatch::new(at(0), Some(Duration::from_secs(8)), 2.0)
+    }
+
+    /// Looks every second; gives when the watch wants to return.
+    fn first_return(watch: &mut ReturnWatch, view: impl Fn(u64) -> [PathView; 2]) -> Option<u64> {
+        (1..60).find(|&second| {
+            assert!(!watch.take_look(at(second) - Duration::from_nanos(1)));
+            assert!(watch.take_look(at(second)));
+            watch.look(at(second), 1, &view(second)).is_some()
+        })
+    }
+
+    #[test]
+    fn the_preferred_path_has_to_be_healthy_for_long_enough() {
+        assert_eq!(first_return(&mut watch(), |_| paths(100, true)), Some(9));
+        assert_eq!(
+            first_return(&mut watch(), |second| paths(100, second != 5)),
+            Some(14)
+        );
+        assert_eq!(first_return(&mut watch(), |_| paths(100_000, true)), None);
+    }
+
+    #[test]
+    fn a_failure_between_two_looks_counts() {
+        let mut watch = watch();
+        assert!(watch.look(at(1), 1, &paths(100, true)).is_none());
+        watch.on_path_failed(0);
+        assert!(watch.look(at(9), 1, &paths(100, true)).is_none());
+        let paths = paths(100, true);
+        let (path, figures) = watch.look(at(17), 1, &paths).unwrap();
+        assert_eq!((path.id, figures.healthy_for), (0, Duration::from_secs(8)));
+    }
+
+    #[test]
+    fn there_is_nothing_to_watch_on_the_preferred_path() {
+        let mut watch = watch();
+        assert!(watch.look(at(1), 0, &paths(100, true)).is_none());
+        assert_eq!(watch.timeout(), None);
+        watch.restart(at(2));
+        assert_eq!(watch.timeout(), Some(at(3)));
+        assert_eq!(ReturnWatch::new(at(0), None, 2.0).timeout(), None);
+    }
+}

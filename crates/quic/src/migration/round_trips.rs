@@ -1,0 +1,136 @@
+//! The round trips of the path in use: their long-term average, and the run of slow ones.
+
+use weir_units::{Duration, Time};
+
+use super::baseline::{Baseline, Judgement};
+
+/// Round-trip times since the connection uses the path.
+#[derive(Debug, Default)]
+pub(super) struct RoundTripHistory {
+    baseline: Baseline,
+    latest: Option<Duration>,
+    run: Option<SlowRun>,
+}
+
+/// Slow samples that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlowRun {
+    /// How many.
+    pub(super) samples: u32,
+    /// When the first came in.
+    pub(super) started: Time,
+    /// The long-term average before the first.
+    pub(super) long_term: Duration,
+    /// The average of the slow ones, in nanoseconds.
+    mean: f64,
+    /// Whether one of them left after the first had come in.
+    spans_round_trip: bool,
+}
+
+impl SlowRun {
+    /// The average of the slow samples.
+    pub(super) fn short_term(&self) -> Duration {
+        Duration::from_nanos(self.mean as u64)
+    }
+}
+
+impl RoundTripHistory {
+    /// A sample came in.
+    pub(super) fn on_sample(&mut self, now: Time, rtt: Duration, judgement: &Judgement) {
+        self.latest = Some(rtt);
+        let slow = self
+            .baseline
+            .limit(judgement)
+            .is_some_and(|limit| rtt > limit);
+        self.run = slow.then(|| self.longer_run(now, rtt, judgement));
+        self.baseline.record(rtt, judgement);
+    }
+
+    fn longer_run(&self, now: Time, rtt: Duration, judgement: &Judgement) -> SlowRun {
+        let mut run = self.run.unwrap_or(SlowRun {
+            samples: 0,
+            started: now,
+            long_term: self.baseline.mean(judgement).unwrap_or_default(),
+            mean: 0.0,
+            spans_round_trip: false,
+        });
+        run.samples = run.samples.saturating_add(1);
+        run.mean += (rtt.as_nanos() as f64 - run.mean) / f64::from(run.samples);
+        run.spans_round_trip |= run.samples > 1 && now - rtt >= run.started;
+        run
+    }
+
+    /// The run of slow samples, where it is long enough: `confirmations` samples, over two round
+    /// trips one after the other. A lost ACK or a host that was busy makes one slow sample, or
+    /// several of one moment.
+    pub(super) fn confirmed(&self, confirmations: u32) -> Option<&SlowRun> {
+        self.run
+            .as_ref()
+            .filter(|run| run.samples >= confirmations && run.spans_round_trip)
+    }
+
+    /// When the first of the newest slow samples came in.
+    pub(super) fn slow_since(&self) -> Option<Time> {
+        self.run.map(|run| run.started)
+    }
+
+    /// The newest sample.
+    pub(super) fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JUDGEMENT: Judgement = Judgement {
+        long_window: 50,
+        short_window: 10,
+        alpha: 2.0,
+        min_increase: Duration::from_millis(1),
+    };
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + ms(millis)
+    }
+
+    fn usual() -> RoundTripHistory {
+        let mut history = RoundTripHistory::default();
+        for index in 0..20 {
+            history.on_sample(at(index), ms(10), &JUDGEMENT);
+        }
+        history
+    }
+
+    #[test]
+    fn slow_samples_of_one_moment_are_not_confirmed() {
+        let mut history = usual();
+        for index in 0..10 {
+            history.on_sample(at(100 + index), ms(100), &JUDGEMENT);
+        }
+        assert!(history.confirmed(3).is_none());
+        // This one left when the first slow one came in.
+        history.on_sample(at(200), ms(100), &JUDGEMENT);
+        let run = history.confirmed(3).unwrap();
+        assert_eq!(
+            (run.samples, run.short_term(), run.long_term),
+            (11, ms(100), ms(10))
+        );
+    }
+
+    #[test]
+    fn a_usual_sample_ends_the_run() {
+        let mut history = usual();
+        for round in 1..10 {
+            history.on_sample(at(round * 300), ms(100), &JUDGEMENT);
+            history.on_sample(at(round * 300 + 100), ms(100), &JUDGEMENT);
+            history.on_sample(at(round * 300 + 200), ms(11), &JUDGEMENT);
+            assert!(history.slow_since().is_none());
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What is wrong with a path is noticed in time.
+
+use weir_units::{Duration, Time};
+
+use super::super::{Cause, MigrationConfig, Wakeup};
+use super::model::{Model, Outcome};
+use super::{armed, at_ms, ms, paper, size_class, stream, us};
+
+/// One request after the other, without losses.
+fn sequential(rtt: Duration, seed: u64) -> Model {
+    Model {
+        seed,
+        rtt,
+        loss: 0.0,
+        sizes: &[10_000],
+        interval: None,
+        ..Model::fabric()
+    }
+}
+
+/// With the timers of the WAN profile.
+fn wide_area(rtt: Duration, seed: u64) -> Model {
+    Model {
+        max_ack_delay: ms(25),
+        granularity: ms(1),
+        jitter: 0.05,
+        ..sequential(rtt, seed)
+    }
+}
+
+fn with_delay(model: Model, config: MigrationConfig) -> Outcome {
+    let from = Time::ZERO + model.rtt * 100;
+    Model {
+        slow: Some((from, ms(100))),
+        ..model
+    }
+    .run(config, from + Duration::from_secs(10))
+}
+
+#[test]
+fn a_hundred_milliseconds_more_are_seen_by_two_requests_at_most() {
+    for seed in 0..20 {
+        let fabrics = [us(20), us(100), ms(1), ms(5), ms(10), ms(50)];
+        let models = fabrics
+            .map(|rtt| sequential(rtt, seed))
+            .into_iter()
+            .chain([ms(10), ms(30), ms(80)].map(|rtt| wide_area(rtt, seed)));
+        for model in models {
+            let rtt = model.rtt;
+            let outcome = with_delay(model, size_class());
+            assert!(outcome.decision.is_some(), "{rtt}");
+            assert!(outcome.slow_since_fault <= 2, "{rtt}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn in_a_fabric_added_delay_is_an_interruption_and_elsewhere_slow_round_trips() {
+    let cause = |model| with_delay(model, size_class()).decision.unwrap().cause;
+    let in_fabric = cause(sequential(us(100), 1));
+    assert!(matches!(in_fabric, Cause::Interruption(_)), "{in_fabric}");
+    let elsewhere = cause(wide_area(ms(80), 1));
+    let Cause::RoundTrips(figures) = elsewhere else {
+        panic!("{elsewhere}");
+    };
+    assert!(ms(75) < figures.long_term && figures.long_term < ms(85));
+    assert!(figures.short_term > ms(170) && figures.ratio > 2.0);
+    assert!(figures.slow_streams + figures.overdue_streams > 0);
+}
+
+#[test]
+fn the_papers_detector_sees_added_delay_too() {
+    let outcome = with_delay(wide_area(ms(80), 1), paper());
+    let cause = outcome.decision.unwrap().cause;
+    assert!(matches!(cause, Cause::Equation4(_)), "{cause}");
+    // Eleven streams make the short-term average: a few slow ones are enough for 1.86.
+    assert!((3..=8).contains(&outcome.slow_since_fault), "{outcome:?}");
+}
+
+#[test]
+fn a_dark_path_is_left_after_three_probe_timeouts() {
+    for config in [size_class(), paper()] {
+        for seed in 0..200 {
+            let dark = at_ms(100) + us(seed * 13);
+            let model = Model {
+                dark: Some(dark),
+                ..sequential(us(100), seed)
+            };
+            let outcome = model.run(config, at_ms(200));
+            let decision = outcome.decision.unwrap();
+            let Cause::Interruption(figures) = decision.cause else {
+                panic!("{decision}");
+            };
+            let after = decision.at - dark;
+            let limit = outcome.pto * 3 + us(30);
+            assert!(after <= limit, "{after} for {limit}: {decision}");
+            assert!(figures.probe_timeouts <= 3 && figures.streams_due == 1);
+            assert!(figures.silence >= outcome.pto * 2, "{decision}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_goes_dark_while_the_server_thinks_is_noticed_before_the_answer_is_due() {
+    for seed in 0..50 {
+        let dark = at_ms(1_000) + ms(seed);
+        let model = Model {
+            dark: Some(dark),
+            think: ms(50),
+            ..sequential(us(100), seed)
+        };
+        let outcome = model.run(size_class(), at_ms(2_000));
+        // An eighth of the wait so far, and then three probe timeouts.
+        let after = outcome.decision.unwrap().at - dark;
+        assert!(after < ms(50) / 8 + outcome.pto * 3, "{after}");
+    }
+}
+
+/// Something comes in, and is sent, every 10 µs until `dark` and half a round trip.
+fn transfer(dark: Time, sends: bool) -> Duration {
+    let (rtt, pto) = (us(100), us(650));
+    let mut monitor = armed(size_class());
+    monitor.on_rtt_sample(Time::ZERO, 0, rtt, pto);
+    monitor.on_stream_opened(Time::ZERO, stream(0));
+    if !sends {
+        monitor.on_request_sent(Time::ZERO, stream(0));
+    }
+    let mut now = Time::ZERO;
+    while now < dark + rtt / 2 {
+        monitor.on_packet_received(now, 0);
+        match sends {
+            true => monitor.on_packet_sent(now, 0),
+            false => monitor.on_response(now, stream(0)),
+        }
+        now += us(10);
+    }
+    while !monitor.wants_decision() {
+        now = monitor.timeout().unwrap();
+        if monitor.on_timeout(now) == Wakeup::SendPing {
+            monitor.on_packet_sent(now, 0);
+        }
+    }
+    now - dark
+}
+
+#[test]
+fn a_transfer_continues_in_time_in_both_directions() {
+    // Half a round trip later the first packet over the other path is at the server, and after
+    // another half its data are here: three probe timeouts and a round trip in all, at most.
+    for sends in [false, true] {
+        let after = transfer(at_ms(20), sends);
+        assert!(after <= us(3 * 650), "{after}");
+        assert!(after >= us(2 * 650), "{after}");
+    }
+}
