@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
-use weir_quic::{ConnectionHandle, DatagramConfig, Direction, StreamId};
-use weir_units::Duration;
+use weir_quic::{ConnectionHandle, DatagramConfig, Direction, PacketSizePolicy, StreamId};
+use weir_units::{ByteSize, Duration};
 use world::{CLIENT, Plan, World};
 
 #[derive(Clone, Debug)]
@@ -65,6 +65,14 @@ enum Operation {
     Blackout {
         micros: u64,
     },
+    PathMtu {
+        direction: usize,
+        bytes: u64,
+    },
+    PacketSize {
+        host: usize,
+        bytes: u64,
+    },
     UpdateKeys {
         host: usize,
     },
@@ -102,6 +110,10 @@ fn operation() -> impl Strategy<Value = Operation> {
             }),
         1 => (0..60u8).prop_map(|percent| Operation::Mark { percent }),
         1 => (0..20_000u64).prop_map(|micros| Operation::Blackout { micros }),
+        2 => (host.clone(), prop_oneof![1228..1500u64, 1500..10_000u64])
+            .prop_map(|(direction, bytes)| Operation::PathMtu { direction, bytes }),
+        1 => (host.clone(), 1200..10_000u64)
+            .prop_map(|(host, bytes)| Operation::PacketSize { host, bytes }),
         2 => host.clone().prop_map(|host| Operation::UpdateKeys { host }),
         3 => (host.clone(), 0..1_300usize)
             .prop_map(|(host, length)| Operation::Datagram { host, length }),
@@ -143,10 +155,15 @@ impl Scene {
             seed,
             ..Plan::default()
         };
-        plan.client.stream_window = weir_units::ByteSize::from_kib(64);
-        plan.server.stream_window = weir_units::ByteSize::from_kib(64);
-        plan.server.connection_window = weir_units::ByteSize::from_kib(100);
+        plan.client.stream_window = ByteSize::from_kib(64);
+        plan.server.stream_window = ByteSize::from_kib(64);
+        plan.server.connection_window = ByteSize::from_kib(100);
         plan.server.max_bidirectional_streams = 5;
+        if seed.is_multiple_of(2) {
+            plan.server.packet_size = ByteSize::from_bytes(8972);
+            plan.client.probe_up_to = Some(ByteSize::from_bytes(9000));
+            plan.client.probe_interval = Duration::from_millis(50);
+        }
         // `Step` goes on to the next timer, whenever that is.
         plan.client.keep_alive = Duration::from_secs(2);
         // One whose peer closed while the network was down finds out by silence.
@@ -271,6 +288,16 @@ impl Scene {
                 self.world.run_for(Duration::from_micros(micros));
                 self.set_faults(before);
             }
+            // It stays so in the end: whatever carries 1200 bytes of payload must do.
+            Operation::PathMtu { direction, bytes } => {
+                self.world.pipes[direction].set_mtu(ByteSize::from_bytes(bytes));
+            }
+            Operation::PacketSize { host, bytes } => {
+                if let Some(connection) = self.connection(host) {
+                    let policy = PacketSizePolicy::Fixed(ByteSize::from_bytes(bytes));
+                    connection.set_packet_size_policy(policy).unwrap();
+                }
+            }
             Operation::UpdateKeys { host } => {
                 let now = self.world.now;
                 if let Some(connection) = self.connection(host) {
@@ -282,6 +309,8 @@ impl Scene {
                 if let Some(connection) = self.connection(host)
                     && !connection.is_closed()
                 {
+                    // Fewer fit while the path carries the smallest packets only.
+                    let length = length.min(connection.max_datagram_size().unwrap());
                     let data = vec![length as u8; length];
                     connection.send_datagram(data.into()).unwrap();
                 }
