@@ -6,6 +6,7 @@ use std::sync::Arc;
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_units::{ByteSize, Duration};
 
+use crate::connection::PacketSizePolicy;
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::migration::{MigrationConfig, MigrationConfigError};
 use crate::{EndpointSecret, TokenStore, Version, Versions};
@@ -59,9 +60,17 @@ impl From<AlgorithmSpec> for Congestion {
 pub struct TransportConfig {
     /// The congestion controller.
     pub congestion: Congestion,
-    /// The largest UDP payload that we send, as far as the peer accepts it: the operator's word
-    /// that the path carries it. At least 1200 bytes.
+    /// The largest UDP payload that we send at once, as far as the peer accepts it: the operator's
+    /// word that the path carries it. 1200 to 65527 bytes.
     pub packet_size: ByteSize,
+    /// Up to which size larger packets are probed for (RFC 8899), as far as the peer accepts them;
+    /// nothing above `packet_size` where there is no such size, or none above it.
+    pub probe_up_to: Option<ByteSize>,
+    /// How long after a search for larger packets the next one begins, on a connection that is in
+    /// use (PMTU_RAISE_TIMER, RFC 8899, section 5.1.1); zero for never.
+    pub probe_interval: Duration,
+    /// Which of the sizes that the path carries packets have.
+    pub packet_size_policy: PacketSizePolicy,
     /// The largest UDP payload that we accept (`max_udp_payload_size`), 1200 to 65527 bytes.
     pub max_udp_payload_size: ByteSize,
     /// How much the peer may send on one stream before we have read it.
@@ -145,6 +154,9 @@ impl TransportConfig {
         Self {
             congestion: Congestion::Named(AlgorithmSpec::default()),
             packet_size: ByteSize::from_bytes(1452),
+            probe_up_to: None,
+            probe_interval: Duration::from_secs(600),
+            packet_size_policy: PacketSizePolicy::Largest,
             max_udp_payload_size: ByteSize::from_bytes(LARGEST_UDP_PAYLOAD),
             // 80 Gbps at 100 µs; more only fills buffers and caches.
             stream_window: ByteSize::from_mib(1),
@@ -176,6 +188,7 @@ impl TransportConfig {
     pub fn wan() -> Self {
         Self {
             packet_size: ByteSize::from_bytes(SMALLEST_MAX_UDP_PAYLOAD as u64),
+            probe_up_to: Some(ByteSize::from_bytes(1452)),
             stream_window: ByteSize::from_mib(4),
             connection_window: ByteSize::from_mib(16),
             granularity: Duration::from_millis(1),
@@ -192,16 +205,13 @@ impl TransportConfig {
     /// # Errors
     /// The first setting that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let packet = |name, size: ByteSize| {
-            if (SMALLEST_MAX_UDP_PAYLOAD as u64..=LARGEST_UDP_PAYLOAD).contains(&size.bytes()) {
-                Ok(())
-            } else {
-                Err(ConfigError::PacketSize { name, size })
-            }
-        };
-        packet("packet_size", self.packet_size)?;
+        check_packet_size("packet_size", self.packet_size)?;
+        check_packet_size("max_udp_payload_size", self.max_udp_payload_size)?;
+        if let Some(size) = self.probe_up_to {
+            check_packet_size("probe_up_to", size)?;
+        }
+        self.packet_size_policy.validate()?;
         self.migration.validate()?;
-        packet("max_udp_payload_size", self.max_udp_payload_size)?;
         let windows = [
             ("stream_window", self.stream_window.bytes()),
             ("connection_window", self.connection_window.bytes()),
@@ -229,6 +239,16 @@ impl TransportConfig {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// # Errors
+/// [`ConfigError::PacketSize`] where UDP or RFC 9000 do not allow packets of this size.
+pub(crate) fn check_packet_size(name: &'static str, size: ByteSize) -> Result<(), ConfigError> {
+    let allowed = SMALLEST_MAX_UDP_PAYLOAD as u64..=LARGEST_UDP_PAYLOAD;
+    match allowed.contains(&size.bytes()) {
+        true => Ok(()),
+        false => Err(ConfigError::PacketSize { name, size }),
     }
 }
 

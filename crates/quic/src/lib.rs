@@ -12,7 +12,7 @@
 //! | [`crypto`] | the door through which keys come: rustls, or a seeded provider for simulations |
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
 //! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
-//! | `path` | an address pair and all that belongs to it, its congestion controller included |
+//! | `path` | an address pair and all that belongs to it: congestion controller, ECN, MTU discovery |
 //! | [`migration`] | when a client leaves its path for another one |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
@@ -46,11 +46,13 @@ pub use config::{
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
-    PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit, UpdateKeysError,
+    PacketSizePolicy, PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit,
+    UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
+pub use path::MtuPhase;
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};

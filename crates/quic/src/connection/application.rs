@@ -29,7 +29,9 @@ impl Connection {
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         self.book.used = true;
-        self.outgoing.streams.write(id, data)
+        let written = self.outgoing.streams.write(id, data);
+        self.observe_task(id);
+        written
     }
 
     /// Moves a prefix of `data` into a stream's send buffer without a copy; tells how much fit.
@@ -38,7 +40,9 @@ impl Connection {
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         self.book.used = true;
-        self.outgoing.streams.write_bytes(id, data)
+        let written = self.outgoing.streams.write_bytes(id, data);
+        self.observe_task(id);
+        written
     }
 
     /// No more data will be written to a stream.

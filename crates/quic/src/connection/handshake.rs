@@ -1,13 +1,10 @@
 //! Driving the session: handshake bytes, keys, the peer's parameters (RFC 9000, section 7;
 //! RFC 9001, section 4).
 
-use std::net::SocketAddr;
-
 use weir_units::Time;
 
 use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
-use crate::config::{LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::crypto::{KeyChange, SessionEvent};
 use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
@@ -115,24 +112,8 @@ impl Connection {
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         self.peer = peer;
         self.peer_known = true;
-        let size = self.negotiated_size(self.path().remote);
-        self.path_mut().set_mtu(now, size);
+        self.begin_mtu_discovery(now);
         Ok(())
-    }
-
-    /// The size of packets that both sides and the family of addresses allow.
-    pub(super) fn negotiated_size(&self, remote: SocketAddr) -> usize {
-        let family = match remote {
-            SocketAddr::V4(_) => LARGEST_UDP_PAYLOAD_IPV4,
-            SocketAddr::V6(_) => LARGEST_UDP_PAYLOAD,
-        };
-        let size = self
-            .config
-            .packet_size
-            .bytes()
-            .min(self.peer.max_udp_payload_size)
-            .min(family);
-        (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD)
     }
 
     /// The connection IDs of the handshake are authenticated by the parameters (RFC 9000, 7.3).

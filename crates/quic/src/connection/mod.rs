@@ -8,6 +8,7 @@
 //! | `timers` | when to come back, and what to do then |
 //! | `close` | how a connection ends |
 //! | `application` | streams, statistics and settings as the application sees them |
+//! | `packet_size` | how large packets are: MTU discovery, and the size of tasks |
 //! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
 //! | `validation`, `version`, `reset` | Retry and tokens, the version of QUIC, stateless resets |
 //! | `paths` | the ways to the peer: held ready, validated, moved between |
@@ -28,6 +29,7 @@ mod ids;
 mod key_update;
 mod keys;
 mod outgoing;
+mod packet_size;
 mod paths;
 mod proactive;
 mod receive;
@@ -51,6 +53,7 @@ pub use datagrams::{DatagramStats, SendDatagramError};
 pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
 pub(crate) use ids::random_id;
 pub use key_update::UpdateKeysError;
+pub use packet_size::PacketSizePolicy;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
 pub(crate) use validation::{ClientSetup, ServerSetup};
@@ -86,6 +89,7 @@ pub struct Connection {
     recovery: Recovery,
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
+    sizing: packet_size::Sizing,
     book: paths::PathBook,
     /// Watches the path in use (clients only).
     monitor: Option<Box<MigrationMonitor>>,
@@ -194,6 +198,7 @@ impl Connection {
             },
             recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
+            sizing: packet_size::Sizing::new(config.packet_size_policy),
             book: paths::PathBook::new(local),
             monitor: monitor(now, &config, side),
             deadline: None,

@@ -497,9 +497,8 @@ impl Connection {
         self.outgoing.remote_ids.activate(from, to);
         self.recovery
             .on_path_left(now, &mut self.paths[index], &mut self.outgoing);
-        let size = self.negotiated_size(self.paths[0].remote);
+        self.begin_mtu_discovery(now);
         let path = &mut self.paths[0];
-        path.set_mtu(now, size);
         path.controller.on_deadline(self.deadline);
         path.standby.ask_at = None;
         let left = &mut self.paths[index];

@@ -7,7 +7,7 @@ use super::close::State;
 use super::draft::SMALLEST_ROOM;
 use super::event::ConnectionError;
 use crate::Space;
-use crate::config::TransportConfig;
+use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
 use crate::recovery::{HandshakeState, TimeoutAction};
 
 /// The timers that do not belong to recovery or ACKs.
@@ -146,7 +146,8 @@ impl Connection {
         HandshakeState {
             confirmed: self.handshake.confirmed,
             has_handshake_keys: self.keys.handshake.is_some(),
-            amplification_limited: self.path().amplification_budget() < self.path().mtu as u64,
+            amplification_limited: self.path().amplification_budget()
+                < SMALLEST_MAX_UDP_PAYLOAD as u64,
         }
     }
 

@@ -232,6 +232,7 @@ impl Recovery {
         }
         state.loss_time = None;
         state.run.interrupt();
+        path.discovery.on_path_left();
         path.in_flight = 0;
         self.pto_count = 0;
     }
@@ -264,6 +265,7 @@ impl Recovery {
         {
             if let Some(Slot::Outstanding(packet)) = state.packets.get(number)
                 && packet.ack_eliciting
+                && !packet.mtu_probe
             {
                 packet
                     .frames

@@ -4,6 +4,7 @@
 //! from a generator without a seed, so that a run repeats byte for byte.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
+pub(crate) mod flow;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -59,6 +60,8 @@ pub(crate) struct Host {
     pub(crate) addresses: Vec<SocketAddr>,
     /// Datagrams with each codepoint that arrived here.
     pub(crate) arrived: BTreeMap<u8, u64>,
+    /// The interface refuses larger UDP payloads (EMSGSIZE).
+    pub(crate) largest_sent: usize,
     /// Datagrams whose fixed bit is zero that arrived here.
     pub(crate) arrived_greased: u64,
 }
@@ -153,6 +156,7 @@ impl World {
             events: Vec::new(),
             addresses: vec![address(0, index)],
             arrived: BTreeMap::new(),
+            largest_sent: usize::MAX,
             arrived_greased: 0,
         };
         let pipe = |seed| new_pipe(&plan, seed);
@@ -274,6 +278,10 @@ impl World {
                         assert!(transmit.size <= 65_507, "a batch above 64 KB");
                     }
                     let segment = transmit.segment_size.unwrap_or(transmit.size);
+                    if segment > host.largest_sent {
+                        connection.handle_too_large(self.now, &transmit);
+                        continue;
+                    }
                     for bytes in self.buffer.chunks(segment) {
                         let datagram = Datagram {
                             source: transmit.local.unwrap_or(host.addresses[0]),
