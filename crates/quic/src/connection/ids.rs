@@ -56,14 +56,16 @@ impl LocalIds {
         }
     }
 
-    /// The peer uses an ID no more.
+    /// The peer uses an ID no more. `largest_sent` is the largest sequence number that it was told.
     pub(super) fn retire(
         &mut self,
         sequence: u64,
+        largest_sent: u64,
         used_on_packet: &ConnectionId,
     ) -> Result<Option<ConnectionId>, TransportError> {
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
-        if sequence >= self.next_sequence {
+        // Otherwise a single packet could have any number of IDs issued.
+        if sequence > largest_sent {
             return violation("a connection ID was retired that was never issued");
         }
         let Some(position) = self
@@ -389,10 +391,10 @@ mod tests {
                 .collect::<Vec<_>>(),
             [1, 2]
         );
-        assert_eq!(ids.retire(0, &issued[0].id).unwrap(), Some(id(0)));
-        assert_eq!(ids.retire(0, &issued[0].id).unwrap(), None);
-        assert!(ids.retire(1, &issued[0].id).is_err());
-        assert!(ids.retire(9, &issued[0].id).is_err());
+        assert_eq!(ids.retire(0, 1, &issued[0].id).unwrap(), Some(id(0)));
+        assert_eq!(ids.retire(0, 1, &issued[0].id).unwrap(), None);
+        assert!(ids.retire(1, 1, &issued[0].id).is_err());
+        assert!(ids.retire(2, 1, &issued[0].id).is_err());
         ids.issue(3, &keys, &mut rng, |frame| issued.push(frame));
         assert_eq!(issued.len(), 3);
     }

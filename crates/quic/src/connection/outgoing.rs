@@ -17,6 +17,8 @@ pub(super) struct Outgoing {
     new_ids: Vec<NewConnectionId>,
     /// Issued and on their way, to be repeated when lost.
     issued: Vec<NewConnectionId>,
+    /// The largest sequence number of those that were ever sent.
+    largest_id_sent: u64,
     pub(super) handshake_done: bool,
     /// A token for the client's next connection, until it is acknowledged, and whether it is to be
     /// sent now.
@@ -37,6 +39,7 @@ impl Outgoing {
             remote_ids,
             new_ids: Vec::new(),
             issued: Vec::new(),
+            largest_id_sent: 0,
             handshake_done: false,
             new_token: None,
             ack_requests: AckRequests::default(),
@@ -45,6 +48,17 @@ impl Outgoing {
 
     pub(super) fn issue_id(&mut self, id: NewConnectionId) {
         self.new_ids.push(id);
+    }
+
+    /// The largest sequence number of an ID of ours that the peer can know.
+    pub(super) fn largest_id_sent(&self) -> u64 {
+        self.largest_id_sent
+    }
+
+    /// The peer has retired an ID of ours: nothing about it has to be said again.
+    pub(super) fn forget_id(&mut self, sequence: u64) {
+        self.new_ids.retain(|id| id.sequence != sequence);
+        self.issued.retain(|id| id.sequence != sequence);
     }
 
     pub(super) fn issue_token(&mut self, token: Vec<u8>) {
@@ -96,6 +110,7 @@ impl Outgoing {
             sent(SentFrame::NewConnectionId {
                 sequence: id.sequence,
             });
+            self.largest_id_sent = self.largest_id_sent.max(id.sequence);
             self.issued.push(id);
         }
         while fits(out) {
