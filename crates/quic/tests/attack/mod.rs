@@ -11,6 +11,7 @@
     clippy::unwrap_used,
     unreachable_pub,
     dead_code,
+    unused_imports,
     reason = "a test that fails may panic; each user takes its part"
 )]
 
