@@ -21,12 +21,14 @@ use crate::driver::{
 use crate::error::Error;
 use crate::identity::{ALPN, SERVER_NAME, Tickets, Trust};
 use crate::payload::{Body, Library, Request};
-use crate::specification::TransportSpecification;
+use crate::specification::{Abilities, TransportSpecification};
 
 /// How long a closing client waits for its ticket.
 const TICKET_LIMIT: Duration = Duration::from_secs(2);
 /// The UDP socket buffers that are asked for: as those of the stacks that it is measured with.
 const SOCKET_BUFFER: ByteSize = ByteSize::from_mib(4);
+/// What a path with an MTU of 9000 carries by IPv4.
+const JUMBO: ByteSize = ByteSize::from_bytes(8972);
 /// How long the low-latency setting looks for a reply before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
@@ -116,10 +118,19 @@ impl Driver for Dcquic {
 }
 
 fn builder(specification: &TransportSpecification) -> Result<EndpointBuilder, Error> {
-    specification.require("dcquic", true, true, true)?;
+    specification.require("dcquic", Abilities {
+            packet_size: true,
+            congestion: true,
+            spin: true,
+            paths_and_sizes: true,
+        })?;
     let mut transport = TransportConfig::data_center();
     if let Some(size) = specification.packet_size {
         transport.packet_size = ByteSize::from_bytes(size.into());
+    }
+    if specification.by_task {
+        transport.packet_size = JUMBO;
+        transport.packet_size_policy = PacketSizePolicy::ByTask;
     }
     if let Some(text) = &specification.congestion {
         let algorithm: AlgorithmSpec = text
@@ -127,11 +138,12 @@ fn builder(specification: &TransportSpecification) -> Result<EndpointBuilder, Er
             .map_err(|error| Error::transport("choosing the congestion control", error))?;
         transport.congestion = algorithm.into();
     }
-    Ok(Endpoint::builder()
+    let builder = Endpoint::builder()
         .transport(transport)
-        .receive_buffer(SOCKET_BUFFER)
-        .send_buffer(SOCKET_BUFFER)
-        .low_latency(specification.spin.then_some(SPIN)))
+        .receive_buffer(specification.socket_buffer.unwrap_or(SOCKET_BUFFER))
+        .send_buffer(specification.socket_buffer.unwrap_or(SOCKET_BUFFER))
+        .low_latency(specification.spin.then_some(SPIN));
+    Ok(builder)
 }
 
 /// Serves one connection. A client that fails or goes away ends its connection, not the server.

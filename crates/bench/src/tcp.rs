@@ -11,6 +11,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
+use crate::specification::Abilities;
 use crate::driver::{
     Client, ClientOptions, Connection, Driver, FirstCall, Listening, LocalFuture, Phase,
     ServerOptions, Start,
@@ -50,7 +51,10 @@ impl Driver for Tcp {
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), false, true, false)?;
+        specification.require(self.name(), Abilities {
+            congestion: true,
+            ..Abilities::default()
+        })?;
         let (listener, address, note) = listen(options.bind, specification.congestion.as_deref())?;
         Ok(Listening {
             address,
@@ -67,7 +71,10 @@ impl Driver for Tcp {
 
     fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), false, true, false)?;
+        specification.require(self.name(), Abilities {
+            congestion: true,
+            ..Abilities::default()
+        })?;
         Ok(Box::new(TcpClient {
             server: options.server,
             congestion: specification.congestion.clone(),

@@ -14,6 +14,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use weir_units::Duration;
 
+use crate::specification::Abilities;
 use crate::driver::{
     Client, ClientOptions, Connection, Driver, FirstCall, Listening, LocalFuture, Phase,
     ServerOptions, Start,
@@ -52,7 +53,10 @@ impl Driver for TcpTls {
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), false, true, false)?;
+        specification.require(self.name(), Abilities {
+            congestion: true,
+            ..Abilities::default()
+        })?;
         let early_data = if options.early_data {
             EarlyData::OverTcp
         } else {
@@ -81,7 +85,10 @@ impl Driver for TcpTls {
 
     fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), false, true, false)?;
+        specification.require(self.name(), Abilities {
+            congestion: true,
+            ..Abilities::default()
+        })?;
         let tickets = options.resumption.then(Arc::<Tickets>::default);
         Ok(Box::new(TlsClient {
             server: options.server,
