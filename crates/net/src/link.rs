@@ -13,13 +13,17 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use weir_quic::{
-    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, StreamId, Transmit,
+    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, PathEvent, StreamId,
+    Transmit,
 };
 use weir_units::Time;
 
 use crate::connection::Opened;
 use crate::error::{ConnectionError, ReadError, WriteError};
+use crate::paths::PathNews;
 use crate::shared::Shared;
+use crate::socket::Socket;
+use crate::sockets::Way;
 use crate::waiting::Waiting;
 
 /// What is written is sent in batches of this many bytes, as long as more may follow.
@@ -43,12 +47,16 @@ pub(crate) struct Link {
 pub(crate) struct Core {
     pub(crate) engine: Engine,
     pub(crate) waiting: Waiting,
+    /// Who hears of the connection's paths.
+    pub(crate) path_news: PathNews,
     /// Why the connection is over.
     pub(crate) error: Option<ConnectionError>,
     /// The handshake is complete, and the driver does not know yet.
     connected: bool,
     /// Whether the server refused early data.
     pub(crate) early_data_rejected: bool,
+    /// The socket by which packets leave.
+    pub(crate) way: Way,
     /// A batch that the socket had no room for.
     unsent: Option<(Transmit, Vec<u8>)>,
     /// Bytes written since everything was sent last.
@@ -79,9 +87,11 @@ impl Link {
         let core = Core {
             engine,
             waiting: Waiting::default(),
+            path_news: PathNews::default(),
             error: None,
             connected: false,
             early_data_rejected: false,
+            way: Way::default(),
             unsent: None,
             corked: 0,
             queued: false,
@@ -158,9 +168,9 @@ impl Link {
 
     /// Sends one batch; tells its size.
     fn transmit_batch(&self, core: &mut Core, now: Time) -> Result<Option<usize>, Blocked> {
-        let socket = &self.shared.socket;
+        let sockets = &self.shared.sockets;
         if let Some((transmit, contents)) = core.unsent.take() {
-            return match socket.send(&transmit, &contents) {
+            return match core.way.send(sockets, &transmit, &contents) {
                 Ok(()) => Ok(Some(transmit.size)),
                 Err(_) => {
                     core.unsent = Some((transmit, contents));
@@ -170,12 +180,14 @@ impl Link {
         }
         BUFFER.with_borrow_mut(|buffer| {
             buffer.clear();
-            let batch = socket.max_datagrams();
+            let batch = core.way.max_datagrams(sockets);
             let Some(transmit) = core.engine.poll_transmit(now, buffer, batch) else {
                 return Ok(None);
             };
-            match socket.send(&transmit, buffer) {
+            match core.way.send(sockets, &transmit, buffer) {
                 Ok(()) => Ok(Some(transmit.size)),
+                // A probe on another path is not worth waiting for: the path in use could go on.
+                Err(_) if transmit.local != core.engine.local() => Ok(Some(transmit.size)),
                 Err(_) => {
                     core.unsent = Some((transmit, mem::take(buffer)));
                     Err(Blocked)
@@ -263,6 +275,7 @@ impl Link {
         let mut woken = Vec::new();
         let mut core = self.lock();
         core.error.get_or_insert(ConnectionError::EndpointGone);
+        core.path_news.end();
         core.waiting.on_everything(&mut woken);
         woken.append(&mut core.waiting.closing);
         drop(core);
@@ -287,7 +300,7 @@ impl Core {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
-                Event::Path(event) => tracing::debug!(%event, "the way to the peer changed"),
+                Event::Path(event) => self.on_path(event),
                 Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
                 Event::Connected => {
                     self.connected = true;
@@ -300,11 +313,27 @@ impl Core {
                 Event::Closed(cause) => {
                     let error = ConnectionError::new(self.engine.remote(), cause);
                     self.error.get_or_insert(error);
+                    self.path_news.end();
                     self.waiting.on_everything(woken);
                     woken.append(&mut self.waiting.closing);
                 }
             }
         }
+    }
+
+    fn on_path(&mut self, event: PathEvent) {
+        tracing::debug!(%event, "the way to the peer changed");
+        if let PathEvent::Moved { .. } = event {
+            // It was for the old path, and what it held is sent again.
+            self.unsent = None;
+        }
+        self.path_news.tell(event);
+    }
+
+    /// The socket whose room the connection waits for.
+    pub(crate) fn waits_for(&self) -> Option<&Arc<Socket>> {
+        self.unsent.as_ref()?;
+        self.way.socket()
     }
 
     /// Fails where the connection is over, with the reason.
