@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::decision::{Action, Decisions};
 use super::netlink::{Netlink, News};
+use super::table::Usable;
 use crate::error::EndpointError;
 use crate::shared::Shared;
 
@@ -49,8 +50,21 @@ impl Watch {
             return;
         }
         let usable = self.netlink.table().usable();
+        // One place may wait for another to leave an address.
+        for _ in 0..shared.sockets.places().len() {
+            self.settle_places(shared, &usable);
+        }
+        let mut gone = self.decisions.departed(&usable);
+        gone.append(&mut self.stuck);
+        gone.retain(|ip| !usable.iter().any(|(usable, _)| usable == ip));
+        if !gone.is_empty() {
+            self.stuck = shared.follow_source(&gone);
+        }
+    }
+
+    fn settle_places(&mut self, shared: &Shared, usable: &Usable) {
         let places = shared.sockets.places();
-        for action in self.decisions.decide(&places, &usable) {
+        for action in self.decisions.decide(&places, usable) {
             match action {
                 Action::Reopen(place) => shared.reopen_place(place),
                 Action::Close(place) => shared.close_place(place),
@@ -63,12 +77,6 @@ impl Watch {
                     }
                 }
             }
-        }
-        let mut gone = self.decisions.departed(&usable);
-        gone.append(&mut self.stuck);
-        gone.retain(|ip| !usable.iter().any(|(usable, _)| usable == ip));
-        if !gone.is_empty() {
-            self.stuck = shared.follow_source(&gone);
         }
     }
 }
