@@ -167,3 +167,125 @@ fn rebind(engine: &mut Engine, now: Time, local: SocketAddr) {
 fn reaches(local: SocketAddr, remote: SocketAddr) -> bool {
     local.is_ipv4() == remote.is_ipv4()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::{ClientTls, Identity, ServerTls};
+    use crate::{Connection, Endpoint, PathState};
+
+    /// A client at two addresses of loopback and its server.
+    struct Pair {
+        client: Connection,
+        server: Connection,
+        _endpoints: [Endpoint; 2],
+    }
+
+    async fn pair() -> Pair {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let identity = Identity::self_signed(["localhost"]).unwrap();
+        let tls = ClientTls::pinned(identity.fingerprint()).build().unwrap();
+        let builder = Endpoint::builder().client(tls);
+        let client = builder
+            .also_at("127.0.0.3:0".parse().unwrap())
+            .bind("127.0.0.2:0".parse().unwrap())
+            .unwrap();
+        let tls = ServerTls::new(identity).build().unwrap();
+        let server = Endpoint::builder().server(tls).bind(any).unwrap();
+        let connecting = client.connect(server.local_address(), "localhost").unwrap();
+        let accepted = server.accept().await.unwrap();
+        let (ours, theirs) = tokio::join!(connecting, accepted);
+        Pair {
+            client: ours.unwrap(),
+            server: theirs.unwrap(),
+            _endpoints: [client, server],
+        }
+    }
+
+    impl Pair {
+        fn shared(&self) -> Arc<Shared> {
+            self.client.handle.link.shared.clone()
+        }
+
+        async fn ready(&self) {
+            let mut events = self.client.path_events();
+            let is_ready = |connection: &Connection| {
+                let paths = connection.paths();
+                paths.iter().any(|path| path.state == PathState::Ready)
+            };
+            while !is_ready(&self.client) {
+                events.next().await.unwrap();
+            }
+        }
+
+        /// Moves 4 MB from the client to the server; half way `disturb` is called.
+        async fn transfer(&self, disturb: impl FnOnce()) {
+            let half = vec![7; 2_000_000];
+            let sending = async {
+                let mut send = self.client.open_uni().await.unwrap();
+                send.write_all(&half).await.unwrap();
+                disturb();
+                send.write_all(&half).await.unwrap();
+                send.finish().unwrap();
+                send.acknowledged().await.unwrap();
+            };
+            let receiving = async {
+                let mut recv = self.server.accept_uni().await.unwrap();
+                recv.read_to_end(2 * half.len()).await.unwrap()
+            };
+            let ((), received) = tokio::join!(sending, receiving);
+            assert_eq!(received.len(), 2 * half.len());
+        }
+
+        fn local(&self) -> Option<SocketAddr> {
+            self.client.paths()[0].snapshot.local
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_is_closed_under_a_connection_is_left() {
+        let pair = pair().await;
+        pair.ready().await;
+        let shared = pair.shared();
+        let first = shared.sockets.local();
+        pair.transfer(|| shared.close_place(0)).await;
+        assert_ne!(pair.local(), Some(first));
+        // The socket really is closed, so that it can be bound again.
+        drop(std::net::UdpSocket::bind(first).unwrap());
+        shared.reopen_place(0);
+        pair.ready().await;
+        pair.transfer(|| shared.close_place(1)).await;
+        assert_eq!(pair.local(), Some(first));
+    }
+
+    #[tokio::test]
+    async fn without_a_path_that_is_ready_another_address_is_tried() {
+        let pair = pair().await;
+        pair.ready().await;
+        let shared = pair.shared();
+        let places = shared.sockets.places();
+        pair.client.remove_local_address(places[1].0.address);
+        assert_eq!(pair.client.paths().len(), 1);
+        pair.transfer(|| shared.close_place(0)).await;
+        assert_eq!(pair.local(), Some(places[1].0.address));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_by_someone_else_meanwhile_stays_closed() {
+        let pair = pair().await;
+        pair.ready().await;
+        let shared = pair.shared();
+        let first = shared.sockets.local();
+        shared.close_place(0);
+        // The driver lets go of it in its own time.
+        let _taken = loop {
+            match std::net::UdpSocket::bind(first) {
+                Ok(taken) => break taken,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        shared.reopen_place(0);
+        assert!(!shared.sockets.places()[0].1);
+        pair.transfer(|| ()).await;
+    }
+}

@@ -13,8 +13,7 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use weir_quic::{
-    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, PathEvent, StreamId,
-    Transmit,
+    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, StreamId, Transmit,
 };
 use weir_units::Time;
 
@@ -169,7 +168,9 @@ impl Link {
     /// Sends one batch; tells its size.
     fn transmit_batch(&self, core: &mut Core, now: Time) -> Result<Option<usize>, Blocked> {
         let sockets = &self.shared.sockets;
-        if let Some((transmit, contents)) = core.unsent.take() {
+        // What was for another path is sent again on this one anyway.
+        let unsent = core.unsent.take();
+        if let Some((transmit, contents)) = unsent.filter(|(unsent, _)| core.is_in_use(unsent)) {
             return match core.way.send(sockets, &transmit, &contents) {
                 Ok(()) => Ok(Some(transmit.size)),
                 Err(_) => {
@@ -187,7 +188,7 @@ impl Link {
             match core.way.send(sockets, &transmit, buffer) {
                 Ok(()) => Ok(Some(transmit.size)),
                 // A probe on another path is not worth waiting for: the path in use could go on.
-                Err(_) if transmit.local != core.engine.local() => Ok(Some(transmit.size)),
+                Err(_) if !core.is_in_use(&transmit) => Ok(Some(transmit.size)),
                 Err(_) => {
                     core.unsent = Some((transmit, mem::take(buffer)));
                     Err(Blocked)
@@ -300,7 +301,10 @@ impl Core {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
-                Event::Path(event) => self.on_path(event),
+                Event::Path(event) => {
+                    tracing::debug!(%event, "the way to the peer changed");
+                    self.path_news.tell(event);
+                }
                 Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
                 Event::Connected => {
                     self.connected = true;
@@ -321,13 +325,9 @@ impl Core {
         }
     }
 
-    fn on_path(&mut self, event: PathEvent) {
-        tracing::debug!(%event, "the way to the peer changed");
-        if let PathEvent::Moved { .. } = event {
-            // It was for the old path, and what it held is sent again.
-            self.unsent = None;
-        }
-        self.path_news.tell(event);
+    /// Whether a batch goes over the path in use.
+    fn is_in_use(&self, transmit: &Transmit) -> bool {
+        transmit.local == self.engine.local() && transmit.remote == self.engine.remote()
     }
 
     /// The socket whose room the connection waits for.

@@ -194,3 +194,27 @@ fn check(error: &[u8]) -> io::Result<()> {
         error => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_tells_everything_also_when_it_is_asked_again_meanwhile() {
+        let mut netlink = Netlink::open().unwrap();
+        netlink.start_over().unwrap();
+        let first = netlink.news().await.unwrap();
+        assert!(first.addresses);
+        let before = netlink.table().usable();
+        netlink.start_over().unwrap();
+        netlink.news().await.unwrap();
+        assert_eq!(netlink.table().usable(), before);
+    }
+
+    #[test]
+    fn refusals_other_than_of_haste_are_errors() {
+        let refusal = |code: i32| check(&code.to_ne_bytes());
+        assert!(refusal(0).is_ok() && refusal(-Errno::BUSY.raw_os_error()).is_ok());
+        assert!(refusal(-Errno::PERM.raw_os_error()).is_err());
+    }
+}
