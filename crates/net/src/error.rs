@@ -69,7 +69,7 @@ impl EndpointError {
 }
 
 /// Why a connection could not even be begun.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConnectError {
     /// The endpoint was made without a client's configuration, and none was given.
     #[error("this endpoint has no client configuration: give it one, or use `connect_with`")]

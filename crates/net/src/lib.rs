@@ -83,7 +83,7 @@ pub use error::{
     ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, MoveError,
     ReadError, WriteError,
 };
-pub use paths::{PathEvents, PathInfo, PathState};
+pub use paths::{PathEvents, PathInfo, PathNews, PathState};
 pub use recv_stream::RecvStream;
 pub use rpc::{
     Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions,
@@ -93,8 +93,10 @@ pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 pub use weir_quic::crypto::Identity as PeerIdentity;
+pub use weir_quic::migration;
 pub use weir_quic::{
-    Congestion, ConnectionStats, DatagramConfig, DatagramStats, MoveCause, PathError, PathEvent,
-    PathId, PathSnapshot, Side, StreamId, TransportConfig, UpdateKeysError,
+    Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointSecret, MoveCause,
+    PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId, TransportConfig,
+    UpdateKeysError, Version, Versions,
 };
 pub use weir_units::{ByteSize, Duration};

@@ -19,7 +19,7 @@ use weir_units::Time;
 
 use crate::connection::Opened;
 use crate::error::{ConnectionError, ReadError, WriteError};
-use crate::paths::PathNews;
+use crate::paths::{Announcer, PathNews};
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::sockets::Way;
@@ -47,7 +47,7 @@ pub(crate) struct Core {
     pub(crate) engine: Engine,
     pub(crate) waiting: Waiting,
     /// Who hears of the connection's paths.
-    pub(crate) path_news: PathNews,
+    pub(crate) announcer: Announcer,
     /// Why the connection is over.
     pub(crate) error: Option<ConnectionError>,
     /// The handshake is complete, and the driver does not know yet.
@@ -86,7 +86,7 @@ impl Link {
         let core = Core {
             engine,
             waiting: Waiting::default(),
-            path_news: PathNews::default(),
+            announcer: Announcer::default(),
             error: None,
             connected: false,
             early_data_rejected: false,
@@ -276,7 +276,7 @@ impl Link {
         let mut woken = Vec::new();
         let mut core = self.lock();
         core.error.get_or_insert(ConnectionError::EndpointGone);
-        core.path_news.end();
+        core.announcer.end();
         core.waiting.on_everything(&mut woken);
         woken.append(&mut core.waiting.closing);
         drop(core);
@@ -303,7 +303,11 @@ impl Core {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
                 Event::Path(event) => {
                     tracing::debug!(%event, "the way to the peer changed");
-                    self.path_news.tell(event);
+                    self.announcer.tell(PathNews::Event(event));
+                }
+                Event::Moving(decision) => {
+                    tracing::info!(%decision, "the connection moves");
+                    self.announcer.tell(PathNews::Decision(*decision));
                 }
                 Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
                 Event::Connected => {
@@ -317,7 +321,7 @@ impl Core {
                 Event::Closed(cause) => {
                     let error = ConnectionError::new(self.engine.remote(), cause);
                     self.error.get_or_insert(error);
-                    self.path_news.end();
+                    self.announcer.end();
                     self.waiting.on_everything(woken);
                     woken.append(&mut self.waiting.closing);
                 }

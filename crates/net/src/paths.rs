@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use weir_quic::migration::Decision;
 use weir_quic::{MoveCause, PathEvent, PathId, PathSnapshot};
 
 use crate::connection::Connection;
 use crate::error::MoveError;
 
-/// Who subscribed falls behind by this many events before the oldest are lost to them.
-const KEPT_EVENTS: usize = 64;
+/// So many pieces of news wait for a subscriber before the oldest are lost.
+const KEPT: usize = 64;
 
 /// What a path is to its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +68,7 @@ impl Connection {
         let mut core = self.handle.link.lock();
         let is_over = core.error.is_some();
         PathEvents {
-            receiver: core.path_news.subscribe(is_over),
+            receiver: core.announcer.subscribe(is_over),
             missed: 0,
         }
     }
@@ -138,27 +139,46 @@ impl Connection {
     }
 }
 
+/// What a subscriber hears.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PathNews {
+    /// Something happened to a path.
+    Event(PathEvent),
+    /// The migration monitor has the connection move, for these reasons and with these figures; the
+    /// event follows.
+    Decision(Decision),
+}
+
+impl fmt::Display for PathNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Event(event) => event.fmt(f),
+            Self::Decision(decision) => decision.fmt(f),
+        }
+    }
+}
+
 /// A subscription to what happens to a connection's paths: [`Connection::path_events`].
 #[derive(Debug)]
 pub struct PathEvents {
-    receiver: broadcast::Receiver<PathEvent>,
+    receiver: broadcast::Receiver<PathNews>,
     missed: u64,
 }
 
 impl PathEvents {
-    /// The next event; `None` once the connection is over. A subscriber that falls 64 events behind
-    /// loses the oldest: [`PathEvents::missed`] counts them.
-    pub async fn next(&mut self) -> Option<PathEvent> {
+    /// What comes next; `None` once the connection is over. A subscriber that falls 64 pieces of news
+    /// behind loses the oldest: [`PathEvents::missed`] counts them.
+    pub async fn next(&mut self) -> Option<PathNews> {
         loop {
             match self.receiver.recv().await {
-                Ok(event) => return Some(event),
+                Ok(news) => return Some(news),
                 Err(RecvError::Lagged(count)) => self.missed += count,
                 Err(RecvError::Closed) => return None,
             }
         }
     }
 
-    /// How many events were lost because nobody took them in time.
+    /// How many were lost because nobody took them in time.
     pub fn missed(&self) -> u64 {
         self.missed
     }
@@ -166,26 +186,26 @@ impl PathEvents {
 
 /// The connection's end of the subscriptions. Without any it costs nothing.
 #[derive(Debug, Default)]
-pub(crate) struct PathNews {
-    sender: Option<broadcast::Sender<PathEvent>>,
+pub(crate) struct Announcer {
+    sender: Option<broadcast::Sender<PathNews>>,
 }
 
-impl PathNews {
-    fn subscribe(&mut self, is_over: bool) -> broadcast::Receiver<PathEvent> {
+impl Announcer {
+    fn subscribe(&mut self, is_over: bool) -> broadcast::Receiver<PathNews> {
         if is_over {
             // Its sender is gone at once.
             return broadcast::channel(1).1;
         }
         let sender = self
             .sender
-            .get_or_insert_with(|| broadcast::channel(KEPT_EVENTS).0);
+            .get_or_insert_with(|| broadcast::channel(KEPT).0);
         sender.subscribe()
     }
 
-    pub(crate) fn tell(&self, event: PathEvent) {
+    pub(crate) fn tell(&self, news: PathNews) {
         if let Some(sender) = &self.sender {
             // Fails where nobody listens any more.
-            let _ = sender.send(event);
+            let _ = sender.send(news);
         }
     }
 
@@ -206,21 +226,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_subscriber_that_falls_behind_loses_the_oldest_and_knows_how_many() {
-        let mut news = PathNews::default();
+        let mut announcer = Announcer::default();
         let mut events = PathEvents {
-            receiver: news.subscribe(false),
+            receiver: announcer.subscribe(false),
             missed: 0,
         };
         let failed = |_| PathEvent::Failed {
             path: PathId::FIRST,
         };
-        (0..KEPT_EVENTS + 3).map(failed).for_each(|e| news.tell(e));
-        news.end();
+        (0..KEPT + 3)
+            .map(failed)
+            .for_each(|event| announcer.tell(PathNews::Event(event)));
+        announcer.end();
         let mut heard = 0;
         while events.next().await.is_some() {
             heard += 1;
         }
-        assert_eq!((heard, events.missed()), (KEPT_EVENTS, 3));
-        assert!(news.subscribe(true).recv().await.is_err());
+        assert_eq!((heard, events.missed()), (KEPT, 3));
+        assert!(announcer.subscribe(true).recv().await.is_err());
     }
 }

@@ -12,7 +12,7 @@ use support::namespaces::Namespaces;
 use support::{pattern, run, transport};
 use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
 use weir_net::{
-    Connection, Endpoint, EndpointBuilder, MoveCause, PathEvent, PathEvents, PathState,
+    Connection, Endpoint, EndpointBuilder, MoveCause, PathEvent, PathEvents, PathNews, PathState,
 };
 
 const SIZE: usize = 20_000_000;
@@ -79,8 +79,10 @@ async fn connected(client: &Endpoint) -> Connection {
 /// Waits for an event on which `pick` has something to say.
 async fn wait_for<T>(events: &mut PathEvents, pick: impl Fn(PathEvent) -> Option<T>) -> T {
     loop {
-        let event = events.next().await.expect("the connection is over");
-        if let Some(picked) = pick(event) {
+        let news = events.next().await.expect("the connection is over");
+        if let PathNews::Event(event) = news
+            && let Some(picked) = pick(event)
+        {
             return picked;
         }
     }

@@ -12,7 +12,7 @@ use support::{echo_streams, loopback, pattern, run, server, server_with, transpo
 use weir_net::tls::{ClientTls, Fingerprint, Identity};
 use weir_net::{
     Connection, Endpoint, EndpointError, MoveCause, MoveError, PathError, PathEvent, PathId,
-    PathState, TransportConfig,
+    PathNews, PathState, TransportConfig,
 };
 
 const SIZE: usize = 20_000_000;
@@ -157,7 +157,7 @@ fn moving_by_hand_in_the_middle_of_a_transfer_loses_nothing() {
             to: second,
             cause: MoveCause::Asked,
         };
-        assert_eq!(events.next().await, Some(expected));
+        assert_eq!(events.next().await, Some(PathNews::Event(expected)));
         connection.close(0, b"");
         while events.next().await.is_some() {}
         assert_eq!(events.missed(), 0);
@@ -278,7 +278,7 @@ fn wrong_moves_are_errors() {
             |tls| tls,
             |builder| {
                 builder.transport(TransportConfig {
-                    migration: false,
+                    allow_migration: false,
                     ..transport()
                 })
             },

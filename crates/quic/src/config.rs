@@ -6,7 +6,10 @@ use std::sync::Arc;
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_units::{ByteSize, Duration};
 
+use crate::connection::PacketSizePolicy;
 use crate::crypto::{ClientCrypto, ServerCrypto};
+use crate::migration::{MigrationConfig, MigrationConfigError};
+use crate::{EndpointSecret, TokenStore, Version, Versions};
 
 /// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
 pub(crate) const LARGEST_UDP_PAYLOAD: u64 = 65_527;
@@ -57,9 +60,17 @@ impl From<AlgorithmSpec> for Congestion {
 pub struct TransportConfig {
     /// The congestion controller.
     pub congestion: Congestion,
-    /// The largest UDP payload that we send, as far as the peer accepts it: the operator's word
-    /// that the path carries it. At least 1200 bytes.
+    /// The largest UDP payload that we send at once, as far as the peer accepts it: the operator's
+    /// word that the path carries it. 1200 to 65527 bytes.
     pub packet_size: ByteSize,
+    /// Up to which size larger packets are probed for (RFC 8899), as far as the peer accepts them;
+    /// nothing above `packet_size` where there is no such size, or none above it.
+    pub probe_up_to: Option<ByteSize>,
+    /// How long after a search for larger packets the next one begins, on a connection that is in
+    /// use (PMTU_RAISE_TIMER, RFC 8899, section 5.1.1); zero for never.
+    pub probe_interval: Duration,
+    /// Which of the sizes that the path carries packets have.
+    pub packet_size_policy: PacketSizePolicy,
     /// The largest UDP payload that we accept (`max_udp_payload_size`), 1200 to 65527 bytes.
     pub max_udp_payload_size: ByteSize,
     /// How much the peer may send on one stream before we have read it.
@@ -95,7 +106,9 @@ pub struct TransportConfig {
     /// Whether packets are sent with ECT(0), as long as the path carries it.
     pub ecn: bool,
     /// Whether a peer may go on from another address (`disable_active_migration` otherwise).
-    pub migration: bool,
+    pub allow_migration: bool,
+    /// When a client leaves a path by itself, where it holds another one ready.
+    pub migration: MigrationConfig,
     /// How often a client asks whether the paths that it holds ready still work, as long as the
     /// connection is used; zero for never.
     pub standby_refresh: Duration,
@@ -141,6 +154,9 @@ impl TransportConfig {
         Self {
             congestion: Congestion::Named(AlgorithmSpec::default()),
             packet_size: ByteSize::from_bytes(1452),
+            probe_up_to: None,
+            probe_interval: Duration::from_secs(600),
+            packet_size_policy: PacketSizePolicy::Largest,
             max_udp_payload_size: ByteSize::from_bytes(LARGEST_UDP_PAYLOAD),
             // 80 Gbps at 100 µs; more only fills buffers and caches.
             stream_window: ByteSize::from_mib(1),
@@ -158,7 +174,8 @@ impl TransportConfig {
             packet_threshold: 3,
             idle_restart: Duration::from_millis(200),
             ecn: true,
-            migration: true,
+            allow_migration: true,
+            migration: MigrationConfig::default(),
             standby_refresh: Duration::from_secs(1),
             pacing: true,
             datagrams: None,
@@ -171,6 +188,7 @@ impl TransportConfig {
     pub fn wan() -> Self {
         Self {
             packet_size: ByteSize::from_bytes(SMALLEST_MAX_UDP_PAYLOAD as u64),
+            probe_up_to: Some(ByteSize::from_bytes(1452)),
             stream_window: ByteSize::from_mib(4),
             connection_window: ByteSize::from_mib(16),
             granularity: Duration::from_millis(1),
@@ -187,15 +205,13 @@ impl TransportConfig {
     /// # Errors
     /// The first setting that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let packet = |name, size: ByteSize| {
-            if (SMALLEST_MAX_UDP_PAYLOAD as u64..=LARGEST_UDP_PAYLOAD).contains(&size.bytes()) {
-                Ok(())
-            } else {
-                Err(ConfigError::PacketSize { name, size })
-            }
-        };
-        packet("packet_size", self.packet_size)?;
-        packet("max_udp_payload_size", self.max_udp_payload_size)?;
+        check_packet_size("packet_size", self.packet_size)?;
+        check_packet_size("max_udp_payload_size", self.max_udp_payload_size)?;
+        if let Some(size) = self.probe_up_to {
+            check_packet_size("probe_up_to", size)?;
+        }
+        self.packet_size_policy.validate()?;
+        self.migration.validate()?;
         let windows = [
             ("stream_window", self.stream_window.bytes()),
             ("connection_window", self.connection_window.bytes()),
@@ -226,6 +242,16 @@ impl TransportConfig {
     }
 }
 
+/// # Errors
+/// [`ConfigError::PacketSize`] where UDP or RFC 9000 do not allow packets of this size.
+pub(crate) fn check_packet_size(name: &'static str, size: ByteSize) -> Result<(), ConfigError> {
+    let allowed = SMALLEST_MAX_UDP_PAYLOAD as u64..=LARGEST_UDP_PAYLOAD;
+    match allowed.contains(&size.bytes()) {
+        true => Ok(()),
+        false => Err(ConfigError::PacketSize { name, size }),
+    }
+}
+
 impl Default for TransportConfig {
     fn default() -> Self {
         Self::data_center()
@@ -233,8 +259,11 @@ impl Default for TransportConfig {
 }
 
 /// A transport setting that is out of range.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
+    /// A setting of proactive migration.
+    #[error(transparent)]
+    Migration(#[from] MigrationConfigError),
     /// A packet size outside what UDP and RFC 9000 allow.
     #[error("{name} is {size}: it must be from 1200B to 65527B")]
     PacketSize {
@@ -249,6 +278,12 @@ pub enum ConfigError {
         /// The setting.
         name: &'static str,
     },
+    /// A client that would not go on in the version that it begins in.
+    #[error("a client that begins in {version} must have it among its versions")]
+    FirstVersion {
+        /// The version.
+        version: Version,
+    },
     /// An ACK delay that the transport parameter cannot carry.
     #[error("max_ack_delay is {delay}: it must be below 16384ms (RFC 9000, section 18.2)")]
     AckDelay {
@@ -257,7 +292,7 @@ pub enum ConfigError {
     },
 }
 
-/// What a client needs for a connection.
+/// What a client needs for a connection. Start from [`ClientConfig::new`].
 #[derive(Clone)]
 pub struct ClientConfig {
     /// Where keys come from.
@@ -267,9 +302,73 @@ pub struct ClientConfig {
     /// Whether 0-RTT is tried where a session can be resumed. What is sent so can be replayed by
     /// an attacker: only idempotent requests belong there (RFC 9001, section 9.2).
     pub early_data: bool,
+    /// The version of the first packets; version 1 unless told. A server that does not speak it
+    /// costs a round trip.
+    pub version: Version,
+    /// The versions in which the connection may go on, `version` among them, in order of preference;
+    /// version 1 alone unless told. The server chooses; where it speaks none of them but others, the
+    /// connection ends with [`ConnectionError::NoCommonVersion`](crate::ConnectionError).
+    pub versions: Versions,
+    /// The tokens that servers gave for later connections; `None` keeps none. Share one store among
+    /// the connections that share sessions.
+    pub tokens: Option<Arc<TokenStore>>,
 }
 
-/// What a server needs for its connections.
+impl ClientConfig {
+    /// Version 1, without early data and without tokens.
+    pub fn new(crypto: Arc<dyn ClientCrypto>, transport: Arc<TransportConfig>) -> Self {
+        Self {
+            crypto,
+            transport,
+            early_data: false,
+            version: Version::V1,
+            versions: Versions::V1,
+            tokens: None,
+        }
+    }
+}
+
+/// When a server has clients prove that they receive at their address before it does anything for
+/// them (RFC 9000, section 8.1.2). That costs a client a round trip, unless it has a token from an
+/// earlier connection, and the server neither memory nor cryptography worth mentioning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryPolicy {
+    /// Never. What is sent to an address that is not proven stays below three times of what came
+    /// from there.
+    Never,
+    /// Always.
+    Always,
+    /// As long as at least so many handshakes are half open, which is what a flood of packets from
+    /// invented addresses looks like. A handshake is half open until something arrives that only a
+    /// client can have sent that got the server's answer.
+    UnderLoad {
+        /// The threshold.
+        half_open: usize,
+    },
+}
+
+impl RetryPolicy {
+    /// Whether a client without a token has to prove its address now.
+    pub(crate) fn applies(self, half_open: usize) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::UnderLoad {
+                half_open: threshold,
+            } => half_open >= threshold,
+        }
+    }
+}
+
+impl Default for RetryPolicy {
+    /// From 256 handshakes half open. A genuine one is so for one round trip: 256 of them at
+    /// 100 µs are 2.5 million handshakes per second, more than a machine completes.
+    fn default() -> Self {
+        Self::UnderLoad { half_open: 256 }
+    }
+}
+
+/// What a server needs for its connections. Start from [`ServerConfig::new`].
 #[derive(Clone)]
 pub struct ServerConfig {
     /// Where keys come from.
@@ -278,6 +377,29 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
     /// How many connections there may be at once; further ones are refused.
     pub max_connections: usize,
+    /// When clients have to prove their address first.
+    pub retry: RetryPolicy,
+    /// How long a client that was here can begin connections from the same address without proving
+    /// it again; zero for never.
+    pub token_lifetime: Duration,
+    /// The versions that are spoken, in order of preference. A client that begins in one of them and
+    /// takes one that is preferred gets that one at no cost, unless it sends early data.
+    pub versions: Versions,
+}
+
+impl ServerConfig {
+    /// Up to 10,000 connections; Retry under load; tokens that hold for a day; version 1, and
+    /// version 2 for clients that want it.
+    pub fn new(crypto: Arc<dyn ServerCrypto>, transport: Arc<TransportConfig>) -> Self {
+        Self {
+            crypto,
+            transport,
+            max_connections: 10_000,
+            retry: RetryPolicy::default(),
+            token_lifetime: Duration::from_secs(24 * 3600),
+            versions: Versions::V1_AND_V2,
+        }
+    }
 }
 
 /// What concerns all connections of an endpoint.
@@ -285,12 +407,20 @@ pub struct ServerConfig {
 pub struct EndpointConfig {
     /// The length of the connection IDs that we issue, 4 to 20 bytes.
     pub connection_id_length: usize,
+    /// The endpoint's secret; `None` makes one from its seed, which nobody else has.
+    pub secret: Option<EndpointSecret>,
+    /// The time of the wall clock, since 1970, at [`Time::ZERO`](weir_units::Time::ZERO). The
+    /// lifetime of tokens counts by it, so that they hold on servers with the same secret and after
+    /// a restart. Any value will do where the secret is the endpoint's own.
+    pub epoch: Duration,
 }
 
 impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             connection_id_length: 8,
+            secret: None,
+            epoch: Duration::ZERO,
         }
     }
 }

@@ -108,6 +108,11 @@ impl PathId {
     /// The path of the handshake.
     pub const FIRST: Self = Self(0);
 
+    /// The path with this number.
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
     /// The number behind the name.
     pub const fn as_u32(self) -> u32 {
         self.0

@@ -12,10 +12,12 @@
 //! | [`crypto`] | the door through which keys come: rustls, or a seeded provider for simulations |
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
 //! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
-//! | `path` | an address pair and all that belongs to it, its congestion controller included |
+//! | `path` | an address pair and all that belongs to it: congestion controller, ECN, MTU discovery |
 //! | [`migration`] | when a client leaves its path for another one |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
+//! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
+//! | `version`, `negotiation` | the versions of QUIC, and which of them a connection uses |
 
 mod codec;
 mod config;
@@ -26,24 +28,33 @@ mod error;
 pub mod frame;
 mod ids;
 pub mod migration;
+mod negotiation;
 pub mod packet;
 mod path;
 mod ranges;
 mod recovery;
+mod secret;
 mod space;
 mod streams;
+mod token;
 pub mod transport_parameters;
+mod version;
 
 pub use config::{
     ClientConfig, ConfigError, Congestion, ControllerFactory, DatagramConfig, EndpointConfig,
-    ServerConfig, TransportConfig,
+    RetryPolicy, ServerConfig, TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
-    PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit, UpdateKeysError,
+    PacketSizePolicy, PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit,
+    UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
+pub use path::MtuPhase;
+pub use secret::EndpointSecret;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};
+pub use token::TokenStore;
+pub use version::{Version, Versions};

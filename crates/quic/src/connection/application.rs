@@ -29,7 +29,9 @@ impl Connection {
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         self.book.used = true;
-        self.outgoing.streams.write(id, data)
+        let written = self.outgoing.streams.write(id, data);
+        self.observe_task(id);
+        written
     }
 
     /// Moves a prefix of `data` into a stream's send buffer without a copy; tells how much fit.
@@ -38,7 +40,9 @@ impl Connection {
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         self.book.used = true;
-        self.outgoing.streams.write_bytes(id, data)
+        let written = self.outgoing.streams.write_bytes(id, data);
+        self.observe_task(id);
+        written
     }
 
     /// No more data will be written to a stream.
@@ -54,6 +58,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError`] where the stream's sending part is over already.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
+        self.watch_abandoned(id);
         self.outgoing.streams.reset(id, code)
     }
 
@@ -62,6 +67,7 @@ impl Connection {
     /// # Errors
     /// [`ReadError`] where the stream's receiving part is over already.
     pub fn stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
+        self.watch_abandoned(id);
         self.outgoing.streams.stop_sending(id, code)
     }
 

@@ -4,11 +4,13 @@ use std::fmt;
 
 use weir_units::Duration;
 
+use crate::migration::Decision;
 use crate::streams::StreamEvent;
-use crate::{Code, ConnectionId, PathId, TransportError};
+use crate::version::in_words;
+use crate::{Code, ConnectionId, PathId, TransportError, Versions};
 
 /// Something the application should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The handshake is complete: the peer is known and streams may be used.
     Connected,
@@ -19,6 +21,9 @@ pub enum Event {
     DatagramsReadable,
     /// Something about a stream.
     Stream(StreamEvent),
+    /// The migration monitor has the connection move, for these reasons; [`PathEvent::Moved`]
+    /// follows.
+    Moving(Box<Decision>),
     /// Something about the ways to the peer.
     Path(PathEvent),
     /// The connection is over.
@@ -155,8 +160,20 @@ pub enum ConnectionError {
     #[error("closed by this application")]
     Local,
     /// The server speaks no QUIC version of ours.
-    #[error("the server does not speak QUIC version 1")]
-    VersionMismatch,
+    #[error(
+        "the server does not speak any version of ours ({}): it offers {}",
+        in_words(&ours.numbers()),
+        in_words(offered)
+    )]
+    NoCommonVersion {
+        /// The versions that we take.
+        ours: Versions,
+        /// The versions that the server offers, as they stand in its packet.
+        offered: Vec<u32>,
+    },
+    /// The peer has lost the connection's state and says so by a stateless reset (RFC 9000, 10.3).
+    #[error("the peer does not know the connection any more: it was probably restarted")]
+    StatelessReset,
 }
 
 /// What the endpoint must know to route packets.
@@ -166,6 +183,10 @@ pub enum EndpointEvent {
     IdIssued(ConnectionId),
     /// No longer.
     IdRetired(ConnectionId),
+    /// A datagram that ends with this token says that the peer has lost the connection's state.
+    ResetTokenInUse([u8; 16]),
+    /// No longer.
+    ResetTokenRetired([u8; 16]),
     /// The connection is over and done with; its handle may be used again.
     Drained,
 }

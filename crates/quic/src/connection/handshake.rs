@@ -1,17 +1,18 @@
 //! Driving the session: handshake bytes, keys, the peer's parameters (RFC 9000, section 7;
 //! RFC 9001, section 4).
 
-use std::net::SocketAddr;
-
 use weir_units::Time;
 
 use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
-use crate::config::{LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::crypto::{KeyChange, SessionEvent};
 use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Level, Space, TransportError};
+
+/// Handshake bytes that Initial packets may carry. They come from who has proved nothing yet, and
+/// bound what a half-open handshake takes; a ClientHello with post-quantum keys has 2 KB.
+const MAX_INITIAL: u64 = 16 * 1024;
 
 /// How far the handshake has come.
 #[derive(Debug, Default)]
@@ -35,6 +36,10 @@ impl Connection {
         offset: u64,
         data: &[u8],
     ) -> Result<(), TransportError> {
+        if level == Level::Initial && offset.saturating_add(data.len() as u64) > MAX_INITIAL {
+            let reason = "more handshake data in Initial packets than any handshake has";
+            return Err(TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, reason));
+        }
         let session = &mut self.session;
         let read = self.outgoing.crypto[level.space() as usize]
             .receive(offset, data, |data| session.read(level, data));
@@ -63,6 +68,7 @@ impl Connection {
                 } => {
                     self.on_peer_parameters(now, &encoded, remembered)?;
                 }
+                SessionEvent::Version(version) => self.on_version_chosen(version),
                 SessionEvent::EarlyData { accepted } => self.on_early_data(accepted),
                 SessionEvent::Complete => self.on_complete(now),
             }
@@ -92,6 +98,10 @@ impl Connection {
             return Ok(());
         }
         self.check_ids(&peer)?;
+        self.check_version(&peer)?;
+        if let Some(token) = peer.stateless_reset_token {
+            self.outgoing.remote_ids.set_handshake_reset_token(token);
+        }
         if let Some(remembered) = self.handshake.remembered.take() {
             check_not_reduced(&remembered, &peer)?;
         }
@@ -102,24 +112,8 @@ impl Connection {
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         self.peer = peer;
         self.peer_known = true;
-        let size = self.negotiated_size(self.path().remote);
-        self.path_mut().set_mtu(now, size);
+        self.begin_mtu_discovery(now);
         Ok(())
-    }
-
-    /// The size of packets that both sides and the family of addresses allow.
-    pub(super) fn negotiated_size(&self, remote: SocketAddr) -> usize {
-        let family = match remote {
-            SocketAddr::V4(_) => LARGEST_UDP_PAYLOAD_IPV4,
-            SocketAddr::V6(_) => LARGEST_UDP_PAYLOAD,
-        };
-        let size = self
-            .config
-            .packet_size
-            .bytes()
-            .min(self.peer.max_udp_payload_size)
-            .min(family);
-        (size as usize).max(SMALLEST_MAX_UDP_PAYLOAD)
     }
 
     /// The connection IDs of the handshake are authenticated by the parameters (RFC 9000, 7.3).
@@ -132,14 +126,14 @@ impl Connection {
             if peer.original_destination_connection_id != Some(self.original_destination) {
                 return mismatch("original_destination_connection_id does not match the packets");
             }
-            if peer.retry_source_connection_id.is_some() {
-                return mismatch("retry_source_connection_id without a Retry packet");
+            if peer.retry_source_connection_id != self.validation.retry_source {
+                return mismatch("retry_source_connection_id does not match the Retry packet");
             }
         }
         Ok(())
     }
 
-    fn on_early_data(&mut self, accepted: bool) {
+    pub(super) fn on_early_data(&mut self, accepted: bool) {
         if accepted {
             return;
         }
@@ -162,6 +156,7 @@ impl Connection {
         self.events.push_back(Event::Connected);
         if !self.side.is_client() {
             self.outgoing.handshake_done = true;
+            self.issue_token(now);
             self.on_confirmed(now);
         }
         self.issue_ids();
@@ -183,7 +178,10 @@ impl Connection {
     /// The keys of a space are of no use any more (RFC 9001, section 4.9).
     pub(super) fn discard(&mut self, space: Space) {
         let had_keys = match space {
-            Space::Initial => self.keys.initial.take().is_some(),
+            Space::Initial => {
+                self.keys.other_initial = None;
+                self.keys.initial.take().is_some()
+            }
             Space::Handshake => self.keys.handshake.take().is_some(),
             Space::Data => false,
         };
@@ -198,6 +196,7 @@ impl Connection {
     pub(super) fn issue_ids(&mut self) {
         let Self {
             local_ids,
+            endpoint_keys,
             rng,
             outgoing,
             endpoint_events,
@@ -209,6 +208,7 @@ impl Connection {
         }
         local_ids.issue(
             peer.active_connection_id_limit.min(ids::ACTIVE_ID_LIMIT),
+            endpoint_keys,
             rng,
             |frame| {
                 endpoint_events.push_back(EndpointEvent::IdIssued(frame.id));

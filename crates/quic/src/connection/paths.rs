@@ -50,16 +50,19 @@ pub(super) struct PathBook {
     pub(super) largest_non_probing: Option<u64>,
     /// Whether the application sent or received anything since standby paths were last asked.
     pub(super) used: bool,
+    /// The address of ours over which the connection was begun.
+    pub(super) preferred: Option<SocketAddr>,
 }
 
 impl PathBook {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(local: Option<SocketAddr>) -> Self {
         Self {
             next_id: 1,
             locals: Vec::new(),
             probing: false,
             largest_non_probing: None,
             used: false,
+            preferred: local,
         }
     }
 }
@@ -88,7 +91,7 @@ impl Connection {
         while let Some(index) =
             (1..self.paths.len()).find(|&index| self.paths[index].local == Some(local))
         {
-            self.close_path(index);
+            self.close_path(now, index);
         }
     }
 
@@ -107,7 +110,7 @@ impl Connection {
         let index = match known {
             Some(index) => index,
             None => {
-                self.make_room();
+                self.make_room(now);
                 let path = self.new_path(self.paths[0].remote, Some(local));
                 // Without a spare ID it goes on with the one in use, like behind a NAT.
                 self.outgoing.remote_ids.assign(path.id);
@@ -120,9 +123,12 @@ impl Connection {
                 *known = local;
             }
         }
+        if self.book.preferred == old {
+            self.book.preferred = Some(local);
+        }
         self.activate(now, index, MoveCause::LocalAddress);
         if let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
-            self.close_path(gone);
+            self.close_path(now, gone);
         }
         Ok(())
     }
@@ -148,7 +154,7 @@ impl Connection {
         Ok(())
     }
 
-    fn check_migration(&self) -> Result<(), PathError> {
+    pub(super) fn check_migration(&self) -> Result<(), PathError> {
         if self.side == Side::Server {
             return Err(PathError::NotClient);
         }
@@ -182,12 +188,12 @@ impl Connection {
 
     /// Whether a packet from a new address may be looked at.
     pub(super) fn may_come_from_elsewhere(&self) -> bool {
-        self.side == Side::Server && self.handshake.confirmed && self.config.migration
+        self.side == Side::Server && self.handshake.confirmed && self.config.allow_migration
     }
 
     /// An authentic packet came from a new address: a path of which nothing is known.
     pub(super) fn admit(&mut self, now: Time, arrival: &Arrival) -> usize {
-        self.make_room();
+        self.make_room(now);
         let mut path = self.new_path(arrival.remote, arrival.local);
         path.on_datagram_received(arrival.length);
         self.outgoing.remote_ids.assign(path.id);
@@ -214,7 +220,7 @@ impl Connection {
     }
 
     /// Sees to it that there is room for another path: the one goes that is least worth keeping.
-    fn make_room(&mut self) {
+    fn make_room(&mut self, now: Time) {
         if self.paths.len() < MAX_PATHS {
             return;
         }
@@ -223,14 +229,18 @@ impl Connection {
             (path.validated, path.standby.answered_at)
         });
         if let Some(index) = least {
-            self.close_path(index);
+            self.close_path(now, index);
         }
     }
 
-    fn close_path(&mut self, index: usize) {
+    fn close_path(&mut self, now: Time, index: usize) {
         let path = self.paths.remove(index);
         self.outgoing.remote_ids.release(path.id);
         self.tell(PathEvent::Closed { path: path.id });
+        if let Some(monitor) = &mut self.monitor {
+            monitor.on_path_failed(path.id);
+        }
+        self.note_standby(now);
     }
 
     /// Opens what is missing of the paths that a client wants to hold ready.
@@ -268,6 +278,7 @@ impl Connection {
         self.paths.push(path);
         let index = self.paths.len() - 1;
         self.begin_validation(now, index);
+        self.note_standby(now);
         Some(index)
     }
 
@@ -279,7 +290,7 @@ impl Connection {
             .min_by_key(|&index| self.paths[index].rtt.smoothed())
     }
 
-    fn is_ready(&self, index: usize) -> bool {
+    pub(super) fn is_ready(&self, index: usize) -> bool {
         let path = &self.paths[index];
         let ids = &self.outgoing.remote_ids;
         let has_id = self.side == Side::Server || ids.are_empty() || ids.of(path.id).is_some();
@@ -316,11 +327,12 @@ impl Connection {
 
     /// An answer to a challenge; it may come over another path. What answers none is late.
     pub(super) fn on_path_response(&mut self, now: Time, data: [u8; 8]) {
-        let answered = self
-            .paths
-            .iter_mut()
-            .enumerate()
-            .find_map(|(index, path)| Some((index, path.validation.on_response(now, data)?)));
+        let answered = self.paths.iter_mut().enumerate().find_map(|(index, path)| {
+            let asked = path.validation.challenges_sent();
+            let rtt = path.validation.on_response(now, data)?;
+            path.standby.on_answer(asked);
+            Some((index, rtt))
+        });
         let Some((index, rtt)) = answered else {
             return;
         };
@@ -337,6 +349,11 @@ impl Connection {
         if !std::mem::replace(&mut path.validated, true) {
             self.tell(PathEvent::Validated { path: id, rtt });
         }
+        if let Some(monitor) = &mut self.monitor {
+            monitor.on_path_validated(now, id);
+        }
+        self.note_standby(now);
+        self.decide(now);
     }
 
     /// Nobody answered on a path.
@@ -344,17 +361,21 @@ impl Connection {
         let path = &mut self.paths[index];
         let id = path.id;
         path.validated &= index == 0 && self.side.is_client();
-        path.standby.failures += 1;
+        path.standby.on_failure();
         let pause = self.config.standby_refresh * (1 << path.standby.failures.min(MAX_BACKOFF));
         path.standby.ask_at = Some(now + pause);
         self.tell(PathEvent::Failed { path: id });
+        if let Some(monitor) = &mut self.monitor {
+            monitor.on_path_failed(id);
+        }
+        self.note_standby(now);
         match (index, self.side) {
             (0, _) => match self.best_standby() {
                 Some(best) => self.activate(now, best, MoveCause::NotValidated),
                 None => self.begin_validation(now, 0),
             },
             (_, Side::Client) => {}
-            (_, Side::Server) => self.close_path(index),
+            (_, Side::Server) => self.close_path(now, index),
         }
     }
 
@@ -474,15 +495,14 @@ impl Connection {
     }
 
     /// Uses another path from now on. What was in flight on the old one is sent again at once.
-    fn activate(&mut self, now: Time, index: usize, cause: MoveCause) {
+    pub(super) fn activate(&mut self, now: Time, index: usize, cause: MoveCause) {
         self.paths.swap(0, index);
         let (from, to) = (self.paths[index].id, self.paths[0].id);
         self.outgoing.remote_ids.activate(from, to);
         self.recovery
             .on_path_left(now, &mut self.paths[index], &mut self.outgoing);
-        let size = self.negotiated_size(self.paths[0].remote);
+        self.begin_mtu_discovery(now);
         let path = &mut self.paths[0];
-        path.set_mtu(now, size);
         path.controller.on_deadline(self.deadline);
         path.standby.ask_at = None;
         let left = &mut self.paths[index];
@@ -492,6 +512,7 @@ impl Connection {
             self.begin_validation(now, 0);
         }
         self.after_move(now);
+        self.watch_move(now);
         self.tell(PathEvent::Moved { from, to, cause });
     }
 

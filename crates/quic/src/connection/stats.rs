@@ -7,7 +7,7 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::datagrams::DatagramStats;
 use crate::PathId;
-use crate::path::Path;
+use crate::path::{MtuPhase, Path};
 
 /// What happened on a connection so far.
 #[derive(Clone, Debug)]
@@ -45,6 +45,19 @@ pub struct PathSnapshot {
     pub remote: SocketAddr,
     /// The largest UDP payload sent.
     pub mtu: ByteSize,
+    /// The largest UDP payload that MTU discovery or the operator's word allows on the path; a
+    /// [`PacketSizePolicy`](crate::PacketSizePolicy) may ask for less.
+    pub carried: ByteSize,
+    /// Up to where discovery searches: the peer and our configuration allow no more.
+    pub mtu_limit: ByteSize,
+    /// How far the discovery of the path's MTU is.
+    pub mtu_phase: MtuPhase,
+    /// MTU probes sent.
+    pub mtu_probes_sent: u64,
+    /// MTU probes lost.
+    pub mtu_probes_lost: u64,
+    /// How often the path turned out not to carry a size that was in use.
+    pub black_holes: u64,
     /// The smoothed round-trip time.
     pub smoothed_rtt: Duration,
     /// Its mean deviation.
@@ -83,6 +96,8 @@ pub struct PathSnapshot {
     pub ce_marks: u64,
     /// How often the controller was told of losses or marks.
     pub congestion_events: u64,
+    /// PTO expirations on the path.
+    pub probe_timeouts: u64,
 }
 
 impl PathSnapshot {
@@ -94,6 +109,12 @@ impl PathSnapshot {
             validated: path.validated,
             remote: path.remote,
             mtu: ByteSize::from_bytes(path.mtu as u64),
+            carried: ByteSize::from_bytes(path.discovery.current() as u64),
+            mtu_limit: ByteSize::from_bytes(path.discovery.limit() as u64),
+            mtu_phase: path.discovery.phase(),
+            mtu_probes_sent: path.discovery.stats().probes_sent,
+            mtu_probes_lost: path.discovery.stats().probes_lost,
+            black_holes: path.discovery.stats().black_holes,
             smoothed_rtt: path.rtt.smoothed(),
             rtt_variation: path.rtt.variation(),
             min_rtt: path.rtt.min(),
@@ -113,6 +134,7 @@ impl PathSnapshot {
             bytes_lost: ByteSize::from_bytes(stats.bytes_lost),
             ce_marks: stats.ce_marks,
             congestion_events: stats.congestion_events,
+            probe_timeouts: stats.probe_timeouts,
         }
     }
 }

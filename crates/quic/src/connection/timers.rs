@@ -7,7 +7,7 @@ use super::close::State;
 use super::draft::SMALLEST_ROOM;
 use super::event::ConnectionError;
 use crate::Space;
-use crate::config::TransportConfig;
+use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
 use crate::recovery::{HandshakeState, TimeoutAction};
 
 /// The timers that do not belong to recovery or ACKs.
@@ -73,6 +73,7 @@ impl Connection {
             self.idle_deadline(),
             self.keep_alive_deadline(),
             self.paths_deadline(),
+            self.monitor.as_ref().and_then(|monitor| monitor.timeout()),
             handshake,
         ]
         .into_iter()
@@ -111,6 +112,8 @@ impl Connection {
         }
         self.handle_paths_timeout(now);
         self.handle_recovery_timeout(now);
+        self.handle_monitor_timeout(now);
+        self.decide(now);
     }
 
     fn handle_recovery_timeout(&mut self, now: Time) {
@@ -134,6 +137,7 @@ impl Connection {
                 recovery.oldest_unacked_frames(space, packets.into(), outgoing);
                 self.probes[space as usize] = packets;
                 self.counters.probe_timeouts += 1;
+                self.watch_probe_timeout(now);
             }
         }
     }
@@ -142,7 +146,8 @@ impl Connection {
         HandshakeState {
             confirmed: self.handshake.confirmed,
             has_handshake_keys: self.keys.handshake.is_some(),
-            amplification_limited: self.path().amplification_budget() < self.path().mtu as u64,
+            amplification_limited: self.path().amplification_budget()
+                < SMALLEST_MAX_UDP_PAYLOAD as u64,
         }
     }
 

@@ -47,7 +47,7 @@ pub struct Transmit {
 struct Batch {
     now: Time,
     ecn: Ecn,
-    /// The pacer holds data back.
+    /// The pacer holds data back, or an MTU probe that has waited too long goes first.
     paced: bool,
 }
 
@@ -79,6 +79,7 @@ impl Connection {
         {
             return Some(transmit);
         }
+        self.update_packet_size(now);
         let begin = buffer.len();
         let ecn = self.path().codepoint();
         let limit = self.datagram_limit();
@@ -89,7 +90,7 @@ impl Connection {
         let batch = Batch {
             now,
             ecn,
-            paced: self.pacer_waits(now),
+            paced: self.pacer_waits(now) || self.makes_room_for_mtu_probe(now),
         };
         for index in 0..count {
             let start = buffer.len();
@@ -99,6 +100,10 @@ impl Connection {
             let length = buffer.len() - start;
             self.path_mut().on_datagram_sent(length);
             if index == 0 {
+                // Handshake packets stay small; those behind them need not.
+                if length < limit && !self.keys.is_only_one_rtt() {
+                    break;
+                }
                 segment = length;
             } else if length < segment {
                 break;
@@ -107,7 +112,7 @@ impl Connection {
         self.note_limits();
         let size = buffer.len() - begin;
         if size == 0 {
-            return None;
+            return self.transmit_mtu_probe(now, buffer);
         }
         let path = self.path();
         Some(Transmit {
@@ -180,6 +185,12 @@ impl Connection {
         }
         let may_send = !batch.paced && self.path().can_send((end - begin) as u64);
         if self.keys.is_only_one_rtt() {
+            // The last of the probes of a probe timeout is small: if nothing else arrives, it
+            // shows that packets are lost for their size.
+            let end = match self.probes[Space::Data as usize] {
+                1 => end.min(begin + SMALLEST_MAX_UDP_PAYLOAD),
+                _ => end,
+            };
             let Some(allowance) = self.allowance(batch.now, Level::OneRtt, may_send) else {
                 return false;
             };
@@ -202,6 +213,11 @@ impl Connection {
             let allowance = self.allowance(batch.now, level, may_send)?;
             Some((level, allowance))
         });
+        // The handshake must not depend on a path that carries large packets.
+        let end = match levels {
+            [None, None, _] => end,
+            _ => end.min(buffer.len() + SMALLEST_MAX_UDP_PAYLOAD),
+        };
         let last = levels.iter().flatten().last().map(|(level, _)| *level);
         // RFC 9000, section 14.1: datagrams with ack-eliciting Initial packets are padded.
         let has_initial = levels[0]
@@ -280,6 +296,9 @@ impl Connection {
         let is_last = is_last || draft.limit < buffer.len() + SMALLEST_ROOM;
         let finished = self.finish_packet(&draft, buffer, if is_last { pad_to } else { 0 });
         self.note_sent(now, space, ack_eliciting);
+        if self.is_watched() {
+            self.watch_sent(now, &frames, ack_eliciting);
+        }
         let packet = SentPacket {
             sent_at: now,
             size: finished.size as u32,

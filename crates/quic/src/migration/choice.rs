@@ -2,7 +2,7 @@
 
 use weir_units::Duration;
 
-use super::PathId;
+use crate::PathId;
 
 /// What a lost packet costs, in round trips, times the packets of a request: three round trips until
 /// a probe has repaired it, ten packets.
@@ -96,9 +96,9 @@ fn is_better(
 mod tests {
     use super::*;
 
-    fn path(id: PathId, micros: u64, loss: f64) -> PathView {
+    fn path(id: u32, micros: u64, loss: f64) -> PathView {
         PathView {
-            id,
+            id: PathId(id),
             validated: true,
             preferred: false,
             rtt: (micros > 0).then(|| Duration::from_micros(micros)),
@@ -106,8 +106,8 @@ mod tests {
         }
     }
 
-    fn working(paths: &[PathView]) -> Option<PathId> {
-        choose(0, paths, Demand::Working).map(|path| path.id)
+    fn working(paths: &[PathView]) -> Option<u32> {
+        choose(PathId::FIRST, paths, Demand::Working).map(|path| path.id.as_u32())
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
     fn a_slow_path_is_left_only_for_a_better_one() {
         let better = |here: PathView, there: PathView, rtt| {
             let demand = Demand::Better { alpha: 2.0, rtt };
-            choose(0, &[here, there], demand).is_some()
+            choose(PathId::FIRST, &[here, there], demand).is_some()
         };
         let ms = |millis| Some(Duration::from_millis(millis));
         assert!(better(path(0, 100, 0.0), path(1, 110, 0.0), ms(100)));

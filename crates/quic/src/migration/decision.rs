@@ -4,7 +4,7 @@ use std::fmt;
 
 use weir_units::{ByteSize, Duration, Time};
 
-use super::PathId;
+use crate::PathId;
 
 /// A connection should move to another path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -203,7 +203,7 @@ impl fmt::Display for Decision {
         let Self {
             from, to, cause, ..
         } = self;
-        write!(f, "from path {from} to path {to}: {cause}")?;
+        write!(f, "from {from} to {to}: {cause}")?;
         match (self.from_rtt, self.to_rtt) {
             (Some(from), Some(to)) => write!(f, " (RTT {from} there, {to} here)"),
             _ => Ok(()),
@@ -275,8 +275,8 @@ mod tests {
     fn decisions_are_written_for_people_and_for_machines() {
         let decision = Decision {
             at: Time::ZERO,
-            from: 0,
-            to: 2,
+            from: PathId(0),
+            to: PathId(2),
             cause: Cause::Interruption(Interruption {
                 probe_timeouts: 2,
                 pto: Duration::from_micros(650),

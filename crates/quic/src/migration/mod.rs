@@ -5,40 +5,35 @@
 //!
 //! ```
 //! use weir_quic::migration::{MigrationConfig, MigrationMonitor, PathView, Wakeup};
-//! use weir_quic::{Direction, Side, StreamId};
+//! use weir_quic::{Direction, PathId, Side, StreamId};
 //! use weir_units::{Duration, Time};
 //!
-//! # fn main() -> Result<(), weir_quic::migration::MigrationConfigError> {
-//! let mut now = Time::ZERO;
-//! let mut monitor = MigrationMonitor::new(MigrationConfig::default(), now, 0)?;
+//! # fn leave(paths: &[PathView]) -> Result<(), weir_quic::migration::MigrationConfigError> {
+//! let (mut now, path) = (Time::ZERO, PathId::FIRST);
+//! let mut monitor = MigrationMonitor::new(MigrationConfig::default(), now, path)?;
 //! monitor.set_standby(now, true);
 //! let pto = Duration::from_micros(650);
-//! monitor.on_rtt_sample(now, 0, Duration::from_micros(100), pto);
+//! monitor.on_rtt_sample(now, path, Duration::from_micros(100), pto);
 //!
 //! // A request leaves, and nothing comes back.
 //! let stream = StreamId::new(Side::Client, Direction::Bidirectional, 0);
 //! monitor.on_stream_opened(now, stream);
 //! monitor.on_request_sent(now, stream);
-//! monitor.on_packet_sent(now, 0);
+//! monitor.on_packet_sent(now, path);
 //! while !monitor.wants_decision() {
 //!     now = monitor.timeout().unwrap_or(Time::MAX);
 //!     if monitor.on_timeout(now) == Wakeup::SendPing {
-//!         monitor.on_packet_sent(now, 0);
+//!         monitor.on_packet_sent(now, path);
 //!     }
 //! }
-//! let standby = PathView {
-//!     id: 1,
-//!     validated: true,
-//!     preferred: false,
-//!     rtt: Some(Duration::from_micros(120)),
-//!     loss: 0.0,
-//! };
-//! let decision = monitor.decide(now, &[standby]).expect("path 1 is there");
-//! assert_eq!((decision.from, decision.to), (0, 1));
-//! assert_eq!(decision.cause.name(), "interruption");
-//! monitor.on_moved(now, decision.to, Some(pto));
+//! if let Some(decision) = monitor.decide(now, paths) {
+//!     assert_eq!(decision.cause.name(), "interruption");
+//!     monitor.on_moved(now, decision.to, Some(pto));
+//! }
+//! # assert_eq!(monitor.current() == path, paths.is_empty());
 //! # Ok(())
 //! # }
+//! # leave(&[]).unwrap();
 //! ```
 //!
 //! | file | what it holds |
@@ -75,6 +70,3 @@ pub use config::{
 };
 pub use decision::{Cause, Decision, Equation4, Interruption, Return, RoundTrips, Streams};
 pub use monitor::{MigrationMonitor, Wakeup};
-
-/// A connection's number of one of its paths.
-pub type PathId = u32;

@@ -2,7 +2,6 @@
 
 use weir_units::{Duration, Time};
 
-use super::PathId;
 use super::choice::{Demand, PathView, choose};
 use super::config::{Detector, MigrationConfig, MigrationConfigError};
 use super::decision::{Cause, Decision, Interruption};
@@ -11,6 +10,7 @@ use super::paper::{PaperDetector, total_bytes};
 use super::return_watch::ReturnWatch;
 use super::size_class::SizeClassDetector;
 use super::table::StreamTable;
+use crate::PathId;
 use crate::{Direction, Side, StreamId};
 
 /// Watches the path that a client's connection uses, and decides when to leave it.

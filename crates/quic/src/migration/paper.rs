@@ -123,12 +123,12 @@ mod tests {
     use weir_units::{Duration, Time};
 
     use super::*;
-    use crate::{Direction, Side, StreamId};
+    use crate::{Direction, PathId, Side, StreamId};
 
     fn stream(completion: Duration, total_bytes: u64) -> StreamRecord {
         StreamRecord {
             id: StreamId::new(Side::Client, Direction::Bidirectional, 0),
-            path: 0,
+            path: PathId::FIRST,
             established: Time::from_nanos(500),
             request_sent: None,
             first_byte: None,

@@ -3,7 +3,8 @@
 use weir_units::{Duration, Time};
 
 use super::choice::PathView;
-use super::{PathId, decision};
+use super::decision;
+use crate::PathId;
 
 /// How often the preferred path is looked at until it has been healthy for long enough.
 const LOOKS: u64 = 8;
@@ -110,7 +111,7 @@ mod tests {
 
     fn paths(preferred_rtt: u64, validated: bool) -> [PathView; 2] {
         let path = |id, rtt| PathView {
-            id,
+            id: PathId(id),
             validated: true,
             preferred: id == 0,
             rtt: Some(Duration::from_micros(rtt)),
@@ -132,7 +133,7 @@ mod tests {
         (1..60).find(|&second| {
             assert!(!watch.take_look(at(second) - Duration::from_nanos(1)));
             assert!(watch.take_look(at(second)));
-            watch.look(at(second), 1, &view(second)).is_some()
+            watch.look(at(second), PathId(1), &view(second)).is_some()
         })
     }
 
@@ -149,18 +150,21 @@ mod tests {
     #[test]
     fn a_failure_between_two_looks_counts() {
         let mut watch = watch();
-        assert!(watch.look(at(1), 1, &paths(100, true)).is_none());
-        watch.on_path_failed(0);
-        assert!(watch.look(at(9), 1, &paths(100, true)).is_none());
+        assert!(watch.look(at(1), PathId(1), &paths(100, true)).is_none());
+        watch.on_path_failed(PathId(0));
+        assert!(watch.look(at(9), PathId(1), &paths(100, true)).is_none());
         let paths = paths(100, true);
-        let (path, figures) = watch.look(at(17), 1, &paths).unwrap();
-        assert_eq!((path.id, figures.healthy_for), (0, Duration::from_secs(8)));
+        let (path, figures) = watch.look(at(17), PathId(1), &paths).unwrap();
+        assert_eq!(
+            (path.id.as_u32(), figures.healthy_for),
+            (0, Duration::from_secs(8))
+        );
     }
 
     #[test]
     fn there_is_nothing_to_watch_on_the_preferred_path() {
         let mut watch = watch();
-        assert!(watch.look(at(1), 0, &paths(100, true)).is_none());
+        assert!(watch.look(at(1), PathId(0), &paths(100, true)).is_none());
         assert_eq!(watch.timeout(), None);
         watch.restart(at(2));
         assert_eq!(watch.timeout(), Some(at(3)));

@@ -15,11 +15,12 @@
 
 use weir_units::{ByteSize, Duration, Time};
 
+use super::SizeClassParameters;
 use super::baseline::{Baseline, Judgement, ratio};
 use super::decision::{Cause, RoundTrips, Streams};
 use super::round_trips::RoundTripHistory;
 use super::table::{StreamRecord, StreamTable};
-use super::{PathId, SizeClassParameters};
+use crate::PathId;
 
 /// Classes by powers of 4: the last one has all streams of 1 GiB and more.
 const CLASSES: usize = 16;

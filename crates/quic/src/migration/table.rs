@@ -7,8 +7,7 @@
 
 use weir_units::Time;
 
-use super::PathId;
-use crate::StreamId;
+use crate::{PathId, StreamId};
 
 /// Streams per set.
 const WAYS: usize = 4;
@@ -182,9 +181,9 @@ mod tests {
     #[test]
     fn streams_one_after_the_other_need_the_smallest_table() {
         let mut table = StreamTable::default();
-        table.open(id(0), 0, at(0));
+        table.open(id(0), PathId::FIRST, at(0));
         for index in 1..1000 {
-            table.open(id(index), 0, at(index));
+            table.open(id(index), PathId::FIRST, at(index));
             assert_eq!(table.remove(id(index)).unwrap().established, at(index));
         }
         assert!(table.get_mut(id(0)).is_some(), "a long stream stays known");
@@ -195,7 +194,7 @@ mod tests {
     fn the_largest_table_forgets_the_oldest() {
         let mut table = StreamTable::default();
         for index in 0..5000 {
-            table.open(id(index), 0, at(index));
+            table.open(id(index), PathId::FIRST, at(index));
             table.request_sent(id(index), at(index));
         }
         assert_eq!(table.capacity(), MOST_SETS * WAYS);
@@ -212,9 +211,9 @@ mod tests {
             for (step, (operation, index)) in operations.into_iter().enumerate() {
                 let now = at(step as u64);
                 match operation {
-                    0 => table.open(id(index), 0, now),
+                    0 => table.open(id(index), PathId::FIRST, now),
                     1 => table.request_sent(id(index), now),
-                    2 => table.open(id(index % 8 * 128), 0, now),
+                    2 => table.open(id(index % 8 * 128), PathId::FIRST, now),
                     _ => drop(table.remove(id(index))),
                 }
                 let due = table.iter().filter(|record| record.request_sent.is_some()).count();

@@ -6,6 +6,7 @@
 //! ([`Path::pacing_delay`]) and with which ECN codepoint ([`EcnState::codepoint`]).
 
 mod ecn;
+mod mtu;
 mod pacer;
 mod rtt;
 mod validation;
@@ -19,6 +20,8 @@ use weir_wire::Ecn;
 use crate::PathId;
 
 pub(crate) use ecn::{EcnPhase, EcnState};
+pub use mtu::MtuPhase;
+pub(crate) use mtu::{MtuDiscovery, MtuPlan};
 pub(crate) use pacer::Pacer;
 pub(crate) use rtt::Rtt;
 pub(crate) use validation::{Validation, Verdict};
@@ -78,6 +81,26 @@ pub(crate) struct Standby {
     pub(crate) ask_at: Option<Time>,
     /// Attempts in a row that nobody answered.
     pub(crate) failures: u32,
+    /// The share of challenges that are not answered, over the last eight attempts or so.
+    pub(crate) loss: f64,
+}
+
+impl Standby {
+    /// The peer answered after so many challenges.
+    pub(crate) fn on_answer(&mut self, asked: usize) {
+        let asked = asked.max(1) as f64;
+        self.note_loss((asked - 1.0) / asked);
+    }
+
+    /// Nobody answered.
+    pub(crate) fn on_failure(&mut self) {
+        self.failures += 1;
+        self.note_loss(1.0);
+    }
+
+    fn note_loss(&mut self, sample: f64) {
+        self.loss += (sample - self.loss) / 8.0;
+    }
 }
 
 /// An address pair and what is known of the way between.
@@ -95,6 +118,8 @@ pub(crate) struct Path {
     pub(crate) ecn: EcnState,
     /// The largest UDP payload that may be sent, in bytes; see [`Path::set_mtu`].
     pub(crate) mtu: usize,
+    /// What the path carries.
+    pub(crate) discovery: MtuDiscovery,
     /// The congestion controller.
     pub(crate) controller: Box<dyn Controller>,
     /// What spreads packets over time.
@@ -143,6 +168,7 @@ impl Path {
             rtt: Rtt::new(config.initial_rtt),
             ecn: EcnState::new(config.ecn),
             mtu: config.mtu,
+            discovery: MtuDiscovery::new(),
             controller,
             pacer: Pacer::new(config.granularity, config.mtu as u64),
             delivery: DeliveryRate::new(),
@@ -185,8 +211,25 @@ impl Path {
         swap(&mut self.sent, &mut other.sent);
     }
 
+    /// What the peer accepts is known: packets get the plan's first size, or `cap` where that is
+    /// less, and larger ones are searched for.
+    pub(crate) fn begin_discovery(&mut self, now: Time, plan: MtuPlan, cap: usize) {
+        self.discovery.begin(plan);
+        // Even where it is the same size: the controller may have expected another one.
+        self.set_mtu(now, self.discovery.current().min(cap));
+    }
+
+    /// Takes the size that discovery allows, or `cap` where that is less.
+    pub(crate) fn update_mtu(&mut self, now: Time, cap: usize) {
+        let mtu = self.discovery.current().min(cap);
+        if mtu != self.mtu {
+            tracing::debug!(remote = %self.remote, from = self.mtu, to = mtu, "packet size");
+            self.set_mtu(now, mtu);
+        }
+    }
+
     /// The largest UDP payload changed.
-    pub(crate) fn set_mtu(&mut self, now: Time, mtu: usize) {
+    fn set_mtu(&mut self, now: Time, mtu: usize) {
         self.mtu = mtu;
         self.controller
             .on_packet_size(ByteSize::from_bytes(mtu as u64));

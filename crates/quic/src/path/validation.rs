@@ -70,6 +70,11 @@ impl Validation {
         self.due = false;
     }
 
+    /// How many challenges of this attempt were sent.
+    pub(crate) fn challenges_sent(&self) -> usize {
+        self.challenges.len()
+    }
+
     /// A response came: how long it took, if it answers a challenge of this attempt.
     pub(crate) fn on_response(&mut self, now: Time, data: [u8; 8]) -> Option<Duration> {
         let (sent, _) = self

@@ -194,6 +194,12 @@ impl SpaceState {
                 .iter()
                 .for_each(|frame| sink.acked(space, frame));
             acked.add(now, packet, number == largest, path);
+            if packet.path == path.id {
+                match packet.mtu_probe {
+                    true => path.discovery.on_probe_acked(packet.size as usize),
+                    false => path.discovery.on_acked(number, packet.size as usize),
+                }
+            }
             self.packets.clear(number);
         }
         Ok(())
@@ -232,7 +238,7 @@ impl Acked {
     }
 
     fn add_spurious(&mut self, packet: &SentPacket, path: &mut Path) {
-        if packet.in_flight && packet.path == path.id {
+        if packet.in_flight && packet.path == path.id && !packet.mtu_probe {
             path.stats.spurious_losses += 1;
             self.spurious_bytes += u64::from(packet.size);
             self.spurious_newest_sent = self.spurious_newest_sent.max(packet.sent_at);

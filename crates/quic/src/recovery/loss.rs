@@ -60,6 +60,8 @@ struct Lost {
     bytes: u64,
     newest_sent: Time,
     persistent: bool,
+    /// Whether the path no longer carries packets above the base size.
+    black_hole: bool,
 }
 
 /// The rules of one pass.
@@ -96,7 +98,43 @@ impl Recovery {
         if lost.bytes > 0 {
             report(now, &lost, path);
         }
-        lost.packets
+        let mut packets = lost.packets;
+        if lost.black_hole {
+            packets += self.give_up_large_packets(now, path, sink);
+        }
+        packets
+    }
+
+    /// The path does not carry packets above the size that is in use now: those in flight are lost
+    /// at once, so that their data go out again in smaller ones. The controller does not hear of
+    /// it: packets that are too large say nothing about congestion. Gives how many there were.
+    pub(crate) fn give_up_large_packets(
+        &mut self,
+        now: Time,
+        path: &mut Path,
+        sink: &mut impl FrameSink,
+    ) -> u64 {
+        // Handshake packets are never larger than the base.
+        let state = &mut self.spaces[Space::Data as usize];
+        let mut from = state.first_outstanding;
+        let mut packets = 0;
+        while let Some(number) = state.packets.next_live(from, u64::MAX) {
+            from = number + 1;
+            let is_too_large = matches!(state.packets.get(number), Some(Slot::Outstanding(packet))
+                if packet.path == path.id && packet.size as usize > path.discovery.current());
+            if is_too_large && let Some(packet) = state.packets.mark_lost(number, now) {
+                packet
+                    .frames
+                    .iter()
+                    .for_each(|frame| sink.lost(Space::Data, frame));
+                state.eliciting_outstanding -= u64::from(packet.ack_eliciting);
+                leave_flight(packet, path);
+                path.stats.packets_lost += 1;
+                path.stats.bytes_lost += u64::from(packet.size);
+                packets += 1;
+            }
+        }
+        packets
     }
 }
 
@@ -188,6 +226,17 @@ impl SpaceState {
         path.stats.packets_lost += 1;
         path.stats.bytes_lost += u64::from(packet.size);
         path.ecn.on_lost(packet.ecn);
+        if packet.mtu_probe {
+            self.run.pass(number);
+            leave_flight(packet, path);
+            path.discovery.on_probe_lost(packet.size as usize);
+            return;
+        }
+        let (size, round_trip) = (packet.size as usize, path.rtt.smoothed());
+        lost.black_hole |= space == Space::Data
+            && path
+                .discovery
+                .on_lost(number, size, packet.sent_at, round_trip);
         let span = self.run.extend(number, packet, path.rtt.first_sample_at());
         if packet.in_flight {
             leave_flight(packet, path);

@@ -33,6 +33,9 @@ pub(crate) struct SentPacket {
     pub(crate) ack_eliciting: bool,
     /// Whether it counts against the window: ack-eliciting packets and padded ones do.
     pub(crate) in_flight: bool,
+    /// Whether it probes the path's MTU: its loss says nothing about congestion (RFC 9000,
+    /// section 14.4), and it carries nothing that would have to be sent again.
+    pub(crate) mtu_probe: bool,
 }
 
 /// What is known of a packet number.

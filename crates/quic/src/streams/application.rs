@@ -46,6 +46,14 @@ impl Streams {
         self.sending(id, |send, pool| send.write_bytes(data, capacity, pool))
     }
 
+    /// How many bytes were written to the stream since it last had none that waited or were not
+    /// acknowledged; zero once it has none.
+    pub(crate) fn task_size(&mut self, id: StreamId) -> u64 {
+        let stream = self.map.known(id);
+        let send = stream.and_then(|stream| stream.send.as_ref());
+        send.map_or(0, SendHalf::task_size)
+    }
+
     /// Ends the stream behind what was written. `StreamEvent::Finished` tells when the peer has
     /// it all.
     ///

@@ -2,6 +2,7 @@
 //!
 //! Frames for streams that are closed come late and change nothing (RFC 9000, section 3.1 to 3.3).
 
+use super::receive::ReceiveHalf;
 use super::{Received, StreamEvent, Streams};
 use crate::frame::{ResetStream, Stream};
 use crate::{Direction, StreamId, TransportError};
@@ -28,6 +29,15 @@ impl Streams {
             self.settle(id);
         }
         Ok(received)
+    }
+
+    /// Whether all data of a stream are here, its end included. A stream that is closed has them.
+    pub(crate) fn has_everything(&mut self, id: StreamId) -> bool {
+        let receive = self
+            .map
+            .get_mut(id)
+            .and_then(|stream| stream.receive.as_ref());
+        receive.is_none_or(ReceiveHalf::has_everything)
     }
 
     /// RESET_STREAM (RFC 9000, section 19.4).

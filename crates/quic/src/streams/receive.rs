@@ -237,7 +237,7 @@ impl ReceiveHalf {
         self.buffer.discard(pool);
     }
 
-    fn has_everything(&self) -> bool {
+    pub(super) fn has_everything(&self) -> bool {
         self.size == Some(self.buffer.ordered())
     }
 

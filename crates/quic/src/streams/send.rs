@@ -25,6 +25,8 @@ pub(super) struct SendHalf {
     reset: Option<Reset>,
     /// The application met a full buffer.
     blocked: bool,
+    /// Where the running task began: at the end of data that were all acknowledged.
+    task_start: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +80,7 @@ impl SendHalf {
             fin: Fin::Open,
             reset: None,
             blocked: false,
+            task_start: 0,
         }
     }
 
@@ -107,6 +110,9 @@ impl SendHalf {
 
     fn fitting(&mut self, length: usize, capacity: u64) -> Result<usize, WriteError> {
         self.check_open()?;
+        if self.buffer.is_empty() {
+            self.task_start = self.buffer.end();
+        }
         let room = capacity.saturating_sub(self.buffer.held());
         if room == 0 && length > 0 {
             self.blocked = true;
@@ -171,6 +177,14 @@ impl SendHalf {
     /// Drops the buffer's data, because the stream is given up.
     pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
         self.buffer.discard(pool);
+    }
+
+    /// How many bytes the running task has written; zero where all is acknowledged.
+    pub(super) fn task_size(&self) -> u64 {
+        match self.buffer.is_empty() {
+            true => 0,
+            false => self.buffer.end() - self.task_start,
+        }
     }
 
     /// How many bytes were written and never sent.

@@ -5,6 +5,7 @@ use weir_units::{Duration, Time};
 use super::super::{Cause, MigrationConfig, Wakeup};
 use super::model::{Model, Outcome};
 use super::{armed, at_ms, ms, paper, size_class, stream, us};
+use crate::PathId;
 
 /// One request after the other, without losses.
 fn sequential(rtt: Duration, seed: u64) -> Model {
@@ -120,16 +121,16 @@ fn a_path_that_goes_dark_while_the_server_thinks_is_noticed_before_the_answer_is
 fn transfer(dark: Time, sends: bool) -> Duration {
     let (rtt, pto) = (us(100), us(650));
     let mut monitor = armed(size_class());
-    monitor.on_rtt_sample(Time::ZERO, 0, rtt, pto);
+    monitor.on_rtt_sample(Time::ZERO, PathId::FIRST, rtt, pto);
     monitor.on_stream_opened(Time::ZERO, stream(0));
     if !sends {
         monitor.on_request_sent(Time::ZERO, stream(0));
     }
     let mut now = Time::ZERO;
     while now < dark + rtt / 2 {
-        monitor.on_packet_received(now, 0);
+        monitor.on_packet_received(now, PathId::FIRST);
         match sends {
-            true => monitor.on_packet_sent(now, 0),
+            true => monitor.on_packet_sent(now, PathId::FIRST),
             false => monitor.on_response(now, stream(0)),
         }
         now += us(10);
@@ -137,7 +138,7 @@ fn transfer(dark: Time, sends: bool) -> Duration {
     while !monitor.wants_decision() {
         now = monitor.timeout().unwrap();
         if monitor.on_timeout(now) == Wakeup::SendPing {
-            monitor.on_packet_sent(now, 0);
+            monitor.on_packet_sent(now, PathId::FIRST);
         }
     }
     now - dark

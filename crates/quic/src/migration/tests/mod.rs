@@ -10,10 +10,9 @@ mod properties;
 use weir_units::{Duration, Time};
 
 use super::{
-    Detector, MigrationConfig, MigrationMonitor, PaperParameters, PathId, PathView,
-    SizeClassParameters,
+    Detector, MigrationConfig, MigrationMonitor, PaperParameters, PathView, SizeClassParameters,
 };
-use crate::{Direction, Side, StreamId};
+use crate::{Direction, PathId, Side, StreamId};
 
 fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -31,9 +30,9 @@ fn stream(index: u64) -> StreamId {
     StreamId::new(Side::Client, Direction::Bidirectional, index)
 }
 
-fn path(id: PathId, rtt: Duration) -> PathView {
+fn path(id: u32, rtt: Duration) -> PathView {
     PathView {
-        id,
+        id: PathId(id),
         validated: true,
         preferred: id == 0,
         rtt: Some(rtt),
@@ -57,7 +56,7 @@ fn size_class() -> MigrationConfig {
 
 /// A monitor on path 0, with a standby path.
 fn armed(config: MigrationConfig) -> MigrationMonitor {
-    let mut monitor = MigrationMonitor::new(config, Time::ZERO, 0).unwrap();
+    let mut monitor = MigrationMonitor::new(config, Time::ZERO, PathId::FIRST).unwrap();
     monitor.set_standby(Time::ZERO, true);
     monitor
 }

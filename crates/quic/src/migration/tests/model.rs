@@ -11,6 +11,7 @@ use weir_units::{Duration, Rate, Time};
 
 use super::super::{Decision, MigrationConfig, MigrationMonitor, PathView, Wakeup};
 use super::{armed, stream};
+use crate::PathId;
 use crate::path::Rtt;
 
 const PACKET: u64 = 1452;
@@ -200,7 +201,7 @@ impl Run {
     /// The standby path is far better at all times: nothing but the detector holds a move back.
     fn paths(&self) -> [PathView; 2] {
         let view = |id, rtt, loss| PathView {
-            id,
+            id: PathId(id),
             validated: true,
             preferred: false,
             rtt: Some(rtt),
@@ -216,7 +217,7 @@ impl Run {
         if self.probe_timer().is_some_and(|at| at <= self.now) {
             self.probe_timeouts += 1;
             let (now, pto) = (self.now, self.pto());
-            self.monitor.on_probe_timeout(now, 0, pto);
+            self.monitor.on_probe_timeout(now, PathId::FIRST, pto);
             let oldest = self.outstanding.first().and_then(|(_, request)| *request);
             self.send(oldest);
             self.send(None);
@@ -232,7 +233,7 @@ impl Run {
         let now = self.now;
         self.outstanding.push((now, request));
         self.last_sent = now;
-        self.monitor.on_packet_sent(now, 0);
+        self.monitor.on_packet_sent(now, PathId::FIRST);
         if let Some(arrival) = self.arrival(now) {
             self.schedule(arrival, Event::AtServer(request, now));
         }
@@ -244,13 +245,13 @@ impl Run {
             Event::AtServer(request, sent) => self.at_server(request, sent),
             Event::Acked(sent, delay) => self.acked(sent, delay),
             Event::First(request) => {
-                self.monitor.on_packet_received(self.now, 0);
+                self.monitor.on_packet_received(self.now, PathId::FIRST);
                 self.monitor.on_response(self.now, stream(request as u64));
             }
             Event::Fin(request) => {
                 let size = self.requests[request].size;
                 let id = stream(request as u64);
-                self.monitor.on_packet_received(self.now, 0);
+                self.monitor.on_packet_received(self.now, PathId::FIRST);
                 self.monitor.on_response(self.now, id);
                 self.monitor.on_fin(self.now, id, size, 0);
             }
@@ -276,7 +277,7 @@ impl Run {
     }
 
     fn done(&mut self, request: usize) {
-        self.monitor.on_packet_received(self.now, 0);
+        self.monitor.on_packet_received(self.now, PathId::FIRST);
         self.monitor
             .on_stream_finished(self.now, stream(request as u64));
         self.requests[request].done = true;
@@ -351,7 +352,7 @@ impl Run {
     }
 
     fn acked(&mut self, sent: Time, delay: Duration) {
-        self.monitor.on_packet_received(self.now, 0);
+        self.monitor.on_packet_received(self.now, PathId::FIRST);
         let Some(at) = self.outstanding.iter().position(|(at, _)| *at == sent) else {
             return;
         };
@@ -365,7 +366,7 @@ impl Run {
         };
         self.probe_timeouts = 0;
         let (now, pto) = (self.now, self.pto());
-        self.monitor.on_rtt_sample(now, 0, sample, pto);
+        self.monitor.on_rtt_sample(now, PathId::FIRST, sample, pto);
         self.outstanding.remove(at);
         self.repair(sent);
     }

@@ -4,6 +4,7 @@ use weir_units::{Duration, Time};
 
 use super::super::{Cause, MigrationConfig, MigrationMonitor, PathView, Wakeup};
 use super::{armed, at_ms, ms, paper, path, size_class, stream, us};
+use crate::PathId;
 
 const PTO: Duration = Duration::from_micros(650);
 
@@ -84,12 +85,12 @@ fn two_moves_are_never_within_the_hysteresis_interval() {
     requests.interrupt();
     let first = requests.monitor.decide(requests.now, &both()).unwrap();
     requests.monitor.on_moved(requests.now, first.to, Some(PTO));
-    assert_eq!(requests.monitor.current(), 1);
+    assert_eq!(requests.monitor.current(), PathId(1));
     requests.make(20, 1000, us(100));
     // The new path fails at once: the answer has to wait, and comes by itself.
     requests.interrupt();
     let second = requests.monitor.decide(requests.now, &both()).unwrap();
-    assert_eq!((second.from, second.to), (1, 0));
+    assert_eq!((second.from, second.to), (PathId(1), PathId(0)));
     assert_eq!(second.at, first.at + Duration::from_secs(1));
 }
 
@@ -124,7 +125,7 @@ fn an_alarm_without_a_path_waits_for_one() {
     );
     assert!(!requests.monitor.wants_decision());
     assert_eq!(requests.monitor.timeout(), None);
-    requests.monitor.on_path_validated(now, 1);
+    requests.monitor.on_path_validated(now, PathId(1));
     assert!(requests.monitor.wants_decision());
     assert!(requests.monitor.decide(now, &both()).is_some());
 }
@@ -134,7 +135,9 @@ fn the_new_path_is_not_judged_by_the_old_ones_average() {
     for config in [size_class(), paper()] {
         let mut requests = Requests::new(config);
         requests.make(100, 1000, us(100));
-        requests.monitor.on_moved(requests.now, 1, Some(ms(90)));
+        requests
+            .monitor
+            .on_moved(requests.now, PathId(1), Some(ms(90)));
         requests.make(200, 1000, ms(60));
         assert!(!requests.monitor.wants_decision());
     }
@@ -165,14 +168,14 @@ fn slow_streams_are_enough_where_packets_are_lost() {
     let mut download = |monitor: &mut MigrationMonitor, index, time| {
         let id = stream(index);
         monitor.on_stream_opened(now, id);
-        monitor.on_packet_sent(now, 0);
+        monitor.on_packet_sent(now, PathId::FIRST);
         monitor.on_request_sent(now, id);
         now += us(100);
-        monitor.on_packet_received(now, 0);
-        monitor.on_rtt_sample(now, 0, us(100), PTO);
+        monitor.on_packet_received(now, PathId::FIRST);
+        monitor.on_rtt_sample(now, PathId::FIRST, us(100), PTO);
         monitor.on_response(now, id);
         now += time;
-        monitor.on_packet_received(now, 0);
+        monitor.on_packet_received(now, PathId::FIRST);
         monitor.on_fin(now, id, 1_000_000, 0);
         monitor.on_stream_finished(now, id);
         now
@@ -202,7 +205,7 @@ fn the_connection_returns_to_the_preferred_path() {
         return_after: Some(Duration::from_secs(8)),
         ..size_class()
     });
-    monitor.on_moved(Time::ZERO, 1, Some(PTO));
+    monitor.on_moved(Time::ZERO, PathId(1), Some(PTO));
     let decision = loop {
         let now = monitor.timeout().unwrap();
         assert_eq!(monitor.on_timeout(now), Wakeup::Nothing);
@@ -211,9 +214,9 @@ fn the_connection_returns_to_the_preferred_path() {
             break decision;
         }
     };
-    assert_eq!((decision.to, decision.at), (0, at_ms(9_000)));
+    assert_eq!((decision.to, decision.at), (PathId(0), at_ms(9_000)));
     assert_eq!(decision.cause.name(), "return");
-    monitor.on_moved(decision.at, 0, Some(PTO));
+    monitor.on_moved(decision.at, PathId(0), Some(PTO));
 }
 
 #[test]
@@ -223,15 +226,15 @@ fn without_a_standby_path_nothing_is_done() {
         ..size_class()
     };
     for mut monitor in [
-        MigrationMonitor::new(size_class(), Time::ZERO, 0).unwrap(),
+        MigrationMonitor::new(size_class(), Time::ZERO, PathId::FIRST).unwrap(),
         armed(off),
     ] {
         assert!(!monitor.is_armed());
-        monitor.on_rtt_sample(Time::ZERO, 0, us(100), PTO);
+        monitor.on_rtt_sample(Time::ZERO, PathId::FIRST, us(100), PTO);
         monitor.on_stream_opened(Time::ZERO, stream(0));
         monitor.on_request_sent(Time::ZERO, stream(0));
-        monitor.on_packet_sent(Time::ZERO, 0);
-        (0..9).for_each(|_| monitor.on_probe_timeout(at_ms(1), 0, PTO));
+        monitor.on_packet_sent(Time::ZERO, PathId::FIRST);
+        (0..9).for_each(|_| monitor.on_probe_timeout(at_ms(1), PathId::FIRST, PTO));
         assert_eq!((monitor.timeout(), monitor.memory()), (None, (0, 0)));
         assert!(!monitor.wants_decision() && monitor.decide(at_ms(2), &both()).is_none());
     }

@@ -5,6 +5,7 @@ use weir_units::{Duration, Time};
 
 use super::super::{Detector, MigrationConfig, MigrationMonitor, PathView, Wakeup};
 use super::stream;
+use crate::PathId;
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -17,13 +18,13 @@ enum Operation {
     Fin(u64, u64, u64),
     Finished(u64),
     Abandoned(u64),
-    Rtt(u32, u64, u64),
-    Sent(u32),
-    Received(u32),
-    ProbeTimeout(u32, u64),
-    Validated(u32),
-    Failed(u32),
-    Moved(u32, Option<u64>),
+    Rtt(PathId, u64, u64),
+    Sent(PathId),
+    Received(PathId),
+    ProbeTimeout(PathId, u64),
+    Validated(PathId),
+    Failed(PathId),
+    Moved(PathId, Option<u64>),
     /// Whole requests of so many bytes that take so long, after each other.
     Requests(u8, u64, u64),
 }
@@ -31,7 +32,7 @@ enum Operation {
 fn operation() -> impl Strategy<Value = Operation> {
     use Operation::*;
     let id = || prop_oneof![0..20u64, any::<u64>().prop_map(|id| id >> 2)];
-    let path = || 0..4u32;
+    let path = || (0..4u32).prop_map(PathId);
     let span = || prop_oneof![3 => 0..200_000u64, 3 => 0..2_000_000_000u64, 1 => any::<u64>()];
     prop_oneof![
         2 => (0..3_000_000u64).prop_map(Wait),
@@ -64,7 +65,7 @@ fn view() -> impl Strategy<Value = PathView> {
         any::<f64>(),
     )
         .prop_map(|(id, validated, preferred, rtt, loss)| PathView {
-            id,
+            id: PathId(id),
             validated,
             preferred,
             rtt: rtt.map(Duration::from_nanos),
@@ -198,7 +199,7 @@ proptest! {
             0..300,
         ),
     ) {
-        let mut monitor = MigrationMonitor::new(config, Time::ZERO, 0).unwrap();
+        let mut monitor = MigrationMonitor::new(config, Time::ZERO, PathId::FIRST).unwrap();
         monitor.set_standby(Time::ZERO, true);
         let mut subject = Subject {
             monitor,

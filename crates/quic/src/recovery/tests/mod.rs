@@ -4,6 +4,7 @@ mod acks;
 mod ecn;
 mod losses;
 mod measure;
+mod mtu;
 mod properties;
 mod timers;
 

@@ -1,0 +1,171 @@
+//! Proactive migration (DCQUIC paper, section 3.4.1): what a client's connection tells its monitor,
+//! and what comes of the monitor's decisions.
+
+use weir_units::{Duration, Time};
+
+use super::Connection;
+use super::event::{Event, MoveCause};
+use crate::StreamId;
+use crate::frame::Stream;
+use crate::migration::{MigrationMonitor, PathView, Wakeup};
+use crate::path::Path;
+use crate::recovery::{SentFrame, SentFrames};
+
+impl Connection {
+    /// The monitor, where there is anything to watch for.
+    fn armed(&mut self) -> Option<&mut MigrationMonitor> {
+        self.monitor
+            .as_deref_mut()
+            .filter(|monitor| monitor.is_armed())
+    }
+
+    /// Whether the monitor wants to hear of packets and streams.
+    pub(super) fn is_watched(&self) -> bool {
+        self.monitor
+            .as_ref()
+            .is_some_and(|monitor| monitor.is_armed())
+    }
+
+    /// The list of paths changed.
+    pub(super) fn note_standby(&mut self, now: Time) {
+        let standby = self.paths[1..]
+            .iter()
+            .any(|path| path.validated || path.validation.is_running());
+        if let Some(monitor) = &mut self.monitor {
+            monitor.set_standby(now, standby);
+        }
+    }
+
+    /// A packet leaves on the path in use.
+    pub(super) fn watch_sent(&mut self, now: Time, frames: &SentFrames, ack_eliciting: bool) {
+        let path = self.paths[0].id;
+        let Some(monitor) = self.armed() else { return };
+        if ack_eliciting {
+            monitor.on_packet_sent(now, path);
+        }
+        for frame in frames {
+            if let SentFrame::Stream {
+                id, offset, fin, ..
+            } = *frame
+            {
+                if offset == 0 {
+                    monitor.on_stream_opened(now, id);
+                }
+                if fin {
+                    monitor.on_request_sent(now, id);
+                }
+            }
+        }
+    }
+
+    /// An authentic packet came over a path.
+    pub(super) fn watch_received(&mut self, now: Time, path: usize) {
+        let path = self.paths[path].id;
+        if let Some(monitor) = self.armed() {
+            monitor.on_packet_received(now, path);
+        }
+    }
+
+    /// No response is expected on a stream any more.
+    pub(super) fn watch_abandoned(&mut self, id: StreamId) {
+        if let Some(monitor) = self.armed() {
+            monitor.on_stream_abandoned(id);
+        }
+    }
+
+    /// Part of a response came.
+    pub(super) fn watch_response(&mut self, now: Time, frame: &Stream<'_>) {
+        let complete = self.outgoing.streams.has_everything(frame.id);
+        let Some(monitor) = self.armed() else { return };
+        monitor.on_response(now, frame.id);
+        if frame.fin {
+            monitor.on_fin(now, frame.id, frame.offset, frame.data.len() as u64);
+        }
+        if complete {
+            monitor.on_stream_finished(now, frame.id);
+        }
+    }
+
+    /// An ACK measured the round trip.
+    pub(super) fn watch_rtt(&mut self, now: Time, rtt: Duration) {
+        let (path, pto) = (self.paths[0].id, self.recovery.pto(&self.paths[0]));
+        if let Some(monitor) = self.armed() {
+            monitor.on_rtt_sample(now, path, rtt, pto);
+        }
+    }
+
+    /// A probe timeout on the path in use expired.
+    pub(super) fn watch_probe_timeout(&mut self, now: Time) {
+        let (path, pto) = (self.paths[0].id, self.recovery.pto(&self.paths[0]));
+        if let Some(monitor) = self.armed() {
+            monitor.on_probe_timeout(now, path, pto);
+        }
+    }
+
+    /// The connection uses another path.
+    pub(super) fn watch_move(&mut self, now: Time) {
+        let path = &self.paths[0];
+        let pto = path
+            .rtt
+            .has_sample()
+            .then(|| self.recovery.pto(&self.paths[0]));
+        let id = path.id;
+        if let Some(monitor) = &mut self.monitor {
+            monitor.on_moved(now, id, pto);
+        }
+        self.note_standby(now);
+    }
+
+    /// Does what is due at `now` for the monitor.
+    pub(super) fn handle_monitor_timeout(&mut self, now: Time) {
+        let due = |monitor: &&mut MigrationMonitor| monitor.timeout().is_some_and(|at| at <= now);
+        let wakeup = self
+            .armed()
+            .filter(due)
+            .map(|monitor| monitor.on_timeout(now));
+        if wakeup == Some(Wakeup::SendPing) {
+            self.timers.ping_due = true;
+        }
+    }
+
+    /// Moves where the monitor says so.
+    pub(super) fn decide(&mut self, now: Time) {
+        let wanted = self
+            .monitor
+            .as_ref()
+            .is_some_and(|monitor| monitor.wants_decision());
+        if !wanted || self.check_migration().is_err() {
+            return;
+        }
+        let preferred = self.book.preferred;
+        let views: Vec<_> = (0..self.paths.len())
+            .map(|index| {
+                let path = &self.paths[index];
+                PathView {
+                    id: path.id,
+                    validated: index == 0 || self.is_ready(index),
+                    preferred: preferred.is_some() && path.local == preferred,
+                    rtt: path.rtt.has_sample().then(|| path.rtt.smoothed()),
+                    loss: loss(path, index == 0),
+                }
+            })
+            .collect();
+        let decision = self.armed().and_then(|monitor| monitor.decide(now, &views));
+        let Some(decision) = decision else { return };
+        let index = self.paths.iter().position(|path| path.id == decision.to);
+        if let Some(index) = index {
+            tracing::info!(remote = %self.path().remote, %decision, "moving");
+            self.events.push_back(Event::Moving(Box::new(decision)));
+            self.activate(now, index, MoveCause::Proactive);
+        }
+    }
+}
+
+/// The share of packets that a path loses: of those sent while it is in use, of challenges
+/// otherwise.
+fn loss(path: &Path, in_use: bool) -> f64 {
+    if !in_use {
+        return path.standby.loss;
+    }
+    path.stats.packets_lost as f64 / path.stats.packets_sent.max(1) as f64
+}

@@ -1,0 +1,157 @@
+//! The size of packets over a simulated network: negotiation, probes, policies.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod world;
+
+use weir_fabric::Rule;
+use weir_quic::{MtuPhase, PacketSizePolicy, TransportConfig};
+use weir_units::{Duration, Rate};
+use world::flow::{Flow, bytes, data_center, path, plan, set_path_mtu, wan_plan};
+use world::{CLIENT, Plan, SERVER, World};
+
+#[test]
+fn the_wide_area_profile_probes_for_ethernet() {
+    let mut world = World::new(wan_plan());
+    let (client, server) = world.connected();
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(1200));
+    world.run_for(Duration::from_secs(2));
+    for (host, handle) in [(CLIENT, client), (SERVER, server)] {
+        let path = path(&mut world, host, handle);
+        assert_eq!(path.mtu, bytes(1452));
+        assert_eq!(path.mtu_phase, MtuPhase::SearchComplete);
+        assert_eq!((path.mtu_probes_sent, path.mtu_probes_lost), (2, 0));
+    }
+}
+
+#[test]
+fn the_data_center_profile_probes_only_if_asked() {
+    let mut world = World::new(plan(TransportConfig::data_center()));
+    let (client, server) = world.connected();
+    let mut flow = Flow::new(&mut world, (CLIENT, client), (SERVER, server), 1_000_000);
+    flow.run_to(&mut world, 1_000_000, Duration::from_secs(10));
+    let path = path(&mut world, CLIENT, client);
+    assert_eq!((path.mtu, path.mtu_probes_sent), (bytes(1452), 0));
+}
+
+fn probing_to(limit: u64) -> TransportConfig {
+    TransportConfig {
+        probe_up_to: Some(bytes(limit)),
+        ..TransportConfig::data_center()
+    }
+}
+
+#[test]
+fn probes_find_jumbo_frames_beside_a_full_window() {
+    let mut world = World::new(Plan {
+        rate: Rate::from_gbps(1),
+        rules: vec![Rule::tail_drop(bytes(200_000))],
+        ..plan(probing_to(8972))
+    });
+    let (client, server) = world.connected();
+    let mut flow = Flow::new(&mut world, (CLIENT, client), (SERVER, server), 2_000_000);
+    flow.run_to(&mut world, 1_000_000, Duration::from_secs(10));
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(8972));
+}
+
+#[test]
+fn lost_probes_do_not_touch_the_window() {
+    let mut world = World::new(plan(probing_to(8972)));
+    set_path_mtu(&mut world, 1500);
+    let (client, server) = world.connected();
+    let mut flow = Flow::new(&mut world, (CLIENT, client), (SERVER, server), 3_000_000);
+    flow.run_to(&mut world, 3_000_000, Duration::from_secs(10));
+    let path = path(&mut world, CLIENT, client);
+    assert!(path.mtu_probes_lost >= 3, "{}", path.mtu_probes_lost);
+    assert_eq!(path.mtu, bytes(1472));
+    assert_eq!((path.congestion_events, path.black_holes), (0, 0));
+}
+
+#[test]
+fn packets_grow_when_the_path_heals() {
+    let transport = TransportConfig {
+        probe_interval: Duration::from_secs(1),
+        ..TransportConfig::data_center()
+    };
+    let mut world = World::new(plan(transport));
+    let (client, server) = world.connected();
+    let ends = ((CLIENT, client), (SERVER, server));
+    set_path_mtu(&mut world, 1300);
+    let mut flow = Flow::new(&mut world, ends.0, ends.1, 500_000);
+    flow.run_to(&mut world, 500_000, Duration::from_secs(10));
+    world.run_for(Duration::from_millis(100));
+    assert!(path(&mut world, CLIENT, client).mtu.bytes() <= 1272);
+    set_path_mtu(&mut world, 1500);
+    world.run_for(Duration::from_secs(2));
+    // An idle connection is not woken for it; one in use sends probes.
+    assert!(path(&mut world, CLIENT, client).mtu.bytes() <= 1272);
+    let mut flow = Flow::new(&mut world, ends.0, ends.1, 500_000);
+    flow.run_to(&mut world, 500_000, Duration::from_secs(10));
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(1452));
+}
+
+#[test]
+fn the_papers_rule_follows_the_size_of_the_task() {
+    let transport = TransportConfig {
+        packet_size_policy: PacketSizePolicy::ByTask,
+        ..data_center(9000)
+    };
+    let mut world = World::new(plan(transport));
+    let (client, server) = world.connected();
+    let ends = ((CLIENT, client), (SERVER, server));
+    let mut small = Flow::new(&mut world, ends.0, ends.1, 100_000);
+    small.run_to(&mut world, 100_000, Duration::from_secs(1));
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(8972));
+    let mut large = Flow::new(&mut world, ends.0, ends.1, 3_000_000);
+    large.run_to(&mut world, 500_000, Duration::from_secs(1));
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(5000));
+    large.run_to(&mut world, 3_000_000, Duration::from_secs(1));
+    world.run_for(Duration::from_millis(2));
+    let mut small = Flow::new(&mut world, ends.0, ends.1, 100_000);
+    small.run_to(&mut world, 100_000, Duration::from_secs(1));
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(8972));
+
+    // Declared, a large task has its packets from the first byte on.
+    world
+        .connection(CLIENT, client)
+        .set_task_size(Some(bytes(1_000_000)));
+    let mut large = Flow::new(&mut world, ends.0, ends.1, 1_000_000);
+    large.run_to(&mut world, 100, Duration::from_secs(1));
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(5000));
+}
+
+#[test]
+fn a_fixed_size_holds_as_far_as_the_path_goes() {
+    let mut world = World::new(plan(data_center(8972)));
+    let (client, server) = world.connected();
+    let ends = ((CLIENT, client), (SERVER, server));
+    for (size, expected) in [(5000, 5000), (20_000, 8972)] {
+        world
+            .connection(CLIENT, client)
+            .set_packet_size_policy(PacketSizePolicy::Fixed(bytes(size)))
+            .unwrap();
+        let mut flow = Flow::new(&mut world, ends.0, ends.1, 100_000);
+        flow.run_to(&mut world, 100_000, Duration::from_secs(1));
+        assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(expected));
+    }
+    let wrong = PacketSizePolicy::Fixed(bytes(1199));
+    let connection = world.connection(CLIENT, client);
+    assert!(connection.set_packet_size_policy(wrong).is_err());
+}
+
+#[test]
+fn sizes_that_no_packet_may_have_are_refused() {
+    let probing = |size| TransportConfig {
+        probe_up_to: Some(bytes(size)),
+        ..TransportConfig::wan()
+    };
+    let error = probing(1199).validate().unwrap_err().to_string();
+    assert!(error.contains("probe_up_to is 1.199KB"), "{error}");
+    assert!(probing(65_528).validate().is_err());
+    assert_eq!(probing(9000).validate(), Ok(()));
+    let fixed = TransportConfig {
+        packet_size_policy: PacketSizePolicy::Fixed(bytes(100)),
+        ..TransportConfig::wan()
+    };
+    let error = fixed.validate().unwrap_err().to_string();
+    assert!(error.contains("packet_size_policy"), "{error}");
+}
