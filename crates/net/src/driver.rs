@@ -400,7 +400,7 @@ fn route(
                 segment_size: None,
             };
             if socket.send(&transmit, &reply).is_err() {
-                tracing::debug!(%remote, "no room to send a stateless reply");
+                tracing::debug!(%remote, "a stateless reply could not be sent");
             }
             Routed::Nowhere
         }

@@ -21,8 +21,8 @@ use crate::connection::Opened;
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::paths::{Announcer, PathNews};
 use crate::shared::Shared;
-use crate::socket::Socket;
-use crate::sockets::Way;
+use crate::socket::{NotSent, Socket};
+use crate::sockets::{Sockets, Way};
 use crate::waiting::Waiting;
 
 /// What is written is sent in batches of this many bytes, as long as more may follow.
@@ -171,9 +171,9 @@ impl Link {
         // What was for another path is sent again on this one anyway.
         let unsent = core.unsent.take();
         if let Some((transmit, contents)) = unsent.filter(|(unsent, _)| core.is_in_use(unsent)) {
-            return match core.way.send(sockets, &transmit, &contents) {
+            return match core.pass_on(sockets, now, &transmit, &contents) {
                 Ok(()) => Ok(Some(transmit.size)),
-                Err(_) => {
+                Err(Blocked) => {
                     core.unsent = Some((transmit, contents));
                     Err(Blocked)
                 }
@@ -185,11 +185,11 @@ impl Link {
             let Some(transmit) = core.engine.poll_transmit(now, buffer, batch) else {
                 return Ok(None);
             };
-            match core.way.send(sockets, &transmit, buffer) {
+            match core.pass_on(sockets, now, &transmit, buffer) {
                 Ok(()) => Ok(Some(transmit.size)),
                 // A probe on another path is not worth waiting for: the path in use could go on.
-                Err(_) if !core.is_in_use(&transmit) => Ok(Some(transmit.size)),
-                Err(_) => {
+                Err(Blocked) if !core.is_in_use(&transmit) => Ok(Some(transmit.size)),
+                Err(Blocked) => {
                     core.unsent = Some((transmit, mem::take(buffer)));
                     Err(Blocked)
                 }
@@ -325,6 +325,24 @@ impl Core {
                     self.waiting.on_everything(woken);
                     woken.append(&mut self.waiting.closing);
                 }
+            }
+        }
+    }
+
+    /// Gives a batch to its socket.
+    fn pass_on(
+        &mut self,
+        sockets: &Sockets,
+        now: Time,
+        transmit: &Transmit,
+        contents: &[u8],
+    ) -> Result<(), Blocked> {
+        match self.way.send(sockets, transmit, contents) {
+            Ok(()) => Ok(()),
+            Err(NotSent::Full) => Err(Blocked),
+            Err(NotSent::TooLarge) => {
+                self.engine.handle_too_large(now, transmit);
+                Ok(())
             }
         }
     }

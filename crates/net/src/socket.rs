@@ -119,10 +119,9 @@ impl Socket {
         }
     }
 
-    /// Sends a batch of datagrams. [`Full`] means that nothing was sent and that [`Writable`]
-    /// tells when to try again; every other failure is like a loss on the way, which the engine
-    /// repairs.
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), Full> {
+    /// Sends a batch of datagrams. Every failure that [`NotSent`] does not name is like a loss on the
+    /// way, which the engine repairs.
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), NotSent> {
         let message = quinn_udp::Transmit {
             destination: transmit.remote,
             ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
@@ -133,7 +132,8 @@ impl Socket {
         };
         match self.udp.try_send(self.io.get_ref().into(), &message) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Full),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(NotSent::Full),
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => Err(NotSent::TooLarge),
             Err(error) => {
                 tracing::debug!(%error, remote = %transmit.remote, "a datagram could not be sent");
                 Ok(())
@@ -196,9 +196,14 @@ impl Socket {
     }
 }
 
-/// The socket's send buffer is full.
-#[derive(Debug)]
-pub(crate) struct Full;
+/// Why nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotSent {
+    /// The socket's send buffer is full; [`Writable`] tells when to try again.
+    Full,
+    /// The interface carries no datagrams of that size.
+    TooLarge,
+}
 
 /// Waits until a full socket takes packets again: a second descriptor of the socket, registered
 /// for writing for as long as that takes.

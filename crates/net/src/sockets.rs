@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_quic::Transmit;
 
 use crate::error::EndpointError;
-use crate::socket::{Full, Socket, SocketBuffers};
+use crate::socket::{NotSent, Socket, SocketBuffers};
 
 /// An address of the endpoint's, and the interface that packets from there must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -256,7 +256,7 @@ impl Way {
         sockets: &Sockets,
         transmit: &Transmit,
         contents: &[u8],
-    ) -> Result<(), Full> {
+    ) -> Result<(), NotSent> {
         let generation = sockets.generation();
         if self.generation != generation || self.local != transmit.local {
             *self = Self {

@@ -126,9 +126,13 @@ async fn echo_disturbed(connection: &Connection, disturb: impl FnOnce()) {
     echoing.await.unwrap();
 }
 
-/// Both interfaces, each with its device; the second one's path is ready.
-async fn on_two_interfaces(server: &Server) -> (Endpoint, Connection, PathEvents) {
+/// Both interfaces, each with its device; the second one's path is ready. The migration monitor
+/// stays out of it unless `proactive`.
+async fn on_two_interfaces(server: &Server, proactive: bool) -> (Endpoint, Connection, PathEvents) {
+    let mut transport = transport();
+    transport.migration.proactive = proactive;
     let client = client(server)
+        .transport(transport)
         .interface("nic1")
         .also_at_interface("10.77.2.1:0".parse().unwrap(), "nic2")
         .bind("10.77.1.1:0".parse().unwrap())
@@ -157,7 +161,7 @@ fn a_failing_interface(test: &str, fail: fn(&Namespaces), restore: fn(&Namespace
     let name = namespaces.client.clone();
     let work = move || {
         run(async {
-            let (client, connection, mut events) = on_two_interfaces(&server).await;
+            let (client, connection, mut events) = on_two_interfaces(&server, false).await;
             let locals = client.local_addresses();
             assert_eq!(local(&connection), locals[0]);
             echo_disturbed(&connection, || fail(&namespaces)).await;
@@ -220,7 +224,7 @@ fn when_both_interfaces_fail_the_first_that_is_back_is_used() {
     let name = namespaces.client.clone();
     let work = move || {
         run(async {
-            let (client, connection, mut events) = on_two_interfaces(&server).await;
+            let (client, connection, mut events) = on_two_interfaces(&server, false).await;
             let locals = client.local_addresses();
             namespaces.in_server("link set nic1 down");
             wait_for(&mut events, moved).await;
@@ -231,6 +235,53 @@ fn when_both_interfaces_fail_the_first_that_is_back_is_used() {
             wait_for(&mut events, moved).await;
             assert_eq!(local(&connection), locals[0]);
             echo(&connection, 3, 1_000_000).await;
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+}
+
+#[test]
+fn kernel_and_monitor_together_lose_nothing_either() {
+    let Some(namespaces) = two_interfaces("monitor") else {
+        return;
+    };
+    let server = echo_server(&namespaces);
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let (client, connection, mut events) = on_two_interfaces(&server, true).await;
+            let locals = client.local_addresses();
+            echo_disturbed(&connection, || namespaces.in_server("link set nic1 down")).await;
+            // Whichever of them noticed first.
+            let cause = wait_for(&mut events, moved).await;
+            assert!(
+                matches!(cause, MoveCause::AddressGone | MoveCause::Proactive),
+                "{cause}"
+            );
+            assert_eq!(local(&connection), locals[1]);
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+}
+
+/// The operator says that the fabric carries 8972 bytes, and our own interface does not.
+#[test]
+fn packets_that_are_too_large_for_the_interface_become_smaller() {
+    let Some(namespaces) = one_interface("size") else {
+        return;
+    };
+    let server = echo_server(&namespaces);
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let mut transport = transport();
+            transport.packet_size = weir_net::ByteSize::from_bytes(8972);
+            let builder = client(&server).transport(transport);
+            let client = builder.bind("10.77.1.1:0".parse().unwrap()).unwrap();
+            let connection = connected(&client).await;
+            echo(&connection, 1, 1_000_000).await;
+            let mtu = connection.paths()[0].snapshot.mtu;
+            assert!(mtu.bytes() < 1473, "{mtu}");
         });
     };
     Namespaces::enter(&name, work).join().unwrap();
