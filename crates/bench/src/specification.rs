@@ -126,7 +126,9 @@ impl FromStr for TransportSpecification {
                 None if setting == "armed" => specification.armed = true,
                 None if setting == "by-task" => specification.by_task = true,
                 Some(("buffer", size)) => {
-                    let size = size.parse().map_err(|_| wrong("no size after \"buffer=\""))?;
+                    let size = size
+                        .parse()
+                        .map_err(|_| wrong("no size after \"buffer=\""))?;
                     specification.socket_buffer = Some(size);
                 }
                 _ => return Err(wrong("there is no such setting")),

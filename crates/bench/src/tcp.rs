@@ -11,13 +11,13 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::specification::Abilities;
 use crate::driver::{
     Client, ClientOptions, Connection, Driver, FirstCall, Listening, LocalFuture, Phase,
     ServerOptions, Start,
 };
 use crate::error::Error;
 use crate::payload::{Body, Library, Request};
+use crate::specification::Abilities;
 
 /// Pending connections that a listener keeps; more than any mix opens at once.
 const BACKLOG: u32 = 1024;
@@ -51,10 +51,13 @@ impl Driver for Tcp {
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), Abilities {
-            congestion: true,
-            ..Abilities::default()
-        })?;
+        specification.require(
+            self.name(),
+            Abilities {
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
         let (listener, address, note) = listen(options.bind, specification.congestion.as_deref())?;
         Ok(Listening {
             address,
@@ -71,10 +74,13 @@ impl Driver for Tcp {
 
     fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), Abilities {
-            congestion: true,
-            ..Abilities::default()
-        })?;
+        specification.require(
+            self.name(),
+            Abilities {
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
         Ok(Box::new(TcpClient {
             server: options.server,
             congestion: specification.congestion.clone(),

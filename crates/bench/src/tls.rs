@@ -14,7 +14,6 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use weir_units::Duration;
 
-use crate::specification::Abilities;
 use crate::driver::{
     Client, ClientOptions, Connection, Driver, FirstCall, Listening, LocalFuture, Phase,
     ServerOptions, Start,
@@ -23,6 +22,7 @@ use crate::environment::locked_version;
 use crate::error::Error;
 use crate::identity::{EarlyData, SERVER_NAME, Tickets};
 use crate::payload::{Body, Library, Request};
+use crate::specification::Abilities;
 use crate::tcp;
 
 mod early;
@@ -53,10 +53,13 @@ impl Driver for TcpTls {
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), Abilities {
-            congestion: true,
-            ..Abilities::default()
-        })?;
+        specification.require(
+            self.name(),
+            Abilities {
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
         let early_data = if options.early_data {
             EarlyData::OverTcp
         } else {
@@ -85,10 +88,13 @@ impl Driver for TcpTls {
 
     fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), Abilities {
-            congestion: true,
-            ..Abilities::default()
-        })?;
+        specification.require(
+            self.name(),
+            Abilities {
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
         let tickets = options.resumption.then(Arc::<Tickets>::default);
         Ok(Box::new(TlsClient {
             server: options.server,

@@ -62,11 +62,14 @@ impl Driver for Floor {
 }
 
 fn packet_size(specification: &TransportSpecification) -> Result<usize, Error> {
-    specification.require("floor", Abilities {
+    specification.require(
+        "floor",
+        Abilities {
             packet_size: true,
             spin: true,
             ..Abilities::default()
-        })?;
+        },
+    )?;
     Ok(usize::from(
         specification.packet_size.unwrap_or(DEFAULT_PACKET),
     ))

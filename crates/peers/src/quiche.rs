@@ -82,11 +82,14 @@ impl Driver for Quiche {
 }
 
 fn config(specification: &TransportSpecification, tls: SslContextBuilder) -> Result<Config, Error> {
-    specification.require("quiche", Abilities {
+    specification.require(
+        "quiche",
+        Abilities {
             packet_size: true,
             congestion: true,
             ..Abilities::default()
-        })?;
+        },
+    )?;
     let make = || {
         let mut config = Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)?;
         config.set_application_protos(&[ALPN])?;

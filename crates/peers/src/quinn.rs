@@ -94,11 +94,14 @@ impl Driver for Quinn {
 }
 
 fn transport(specification: &TransportSpecification) -> Result<TransportConfig, Error> {
-    specification.require("quinn", Abilities {
+    specification.require(
+        "quinn",
+        Abilities {
             packet_size: true,
             congestion: true,
             ..Abilities::default()
-        })?;
+        },
+    )?;
     let mut config = TransportConfig::default();
     config
         .stream_receive_window(window(STREAM_WINDOW))

@@ -123,11 +123,14 @@ fn controller(specification: &TransportSpecification) -> Result<Controller, Erro
 }
 
 fn io(bind: SocketAddr, specification: &TransportSpecification) -> Result<Io, Error> {
-    specification.require("s2n-quic", Abilities {
+    specification.require(
+        "s2n-quic",
+        Abilities {
             packet_size: true,
             congestion: true,
             ..Abilities::default()
-        })?;
+        },
+    )?;
     let build = || {
         let mut io = IoBuilder::default()
             .with_receive_address(bind)?
