@@ -199,3 +199,20 @@ proptest! {
         run(Side::Client, &script);
     }
 }
+
+/// Plays what a fuzzer left behind: `WEIR_SCRIPT=FILE WEIR_ROLE=client|server`.
+#[test]
+#[ignore = "needs a file"]
+fn a_script_from_a_file() {
+    let Ok(path) = std::env::var("WEIR_SCRIPT") else {
+        return;
+    };
+    let role = match std::env::var("WEIR_ROLE").as_deref() {
+        Ok("client") => Side::Client,
+        _ => Side::Server,
+    };
+    let bytes = std::fs::read(path).unwrap();
+    let script = Script::arbitrary_take_rest(Unstructured::new(&bytes)).unwrap();
+    println!("{script:#?}");
+    run(role, &script);
+}

@@ -611,6 +611,22 @@ impl Scene {
     }
 }
 
+/// Once, the path to the address that the server prefers stayed at the client's old address, and was
+/// moved to later.
+#[test]
+fn no_path_stays_at_an_address_that_changed() {
+    for seed in 0..60 {
+        let mut scene = Scene::new(seed);
+        scene.apply(&Operation::Step { times: 1 });
+        scene.apply(&Operation::Rebind { port: 1024 });
+        let connection = scene.connection(CLIENT).unwrap();
+        let locals: Vec<_> = connection.stats().paths.iter().map(|path| path.local).collect();
+        assert!(locals.windows(2).all(|pair| pair[0] == pair[1]), "{locals:?}");
+        scene.apply(&Operation::NoInterface { index: 0 });
+        scene.settle();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(

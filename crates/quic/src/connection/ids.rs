@@ -14,6 +14,9 @@ use crate::{Code, ConnectionId, PathId, TransportError};
 pub(crate) const ACTIVE_ID_LIMIT: u64 = 8;
 /// RETIRE_CONNECTION_ID frames that may wait for acknowledgment before the peer must be hostile.
 const MAX_RETIREMENTS: usize = 64;
+/// Gaps in the sequence numbers of the peer's IDs, which grow by one each: there are only as many as
+/// frames are lost at once.
+const MAX_GAPS: usize = 64;
 
 /// IDs that the peer puts on packets to us.
 #[derive(Debug)]
@@ -280,6 +283,9 @@ impl RemoteIds {
                 "more connection IDs than active_connection_id_limit",
             ));
         }
+        if self.issued.range_count() > MAX_GAPS {
+            return violation("connection IDs without those between them");
+        }
         if self.retiring.len() + self.unacknowledged > MAX_RETIREMENTS {
             return Err(TransportError::new(
                 Code::CONNECTION_ID_LIMIT_ERROR,
@@ -435,6 +441,23 @@ mod tests {
         ids.release(path);
         ids.on_new(new_id(1, 0)).unwrap();
         assert!(!ids.assign(path));
+    }
+
+    #[test]
+    fn sequence_numbers_with_gaps_between_are_not_remembered_without_end() {
+        let path = PathId(1);
+        let mut ids = RemoteIds::new(id(0));
+        let refused = (1..200).find_map(|index| {
+            let result = ids.on_new(new_id(2 * index, 0)).err();
+            ids.assign(path);
+            ids.release(path);
+            while ids.next_retirement().is_some() {
+                ids.on_retirement_acked();
+            }
+            result
+        });
+        assert_eq!(refused.unwrap().code, Code::PROTOCOL_VIOLATION);
+        assert!(ids.issued.range_count() <= MAX_GAPS + 1);
     }
 
     #[test]

@@ -50,6 +50,11 @@ impl Outgoing {
         self.new_ids.push(id);
     }
 
+    /// The peer was told of an ID of ours.
+    pub(super) fn note_id_sent(&mut self, sequence: u64) {
+        self.largest_id_sent = self.largest_id_sent.max(sequence);
+    }
+
     /// The largest sequence number of an ID of ours that the peer can know.
     pub(super) fn largest_id_sent(&self) -> u64 {
         self.largest_id_sent
@@ -116,7 +121,7 @@ impl Outgoing {
             sent(SentFrame::NewConnectionId {
                 sequence: id.sequence,
             });
-            self.largest_id_sent = self.largest_id_sent.max(id.sequence);
+            self.note_id_sent(id.sequence);
             self.issued.push(id);
         }
         while fits(out) {

@@ -130,8 +130,12 @@ impl Connection {
             self.book.preferred = Some(local);
         }
         self.activate(now, index, MoveCause::LocalAddress);
-        if let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
+        while let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
             self.close_path(now, gone);
+        }
+        // The attempt to reach the server where it prefers to be began at the old address.
+        if self.book.to_preferred.take().is_some() {
+            self.try_preferred_address(now);
         }
         Ok(())
     }

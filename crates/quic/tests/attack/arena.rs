@@ -589,6 +589,11 @@ impl Arena {
         let Some(packet) = attacker.peer.packet(level, number, &payload, disguise) else {
             return;
         };
+        if level == Level::Handshake {
+            // RFC 9000, section 8.1: who has these keys got the server's answer.
+            let address = self.attacker_address(*from);
+            self.validated.insert(address);
+        }
         let before = self.victim.closed.len();
         self.attack(*from, packet);
         if let Some(code) = expected.filter(|_| open) {
