@@ -396,7 +396,9 @@ impl Connection {
     fn on_validation_failed(&mut self, now: Time, index: usize) {
         let path = &mut self.paths[index];
         let id = path.id;
-        path.validated &= index == 0 && self.side.is_client();
+        // The one in use is used further where there is no other; nothing returns to it, once it is
+        // left, before somebody has answered there again.
+        path.validated = false;
         path.standby.on_failure();
         let pause = self.config.standby_refresh * (1 << path.standby.failures.min(MAX_BACKOFF));
         path.standby.ask_at = Some(now + pause);
