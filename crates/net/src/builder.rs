@@ -3,11 +3,14 @@
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use weir_quic::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
+use weir_quic::{
+    EndpointConfig, EndpointSecret, RetryPolicy, ServerConfig, TransportConfig, Version, Versions,
+};
 use weir_units::{ByteSize, Duration};
 
+use crate::clock;
 use crate::driver::{CONNECTION_ID_LENGTH, Driver};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{ClientSettings, Endpoint};
 use crate::error::EndpointError;
 use crate::shared::Shared;
 use crate::socket::{Socket, SocketBuffers};
@@ -23,6 +26,11 @@ pub struct EndpointBuilder {
     client: Option<ClientCredentials>,
     server: Option<ServerCredentials>,
     max_connections: usize,
+    retry: RetryPolicy,
+    token_lifetime: Duration,
+    server_versions: Versions,
+    client_versions: (Version, Versions),
+    secret: Option<EndpointSecret>,
     buffers: SocketBuffers,
     low_latency: Option<Duration>,
 }
@@ -35,6 +43,11 @@ impl Default for EndpointBuilder {
             client: None,
             server: None,
             max_connections: 10_000,
+            retry: RetryPolicy::default(),
+            token_lifetime: Duration::from_secs(24 * 3600),
+            server_versions: Versions::V1_AND_V2,
+            client_versions: (Version::V1, Versions::V1),
+            secret: None,
             buffers: SocketBuffers {
                 receive: buffer,
                 send: buffer,
@@ -68,6 +81,44 @@ impl EndpointBuilder {
     /// otherwise.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;
+        self
+    }
+
+    /// When clients have to prove that they receive at their address before this server does
+    /// anything for them. [`RetryPolicy::default`], which is under load, otherwise.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// How long a client that was here can come back to the same address without proving again that
+    /// it is there; a day otherwise, and zero for never. Early data of such a client are answered at
+    /// once however long the answer is.
+    pub fn token_lifetime(mut self, lifetime: Duration) -> Self {
+        self.token_lifetime = lifetime;
+        self
+    }
+
+    /// The endpoint's secret instead of a random one. Servers with the same secret take each other's
+    /// clients without asking again, and one that restarts with its old secret tells the peers of
+    /// its former self at once that their connections are gone.
+    pub fn secret(mut self, secret: EndpointSecret) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+
+    /// The versions of QUIC that this server speaks, in order of preference;
+    /// [`Versions::V1_AND_V2`] otherwise.
+    pub fn server_versions(mut self, versions: Versions) -> Self {
+        self.server_versions = versions;
+        self
+    }
+
+    /// The version of QUIC in which this endpoint begins connections, and those in which they may go
+    /// on, in order of preference; version 1 alone otherwise. Sessions are resumed, and early data
+    /// sent, in version 1 only.
+    pub fn client_versions(mut self, first: Version, versions: Versions) -> Self {
+        self.client_versions = (first, versions);
         self
     }
 
@@ -111,22 +162,27 @@ impl EndpointBuilder {
             .filter(|span| !span.is_zero())
             .map(Spin::new);
         let server = self.server.map(|credentials| ServerConfig {
-            crypto: credentials.crypto,
-            transport: self.transport.clone(),
             max_connections: self.max_connections,
+            retry: self.retry,
+            token_lifetime: self.token_lifetime,
+            versions: self.server_versions,
+            ..ServerConfig::new(credentials.crypto, self.transport.clone())
         });
         let config = EndpointConfig {
             connection_id_length: CONNECTION_ID_LENGTH,
+            secret: self.secret,
+            epoch: clock::epoch(),
         };
         let engine = weir_quic::Endpoint::new(config, server, seed()?);
         let shared = Arc::new(Shared::new(socket, timers, spin, engine));
         runtime.spawn(Driver::new(shared.clone()));
-        let client = self.client.map(|credentials| ClientConfig {
-            crypto: credentials.crypto,
-            transport: self.transport.clone(),
-            early_data: credentials.early_data,
-        });
-        Ok(Endpoint::new(shared, client, self.transport))
+        let settings = ClientSettings {
+            credentials: self.client,
+            transport: self.transport,
+            version: self.client_versions.0,
+            versions: self.client_versions.1,
+        };
+        Ok(Endpoint::new(shared, settings))
     }
 
     /// Binds any free port, for clients: on all IPv4 and IPv6 addresses, or IPv4 alone where the

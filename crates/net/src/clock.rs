@@ -1,6 +1,6 @@
 //! The endpoint's clock: nanoseconds since it was bound.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use weir_units::{Duration, Time};
 
@@ -12,6 +12,15 @@ pub(crate) struct Clock {
 
 /// Where the clock starts, so that "a little earlier" is always representable.
 const START: Duration = Duration::from_secs(1);
+
+/// The wall clock's time, since 1970, when an endpoint's clock that starts now is at zero.
+pub(crate) fn epoch() -> Duration {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let nanos = since_1970.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    });
+    Duration::from_nanos(nanos.saturating_sub(START.as_nanos()))
+}
 
 impl Clock {
     pub(crate) fn start() -> Self {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use weir_congestion::{Controller, Deadline};
 use weir_quic::crypto::Identity as PeerIdentity;
-use weir_quic::{ConnectionStats, Direction, Side, StreamId};
+use weir_quic::{ConnectionStats, Direction, Side, StreamId, Version};
 
 use crate::error::ConnectionError;
 use crate::handle::Handle;
@@ -131,6 +131,11 @@ impl Connection {
     /// Which side of the connection this is.
     pub fn side(&self) -> Side {
         self.handle.link.lock().engine.side()
+    }
+
+    /// The version of QUIC; it may change until the handshake is complete.
+    pub fn version(&self) -> Version {
+        self.handle.link.lock().engine.version()
     }
 
     /// Whether the handshake is complete and the connection open.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_quic::{ClientConfig, TransportConfig};
+use weir_quic::{ClientConfig, TransportConfig, Version, Versions};
 use weir_units::Duration;
 
 use crate::builder::EndpointBuilder;
@@ -31,8 +31,31 @@ pub struct Endpoint {
 
 struct Inner {
     shared: Arc<Shared>,
-    client: Option<ClientConfig>,
-    transport: Arc<TransportConfig>,
+    client: ClientSettings,
+}
+
+/// What connections are begun with.
+pub(crate) struct ClientSettings {
+    pub(crate) credentials: Option<ClientCredentials>,
+    pub(crate) transport: Arc<TransportConfig>,
+    pub(crate) version: Version,
+    pub(crate) versions: Versions,
+}
+
+impl ClientSettings {
+    fn config(
+        &self,
+        credentials: &ClientCredentials,
+        transport: Arc<TransportConfig>,
+    ) -> ClientConfig {
+        ClientConfig {
+            early_data: credentials.early_data,
+            version: self.version,
+            versions: self.versions,
+            tokens: credentials.tokens.clone(),
+            ..ClientConfig::new(credentials.crypto.clone(), transport)
+        }
+    }
 }
 
 impl Endpoint {
@@ -41,17 +64,9 @@ impl Endpoint {
         EndpointBuilder::default()
     }
 
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        client: Option<ClientConfig>,
-        transport: Arc<TransportConfig>,
-    ) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, client: ClientSettings) -> Self {
         Self {
-            inner: Arc::new(Inner {
-                shared,
-                client,
-                transport,
-            }),
+            inner: Arc::new(Inner { shared, client }),
         }
     }
 
@@ -66,12 +81,11 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        let client = self
-            .inner
-            .client
-            .clone()
-            .ok_or(ConnectError::NoClientConfig)?;
-        self.begin(client, remote, server_name)
+        let client = &self.inner.client;
+        let credentials = client.credentials.as_ref();
+        let credentials = credentials.ok_or(ConnectError::NoClientConfig)?;
+        let config = client.config(credentials, client.transport.clone());
+        self.begin(config, remote, server_name)
     }
 
     /// As [`Endpoint::connect`], with credentials and a transport for this connection alone; `None`
@@ -86,12 +100,10 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        let client = ClientConfig {
-            crypto: credentials.crypto.clone(),
-            transport: transport.unwrap_or_else(|| self.inner.transport.clone()),
-            early_data: credentials.early_data,
-        };
-        self.begin(client, remote, server_name)
+        let client = &self.inner.client;
+        let transport = transport.unwrap_or_else(|| client.transport.clone());
+        let config = client.config(credentials, transport);
+        self.begin(config, remote, server_name)
     }
 
     fn begin(

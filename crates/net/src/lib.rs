@@ -87,7 +87,7 @@ pub use stats::EndpointStats;
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 pub use weir_quic::crypto::Identity as PeerIdentity;
 pub use weir_quic::{
-    Congestion, ConnectionStats, DatagramConfig, DatagramStats, Side, StreamId, TransportConfig,
-    UpdateKeysError,
+    Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointSecret, RetryPolicy, Side,
+    StreamId, TransportConfig, UpdateKeysError, Version, Versions,
 };
 pub use weir_units::{ByteSize, Duration};

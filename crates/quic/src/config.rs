@@ -9,6 +9,7 @@ use weir_units::{ByteSize, Duration};
 use crate::connection::PacketSizePolicy;
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::migration::{MigrationConfig, MigrationConfigError};
+use crate::{EndpointSecret, TokenStore, Version, Versions};
 
 /// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
 pub(crate) const LARGEST_UDP_PAYLOAD: u64 = 65_527;
@@ -277,6 +278,12 @@ pub enum ConfigError {
         /// The setting.
         name: &'static str,
     },
+    /// A client that would not go on in the version that it begins in.
+    #[error("a client that begins in {version} must have it among its versions")]
+    FirstVersion {
+        /// The version.
+        version: Version,
+    },
     /// An ACK delay that the transport parameter cannot carry.
     #[error("max_ack_delay is {delay}: it must be below 16384ms (RFC 9000, section 18.2)")]
     AckDelay {
@@ -285,7 +292,7 @@ pub enum ConfigError {
     },
 }
 
-/// What a client needs for a connection.
+/// What a client needs for a connection. Start from [`ClientConfig::new`].
 #[derive(Clone)]
 pub struct ClientConfig {
     /// Where keys come from.
@@ -295,9 +302,73 @@ pub struct ClientConfig {
     /// Whether 0-RTT is tried where a session can be resumed. What is sent so can be replayed by
     /// an attacker: only idempotent requests belong there (RFC 9001, section 9.2).
     pub early_data: bool,
+    /// The version of the first packets; version 1 unless told. A server that does not speak it
+    /// costs a round trip.
+    pub version: Version,
+    /// The versions in which the connection may go on, `version` among them, in order of preference;
+    /// version 1 alone unless told. The server chooses; where it speaks none of them but others, the
+    /// connection ends with [`ConnectionError::NoCommonVersion`](crate::ConnectionError).
+    pub versions: Versions,
+    /// The tokens that servers gave for later connections; `None` keeps none. Share one store among
+    /// the connections that share sessions.
+    pub tokens: Option<Arc<TokenStore>>,
 }
 
-/// What a server needs for its connections.
+impl ClientConfig {
+    /// Version 1, without early data and without tokens.
+    pub fn new(crypto: Arc<dyn ClientCrypto>, transport: Arc<TransportConfig>) -> Self {
+        Self {
+            crypto,
+            transport,
+            early_data: false,
+            version: Version::V1,
+            versions: Versions::V1,
+            tokens: None,
+        }
+    }
+}
+
+/// When a server has clients prove that they receive at their address before it does anything for
+/// them (RFC 9000, section 8.1.2). That costs a client a round trip, unless it has a token from an
+/// earlier connection, and the server neither memory nor cryptography worth mentioning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryPolicy {
+    /// Never. What is sent to an address that is not proven stays below three times of what came
+    /// from there.
+    Never,
+    /// Always.
+    Always,
+    /// As long as at least so many handshakes are half open, which is what a flood of packets from
+    /// invented addresses looks like. A handshake is half open until something arrives that only a
+    /// client can have sent that got the server's answer.
+    UnderLoad {
+        /// The threshold.
+        half_open: usize,
+    },
+}
+
+impl RetryPolicy {
+    /// Whether a client without a token has to prove its address now.
+    pub(crate) fn applies(self, half_open: usize) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::UnderLoad {
+                half_open: threshold,
+            } => half_open >= threshold,
+        }
+    }
+}
+
+impl Default for RetryPolicy {
+    /// From 256 handshakes half open. A genuine one is so for one round trip: 256 of them at
+    /// 100 µs are 2.5 million handshakes per second, more than a machine completes.
+    fn default() -> Self {
+        Self::UnderLoad { half_open: 256 }
+    }
+}
+
+/// What a server needs for its connections. Start from [`ServerConfig::new`].
 #[derive(Clone)]
 pub struct ServerConfig {
     /// Where keys come from.
@@ -306,6 +377,29 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
     /// How many connections there may be at once; further ones are refused.
     pub max_connections: usize,
+    /// When clients have to prove their address first.
+    pub retry: RetryPolicy,
+    /// How long a client that was here can begin connections from the same address without proving
+    /// it again; zero for never.
+    pub token_lifetime: Duration,
+    /// The versions that are spoken, in order of preference. A client that begins in one of them and
+    /// takes one that is preferred gets that one at no cost, unless it sends early data.
+    pub versions: Versions,
+}
+
+impl ServerConfig {
+    /// Up to 10,000 connections; Retry under load; tokens that hold for a day; version 1, and
+    /// version 2 for clients that want it.
+    pub fn new(crypto: Arc<dyn ServerCrypto>, transport: Arc<TransportConfig>) -> Self {
+        Self {
+            crypto,
+            transport,
+            max_connections: 10_000,
+            retry: RetryPolicy::default(),
+            token_lifetime: Duration::from_secs(24 * 3600),
+            versions: Versions::V1_AND_V2,
+        }
+    }
 }
 
 /// What concerns all connections of an endpoint.
@@ -313,12 +407,20 @@ pub struct ServerConfig {
 pub struct EndpointConfig {
     /// The length of the connection IDs that we issue, 4 to 20 bytes.
     pub connection_id_length: usize,
+    /// The endpoint's secret; `None` makes one from its seed, which nobody else has.
+    pub secret: Option<EndpointSecret>,
+    /// The time of the wall clock, since 1970, at [`Time::ZERO`](weir_units::Time::ZERO). The
+    /// lifetime of tokens counts by it, so that they hold on servers with the same secret and after
+    /// a restart. Any value will do where the secret is the endpoint's own.
+    pub epoch: Duration,
 }
 
 impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
             connection_id_length: 8,
+            secret: None,
+            epoch: Duration::ZERO,
         }
     }
 }

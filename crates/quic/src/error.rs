@@ -57,6 +57,8 @@ codes! {
     AEAD_LIMIT_REACHED = 0x0f;
     /// No path to the peer is left.
     NO_VIABLE_PATH = 0x10;
+    /// Somebody tampered with the negotiation of the version (RFC 9368).
+    VERSION_NEGOTIATION_ERROR = 0x11;
 }
 
 impl Code {

@@ -16,6 +16,8 @@
 //! | [`migration`] | when a client leaves its path for another one |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
+//! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
+//! | `version`, `negotiation` | the versions of QUIC, and which of them a connection uses |
 
 mod codec;
 mod config;
@@ -26,17 +28,21 @@ mod error;
 pub mod frame;
 mod ids;
 pub mod migration;
+mod negotiation;
 pub mod packet;
 mod path;
 mod ranges;
 mod recovery;
+mod secret;
 mod space;
 mod streams;
+mod token;
 pub mod transport_parameters;
+mod version;
 
 pub use config::{
     ClientConfig, ConfigError, Congestion, ControllerFactory, DatagramConfig, EndpointConfig,
-    ServerConfig, TransportConfig,
+    RetryPolicy, ServerConfig, TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
@@ -47,5 +53,8 @@ pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use path::MtuPhase;
+pub use secret::EndpointSecret;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};
+pub use token::TokenStore;
+pub use version::{Version, Versions};

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use weir_quic::crypto::seeded::SeededClient;
 use weir_quic::crypto::{
-    ClientCrypto, Identity, KeyChange, Keys, OpenError, PacketKey, Provider, Session, SessionEvent,
-    StartError,
+    ClientCrypto, ClientStart, Identity, KeyChange, Keys, OpenError, PacketKey, Provider, Session,
+    SessionEvent, StartError,
 };
 use weir_quic::frame::{AckFrequency, NewConnectionId, ResetStream, write};
 use weir_quic::{
     Code, ConnectionError, ConnectionId, Direction, Event, Level, Route, Side, StreamId,
-    TransportError,
+    TransportError, Version,
 };
 use weir_units::Duration;
 use weir_wire::Ecn;
@@ -42,25 +42,17 @@ struct ForgingKey {
 }
 
 impl Provider for Forger {
-    fn initial_keys(&self, client_destination: &ConnectionId, side: Side) -> Keys {
-        self.inner.initial_keys(client_destination, side)
+    fn initial_keys(&self, version: Version, destination: &ConnectionId, side: Side) -> Keys {
+        self.inner.initial_keys(version, destination, side)
     }
-    fn retry_tag(&self, original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
-        self.inner.retry_tag(original_destination, packet)
+    fn retry_tag(&self, version: Version, original: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        self.inner.retry_tag(version, original, packet)
     }
 }
 
 impl ClientCrypto for Forger {
-    fn start(
-        self: Arc<Self>,
-        server_name: &str,
-        parameters: &[u8],
-        early_data: bool,
-    ) -> Result<Box<dyn Session>, StartError> {
-        let inner = self
-            .inner
-            .clone()
-            .start(server_name, parameters, early_data)?;
+    fn start(self: Arc<Self>, start: &ClientStart<'_>) -> Result<Box<dyn Session>, StartError> {
+        let inner = self.inner.clone().start(start)?;
         Ok(Box::new(ForgingSession {
             inner,
             forgery: self.forgery.clone(),
@@ -71,6 +63,9 @@ impl ClientCrypto for Forger {
 impl Session for ForgingSession {
     fn read(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
         self.inner.read(level, data)
+    }
+    fn set_version(&mut self, version: Version) {
+        self.inner.set_version(version);
     }
     fn poll(&mut self) -> Option<SessionEvent> {
         Some(match self.inner.poll()? {

@@ -8,11 +8,14 @@
 mod world;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
-use weir_quic::{ConnectionHandle, DatagramConfig, Direction, PacketSizePolicy, StreamId};
+use weir_quic::{
+    ConnectionHandle, DatagramConfig, Direction, MoveCause, PacketSizePolicy, StreamId,
+};
 use weir_units::{ByteSize, Duration};
 use world::{CLIENT, Plan, World};
 
@@ -73,6 +76,32 @@ enum Operation {
         host: usize,
         bytes: u64,
     },
+    /// Another interface of the client's, held ready.
+    Interface,
+    /// The interface goes.
+    NoInterface {
+        index: usize,
+    },
+    Move {
+        path: usize,
+    },
+    /// The address under the path in use gets another port.
+    Rebind {
+        port: u16,
+    },
+    /// The NAT in front of the client's first interface does that without telling.
+    Nat {
+        port: u16,
+    },
+    /// Someone sends copies from elsewhere, ahead of the originals.
+    Copies {
+        on: bool,
+    },
+    /// One way goes dark for a while.
+    Dark {
+        way: usize,
+        micros: u64,
+    },
     UpdateKeys {
         host: usize,
     },
@@ -114,6 +143,13 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(direction, bytes)| Operation::PathMtu { direction, bytes }),
         1 => (host.clone(), 1200..10_000u64)
             .prop_map(|(host, bytes)| Operation::PacketSize { host, bytes }),
+        1 => Just(Operation::Interface),
+        1 => (0..3usize).prop_map(|index| Operation::NoInterface { index }),
+        2 => (0..4usize).prop_map(|path| Operation::Move { path }),
+        1 => (1024..2048u16).prop_map(|port| Operation::Rebind { port }),
+        1 => (1024..2048u16).prop_map(|port| Operation::Nat { port }),
+        1 => any::<bool>().prop_map(|on| Operation::Copies { on }),
+        2 => (0..3usize, 0..20_000u64).prop_map(|(way, micros)| Operation::Dark { way, micros }),
         2 => host.clone().prop_map(|host| Operation::UpdateKeys { host }),
         3 => (host.clone(), 0..1_300usize)
             .prop_map(|(host, length)| Operation::Datagram { host, length }),
@@ -298,6 +334,35 @@ impl Scene {
                     connection.set_packet_size_policy(policy).unwrap();
                 }
             }
+            Operation::Interface => self.add_interface(),
+            Operation::NoInterface { index } => self.remove_interface(index),
+            Operation::Move { path } => {
+                let now = self.world.now;
+                if let Some(connection) = self.connection(CLIENT) {
+                    let paths = connection.stats().paths;
+                    let path = paths[path % paths.len()].id;
+                    // Not every path is validated.
+                    let _ = connection.move_to(now, path, MoveCause::Asked);
+                }
+            }
+            Operation::Rebind { port } => self.rebind(port),
+            Operation::Nat { port } => {
+                self.world.nat = Some(SocketAddr::from(([10, 0, 0, 1], port)));
+            }
+            Operation::Copies { on } => {
+                let elsewhere = SocketAddr::from(([10, 0, 0, 66], 6666));
+                self.world.copies_from = on.then_some(elsewhere);
+            }
+            Operation::Dark { way, micros } => {
+                let before = self.world.pipes[0].faults().settings();
+                let down = FaultSettings {
+                    down: true,
+                    ..before
+                };
+                self.set_way(way, down);
+                self.world.run_for(Duration::from_micros(micros));
+                self.set_way(way, before);
+            }
             Operation::UpdateKeys { host } => {
                 let now = self.world.now;
                 if let Some(connection) = self.connection(host) {
@@ -327,8 +392,61 @@ impl Scene {
 
     fn set_faults(&mut self, settings: FaultSettings) {
         let now = self.world.now;
-        for pipe in &mut self.world.pipes {
+        let spare = self.world.spare_pipes.iter_mut().flatten();
+        for pipe in self.world.pipes.iter_mut().chain(spare) {
             pipe.set_faults(now, settings);
+        }
+    }
+
+    fn set_way(&mut self, way: usize, settings: FaultSettings) {
+        let now = self.world.now;
+        let ways = std::iter::once(&mut self.world.pipes).chain(&mut self.world.spare_pipes);
+        for pipe in ways.skip(way).take(1).flatten() {
+            pipe.set_faults(now, settings);
+        }
+    }
+
+    fn add_interface(&mut self) {
+        if self.world.spare_pipes.len() < 2 {
+            let address = self.world.add_interface();
+            let now = self.world.now;
+            if let Some(connection) = self.connection(CLIENT) {
+                connection.add_local_address(now, address);
+            }
+        }
+    }
+
+    /// Takes one of the client's addresses away, but the last one, and not one that the client
+    /// knows of no way around.
+    fn remove_interface(&mut self, index: usize) {
+        let now = self.world.now;
+        let Some(&address) = self.world.hosts[CLIENT].addresses.get(index) else {
+            return;
+        };
+        let Some(connection) = self.connection(CLIENT) else {
+            return;
+        };
+        connection.remove_local_address(now, address);
+        if connection.stats().paths[0].local != Some(address) {
+            self.world.hosts[CLIENT].addresses.remove(index);
+        }
+    }
+
+    fn rebind(&mut self, port: u16) {
+        let now = self.world.now;
+        let Some(connection) = self.connection(CLIENT) else {
+            return;
+        };
+        let Some(old) = connection.stats().paths[0].local else {
+            return;
+        };
+        let new = SocketAddr::new(old.ip(), port);
+        if connection.rebind(now, new).is_ok() {
+            for address in &mut self.world.hosts[CLIENT].addresses {
+                if *address == old {
+                    *address = new;
+                }
+            }
         }
     }
 
@@ -419,6 +537,7 @@ impl Scene {
     /// The network behaves, both applications read: everything must come through.
     fn settle(&mut self) {
         self.set_faults(FaultSettings::default());
+        self.world.copies_from = None;
         for pipe in &mut self.world.pipes {
             pipe.set_rules(Vec::new());
         }

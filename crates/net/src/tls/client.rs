@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionStore, Resumption, WebPkiServerVerifier};
 use rustls::version::TLS13;
+use weir_quic::TokenStore;
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::tls::{TlsClient, provider};
 
@@ -13,6 +14,8 @@ use super::{DEFAULT_APPLICATION_PROTOCOL, Fingerprint, Identity, Roots, TlsError
 
 /// How many servers' sessions are kept for resumption.
 const SESSIONS: usize = 256;
+/// How many address validation tokens are kept: a few per server, each good for one connection.
+const TOKENS: usize = 4 * SESSIONS;
 
 /// Whom a client trusts and who it is. Sessions are kept and resumed.
 #[derive(Clone)]
@@ -22,6 +25,7 @@ pub struct ClientTls {
     application_protocols: Vec<Vec<u8>>,
     early_data: bool,
     resumption: Resumption,
+    tokens: bool,
 }
 
 impl ClientTls {
@@ -49,6 +53,7 @@ impl ClientTls {
             application_protocols: vec![DEFAULT_APPLICATION_PROTOCOL.to_vec()],
             early_data: false,
             resumption: Resumption::in_memory_sessions(SESSIONS),
+            tokens: true,
         }
     }
 
@@ -78,8 +83,10 @@ impl ClientTls {
         self
     }
 
-    /// Whether sessions are kept, in memory, and resumed; on by default.
+    /// Whether sessions are kept, in memory, and resumed, and address validation tokens with them; on
+    /// by default. By both of them a server can tell that connections come from one client.
     pub fn resumption(mut self, wanted: bool) -> Self {
+        self.tokens = wanted;
         self.resumption = if wanted {
             Resumption::in_memory_sessions(SESSIONS)
         } else {
@@ -95,7 +102,7 @@ impl ClientTls {
         self
     }
 
-    /// The configuration ready for use; clones of the result share the kept sessions.
+    /// The configuration ready for use; clones of the result share the kept sessions and tokens.
     ///
     /// # Errors
     /// [`TlsError::Rustls`] where rustls refuses the identity; [`TlsError::Quic`] where QUIC cannot
@@ -117,13 +124,16 @@ impl ClientTls {
         Ok(ClientCredentials {
             crypto: Arc::new(TlsClient::new(Arc::new(config))?),
             early_data: self.early_data,
+            tokens: self.tokens.then(|| Arc::new(TokenStore::new(TOKENS))),
         })
     }
 }
 
-/// A client's TLS configuration, ready for use.
+/// A client's TLS configuration, ready for use, with the sessions and the address validation tokens
+/// that it keeps.
 #[derive(Clone, Debug)]
 pub struct ClientCredentials {
     pub(crate) crypto: Arc<dyn ClientCrypto>,
     pub(crate) early_data: bool,
+    pub(crate) tokens: Option<Arc<TokenStore>>,
 }

@@ -109,6 +109,11 @@ impl Connection {
         if matches!(self.state, State::Open) {
             self.events.push_back(Event::Closed(error));
         }
+        self.drain(now);
+    }
+
+    /// Falls silent until the peer's last packets are gone.
+    pub(super) fn drain(&mut self, now: Time) {
         self.state = State::Draining {
             until: now + self.closing_period(),
         };

@@ -69,7 +69,11 @@ impl Connection {
             return Ok(None);
         };
         let tag_length = key.tag_length();
-        if end < start + SMALLEST_ROOM {
+        let token_length = match level {
+            Level::Initial => self.validation.token.len(),
+            _ => 0,
+        };
+        if end < start + SMALLEST_ROOM + token_length {
             return Ok(None);
         }
         let space = level.space();
@@ -114,7 +118,9 @@ impl Connection {
         buffer: &mut Vec<u8>,
     ) -> Header {
         let kind = match level {
-            Level::Initial => LongKind::Initial { token: &[] },
+            Level::Initial => LongKind::Initial {
+                token: &self.validation.token,
+            },
             Level::ZeroRtt => LongKind::ZeroRtt,
             Level::Handshake => LongKind::Handshake,
             Level::OneRtt => {
@@ -130,7 +136,12 @@ impl Connection {
                 return Header::Short { number_offset };
             }
         };
+        let version = match level {
+            Level::ZeroRtt => self.version_begun,
+            _ => self.version,
+        };
         let fields = LongFields {
+            version,
             kind,
             destination,
             source: self.local_ids.handshake_id(),

@@ -6,7 +6,8 @@ use weir_units::Duration;
 
 use crate::migration::Decision;
 use crate::streams::StreamEvent;
-use crate::{Code, ConnectionId, PathId, TransportError};
+use crate::version::in_words;
+use crate::{Code, ConnectionId, PathId, TransportError, Versions};
 
 /// Something the application should know.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,8 +160,20 @@ pub enum ConnectionError {
     #[error("closed by this application")]
     Local,
     /// The server speaks no QUIC version of ours.
-    #[error("the server does not speak QUIC version 1")]
-    VersionMismatch,
+    #[error(
+        "the server does not speak any version of ours ({}): it offers {}",
+        in_words(&ours.numbers()),
+        in_words(offered)
+    )]
+    NoCommonVersion {
+        /// The versions that we take.
+        ours: Versions,
+        /// The versions that the server offers, as they stand in its packet.
+        offered: Vec<u32>,
+    },
+    /// The peer has lost the connection's state and says so by a stateless reset (RFC 9000, 10.3).
+    #[error("the peer does not know the connection any more: it was probably restarted")]
+    StatelessReset,
 }
 
 /// What the endpoint must know to route packets.
@@ -170,6 +183,10 @@ pub enum EndpointEvent {
     IdIssued(ConnectionId),
     /// No longer.
     IdRetired(ConnectionId),
+    /// A datagram that ends with this token says that the peer has lost the connection's state.
+    ResetTokenInUse([u8; 16]),
+    /// No longer.
+    ResetTokenRetired([u8; 16]),
     /// The connection is over and done with; its handle may be used again.
     Drained,
 }

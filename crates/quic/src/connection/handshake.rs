@@ -10,6 +10,10 @@ use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Level, Space, TransportError};
 
+/// Handshake bytes that Initial packets may carry. They come from who has proved nothing yet, and
+/// bound what a half-open handshake takes; a ClientHello with post-quantum keys has 2 KB.
+const MAX_INITIAL: u64 = 16 * 1024;
+
 /// How far the handshake has come.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
@@ -32,6 +36,10 @@ impl Connection {
         offset: u64,
         data: &[u8],
     ) -> Result<(), TransportError> {
+        if level == Level::Initial && offset.saturating_add(data.len() as u64) > MAX_INITIAL {
+            let reason = "more handshake data in Initial packets than any handshake has";
+            return Err(TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, reason));
+        }
         let session = &mut self.session;
         let read = self.outgoing.crypto[level.space() as usize]
             .receive(offset, data, |data| session.read(level, data));
@@ -60,6 +68,7 @@ impl Connection {
                 } => {
                     self.on_peer_parameters(now, &encoded, remembered)?;
                 }
+                SessionEvent::Version(version) => self.on_version_chosen(version),
                 SessionEvent::EarlyData { accepted } => self.on_early_data(accepted),
                 SessionEvent::Complete => self.on_complete(now),
             }
@@ -89,6 +98,10 @@ impl Connection {
             return Ok(());
         }
         self.check_ids(&peer)?;
+        self.check_version(&peer)?;
+        if let Some(token) = peer.stateless_reset_token {
+            self.outgoing.remote_ids.set_handshake_reset_token(token);
+        }
         if let Some(remembered) = self.handshake.remembered.take() {
             check_not_reduced(&remembered, &peer)?;
         }
@@ -113,14 +126,14 @@ impl Connection {
             if peer.original_destination_connection_id != Some(self.original_destination) {
                 return mismatch("original_destination_connection_id does not match the packets");
             }
-            if peer.retry_source_connection_id.is_some() {
-                return mismatch("retry_source_connection_id without a Retry packet");
+            if peer.retry_source_connection_id != self.validation.retry_source {
+                return mismatch("retry_source_connection_id does not match the Retry packet");
             }
         }
         Ok(())
     }
 
-    fn on_early_data(&mut self, accepted: bool) {
+    pub(super) fn on_early_data(&mut self, accepted: bool) {
         if accepted {
             return;
         }
@@ -143,6 +156,7 @@ impl Connection {
         self.events.push_back(Event::Connected);
         if !self.side.is_client() {
             self.outgoing.handshake_done = true;
+            self.issue_token(now);
             self.on_confirmed(now);
         }
         self.issue_ids();
@@ -164,7 +178,10 @@ impl Connection {
     /// The keys of a space are of no use any more (RFC 9001, section 4.9).
     pub(super) fn discard(&mut self, space: Space) {
         let had_keys = match space {
-            Space::Initial => self.keys.initial.take().is_some(),
+            Space::Initial => {
+                self.keys.other_initial = None;
+                self.keys.initial.take().is_some()
+            }
             Space::Handshake => self.keys.handshake.take().is_some(),
             Space::Data => false,
         };
@@ -179,6 +196,7 @@ impl Connection {
     pub(super) fn issue_ids(&mut self) {
         let Self {
             local_ids,
+            endpoint_keys,
             rng,
             outgoing,
             endpoint_events,
@@ -190,6 +208,7 @@ impl Connection {
         }
         local_ids.issue(
             peer.active_connection_id_limit.min(ids::ACTIVE_ID_LIMIT),
+            endpoint_keys,
             rng,
             |frame| {
                 endpoint_events.push_back(EndpointEvent::IdIssued(frame.id));

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use rand_core::Rng;
 
 use crate::frame::NewConnectionId;
+use crate::secret::{EndpointKeys, ResetToken};
 use crate::{Code, ConnectionId, PathId, TransportError};
 
 /// How many IDs of the peer's we keep, and how many of ours we issue at most.
@@ -37,6 +38,7 @@ impl LocalIds {
     pub(super) fn issue(
         &mut self,
         peer_limit: u64,
+        keys: &EndpointKeys,
         rng: &mut impl Rng,
         mut issued: impl FnMut(NewConnectionId),
     ) {
@@ -45,13 +47,11 @@ impl LocalIds {
             let sequence = self.next_sequence;
             self.next_sequence += 1;
             self.active.push_back((sequence, id));
-            let mut reset_token = [0; 16];
-            rng.fill_bytes(&mut reset_token);
             issued(NewConnectionId {
                 sequence,
                 retire_prior_to: 0,
                 id,
-                reset_token,
+                reset_token: keys.reset_token(&id),
             });
         }
     }
@@ -106,7 +106,7 @@ struct Held {
     sequence: u64,
     id: ConnectionId,
     /// What shows that a stateless reset is the peer's; unknown for the ID of a client's handshake.
-    reset_token: Option<[u8; 16]>,
+    reset_token: Option<ResetToken>,
 }
 
 /// IDs that we put on packets to the peer. The path in use has one, other paths have each their own
@@ -117,6 +117,7 @@ pub(super) struct RemoteIds {
     /// Those of other paths.
     assigned: Vec<(PathId, Held)>,
     spare: Vec<Held>,
+    in_use_changed: bool,
     retire_prior_to: u64,
     /// Sequence numbers to be retired, by frames that are still to be sent.
     retiring: Vec<u64>,
@@ -144,6 +145,7 @@ impl RemoteIds {
         Self {
             current: Held::of_handshake(id),
             assigned: Vec::new(),
+            in_use_changed: false,
             spare: Vec::new(),
             retire_prior_to: 0,
             retiring: Vec::new(),
@@ -182,6 +184,7 @@ impl RemoteIds {
             return false;
         };
         self.assigned.push((path, self.spare.swap_remove(index)));
+        self.in_use_changed = true;
         true
     }
 
@@ -189,6 +192,7 @@ impl RemoteIds {
     pub(super) fn release(&mut self, path: PathId) {
         if let Some(index) = self.assigned.iter().position(|(owner, _)| *owner == path) {
             let (_, id) = self.assigned.swap_remove(index);
+            self.in_use_changed = true;
             self.retire(id.sequence);
         }
     }
@@ -212,6 +216,27 @@ impl RemoteIds {
     fn held(&self) -> impl Iterator<Item = &Held> {
         let others = self.assigned.iter().map(|(_, id)| id).chain(&self.spare);
         std::iter::once(&self.current).chain(others)
+    }
+
+    /// The reset token of the ID of the handshake, from the server's parameters.
+    pub(super) fn set_handshake_reset_token(&mut self, token: ResetToken) {
+        if self.current.sequence == 0 {
+            self.current.reset_token = Some(token);
+            self.in_use_changed = true;
+        }
+    }
+
+    /// The reset tokens of the IDs that are in use. Those of spare and of retired IDs do not count
+    /// (RFC 9000, section 10.3.1).
+    pub(super) fn reset_tokens(&self) -> impl Iterator<Item = ResetToken> {
+        let assigned = self.assigned.iter().map(|(_, id)| id);
+        let in_use = std::iter::once(&self.current).chain(assigned);
+        in_use.filter_map(|id| id.reset_token)
+    }
+
+    /// Whether other IDs are in use than at the last call.
+    pub(super) fn take_in_use_changed(&mut self) -> bool {
+        std::mem::take(&mut self.in_use_changed)
     }
 
     /// The peer issued an ID (RFC 9000, section 19.15).
@@ -272,6 +297,7 @@ impl RemoteIds {
             }
             self.retire(self.current.sequence);
             self.current = self.spare.remove(0);
+            self.in_use_changed = true;
         }
         Ok(())
     }
@@ -285,6 +311,7 @@ impl RemoteIds {
             .collect();
         for (path, id) in withdrawn {
             self.retire(id.sequence);
+            self.in_use_changed = true;
             // The path in use comes first.
             if self.current.sequence >= prior_to || self.spare.len() > 1 {
                 self.assign(path);
@@ -333,6 +360,7 @@ mod tests {
     use rand_core::SeedableRng;
 
     use super::*;
+    use crate::EndpointSecret;
 
     fn id(byte: u8) -> ConnectionId {
         ConnectionId::new(&[byte; 8]).unwrap()
@@ -350,9 +378,10 @@ mod tests {
     #[test]
     fn issues_up_to_the_limit_and_replaces_what_is_retired() {
         let mut rng = ChaCha12Rng::seed_from_u64(1);
+        let keys = EndpointKeys::new(&EndpointSecret::new([1; 32]));
         let mut ids = LocalIds::new(id(0));
         let mut issued = Vec::new();
-        ids.issue(3, &mut rng, |frame| issued.push(frame));
+        ids.issue(3, &keys, &mut rng, |frame| issued.push(frame));
         assert_eq!(
             issued
                 .iter()
@@ -364,7 +393,7 @@ mod tests {
         assert_eq!(ids.retire(0, &issued[0].id).unwrap(), None);
         assert!(ids.retire(1, &issued[0].id).is_err());
         assert!(ids.retire(9, &issued[0].id).is_err());
-        ids.issue(3, &mut rng, |frame| issued.push(frame));
+        ids.issue(3, &keys, &mut rng, |frame| issued.push(frame));
         assert_eq!(issued.len(), 3);
     }
 

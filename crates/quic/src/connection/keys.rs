@@ -18,6 +18,8 @@ const NEXT_KEYS_AFTER: u64 = 32;
 #[derive(Default)]
 pub(super) struct KeySet {
     pub(super) initial: Option<Keys>,
+    /// What opens Initial packets in the other version, while there may be some.
+    pub(super) other_initial: Option<DirectionKeys>,
     pub(super) zero_rtt: Option<DirectionKeys>,
     pub(super) handshake: Option<Keys>,
     pub(super) one_rtt: Option<OneRttKeys>,

@@ -10,6 +10,7 @@
 //! | `application` | streams, statistics and settings as the application sees them |
 //! | `packet_size` | how large packets are: MTU discovery, and the size of tasks |
 //! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
+//! | `validation`, `version`, `reset` | Retry and tokens, the version of QUIC, stateless resets |
 //! | `paths` | the ways to the peer: held ready, validated, moved between |
 //! | `proactive` | what the migration monitor is told, and what its decisions do |
 //! | `datagrams` | messages outside streams (RFC 9221) |
@@ -32,9 +33,12 @@ mod packet_size;
 mod paths;
 mod proactive;
 mod receive;
+mod reset;
 mod stats;
 mod timers;
 mod transmit;
+mod validation;
+mod version;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -52,15 +56,17 @@ pub use key_update::UpdateKeysError;
 pub use packet_size::PacketSizePolicy;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
+pub(crate) use validation::{ClientSetup, ServerSetup};
 
 use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
-use crate::crypto::{KeyChange, Keys, Session};
+use crate::crypto::{KeyChange, Provider, Session};
 use crate::migration::MigrationMonitor;
 use crate::path::{Path, PathConfig};
 use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
+use crate::secret::{EndpointKeys, ResetToken};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
-use crate::{ConnectionId, PathId, Side};
+use crate::{ConnectionId, PathId, Side, Version};
 use close::State;
 use datagrams::Datagrams;
 use ids::{LocalIds, RemoteIds};
@@ -92,8 +98,19 @@ pub struct Connection {
     outgoing: Outgoing,
     datagrams: Datagrams,
     local_ids: LocalIds,
-    /// The client's first destination ID; a server takes Initial packets with it.
+    /// The client's first destination ID, on a server the first one after a Retry packet: it takes
+    /// Initial packets with it.
     original_destination: ConnectionId,
+    version: Version,
+    /// The version of the client's first packets, in which its early data go.
+    version_begun: Version,
+    /// Whether a Version Negotiation packet had the client begin anew.
+    renegotiated: bool,
+    provider: Arc<dyn Provider>,
+    endpoint_keys: Arc<EndpointKeys>,
+    validation: validation::Validation,
+    /// By which the peer can end the connection without its state, as the endpoint knows.
+    reset_tokens: Vec<ResetToken>,
     /// What the peer declared; its defaults until then.
     peer: TransportParameters,
     peer_known: bool,
@@ -118,7 +135,6 @@ pub struct Connection {
 
 /// What the endpoint decides for a new connection.
 pub(crate) struct Setup {
-    pub(crate) side: Side,
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) seed: [u8; 32],
     pub(crate) remote: SocketAddr,
@@ -126,22 +142,31 @@ pub(crate) struct Setup {
     pub(crate) original_destination: ConnectionId,
     pub(crate) local_id: ConnectionId,
     pub(crate) remote_id: ConnectionId,
+    pub(crate) version: Version,
+    pub(crate) keys: Arc<EndpointKeys>,
+    pub(crate) provider: Arc<dyn Provider>,
+    /// On clients.
+    pub(crate) client: Option<ClientSetup>,
+    /// On servers.
+    pub(crate) server: Option<ServerSetup>,
 }
 
 impl Connection {
-    pub(crate) fn new(
-        now: Time,
-        setup: Setup,
-        session: Box<dyn Session>,
-        initial_keys: Keys,
-    ) -> Self {
+    pub(crate) fn new(now: Time, setup: Setup, session: Box<dyn Session>) -> Self {
         let Setup {
-            side,
             config,
             remote,
             local,
+            version,
+            provider,
             ..
         } = setup;
+        let side = if setup.client.is_some() {
+            Side::Client
+        } else {
+            Side::Server
+        };
+        let initial_keys = provider.initial_keys(version, &setup.original_destination, side);
         let mut rng = ChaCha12Rng::from_seed(setup.seed);
         let controller = config.congestion.build(&Context {
             packet_size: config.packet_size,
@@ -181,6 +206,13 @@ impl Connection {
             datagrams: Datagrams::new(config.datagrams),
             local_ids: LocalIds::new(setup.local_id),
             original_destination: setup.original_destination,
+            version,
+            version_begun: version,
+            renegotiated: false,
+            provider,
+            endpoint_keys: setup.keys,
+            validation: validation::Validation::new(setup.client, setup.server),
+            reset_tokens: Vec::new(),
             peer: TransportParameters::default(),
             peer_known: false,
             handshake: handshake::Progress::default(),
@@ -196,6 +228,10 @@ impl Connection {
             counters: stats::Counters::new(now),
             config,
         };
+        if connection.is_known() {
+            connection.path_mut().validated = true;
+        }
+        connection.take_token();
         connection.drive_session(now);
         connection
     }
@@ -241,6 +277,9 @@ impl Connection {
 
     /// What the endpoint must know next.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        if self.outgoing.remote_ids.take_in_use_changed() {
+            self.note_reset_tokens();
+        }
         self.endpoint_events.pop_front()
     }
 

@@ -18,6 +18,9 @@ pub(super) struct Outgoing {
     /// Issued and on their way, to be repeated when lost.
     issued: Vec<NewConnectionId>,
     pub(super) handshake_done: bool,
+    /// A token for the client's next connection, until it is acknowledged, and whether it is to be
+    /// sent now.
+    new_token: Option<(Vec<u8>, bool)>,
     pub(super) ack_requests: AckRequests,
 }
 
@@ -35,6 +38,7 @@ impl Outgoing {
             new_ids: Vec::new(),
             issued: Vec::new(),
             handshake_done: false,
+            new_token: None,
             ack_requests: AckRequests::default(),
         }
     }
@@ -43,9 +47,14 @@ impl Outgoing {
         self.new_ids.push(id);
     }
 
+    pub(super) fn issue_token(&mut self, token: Vec<u8>) {
+        self.new_token = Some((token, true));
+    }
+
     /// Whether frames other than CRYPTO and ACK wait that only 1-RTT packets may carry.
     pub(super) fn has_control(&self) -> bool {
         self.handshake_done
+            || self.new_token.as_ref().is_some_and(|(_, due)| *due)
             || !self.new_ids.is_empty()
             || self.remote_ids.has_retirements()
             || self.ack_requests.is_due()
@@ -65,6 +74,13 @@ impl Outgoing {
             frame::write::handshake_done(out);
             sent(SentFrame::HandshakeDone);
             self.handshake_done = false;
+        }
+        if let Some((token, due @ true)) = &mut self.new_token
+            && out.len() + frame::write::new_token_size(token.len()) <= limit
+        {
+            frame::write::new_token(out, token);
+            sent(SentFrame::NewToken);
+            *due = false;
         }
         if fits(out)
             && let Some(request) = self.ack_requests.take()
@@ -100,6 +116,7 @@ impl FrameSink for Outgoing {
                 self.issued.retain(|id| id.sequence != sequence);
             }
             SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
+            SentFrame::NewToken => self.new_token = None,
             SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
@@ -112,6 +129,11 @@ impl FrameSink for Outgoing {
                 self.crypto[space as usize].on_lost(offset, length);
             }
             SentFrame::HandshakeDone => self.handshake_done = true,
+            SentFrame::NewToken => {
+                if let Some((_, due)) = &mut self.new_token {
+                    *due = true;
+                }
+            }
             SentFrame::AckFrequency { sequence } => self.ack_requests.on_lost(sequence),
             SentFrame::NewConnectionId { sequence } => {
                 if let Some(position) = self.issued.iter().position(|id| id.sequence == sequence) {

@@ -9,9 +9,10 @@ use weir_wire::Ecn;
 
 use super::Connection;
 use super::close::State;
-use super::event::{ConnectionError, EndpointEvent};
+use super::event::EndpointEvent;
 use super::paths::Arrival;
-use crate::crypto::OpenError;
+use crate::crypto::{DirectionKeys, OpenError};
+use crate::endpoint::reset_candidate;
 use crate::frame::{Ack, Frame, Frames};
 use crate::packet::{self, Header, Kind};
 use crate::streams::Received;
@@ -42,6 +43,7 @@ impl Connection {
         ecn: Ecn,
         datagram: &mut [u8],
     ) {
+        let reset = reset_candidate(datagram);
         let length = datagram.len();
         let mut arrival = Arrival {
             remote,
@@ -67,7 +69,13 @@ impl Connection {
             };
             let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));
             rest = tail;
-            self.handle_packet(now, &header, &mut arrival, ecn, packet);
+            let opened = self.handle_packet(now, &header, &mut arrival, ecn, packet);
+            if !opened
+                && let Some(candidate) = reset
+                && self.is_reset(&candidate)
+            {
+                return self.on_reset(now);
+            }
         }
     }
 
@@ -80,6 +88,7 @@ impl Connection {
         self.decide(now);
     }
 
+    /// Tells whether the packet was one of the peer's.
     fn handle_packet(
         &mut self,
         now: Time,
@@ -87,19 +96,38 @@ impl Connection {
         arrival: &mut Arrival,
         ecn: Ecn,
         packet: &mut [u8],
-    ) {
+    ) -> bool {
         if header.kind == Kind::VersionNegotiation {
-            return self.on_version_negotiation(header, packet);
+            self.on_version_negotiation(now, header, packet);
+            return true;
         }
         if !header.fixed_bit && !self.config.grease_quic_bit {
             self.counters.packets_dropped += 1;
-            return;
+            return false;
         }
+        if header.kind == Kind::Retry {
+            self.on_retry(header, packet);
+            return true;
+        }
+        self.prepare_for_version(header);
         let Some(opened) = self.unprotect(header, packet) else {
             self.counters.packets_dropped += 1;
             self.check_integrity_limit(now);
-            return;
+            return false;
         };
+        self.handle_opened(now, header, arrival, ecn, opened, packet);
+        true
+    }
+
+    fn handle_opened(
+        &mut self,
+        now: Time,
+        header: &Header,
+        arrival: &mut Arrival,
+        ecn: Ecn,
+        opened: OpenedPacket,
+        packet: &[u8],
+    ) {
         if !matches!(self.state, State::Open) {
             return self.on_packet_while_closing_or_draining(now, &opened, packet);
         }
@@ -153,7 +181,7 @@ impl Connection {
         }
         let header_key = match level {
             Level::OneRtt => &self.keys.one_rtt.as_ref()?.remote_header,
-            _ => &self.keys.remote(level, self.side)?.header,
+            _ => &self.long_header_keys(header, level)?.header,
         };
         let number_length = header_key.unprotect(header.number_offset, packet)?;
         let space = level.space();
@@ -167,7 +195,7 @@ impl Connection {
         }
         let first = packet[0];
         let (head, payload) = packet.split_at_mut(header_length);
-        let length = match self.open_payload(level, first, number, head, payload) {
+        let length = match self.open_payload(header, level, number, head, payload) {
             Ok(length) => length,
             Err(OpenError) => {
                 self.counters.packets_not_authentic += 1;
@@ -184,23 +212,37 @@ impl Connection {
 
     fn open_payload(
         &mut self,
+        header: &Header,
         level: Level,
-        first: u8,
         number: u64,
         head: &[u8],
         payload: &mut [u8],
     ) -> Result<usize, OpenError> {
         if level != Level::OneRtt {
-            let keys = self.keys.remote(level, self.side).ok_or(OpenError)?;
+            let keys = self.long_header_keys(header, level).ok_or(OpenError)?;
             return keys.packet.open(number, head, payload);
         }
         let next_sent = self.recovery.next_number(Space::Data);
         let keys = self.keys.one_rtt.as_mut().ok_or(OpenError)?;
-        let phase = packet::key_phase(first);
+        let phase = head.first().is_some_and(|first| packet::key_phase(*first));
         let (key, opened) = keys.remote(phase, number);
         let length = key.open(number, head, payload)?;
         keys.on_opened(opened, phase, number, next_sent);
         Ok(length)
+    }
+
+    /// What opens a packet with a long header. Early data come in the version of the client's first
+    /// packets, all else in the connection's, but for Initial packets while that is settled.
+    fn long_header_keys(&self, header: &Header, level: Level) -> Option<&DirectionKeys> {
+        let version = match level {
+            Level::ZeroRtt => self.version_begun,
+            _ => self.version,
+        };
+        if header.version == Some(version) {
+            return self.keys.remote(level, self.side);
+        }
+        let other = self.keys.other_initial.as_ref();
+        other.filter(|_| level == Level::Initial)
     }
 
     /// Whether the packet is addressed to this connection: all packets of a datagram must be
@@ -214,6 +256,9 @@ impl Connection {
 
     /// What an authentic packet says before its frames are looked at.
     fn on_authentic(&mut self, now: Time, header: &Header, level: Level, path: usize) {
+        if let Some(version) = header.version {
+            self.follow_version(version);
+        }
         self.timers.on_received(now);
         self.counters.authenticated = true;
         self.paths[path].stats.packets_received += 1;
@@ -312,11 +357,7 @@ impl Connection {
             Frame::RetireConnectionId(sequence) => self.on_retire(*sequence, header)?,
             Frame::PathChallenge(data) => self.on_path_challenge(path, *data),
             Frame::PathResponse(data) => self.on_path_response(now, *data),
-            Frame::NewToken(_) => {
-                if self.side == Side::Server {
-                    return Err(violation("NEW_TOKEN from a client"));
-                }
-            }
+            Frame::NewToken(token) => self.on_new_token(token)?,
             Frame::HandshakeDone => {
                 if self.side == Side::Server {
                     return Err(violation("HANDSHAKE_DONE from a client"));
@@ -379,20 +420,6 @@ impl Connection {
         Ok(())
     }
 
-    /// The server does not speak our version. Only a client that has heard nothing else yet
-    /// believes it (RFC 9000, section 6.2).
-    fn on_version_negotiation(&mut self, header: &Header, packet: &[u8]) {
-        let premature = self.side == Side::Client && !self.counters.authenticated;
-        let ours =
-            packet::supported_versions(packet, header).any(|version| version == packet::VERSION_1);
-        // An echo of our connection IDs proves that the answer is one to our packet.
-        let echoed = self.local_ids.contains(&header.destination)
-            && header.source == self.original_destination;
-        if premature && echoed && !ours {
-            self.abandon(ConnectionError::VersionMismatch);
-        }
-    }
-
     /// RFC 9001, section 6.6.
     fn check_integrity_limit(&mut self, now: Time) {
         let Some(keys) = &self.keys.one_rtt else {
@@ -432,6 +459,6 @@ fn key_update_error(reason: &'static str) -> TransportError {
     TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
-fn violation(reason: &'static str) -> TransportError {
+pub(super) fn violation(reason: &'static str) -> TransportError {
     TransportError::new(Code::PROTOCOL_VIOLATION, reason)
 }

@@ -13,7 +13,7 @@ pub mod tls;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{ConnectionId, Level, Side, TransportError};
+use crate::{ConnectionId, Level, Side, TransportError, Version};
 
 /// The AEAD of one direction at one level (RFC 9001, section 5.3).
 pub trait PacketKey: Send + Sync {
@@ -98,7 +98,8 @@ pub enum KeyChange {
     OneRtt(Keys, Box<dyn KeyUpdates>),
 }
 
-/// What a session wants done, in this order.
+/// What a session wants done, in this order. A server's first event is `Version` where it answers
+/// in another version than the client's.
 ///
 /// - A client: `Send` the ClientHello; where early data are possible, remembered `PeerParameters`
 ///   and `ZeroRtt` keys; `Handshake` keys; `EarlyData` where it was offered; `PeerParameters`;
@@ -124,9 +125,34 @@ pub enum SessionEvent {
         /// Whether it did.
         accepted: bool,
     },
+    /// The server goes on in this version, a compatible one (RFC 9368, section 2.3).
+    Version(Version),
     /// The handshake is complete (RFC 9001, section 4.1.1).
     Complete,
 }
+
+/// What a client's first message says that matters for the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientOffer<'a> {
+    /// The client's transport parameters, encoded.
+    pub parameters: &'a [u8],
+    /// Whether it sends early data, whose keys belong to the version in which they are sent.
+    pub early_data: bool,
+}
+
+/// How a server answers a client's first message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerAnswer {
+    /// The version in which the handshake goes on.
+    pub version: Version,
+    /// The server's transport parameters, encoded.
+    pub parameters: Vec<u8>,
+}
+
+/// Decides on the answer to a client's first message, or on the error with which the connection
+/// must close.
+pub type Answerer =
+    Box<dyn FnOnce(&ClientOffer<'_>) -> Result<ServerAnswer, TransportError> + Send + Sync>;
 
 /// What is known of the peer and the session once the handshake is complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -149,6 +175,10 @@ pub trait Session: Send + Sync {
     /// The transport error with which the connection must close (TLS alerts: RFC 9001, 4.8).
     fn read(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError>;
 
+    /// The server answers a client in this version, which is not the one that the client began
+    /// with. To be called before anything of the server's is read.
+    fn set_version(&mut self, version: Version);
+
     /// What is to be done next, until `None`.
     fn poll(&mut self) -> Option<SessionEvent>;
 
@@ -162,35 +192,58 @@ pub trait Session: Send + Sync {
 
 /// Keys that need no handshake, the same on every connection.
 pub trait Provider: Send + Sync + fmt::Debug {
-    /// The keys of Initial packets for the client's first destination connection ID (RFC 9001, 5.2).
-    fn initial_keys(&self, client_destination: &ConnectionId, side: Side) -> Keys;
+    /// The keys of Initial packets for the destination connection ID of the client's first one, or
+    /// of its first one after a Retry packet (RFC 9001, section 5.2; RFC 9369, section 3.3).
+    fn initial_keys(&self, version: Version, client_destination: &ConnectionId, side: Side)
+    -> Keys;
 
-    /// The integrity tag of a Retry packet (RFC 9001, section 5.8) over the packet without its tag.
-    fn retry_tag(&self, original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16];
+    /// The integrity tag of a Retry packet (RFC 9001, section 5.8; RFC 9369, section 3.3.3) over the
+    /// packet without its tag.
+    fn retry_tag(
+        &self,
+        version: Version,
+        original_destination: &ConnectionId,
+        packet: &[u8],
+    ) -> [u8; 16];
+}
+
+/// A handshake that a client begins.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientStart<'a> {
+    /// In which version.
+    pub version: Version,
+    /// Whether the server may answer in another version, so that [`Session::set_version`] may be
+    /// called.
+    pub version_may_change: bool,
+    /// The server's name.
+    pub server_name: &'a str,
+    /// The client's transport parameters, encoded.
+    pub parameters: &'a [u8],
+    /// Whether to send early data where a session to resume allows it.
+    pub early_data: bool,
 }
 
 /// What a client needs to begin handshakes.
 pub trait ClientCrypto: Provider {
-    /// Begins a handshake with the server of this name. `parameters` are our encoded transport
-    /// parameters; `early_data` asks for 0-RTT where a session to resume allows it.
+    /// Begins a handshake.
     ///
     /// # Errors
     /// [`StartError`] where the name is invalid or the configuration does not allow QUIC.
-    fn start(
-        self: Arc<Self>,
-        server_name: &str,
-        parameters: &[u8],
-        early_data: bool,
-    ) -> Result<Box<dyn Session>, StartError>;
+    fn start(self: Arc<Self>, start: &ClientStart<'_>) -> Result<Box<dyn Session>, StartError>;
 }
 
 /// What a server needs to answer handshakes.
 pub trait ServerCrypto: Provider {
-    /// Begins to answer a handshake.
+    /// Begins to answer a handshake that a client began in this version. `answer` is asked once the
+    /// client's first message is whole.
     ///
     /// # Errors
     /// [`StartError`] where the configuration does not allow QUIC.
-    fn start(self: Arc<Self>, parameters: &[u8]) -> Result<Box<dyn Session>, StartError>;
+    fn start(
+        self: Arc<Self>,
+        version: Version,
+        answer: Answerer,
+    ) -> Result<Box<dyn Session>, StartError>;
 }
 
 /// Why a handshake cannot begin.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::{
-    ClientCrypto, DirectionKeys, KeyChange, KeyUpdates, Keys, ServerCrypto, Session, SessionEvent,
+    Answerer, ClientCrypto, ClientStart, DirectionKeys, KeyChange, KeyUpdates, Keys, ServerAnswer,
+    ServerCrypto, Session, SessionEvent,
 };
-use crate::{Level, Side, TransportError};
+use crate::{Level, Side, TransportError, Version};
 
 pub(super) const CLIENT_PARAMETERS: &[u8] = b"what the client can do";
 pub(super) const SERVER_PARAMETERS: &[u8] = b"what the server can do";
@@ -22,6 +23,7 @@ pub(super) enum Seen {
     OneRtt,
     Parameters { encoded: Vec<u8>, remembered: bool },
     EarlyData { accepted: bool },
+    Version(Version),
     Complete,
 }
 
@@ -36,6 +38,8 @@ pub(super) struct Peer {
     pub(super) handshake: Option<Keys>,
     pub(super) one_rtt: Option<Keys>,
     pub(super) updates: Option<Box<dyn KeyUpdates>>,
+    /// The version that a server changed to; the other side learns it with the next flight.
+    changed_to: Option<Version>,
 }
 
 impl Peer {
@@ -49,6 +53,7 @@ impl Peer {
             handshake: None,
             one_rtt: None,
             updates: None,
+            changed_to: None,
         };
         peer.take_events();
         peer
@@ -83,6 +88,10 @@ impl Peer {
                     remembered,
                 },
                 SessionEvent::EarlyData { accepted } => Seen::EarlyData { accepted },
+                SessionEvent::Version(version) => {
+                    self.changed_to = Some(version);
+                    Seen::Version(version)
+                }
                 SessionEvent::Complete => Seen::Complete,
             };
             self.seen.push(seen);
@@ -122,11 +131,23 @@ impl Pair {
         server: &Arc<S>,
         early_data: bool,
     ) -> Self {
-        let client = client
-            .clone()
-            .start("localhost", CLIENT_PARAMETERS, early_data)
-            .unwrap();
-        let server = server.clone().start(SERVER_PARAMETERS).unwrap();
+        Self::in_versions(client, server, early_data, [Version::V1; 2])
+    }
+
+    /// A client that begins in the first version and a server that answers in the second.
+    pub(super) fn in_versions<C: ClientCrypto, S: ServerCrypto>(
+        client: &Arc<C>,
+        server: &Arc<S>,
+        early_data: bool,
+        [begun, answered]: [Version; 2],
+    ) -> Self {
+        let start = ClientStart {
+            version: begun,
+            version_may_change: begun != answered,
+            ..start("localhost", CLIENT_PARAMETERS, early_data)
+        };
+        let client = client.clone().start(&start).unwrap();
+        let server = server.clone().start(begun, answer_in(answered)).unwrap();
         Self {
             client: Peer::new(client),
             server: Peer::new(server),
@@ -158,6 +179,9 @@ impl Pair {
             receiver
                 .read(level, &bytes, sizes)
                 .map_err(|error| (side, error))?;
+            if let Some(version) = self.server.changed_to.take() {
+                self.client.session.set_version(version);
+            }
         }
         Ok(())
     }
@@ -216,6 +240,31 @@ impl Pair {
             previous = ours;
         }
     }
+}
+
+/// What a client begins with in version 1.
+pub(super) fn start<'a>(
+    server_name: &'a str,
+    parameters: &'a [u8],
+    early_data: bool,
+) -> ClientStart<'a> {
+    ClientStart {
+        version: Version::V1,
+        version_may_change: false,
+        server_name,
+        parameters,
+        early_data,
+    }
+}
+
+/// A server that goes on in this version, whatever the client offers.
+fn answer_in(version: Version) -> Answerer {
+    Box::new(move |_| {
+        Ok(ServerAnswer {
+            version,
+            parameters: SERVER_PARAMETERS.to_vec(),
+        })
+    })
 }
 
 /// Handshake bytes without sense: anything at all, or a message of some type.

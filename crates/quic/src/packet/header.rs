@@ -2,12 +2,9 @@
 
 use std::ops::Range;
 
-use super::{
-    FIXED_BIT, HANDSHAKE_BITS, INITIAL_BITS, LONG_FORM, LONG_TYPE_BITS, RETRY_TAG_LENGTH,
-    VERSION_1, ZERO_RTT_BITS,
-};
+use super::{FIXED_BIT, LONG_FORM, RETRY_TAG_LENGTH, long_kind};
 use crate::codec::{Reader, Truncated};
-use crate::{ConnectionId, Level};
+use crate::{ConnectionId, Level, Version};
 
 /// What a packet is (RFC 9000, section 17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,8 +42,9 @@ impl Kind {
 pub struct Header {
     /// What the packet is.
     pub kind: Kind,
-    /// The version; [`VERSION_1`] for a packet with a short header, zero for Version Negotiation.
-    pub version: u32,
+    /// The version; `None` for Version Negotiation and a packet with a short header, which does not
+    /// tell.
+    pub version: Option<Version>,
     /// The connection ID by which the receiver routes the packet.
     pub destination: ConnectionId,
     /// The sender's connection ID; empty for a packet with a short header.
@@ -70,7 +68,7 @@ pub enum HeaderError {
     /// It ends before its header does, or before its Length says.
     #[error("the packet is truncated")]
     Truncated,
-    /// A long header of a version other than 1: see [`Invariants`].
+    /// A long header of a version that is not spoken here: see [`Invariants`].
     #[error("QUIC version {0:#010x} is not supported")]
     UnsupportedVersion(u32),
     /// A connection ID of more than 20 bytes.
@@ -109,8 +107,13 @@ impl Header {
         let invariants = Invariants::read(&mut reader)?;
         let header = match invariants.version {
             0 => Self::decode_version_negotiation(&reader, &invariants, datagram.len()),
-            VERSION_1 => Self::decode_long(&mut reader, first, &invariants, datagram.len()),
-            other => Err(HeaderError::UnsupportedVersion(other)),
+            number => match Version::from_wire(number) {
+                None => Err(HeaderError::UnsupportedVersion(number)),
+                Some(version) => {
+                    let kind = long_kind(version, first);
+                    Self::decode_long(&mut reader, kind, &invariants, datagram.len())
+                }
+            },
         }?;
         Ok(Self {
             fixed_bit: first & FIXED_BIT != 0,
@@ -125,7 +128,7 @@ impl Header {
         let number_offset = reader.position();
         Ok(Self {
             kind: Kind::OneRtt,
-            version: VERSION_1,
+            version: None,
             destination,
             source: ConnectionId::EMPTY,
             token: number_offset..number_offset,
@@ -149,16 +152,13 @@ impl Header {
 
     fn decode_long(
         reader: &mut Reader<'_>,
-        first: u8,
+        kind: Kind,
         invariants: &Invariants<'_>,
         datagram_end: usize,
     ) -> Result<Self, HeaderError> {
-        let kind = match first & LONG_TYPE_BITS {
-            INITIAL_BITS => Kind::Initial,
-            ZERO_RTT_BITS => Kind::ZeroRtt,
-            HANDSHAKE_BITS => Kind::Handshake,
-            _ => return Self::decode_retry(reader, invariants, datagram_end),
-        };
+        if kind == Kind::Retry {
+            return Self::decode_retry(reader, invariants, datagram_end);
+        }
         let token_length = match kind {
             Kind::Initial => reader.length_prefixed()?.len(),
             _ => 0,
@@ -241,7 +241,7 @@ impl<'a> Invariants<'a> {
     ) -> Result<Header, HeaderError> {
         Ok(Header {
             kind,
-            version: self.version,
+            version: Version::from_wire(self.version),
             destination: connection_id(self.destination)?,
             source: connection_id(self.source)?,
             token,

@@ -19,8 +19,7 @@ pub use write::{
     write_version_negotiation,
 };
 
-/// The version of QUIC that is spoken here: RFC 9000.
-pub const VERSION_1: u32 = 1;
+use crate::Version;
 
 /// A version of the form 0x?a?a?a?a: nobody ever speaks it, so that listing it keeps peers from
 /// relying on a list of versions that they know (RFC 9000, section 15).
@@ -36,21 +35,45 @@ pub(crate) fn clear_fixed_bit(first_byte: &mut u8) {
 
 /// Says that the header is a long one.
 const LONG_FORM: u8 = 0x80;
-/// Set in every packet of version 1, but for Version Negotiation and where the receiver takes it
-/// otherwise (RFC 9287).
+/// Set in every packet of versions 1 and 2, but for Version Negotiation and where the receiver takes
+/// it otherwise (RFC 9287).
 const FIXED_BIT: u8 = 0x40;
 /// The spin bit of a short header.
 const SPIN_BIT: u8 = 0x20;
 /// The key phase of a short header.
 const KEY_PHASE_BIT: u8 = 0x04;
-/// The long packet type of Initial, 0-RTT, Handshake and Retry packets, in place.
+/// The long packet type, in place.
 const LONG_TYPE_BITS: u8 = 0x30;
-const INITIAL_BITS: u8 = 0x00;
-const ZERO_RTT_BITS: u8 = 0x10;
-const HANDSHAKE_BITS: u8 = 0x20;
-const RETRY_BITS: u8 = 0x30;
+/// The long packet types in the order of their numbers in version 1.
+const LONG_TYPES: [Kind; 4] = [Kind::Initial, Kind::ZeroRtt, Kind::Handshake, Kind::Retry];
 /// The length of a Retry packet's integrity tag in bytes.
 const RETRY_TAG_LENGTH: usize = 16;
+
+/// By how much a version's long packet types are shifted (RFC 9369, section 3.2).
+const fn type_shift(version: Version) -> u8 {
+    match version {
+        Version::V1 => 0,
+        Version::V2 => 1,
+    }
+}
+
+/// The type in the first byte of a long header of this version.
+const fn long_kind(version: Version, first: u8) -> Kind {
+    let number = ((first & LONG_TYPE_BITS) >> 4).wrapping_sub(type_shift(version)) & 0b11;
+    LONG_TYPES[number as usize]
+}
+
+/// A long packet type as it stands in the first byte in this version; zero for what has none.
+const fn long_type_bits(version: Version, kind: Kind) -> u8 {
+    let number = match kind {
+        Kind::Initial => 0,
+        Kind::ZeroRtt => 1,
+        Kind::Handshake => 2,
+        Kind::Retry => 3,
+        Kind::VersionNegotiation | Kind::OneRtt => return 0,
+    };
+    ((number + type_shift(version)) & 0b11) << 4
+}
 
 /// Whether the reserved bits of a packet's first byte are zero, as they must be once protection is
 /// off and the packet proved authentic; otherwise it is a PROTOCOL_VIOLATION (RFC 9000, sections

@@ -31,7 +31,7 @@ fn the_client_initial_of_rfc_9001_appendix_a_2_decodes() {
     datagram.resize(1200, 0);
     let expected = Header {
         kind: Kind::Initial,
-        version: VERSION_1,
+        version: Some(Version::V1),
         destination: id(&CLIENT_ID),
         source: ConnectionId::EMPTY,
         token: 16..16,
@@ -57,6 +57,7 @@ fn the_headers_of_rfc_9001_appendix_a_are_written() {
     let header = write_long_header(
         &mut out,
         &LongFields {
+            version: Version::V1,
             kind: LongKind::Initial { token: &[] },
             destination: id(&CLIENT_ID),
             source: ConnectionId::EMPTY,
@@ -76,6 +77,7 @@ fn the_headers_of_rfc_9001_appendix_a_are_written() {
     let header = write_long_header(
         &mut out,
         &LongFields {
+            version: Version::V1,
             kind: LongKind::Initial { token: &[] },
             destination: ConnectionId::EMPTY,
             source: id(&SERVER_ID),
@@ -107,6 +109,7 @@ fn the_retry_of_rfc_9001_appendix_a_4_decodes_and_is_written() {
     let mut out = Vec::new();
     write_retry(
         &mut out,
+        Version::V1,
         &ConnectionId::EMPTY,
         &id(&SERVER_ID),
         b"token",
@@ -119,6 +122,26 @@ fn the_retry_of_rfc_9001_appendix_a_4_decodes_and_is_written() {
     assert_eq!(refused, Err(HeaderError::EmptyRetryToken));
     let short = Header::decode(&RETRY[..30], 8);
     assert_eq!(short, Err(HeaderError::Truncated));
+}
+
+#[test]
+fn the_types_of_version_2_are_those_of_rfc_9369_section_3_2() {
+    let kinds = [Kind::Retry, Kind::Initial, Kind::ZeroRtt, Kind::Handshake];
+    for (number, kind) in (0..).zip(kinds) {
+        assert_eq!(long_kind(Version::V2, 0xc0 | number << 4), kind);
+        assert_eq!(long_type_bits(Version::V2, kind), number << 4);
+    }
+    let mut out = Vec::new();
+    write_retry(
+        &mut out,
+        Version::V2,
+        &ConnectionId::EMPTY,
+        &id(&SERVER_ID),
+        b"token",
+        0xff,
+    );
+    // RFC 9369, appendix A.4.
+    assert_eq!(out[..7], [0xcf, 0x6b, 0x33, 0x43, 0xcf, 0x00, 0x08]);
 }
 
 #[test]
@@ -142,7 +165,7 @@ fn versions_that_are_unknown_can_be_answered() {
         &mut answer,
         invariants.source,
         invariants.destination,
-        &[VERSION_1],
+        &[Version::V1.as_u32()],
         0x15,
     );
     let read = Invariants::decode(&answer).unwrap();
@@ -156,7 +179,7 @@ fn versions_that_are_unknown_can_be_answered() {
 #[test]
 fn version_negotiation_lists_versions() {
     let mut packet = Vec::new();
-    let versions = [VERSION_1, 0x6b33_43cf];
+    let versions = [0x0000_0001, 0x6b33_43cf];
     write_version_negotiation(&mut packet, &[1; 4], &[2; 5], &versions, 0);
     let header = Header::decode(&packet, 4).unwrap();
     assert_eq!(header.kind, Kind::VersionNegotiation);
@@ -244,6 +267,7 @@ fn connection_id() -> impl Strategy<Value = ConnectionId> {
 proptest! {
     #[test]
     fn long_headers_round_trip(
+        version in prop::sample::select(vec![Version::V1, Version::V2]),
         kind in 0..3,
         token in prop::collection::vec(any::<u8>(), 0..100),
         destination in connection_id(),
@@ -260,6 +284,7 @@ proptest! {
         };
         let mut out = Vec::new();
         let written = write_long_header(&mut out, &LongFields {
+            version,
             kind: long_kind,
             destination,
             source,
@@ -272,7 +297,7 @@ proptest! {
         written.finish(&mut out, end);
 
         let header = Header::decode(&out, 8).unwrap();
-        prop_assert_eq!((header.kind, header.version), (kind, VERSION_1));
+        prop_assert_eq!((header.kind, header.version), (kind, Some(version)));
         prop_assert_eq!((header.destination, header.source), (destination, source));
         prop_assert_eq!((header.number_offset, header.end), (written.number_offset, end));
         let expected_token = if kind == Kind::Initial { &token[..] } else { &[] };
@@ -314,6 +339,7 @@ proptest! {
         start in prop_oneof![
             Just(vec![]),
             (192..=255_u8).prop_map(|first| vec![first, 0, 0, 0, 1]),
+            (192..=255_u8).prop_map(|first| vec![first, 0x6b, 0x33, 0x43, 0xcf]),
             (128..=255_u8).prop_map(|first| vec![first, 0, 0, 0, 0]),
         ],
         rest in prop::collection::vec(prop_oneof![0..20_u8, any::<u8>()], 0..100),

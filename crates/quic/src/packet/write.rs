@@ -1,11 +1,8 @@
 //! Writing headers. Everything here appends to a datagram in the making.
 
-use super::{
-    FIXED_BIT, HANDSHAKE_BITS, INITIAL_BITS, KEY_PHASE_BIT, LONG_FORM, RETRY_BITS, SPIN_BIT,
-    VERSION_1, ZERO_RTT_BITS,
-};
-use crate::ConnectionId;
+use super::{FIXED_BIT, KEY_PHASE_BIT, Kind, LONG_FORM, SPIN_BIT, long_type_bits};
 use crate::codec::put_varint;
+use crate::{ConnectionId, Version};
 
 /// The greatest value of a Length field of two bytes.
 const SHORT_LENGTH_MAX: usize = 0x3fff;
@@ -27,6 +24,8 @@ pub enum LongKind<'a> {
 /// What [`write_long_header`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongFields<'a> {
+    /// The version of QUIC.
+    pub version: Version,
     /// What the packet is.
     pub kind: LongKind<'a>,
     /// The peer's connection ID.
@@ -54,18 +53,19 @@ pub struct LongHeader {
     pub number_offset: usize,
 }
 
-/// Writes a long header of version 1 (RFC 9000, section 17.2), unprotected.
+/// Writes a long header (RFC 9000, section 17.2), unprotected.
 pub fn write_long_header(out: &mut Vec<u8>, fields: &LongFields<'_>) -> LongHeader {
     let start = out.len();
-    let (type_bits, token) = match fields.kind {
-        LongKind::Initial { token } => (INITIAL_BITS, Some(token)),
-        LongKind::ZeroRtt => (ZERO_RTT_BITS, None),
-        LongKind::Handshake => (HANDSHAKE_BITS, None),
+    let (kind, token) = match fields.kind {
+        LongKind::Initial { token } => (Kind::Initial, Some(token)),
+        LongKind::ZeroRtt => (Kind::ZeroRtt, None),
+        LongKind::Handshake => (Kind::Handshake, None),
     };
+    let type_bits = long_type_bits(fields.version, kind);
     out.push(LONG_FORM | FIXED_BIT | type_bits | number_length_bits(fields.number_length));
     put_version_and_ids(
         out,
-        VERSION_1,
+        fields.version.as_u32(),
         fields.destination.as_bytes(),
         fields.source.as_bytes(),
     );
@@ -147,13 +147,19 @@ pub fn write_version_negotiation(
 /// that mean nothing.
 pub fn write_retry(
     out: &mut Vec<u8>,
+    version: Version,
     destination: &ConnectionId,
     source: &ConnectionId,
     token: &[u8],
     random: u8,
 ) {
-    out.push(LONG_FORM | FIXED_BIT | RETRY_BITS | random & 0x0f);
-    put_version_and_ids(out, VERSION_1, destination.as_bytes(), source.as_bytes());
+    out.push(LONG_FORM | FIXED_BIT | long_type_bits(version, Kind::Retry) | random & 0x0f);
+    put_version_and_ids(
+        out,
+        version.as_u32(),
+        destination.as_bytes(),
+        source.as_bytes(),
+    );
     out.extend_from_slice(token);
 }
 

@@ -200,6 +200,14 @@ impl Recovery {
         self.resend_all(Space::Data, path, sink);
     }
 
+    /// The server wants a token before it does anything: all goes out again, and packet numbers go on
+    /// (RFC 9000, section 17.2.5.3).
+    pub(crate) fn on_retry(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
+        self.resend_all(Space::Initial, path, sink);
+        self.resend_all(Space::Data, path, sink);
+        self.pto_count = 0;
+    }
+
     /// The connection has left a path: what is in flight on it counts as lost, so that it goes
     /// out again at once, and says nothing about any path. ACKs may still come for it.
     pub(crate) fn on_path_left(&mut self, now: Time, path: &mut Path, sink: &mut impl FrameSink) {

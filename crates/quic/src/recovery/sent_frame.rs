@@ -34,6 +34,8 @@ pub(crate) enum SentFrame {
     NewConnectionId { sequence: u64 },
     /// A connection ID of the peer's that we use no more.
     RetireConnectionId { sequence: u64 },
+    /// A token for the client's next connection.
+    NewToken,
     /// The handshake is confirmed.
     HandshakeDone,
     /// What we ask of the peer's acknowledgments.

@@ -14,6 +14,7 @@ mod write;
 
 use std::net::{SocketAddrV4, SocketAddrV6};
 
+use smallvec::SmallVec;
 use weir_units::Duration;
 
 use crate::ConnectionId;
@@ -37,6 +38,8 @@ mod id {
     pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
     pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
     pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
+    /// RFC 9368, section 3.
+    pub(super) const VERSION_INFORMATION: u64 = 0x11;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
@@ -97,6 +100,8 @@ pub struct TransportParameters {
     pub initial_source_connection_id: Option<ConnectionId>,
     /// The source connection ID of the Retry packet, where there was one. Server only.
     pub retry_source_connection_id: Option<ConnectionId>,
+    /// The version of the connection and those that this side speaks (RFC 9368).
+    pub version_information: Option<VersionInformation>,
     /// The largest DATAGRAM frame in bytes that this side takes (RFC 9221); zero for none at all.
     pub max_datagram_frame_size: u64,
     /// Whether this side takes packets whose fixed bit is zero (RFC 9287).
@@ -130,6 +135,7 @@ impl Default for TransportParameters {
             active_connection_id_limit: 2,
             initial_source_connection_id: None,
             retry_source_connection_id: None,
+            version_information: None,
             max_datagram_frame_size: 0,
             grease_quic_bit: false,
             min_ack_delay: None,
@@ -143,6 +149,17 @@ impl TransportParameters {
     pub fn ack_delay_bound(&self) -> Duration {
         self.fine_max_ack_delay.unwrap_or(self.max_ack_delay)
     }
+}
+
+/// Which versions a side speaks (RFC 9368, section 3): what reveals that somebody tampered with the
+/// negotiation, which happens in packets that anyone can write.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionInformation {
+    /// The version of the connection, as this side sees it.
+    pub chosen: u32,
+    /// The versions that this side takes. A client's are those that are compatible with its first
+    /// flight, the preferred one first, `chosen` among them.
+    pub available: SmallVec<[u32; 4]>,
 }
 
 /// An address at which a server would rather be reached (RFC 9000, section 9.6).

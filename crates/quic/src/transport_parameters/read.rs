@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
 use weir_units::Duration;
 
-use super::{MAX_ACK_DELAY_MILLIS, PreferredAddress, TransportParameters, id};
+use super::{MAX_ACK_DELAY_MILLIS, PreferredAddress, TransportParameters, VersionInformation, id};
 use crate::codec::{Reader, Truncated};
 use crate::frame::MAX_STREAM_COUNT;
 use crate::{Code, ConnectionId, Side, TransportError};
@@ -46,6 +46,7 @@ impl TransportParameters {
             }
             parameters.set(id, value)?;
         }
+        check_versions(sender, &parameters)?;
         if parameters
             .min_ack_delay
             .is_some_and(|least| least > parameters.max_ack_delay)
@@ -106,6 +107,7 @@ impl TransportParameters {
             id::RETRY_SOURCE_CONNECTION_ID => {
                 self.retry_source_connection_id = Some(connection_id(value)?);
             }
+            id::VERSION_INFORMATION => self.version_information = Some(versions(value)?),
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = number(value)?,
             id::MIN_ACK_DELAY => {
                 let micros = at_most(MAX_ACK_DELAY_MILLIS * 1_000, value)?;
@@ -182,6 +184,30 @@ fn at_most(most: u64, value: &[u8]) -> Result<u64, Invalid> {
 
 fn connection_id(value: &[u8]) -> Result<ConnectionId, Invalid> {
     ConnectionId::new(value).ok_or(Invalid("connection ID of more than 20 bytes"))
+}
+
+/// RFC 9368, section 3: versions of four bytes, none of them zero.
+fn versions(value: &[u8]) -> Result<VersionInformation, Invalid> {
+    let (versions, rest) = value.as_chunks();
+    let mut versions = versions.iter().map(|version| u32::from_be_bytes(*version));
+    let information = VersionInformation {
+        chosen: versions.next().unwrap_or_default(),
+        available: versions.collect(),
+    };
+    if !rest.is_empty() || information.chosen == 0 || information.available.contains(&0) {
+        return Err(Invalid("malformed version information"));
+    }
+    Ok(information)
+}
+
+/// RFC 9368, section 3: a client's chosen version is among those that it has available.
+fn check_versions(sender: Side, parameters: &TransportParameters) -> Result<(), Invalid> {
+    match &parameters.version_information {
+        Some(versions) if sender.is_client() && !versions.available.contains(&versions.chosen) => {
+            Err(Invalid("version information without the chosen version"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// An address of zeros is absent (RFC 9000, section 18.2).

@@ -2,7 +2,7 @@
 
 use weir_units::Duration;
 
-use super::{PreferredAddress, TransportParameters, id};
+use super::{PreferredAddress, TransportParameters, VersionInformation, id};
 use crate::Side;
 use crate::codec::{VARINT_MAX, put_varint, varint_size};
 
@@ -30,6 +30,9 @@ impl TransportParameters {
         }
         if let Some(source) = &self.initial_source_connection_id {
             put_bytes(out, id::INITIAL_SOURCE_CONNECTION_ID, source.as_bytes());
+        }
+        if let Some(versions) = &self.version_information {
+            put_versions(out, versions);
         }
         if let Some(random) = grease {
             put_reserved(out, random);
@@ -136,6 +139,14 @@ fn put_bytes(out: &mut Vec<u8>, id: u64, value: &[u8]) {
     put_varint(out, id);
     put_varint(out, value.len() as u64);
     out.extend_from_slice(value);
+}
+
+fn put_versions(out: &mut Vec<u8>, versions: &VersionInformation) {
+    put_varint(out, id::VERSION_INFORMATION);
+    put_varint(out, 4 * (1 + versions.available.len() as u64));
+    for version in [&versions.chosen].into_iter().chain(&versions.available) {
+        out.extend_from_slice(&version.to_be_bytes());
+    }
 }
 
 /// An address that is absent is written as zeros.

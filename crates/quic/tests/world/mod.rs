@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
 pub(crate) mod flow;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,8 +15,8 @@ use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Queue, Rule, flip_b
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
-    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, Route,
-    ServerConfig, StreamId, TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointSecret, Event,
+    RetryPolicy, Route, ServerConfig, StreamId, TokenStore, TransportConfig, Version, Versions,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -81,6 +82,11 @@ pub(crate) struct Plan {
     pub(crate) server: TransportConfig,
     pub(crate) early_data: bool,
     pub(crate) max_connections: usize,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) token_lifetime: Duration,
+    pub(crate) version: Version,
+    pub(crate) client_versions: Versions,
+    pub(crate) server_versions: Versions,
 }
 
 impl Default for Plan {
@@ -95,6 +101,11 @@ impl Default for Plan {
             server: TransportConfig::data_center(),
             early_data: false,
             max_connections: 1000,
+            retry: RetryPolicy::default(),
+            token_lifetime: Duration::from_secs(3600),
+            version: Version::V1,
+            client_versions: Versions::V1,
+            server_versions: Versions::V1_AND_V2,
         }
     }
 }
@@ -108,11 +119,13 @@ pub(crate) struct World {
     /// The same for the client's further interfaces.
     pub(crate) spare_pipes: Vec<[Pipe<Datagram>; 2]>,
     pub(crate) client_crypto: Arc<dyn ClientCrypto>,
+    pub(crate) tokens: Arc<TokenStore>,
     /// A NAT shows the client's first interface to the server by this address.
     pub(crate) nat: Option<SocketAddr>,
     /// Someone copies what the client sends and sends it from his own address, ahead of it.
     pub(crate) copies_from: Option<SocketAddr>,
     plan: Plan,
+    server: ServerConfig,
     buffer: Vec<u8>,
 }
 
@@ -123,13 +136,19 @@ impl World {
 
     pub(crate) fn with_server(plan: Plan, server: SeededServer) -> Self {
         let server = ServerConfig {
-            crypto: Arc::new(server),
-            transport: Arc::new(plan.server.clone()),
             max_connections: plan.max_connections,
+            retry: plan.retry,
+            token_lifetime: plan.token_lifetime,
+            versions: plan.server_versions,
+            ..ServerConfig::new(Arc::new(server), Arc::new(plan.server.clone()))
         };
+        let server_config = server.clone();
         let host = |index: u8, server| Host {
             endpoint: Endpoint::new(
-                EndpointConfig::default(),
+                EndpointConfig {
+                    secret: Some(EndpointSecret::new([index; 32])),
+                    ..EndpointConfig::default()
+                },
                 server,
                 [index ^ plan.seed as u8; 32],
             ),
@@ -147,11 +166,23 @@ impl World {
             pipes: [pipe(plan.seed), pipe(plan.seed + 1)],
             spare_pipes: Vec::new(),
             client_crypto: Arc::new(SeededClient::new(plan.seed)),
+            tokens: Arc::new(TokenStore::new(100)),
             nat: None,
             copies_from: None,
             plan,
+            server: server_config,
             buffer: Vec::new(),
         }
+    }
+
+    /// What the server was made with.
+    pub(crate) fn server_config(&self) -> ServerConfig {
+        self.server.clone()
+    }
+
+    /// What the client's next connections take.
+    pub(crate) fn set_client_versions(&mut self, versions: Versions) {
+        self.plan.client_versions = versions;
     }
 
     /// Gives the client another interface, with a way of its own to the server: its address.
@@ -181,10 +212,13 @@ impl World {
 
     /// The client begins a connection.
     pub(crate) fn connect(&mut self) -> ConnectionHandle {
+        let transport = Arc::new(self.plan.client.clone());
         let client = ClientConfig {
-            crypto: self.client_crypto.clone(),
-            transport: Arc::new(self.plan.client.clone()),
             early_data: self.plan.early_data,
+            version: self.plan.version,
+            versions: self.plan.client_versions,
+            tokens: Some(self.tokens.clone()),
+            ..ClientConfig::new(self.client_crypto.clone(), transport)
         };
         let remote = self.hosts[SERVER].addresses[0];
         let host = &mut self.hosts[CLIENT];

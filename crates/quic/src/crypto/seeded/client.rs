@@ -9,8 +9,8 @@ use super::messages::{
 use super::schedule::{ILLEGAL_PARAMETER, Schedule, alert, decode_error, unexpected_message};
 use super::{Remembered, SeededClient, SeededFault};
 use crate::crypto::inbound::Message;
-use crate::crypto::{Identity, Session, SessionEvent};
-use crate::{Level, Side, TransportError};
+use crate::crypto::{ClientStart, Identity, Session, SessionEvent};
+use crate::{Level, Side, TransportError, Version};
 
 /// The message that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,14 +37,17 @@ pub(super) struct SeededClientSession {
 }
 
 impl SeededClientSession {
-    pub(super) fn new(
-        client: Arc<SeededClient>,
-        nonce: u64,
-        server_name: &str,
-        parameters: &[u8],
-        early_data: bool,
-    ) -> Self {
+    pub(super) fn new(client: Arc<SeededClient>, nonce: u64, start: &ClientStart<'_>) -> Self {
+        let ClientStart {
+            version,
+            server_name,
+            parameters,
+            early_data,
+            ..
+        } = *start;
         let remembered = client.tickets().get(server_name).cloned();
+        // A ticket is good for the version that it was issued in (RFC 9369, section 5).
+        let remembered = remembered.filter(|remembered| remembered.version == version);
         let ticket = remembered.as_ref().map(|remembered| remembered.ticket);
         let early = remembered.filter(|remembered| early_data && remembered.early_data);
         let hello = ClientHello {
@@ -55,7 +58,7 @@ impl SeededClientSession {
             parameters: parameters.to_vec(),
         }
         .encode(client.hello_length);
-        let mut schedule = Schedule::new(Side::Client);
+        let mut schedule = Schedule::new(Side::Client, version);
         schedule.note(&hello);
         schedule.send(Level::Initial, hello);
         let early_data = early.is_some();
@@ -165,6 +168,7 @@ impl SeededClientSession {
             Remembered {
                 ticket: ticket.ticket,
                 early_data: ticket.early_data,
+                version: self.schedule.version,
                 parameters: self.server_parameters.clone(),
             },
         );
@@ -179,6 +183,10 @@ impl Session for SeededClientSession {
             self.on_message(&message)?;
         }
         Ok(())
+    }
+
+    fn set_version(&mut self, version: Version) {
+        self.schedule.version = version;
     }
 
     fn poll(&mut self) -> Option<SessionEvent> {

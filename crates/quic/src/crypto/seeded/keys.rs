@@ -3,9 +3,18 @@
 use super::cipher::{SeededHeaderKey, SeededPacketKey};
 use super::mixing::Secret;
 use crate::crypto::{DirectionKeys, KeyUpdates, Keys, PacketKeys};
-use crate::{ConnectionId, Side};
+use crate::{ConnectionId, Side, Version};
 
 const NEXT_PHASE: u64 = 0x6b75;
+const VERSION_2: u64 = 0x7632;
+
+/// The secret as it holds in this version: versions have different keys (RFC 9369, section 3.3).
+pub(super) fn in_version(secret: Secret, version: Version) -> Secret {
+    match version {
+        Version::V1 => secret,
+        Version::V2 => secret.derive(VERSION_2),
+    }
+}
 
 /// The keys for packets that `sender` sends.
 pub(super) fn direction_keys(secret: Secret, sender: Side) -> DirectionKeys {
@@ -25,15 +34,19 @@ pub(super) fn level_keys(secret: Secret, side: Side) -> Keys {
 }
 
 /// The Initial keys, which anyone can compute, as in QUIC.
-pub(super) fn initial(client_destination: &ConnectionId, side: Side) -> Keys {
+pub(super) fn initial(version: Version, client_destination: &ConnectionId, side: Side) -> Keys {
     let secret = Secret::new(0, 0).absorb(client_destination.as_bytes());
-    level_keys(secret, side)
+    level_keys(in_version(secret, version), side)
 }
 
 /// The stand-in for the integrity tag of a Retry packet.
-pub(super) fn retry_tag(original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+pub(super) fn retry_tag(
+    version: Version,
+    original_destination: &ConnectionId,
+    packet: &[u8],
+) -> [u8; 16] {
     let secret = Secret::new(0, 1).absorb(original_destination.as_bytes());
-    SeededPacketKey::new(secret).checksum(packet)
+    SeededPacketKey::new(in_version(secret, version)).checksum(packet)
 }
 
 /// The secret of a key phase, from which all later ones follow.

@@ -6,6 +6,7 @@
 use bytes::{Buf, BufMut};
 
 use super::mixing::{Secret, mix};
+use crate::Version;
 
 pub(super) const CLIENT_HELLO: u8 = 1;
 pub(super) const SERVER_HELLO: u8 = 2;
@@ -68,22 +69,24 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// The ticket that a server with this seed gives out for a handshake with this nonce.
-    pub(super) fn issue(seed: u64, nonce: u64) -> Self {
+    /// The ticket that a server with this seed gives out for a handshake with this nonce, good for
+    /// one version (RFC 9369, section 5).
+    pub(super) fn issue(seed: u64, version: Version, nonce: u64) -> Self {
         let secret = mix(nonce ^ 0x7469_636b);
         Self {
             secret,
-            check: Self::check(seed, secret),
+            check: Self::check(seed, version, secret),
         }
     }
 
-    /// Whether a server with this seed gave it out.
-    pub(super) fn is_of(&self, seed: u64) -> bool {
-        self.check == Self::check(seed, self.secret)
+    /// Whether a server with this seed gave it out for this version.
+    pub(super) fn is_of(&self, seed: u64, version: Version) -> bool {
+        self.check == Self::check(seed, version, self.secret)
     }
 
-    fn check(seed: u64, secret: u64) -> u64 {
-        mix(mix(seed) ^ secret)
+    fn check(seed: u64, version: Version, secret: u64) -> u64 {
+        let version = u64::from(version.as_u32()) - 1;
+        mix(mix(seed ^ version) ^ secret)
     }
 
     /// The secret that the resumed session's keys stem from.

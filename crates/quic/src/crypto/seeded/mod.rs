@@ -22,8 +22,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{ClientCrypto, Keys, Provider, ServerCrypto, Session, StartError};
-use crate::{ConnectionId, Side};
+use super::{
+    Answerer, ClientCrypto, ClientStart, Keys, Provider, ServerCrypto, Session, StartError,
+};
+use crate::{ConnectionId, Side, TransportError, Version};
 use messages::Ticket;
 use mixing::mix;
 
@@ -72,6 +74,7 @@ pub struct SeededClient {
 struct Remembered {
     ticket: Ticket,
     early_data: bool,
+    version: Version,
     parameters: Vec<u8>,
 }
 
@@ -114,23 +117,15 @@ impl SeededClient {
 }
 
 impl ClientCrypto for SeededClient {
-    fn start(
-        self: Arc<Self>,
-        server_name: &str,
-        parameters: &[u8],
-        early_data: bool,
-    ) -> Result<Box<dyn Session>, StartError> {
-        if server_name.is_empty() || server_name.len() > MAX_NAME_LENGTH {
-            return Err(StartError::InvalidServerName(server_name.to_owned()));
+    fn start(self: Arc<Self>, start: &ClientStart<'_>) -> Result<Box<dyn Session>, StartError> {
+        let name = start.server_name;
+        if name.is_empty() || name.len() > MAX_NAME_LENGTH {
+            return Err(StartError::InvalidServerName(name.to_owned()));
         }
-        check_parameters(parameters)?;
+        check_parameters(start.parameters)?;
         let nonce = next_nonce(self.seed, Side::Client, &self.started);
         Ok(Box::new(client::SeededClientSession::new(
-            self,
-            nonce,
-            server_name,
-            parameters,
-            early_data,
+            self, nonce, start,
         )))
     }
 }
@@ -180,33 +175,62 @@ impl SeededServer {
 }
 
 impl ServerCrypto for SeededServer {
-    fn start(self: Arc<Self>, parameters: &[u8]) -> Result<Box<dyn Session>, StartError> {
-        check_parameters(parameters)?;
+    fn start(
+        self: Arc<Self>,
+        version: Version,
+        answer: Answerer,
+    ) -> Result<Box<dyn Session>, StartError> {
         let nonce = next_nonce(self.seed, Side::Server, &self.started);
         Ok(Box::new(server::SeededServerSession::new(
-            self, nonce, parameters,
+            self, version, nonce, answer,
         )))
     }
 }
 
 impl Provider for SeededClient {
-    fn initial_keys(&self, client_destination: &ConnectionId, side: Side) -> Keys {
-        keys::initial(client_destination, side)
+    fn initial_keys(
+        &self,
+        version: Version,
+        client_destination: &ConnectionId,
+        side: Side,
+    ) -> Keys {
+        keys::initial(version, client_destination, side)
     }
 
-    fn retry_tag(&self, original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
-        keys::retry_tag(original_destination, packet)
+    fn retry_tag(
+        &self,
+        version: Version,
+        original_destination: &ConnectionId,
+        packet: &[u8],
+    ) -> [u8; 16] {
+        keys::retry_tag(version, original_destination, packet)
     }
 }
 
 impl Provider for SeededServer {
-    fn initial_keys(&self, client_destination: &ConnectionId, side: Side) -> Keys {
-        keys::initial(client_destination, side)
+    fn initial_keys(
+        &self,
+        version: Version,
+        client_destination: &ConnectionId,
+        side: Side,
+    ) -> Keys {
+        keys::initial(version, client_destination, side)
     }
 
-    fn retry_tag(&self, original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
-        keys::retry_tag(original_destination, packet)
+    fn retry_tag(
+        &self,
+        version: Version,
+        original_destination: &ConnectionId,
+        packet: &[u8],
+    ) -> [u8; 16] {
+        keys::retry_tag(version, original_destination, packet)
     }
+}
+
+/// The same of a server's, which are known when it answers.
+fn check_answer(parameters: &[u8]) -> Result<(), TransportError> {
+    check_parameters(parameters)
+        .map_err(|error| TransportError::new(crate::Code::INTERNAL_ERROR, error.to_string()))
 }
 
 /// A handshake message holds them with a 16-bit length, as a TLS extension does.

@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use super::keys::{SeededKeyUpdates, direction_keys, level_keys};
+use super::keys::{SeededKeyUpdates, direction_keys, in_version, level_keys};
 use super::messages::{Proof, Ticket, finished};
 use super::mixing::Secret;
 use crate::crypto::inbound::Inbound;
 use crate::crypto::{KeyChange, SessionEvent};
-use crate::{Code, Level, Side, TransportError};
+use crate::{Code, Level, Side, TransportError, Version};
 
 const HANDSHAKE: u64 = 1;
 const EARLY: u64 = 2;
@@ -38,6 +38,8 @@ pub(super) fn decode_error() -> TransportError {
 /// The state that both sides keep alike.
 pub(super) struct Schedule {
     side: Side,
+    /// The version that the keys are for.
+    pub(super) version: Version,
     pub(super) inbound: Inbound,
     pub(super) events: VecDeque<SessionEvent>,
     transcript: Secret,
@@ -49,9 +51,10 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub(super) fn new(side: Side) -> Self {
+    pub(super) fn new(side: Side, version: Version) -> Self {
         Self {
             side,
+            version,
             inbound: Inbound::new(),
             events: VecDeque::new(),
             transcript: Secret::new(0, 2),
@@ -81,6 +84,7 @@ impl Schedule {
     /// Early data's keys; the transcript ends with the ClientHello.
     pub(super) fn install_early(&mut self, ticket: &Ticket) {
         let secret = ticket.secret().derive(EARLY).join(self.transcript);
+        let secret = in_version(secret, self.version);
         self.keys(KeyChange::ZeroRtt(direction_keys(secret, Side::Client)));
     }
 
@@ -92,7 +96,8 @@ impl Schedule {
     ) -> Result<(), TransportError> {
         let resumed = ticket.map_or(Secret::new(0, 4), Ticket::secret);
         self.handshake = resumed.derive(HANDSHAKE).join(self.transcript);
-        self.keys(KeyChange::Handshake(level_keys(self.handshake, self.side)));
+        let secret = in_version(self.handshake, self.version);
+        self.keys(KeyChange::Handshake(level_keys(secret, self.side)));
         self.inbound.raise(Level::Handshake)
     }
 
@@ -106,6 +111,7 @@ impl Schedule {
     /// Hands out the 1-RTT keys.
     pub(super) fn install_application(&mut self, secret: Secret) {
         let side = self.side;
+        let secret = in_version(secret, self.version);
         self.keys(KeyChange::OneRtt(
             level_keys(secret, side),
             Box::new(SeededKeyUpdates { secret, side }),

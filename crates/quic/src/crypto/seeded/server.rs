@@ -7,10 +7,10 @@ use super::messages::{
     Ticket, certificate, certificate_verify,
 };
 use super::schedule::{Schedule, alert, decode_error, unexpected_message};
-use super::{SeededEarlyData, SeededFault, SeededServer};
+use super::{SeededEarlyData, SeededFault, SeededServer, check_answer};
 use crate::crypto::inbound::Message;
-use crate::crypto::{Identity, Session, SessionEvent};
-use crate::{Level, Side, TransportError};
+use crate::crypto::{Answerer, ClientOffer, Identity, Session, SessionEvent};
+use crate::{Level, Side, TransportError, Version};
 
 /// The message that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,19 +25,27 @@ pub(super) struct SeededServerSession {
     schedule: Schedule,
     awaiting: Awaiting,
     nonce: u64,
+    /// Until the client's first message is there.
+    answer: Option<Answerer>,
     parameters: Vec<u8>,
     server_name: Option<String>,
     resumed: bool,
 }
 
 impl SeededServerSession {
-    pub(super) fn new(server: Arc<SeededServer>, nonce: u64, parameters: &[u8]) -> Self {
+    pub(super) fn new(
+        server: Arc<SeededServer>,
+        version: Version,
+        nonce: u64,
+        answer: Answerer,
+    ) -> Self {
         Self {
             server,
-            schedule: Schedule::new(Side::Server),
+            schedule: Schedule::new(Side::Server, version),
             awaiting: Awaiting::ClientHello,
             nonce,
-            parameters: parameters.to_vec(),
+            answer: Some(answer),
+            parameters: Vec::new(),
             server_name: None,
             resumed: false,
         }
@@ -56,7 +64,11 @@ impl SeededServerSession {
             return Err(alert(code, "the server refuses the handshake"));
         }
         let hello = ClientHello::decode(message.body()).ok_or_else(decode_error)?;
-        let ticket = hello.ticket.filter(|ticket| ticket.is_of(self.server.seed));
+        self.answer(&hello)?;
+        let version = self.schedule.version;
+        let ticket = hello
+            .ticket
+            .filter(|ticket| ticket.is_of(self.server.seed, version));
         let early_data = ticket
             .filter(|_| hello.early_data && self.server.early_data == SeededEarlyData::Accept);
         self.resumed = ticket.is_some();
@@ -78,6 +90,23 @@ impl SeededServerSession {
         schedule.install_handshake(ticket.as_ref())?;
         self.send_flight(early_data.is_some());
         self.awaiting = Awaiting::Finished;
+        Ok(())
+    }
+
+    /// Decides on version and parameters.
+    fn answer(&mut self, hello: &ClientHello) -> Result<(), TransportError> {
+        let answer = self.answer.take().ok_or_else(unexpected_message)?;
+        let answer = answer(&ClientOffer {
+            parameters: &hello.parameters,
+            early_data: hello.early_data,
+        })?;
+        check_answer(&answer.parameters)?;
+        self.parameters = answer.parameters;
+        if answer.version != self.schedule.version {
+            self.schedule.version = answer.version;
+            let change = SessionEvent::Version(answer.version);
+            self.schedule.events.push_back(change);
+        }
         Ok(())
     }
 
@@ -110,7 +139,7 @@ impl SeededServerSession {
     fn on_finished(&mut self, message: &Message) -> Result<(), TransportError> {
         self.schedule.check_finished(message.body())?;
         let ticket = NewSessionTicket {
-            ticket: Ticket::issue(self.server.seed, self.nonce),
+            ticket: Ticket::issue(self.server.seed, self.schedule.version, self.nonce),
             early_data: self.server.early_data != SeededEarlyData::Never,
         };
         self.schedule.send(Level::OneRtt, ticket.encode());
@@ -126,6 +155,10 @@ impl Session for SeededServerSession {
             self.on_message(&message)?;
         }
         Ok(())
+    }
+
+    fn set_version(&mut self, version: Version) {
+        self.schedule.version = version;
     }
 
     fn poll(&mut self) -> Option<SessionEvent> {

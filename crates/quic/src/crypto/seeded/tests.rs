@@ -3,8 +3,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::crypto::PacketKey;
 use crate::crypto::pair::{
-    CLIENT_PARAMETERS, Pair, SERVER_PARAMETERS, Seen, check_direction, garbage, level, opens,
+    CLIENT_PARAMETERS, Pair, SERVER_PARAMETERS, Seen, check_direction, garbage, level, opens, start,
 };
+use crate::crypto::{ClientOffer, ServerAnswer};
 use crate::{Code, Level};
 use cipher::SeededPacketKey;
 use mixing::Secret;
@@ -218,7 +219,8 @@ fn exported_keying_material_agrees_and_depends_on_label_and_context() {
 #[test]
 fn names_and_parameters_that_cannot_be_are_refused() {
     let (client, server) = peers();
-    let start = |name: &str, parameters: &[u8]| client.clone().start(name, parameters, false).err();
+    let start =
+        |name: &str, parameters: &[u8]| client.clone().start(&start(name, parameters, false)).err();
     assert!(matches!(
         start("", &[]),
         Some(StartError::InvalidServerName(_))
@@ -228,24 +230,52 @@ fn names_and_parameters_that_cannot_be_are_refused() {
         start("a", &long),
         Some(StartError::Configuration(_))
     ));
-    assert!(server.start(&long).is_err());
+    let answer = move |_: &ClientOffer<'_>| {
+        Ok(ServerAnswer {
+            version: Version::V1,
+            parameters: long,
+        })
+    };
+    let mut pair = Pair::new(&client, &server, false);
+    let session = server.clone().start(Version::V1, Box::new(answer));
+    pair.server.session = session.unwrap();
+    let (side, error) = pair.run(&[usize::MAX]).unwrap_err();
+    assert_eq!((side, error.code), (Side::Server, Code::INTERNAL_ERROR));
+}
+
+#[test]
+fn a_server_may_answer_in_another_version() {
+    let (client, server) = peers();
+    for versions in [
+        [Version::V1, Version::V2],
+        [Version::V2, Version::V1],
+        [Version::V2, Version::V2],
+    ] {
+        let mut pair = Pair::in_versions(&client, &server, false, versions);
+        pair.run(&[usize::MAX]).unwrap();
+        pair.check_keys();
+        let told = pair.server.seen.contains(&Seen::Version(versions[1]));
+        assert_eq!(told, versions[0] != versions[1]);
+    }
 }
 
 #[test]
 fn initial_keys_and_retry_tags_follow_the_connection_id() {
     let (client, server) = peers();
     let [one, other] = [[1; 8], [2; 8]].map(|id| ConnectionId::new(&id).unwrap());
-    let ours = client.initial_keys(&one, Side::Client);
-    let theirs = server.initial_keys(&one, Side::Server);
+    let ours = client.initial_keys(Version::V1, &one, Side::Client);
+    let theirs = server.initial_keys(Version::V1, &one, Side::Server);
     check_direction(&ours.local, &theirs.remote);
     check_direction(&theirs.local, &ours.remote);
-    let wrong = server.initial_keys(&other, Side::Server);
-    assert!(!opens(&*ours.local.packet, &*wrong.remote.packet));
+    for (version, id) in [(Version::V1, &other), (Version::V2, &one)] {
+        let wrong = server.initial_keys(version, id, Side::Server);
+        assert!(!opens(&*ours.local.packet, &*wrong.remote.packet));
+    }
 
-    let tag = server.retry_tag(&one, b"retry");
-    assert_eq!(tag, client.retry_tag(&one, b"retry"));
-    assert_ne!(tag, client.retry_tag(&other, b"retry"));
-    assert_ne!(tag, client.retry_tag(&one, b"Retry"));
+    let tag = server.retry_tag(Version::V1, &one, b"retry");
+    assert_eq!(tag, client.retry_tag(Version::V1, &one, b"retry"));
+    assert_ne!(tag, client.retry_tag(Version::V1, &other, b"retry"));
+    assert_ne!(tag, client.retry_tag(Version::V1, &one, b"Retry"));
 }
 
 proptest! {

@@ -4,39 +4,72 @@ use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustls::quic;
 
 use crate::crypto::{DirectionKeys, HeaderKey, KeyUpdates, Keys, OpenError, PacketKey, PacketKeys};
-use crate::{ConnectionId, Side};
+use crate::{ConnectionId, Side, Version};
 
 /// The longest packet number on the wire; the sample is taken as if it had this length
 /// (RFC 9001, section 5.4.2).
 const MAX_NUMBER_LENGTH: usize = 4;
 
+/// A version as rustls calls it.
+pub(super) const fn quic_version(version: Version) -> quic::Version {
+    match version {
+        Version::V1 => quic::Version::V1,
+        Version::V2 => quic::Version::V2,
+    }
+}
+
 /// The Initial keys for a client's first destination connection ID (RFC 9001, section 5.2).
-pub(super) fn initial(suite: &quic::Suite, client_destination: &ConnectionId, side: Side) -> Keys {
+pub(super) fn initial(
+    suite: &quic::Suite,
+    version: Version,
+    client_destination: &ConnectionId,
+    side: Side,
+) -> Keys {
     let side = match side {
         Side::Client => rustls::Side::Client,
         Side::Server => rustls::Side::Server,
     };
     suite
-        .keys(client_destination.as_bytes(), side, quic::Version::V1)
+        .keys(client_destination.as_bytes(), side, quic_version(version))
         .into()
 }
 
-/// The integrity tag of a Retry packet (RFC 9001, section 5.8): AES-128-GCM over nothing, with a
-/// key and a nonce that the RFC fixes, and the pseudo-packet as associated data.
-pub(super) fn retry_tag(original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
-    const KEY: [u8; 16] = 0xbe0c_690b_9f66_575a_1d76_6b54_e368_c84e_u128.to_be_bytes();
-    const NONCE: [u8; 12] = [
-        0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb,
-    ];
+/// The key and the nonce of Retry packets (RFC 9001, section 5.8; RFC 9369, section 3.3.3).
+const fn retry_key(version: Version) -> (u128, [u8; 12]) {
+    match version {
+        Version::V1 => (
+            0xbe0c_690b_9f66_575a_1d76_6b54_e368_c84e,
+            [
+                0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb,
+            ],
+        ),
+        Version::V2 => (
+            0x8fb4_b01b_56ac_48e2_60fb_cbce_ad7c_cc92,
+            [
+                0xd8, 0x69, 0x69, 0xbc, 0x2d, 0x7c, 0x6d, 0x99, 0x90, 0xef, 0xb0, 0x4a,
+            ],
+        ),
+    }
+}
+
+/// The integrity tag of a Retry packet: AES-128-GCM over nothing, with a key and a nonce that the
+/// version fixes, and the pseudo-packet as associated data.
+pub(super) fn retry_tag(
+    version: Version,
+    original_destination: &ConnectionId,
+    packet: &[u8],
+) -> [u8; 16] {
+    let (key, nonce) = retry_key(version);
     let id = original_destination.as_bytes();
     let mut pseudo_packet = Vec::with_capacity(1 + id.len() + packet.len());
     pseudo_packet.push(id.len() as u8);
     pseudo_packet.extend_from_slice(id);
     pseudo_packet.extend_from_slice(packet);
-    let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &KEY).expect("16 bytes"));
+    let key =
+        LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key.to_be_bytes()).expect("16 bytes"));
     let tag = key
         .seal_in_place_separate_tag(
-            Nonce::assume_unique_for_key(NONCE),
+            Nonce::assume_unique_for_key(nonce),
             Aad::from(&pseudo_packet),
             &mut [],
         )

@@ -4,6 +4,8 @@
 //! begin handshakes. [`provider()`] is the choice of algorithms for data centers; a configuration
 //! may use any other rustls provider that has `TLS13_AES_128_GCM_SHA256`.
 
+mod client_hello;
+mod compatible;
 mod keys;
 mod provider;
 mod session;
@@ -16,21 +18,28 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
-use rustls::quic::{ClientConnection, ServerConnection, Suite, Version};
+use rustls::quic::{self, ClientConnection, ServerConnection, Suite};
+use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{CipherSuite, ClientConfig, ServerConfig};
 
 pub use provider::provider;
 
-use super::{ClientCrypto, Keys, Provider, ServerCrypto, Session, StartError};
-use crate::{ConnectionId, Side};
+use super::{
+    Answerer, ClientCrypto, ClientStart, Keys, Provider, ServerCrypto, Session, StartError,
+};
+use crate::{ConnectionId, Side, Version};
+use compatible::Secrets;
 use session::TlsSession;
 
 /// What a client needs to begin TLS handshakes.
 ///
-/// Sessions to resume live in the configuration's store and are shared by all its users.
+/// Sessions to resume live in the configuration's store and are shared by all its users. They are
+/// those of QUIC version 1: tickets may not cross versions (RFC 9369, section 5), and handshakes in
+/// version 2 are full ones.
 pub struct TlsClient {
     with_early_data: Arc<ClientConfig>,
     without_early_data: Arc<ClientConfig>,
+    version_2: Arc<ClientConfig>,
     initial: Suite,
 }
 
@@ -45,10 +54,11 @@ impl TlsClient {
         let initial = initial_suite(config.crypto_provider())?;
         // rustls tells only a connection whether a configuration has TLS 1.3. This one must not
         // take a ticket out of the store.
-        let mut trial = ClientConfig::clone(&config);
-        trial.resumption = Resumption::disabled();
+        let mut version_2 = ClientConfig::clone(&config);
+        version_2.resumption = Resumption::disabled();
+        let version_2 = Arc::new(version_2);
         let nobody = ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
-        ClientConnection::new(Arc::new(trial), Version::V1, nobody, Vec::new())
+        ClientConnection::new(version_2.clone(), quic::Version::V1, nobody, Vec::new())
             .map_err(configuration)?;
         let with_setting = |enable_early_data| {
             if config.enable_early_data == enable_early_data {
@@ -61,35 +71,41 @@ impl TlsClient {
         Ok(Self {
             with_early_data: with_setting(true),
             without_early_data: with_setting(false),
+            version_2,
             initial,
         })
     }
 }
 
 impl ClientCrypto for TlsClient {
-    fn start(
-        self: Arc<Self>,
-        server_name: &str,
-        parameters: &[u8],
-        early_data: bool,
-    ) -> Result<Box<dyn Session>, StartError> {
-        let name = ServerName::try_from(server_name.to_owned())
-            .map_err(|_| StartError::InvalidServerName(server_name.to_owned()))?;
-        let config = if early_data {
-            &self.with_early_data
-        } else {
-            &self.without_early_data
+    fn start(self: Arc<Self>, start: &ClientStart<'_>) -> Result<Box<dyn Session>, StartError> {
+        let name = ServerName::try_from(start.server_name.to_owned())
+            .map_err(|_| StartError::InvalidServerName(start.server_name.to_owned()))?;
+        let mut config = match start.version {
+            Version::V2 => self.version_2.clone(),
+            Version::V1 if start.early_data => self.with_early_data.clone(),
+            Version::V1 => self.without_early_data.clone(),
         };
-        let connection =
-            ClientConnection::new(config.clone(), Version::V1, name, parameters.to_vec())
-                .map_err(configuration)?;
-        Ok(Box::new(TlsSession::client(connection, server_name)))
+        let secrets = start
+            .version_may_change
+            .then(|| Arc::new(Secrets::new(config.key_log.clone())));
+        if let Some(secrets) = &secrets {
+            Arc::make_mut(&mut config).key_log = secrets.clone();
+        }
+        let version = keys::quic_version(start.version);
+        let connection = ClientConnection::new(config, version, name, start.parameters.to_vec())
+            .map_err(configuration)?;
+        let session = TlsSession::client(connection, start.server_name, secrets);
+        Ok(Box::new(session))
     }
 }
 
 /// What a server needs to answer TLS handshakes.
+///
+/// Sessions are resumed in QUIC version 1 only: tickets may not cross versions (RFC 9369, section 5).
 pub struct TlsServer {
     config: Arc<ServerConfig>,
+    version_2: Arc<ServerConfig>,
     initial: Suite,
 }
 
@@ -116,37 +132,105 @@ impl TlsServer {
             }
         }
         // rustls checks the rest whenever a connection begins; better now than then.
-        ServerConnection::new(config.clone(), Version::V1, Vec::new()).map_err(configuration)?;
-        Ok(Self { config, initial })
+        ServerConnection::new(config.clone(), quic::Version::V1, Vec::new())
+            .map_err(configuration)?;
+        let mut version_2 = ServerConfig::clone(&config);
+        version_2.session_storage = Arc::new(NoServerSessionStorage {});
+        version_2.ticketer = Arc::new(NoTickets);
+        version_2.send_tls13_tickets = 0;
+        version_2.max_early_data_size = 0;
+        Ok(Self {
+            config,
+            version_2: Arc::new(version_2),
+            initial,
+        })
     }
 }
 
 impl ServerCrypto for TlsServer {
-    fn start(self: Arc<Self>, parameters: &[u8]) -> Result<Box<dyn Session>, StartError> {
-        let connection =
-            ServerConnection::new(self.config.clone(), Version::V1, parameters.to_vec())
-                .map_err(configuration)?;
-        Ok(Box::new(TlsSession::server(connection)))
+    fn start(
+        self: Arc<Self>,
+        version: Version,
+        answer: Answerer,
+    ) -> Result<Box<dyn Session>, StartError> {
+        Ok(Box::new(TlsSession::server(self, version, answer)))
+    }
+}
+
+impl TlsServer {
+    /// A connection in this version.
+    fn connection(
+        &self,
+        version: Version,
+        parameters: Vec<u8>,
+    ) -> Result<ServerConnection, rustls::Error> {
+        let config = match version {
+            Version::V1 => &self.config,
+            Version::V2 => &self.version_2,
+        };
+        ServerConnection::new(config.clone(), keys::quic_version(version), parameters)
+    }
+}
+
+/// Neither gives out tickets nor takes any.
+#[derive(Debug)]
+struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
     }
 }
 
 impl Provider for TlsClient {
-    fn initial_keys(&self, client_destination: &ConnectionId, side: Side) -> Keys {
-        keys::initial(&self.initial, client_destination, side)
+    fn initial_keys(
+        &self,
+        version: Version,
+        client_destination: &ConnectionId,
+        side: Side,
+    ) -> Keys {
+        keys::initial(&self.initial, version, client_destination, side)
     }
 
-    fn retry_tag(&self, original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
-        keys::retry_tag(original_destination, packet)
+    fn retry_tag(
+        &self,
+        version: Version,
+        original_destination: &ConnectionId,
+        packet: &[u8],
+    ) -> [u8; 16] {
+        keys::retry_tag(version, original_destination, packet)
     }
 }
 
 impl Provider for TlsServer {
-    fn initial_keys(&self, client_destination: &ConnectionId, side: Side) -> Keys {
-        keys::initial(&self.initial, client_destination, side)
+    fn initial_keys(
+        &self,
+        version: Version,
+        client_destination: &ConnectionId,
+        side: Side,
+    ) -> Keys {
+        keys::initial(&self.initial, version, client_destination, side)
     }
 
-    fn retry_tag(&self, original_destination: &ConnectionId, packet: &[u8]) -> [u8; 16] {
-        keys::retry_tag(original_destination, packet)
+    fn retry_tag(
+        &self,
+        version: Version,
+        original_destination: &ConnectionId,
+        packet: &[u8],
+    ) -> [u8; 16] {
+        keys::retry_tag(version, original_destination, packet)
     }
 }
 

@@ -2,21 +2,34 @@
 
 use std::collections::VecDeque;
 
-use rustls::quic::{ClientConnection, Connection, KeyChange as TlsKeyChange, ServerConnection};
+use std::sync::Arc;
+
+use rustls::quic::{ClientConnection, Connection, KeyChange as TlsKeyChange};
 use rustls::{AlertDescription, HandshakeKind};
 
+use super::compatible::{Secrets, Stage};
 use super::keys::TlsKeyUpdates;
-use crate::crypto::inbound::Inbound;
-use crate::crypto::{Identity, KeyChange, Session, SessionEvent};
-use crate::{Code, Level, TransportError};
+use super::{TlsServer, client_hello};
+use crate::crypto::inbound::{Inbound, Message};
+use crate::crypto::{Answerer, Identity, KeyChange, KeyUpdates, Keys, Session, SessionEvent};
+use crate::{Code, Level, TransportError, Version};
 
 /// The messages after which a peer's transport parameters are known (RFC 8446, section 4).
 const CLIENT_HELLO: u8 = 1;
+const NEW_SESSION_TICKET: u8 = 4;
 const ENCRYPTED_EXTENSIONS: u8 = 8;
 
 /// A TLS handshake in progress, and what follows it.
 pub(super) struct TlsSession {
-    connection: Connection,
+    /// None on a server that waits for a ClientHello: only then the version is known, and only then
+    /// the memory of a rustls connection is spent.
+    connection: Option<Connection>,
+    /// What such a server begins with.
+    waiting: Option<Waiting>,
+    /// The secrets of a client whose server may answer in another version.
+    secrets: Option<Arc<Secrets>>,
+    /// The version in which the server answers, where it is not the one that rustls knows.
+    other_version: Option<Version>,
     /// Whom a client asked for.
     asked_for: Option<String>,
     inbound: Inbound,
@@ -28,10 +41,22 @@ pub(super) struct TlsSession {
     complete: bool,
 }
 
+/// A server that waits for a ClientHello.
+struct Waiting {
+    server: Arc<TlsServer>,
+    version: Version,
+    answer: Answerer,
+}
+
 impl TlsSession {
     /// A client's; the ClientHello is ready to be sent.
-    pub(super) fn client(connection: ClientConnection, server_name: &str) -> Self {
-        let mut session = Self::new(connection.into());
+    pub(super) fn client(
+        connection: ClientConnection,
+        server_name: &str,
+        secrets: Option<Arc<Secrets>>,
+    ) -> Self {
+        let mut session = Self::new(Some(connection.into()), None);
+        session.secrets = secrets;
         session.asked_for = Some(server_name.to_owned());
         session.take_messages();
         session.offer_early_data();
@@ -39,13 +64,21 @@ impl TlsSession {
     }
 
     /// A server's, which waits for a ClientHello.
-    pub(super) fn server(connection: ServerConnection) -> Self {
-        Self::new(connection.into())
+    pub(super) fn server(server: Arc<TlsServer>, version: Version, answer: Answerer) -> Self {
+        let waiting = Waiting {
+            server,
+            version,
+            answer,
+        };
+        Self::new(None, Some(waiting))
     }
 
-    fn new(connection: Connection) -> Self {
+    fn new(connection: Option<Connection>, waiting: Option<Waiting>) -> Self {
         Self {
             connection,
+            waiting,
+            secrets: None,
+            other_version: None,
             asked_for: None,
             inbound: Inbound::new(),
             write_level: Level::Initial,
@@ -58,10 +91,13 @@ impl TlsSession {
     /// A client that resumes has keys for early data before the server says anything. Until then
     /// rustls shows the transport parameters of the session that is resumed.
     fn offer_early_data(&mut self) {
-        let Some(keys) = self.connection.zero_rtt_keys() else {
+        let Some(connection) = &self.connection else {
             return;
         };
-        let remembered = self.connection.quic_transport_parameters();
+        let Some(keys) = connection.zero_rtt_keys() else {
+            return;
+        };
+        let remembered = connection.quic_transport_parameters();
         self.events.push_back(SessionEvent::PeerParameters {
             encoded: remembered.unwrap_or_default().to_vec(),
             remembered: true,
@@ -71,17 +107,51 @@ impl TlsSession {
         self.early_data = true;
     }
 
+    /// A ClientHello arrived: decides on the version and makes the rustls connection.
+    fn answer(&mut self, waiting: Waiting, message: &Message) -> Result<(), TransportError> {
+        let answer = (waiting.answer)(&client_hello::offer(message.body()))?;
+        if answer.version != waiting.version {
+            let change = SessionEvent::Version(answer.version);
+            self.events.push_back(change);
+        }
+        let connection = waiting
+            .server
+            .connection(answer.version, answer.parameters)
+            .map_err(|error| TransportError::new(Code::INTERNAL_ERROR, error.to_string()))?;
+        self.connection = Some(connection.into());
+        Ok(())
+    }
+
+    fn on_message(&mut self, message: &Message) -> Result<(), TransportError> {
+        if let Some(waiting) = self.waiting.take_if(|_| message.kind == CLIENT_HELLO) {
+            self.answer(waiting, message)?;
+        }
+        let Some(connection) = &mut self.connection else {
+            let alert = Code::crypto(AlertDescription::UnexpectedMessage.into());
+            return Err(TransportError::new(alert, "a ClientHello was expected"));
+        };
+        if self.other_version.is_some() && message.kind == NEW_SESSION_TICKET {
+            // It belongs to the version in which it came (RFC 9369, section 5), and rustls would keep
+            // it for the other one.
+            return Ok(());
+        }
+        if let Err(error) = connection.read_hs(&message.bytes) {
+            return Err(transport_error(&error, connection.alert()));
+        }
+        self.after_message(message.kind)
+    }
+
     /// rustls has accepted a message of this type.
     fn after_message(&mut self, kind: u8) -> Result<(), TransportError> {
         match (&self.connection, kind) {
-            (Connection::Client(client), ENCRYPTED_EXTENSIONS) => {
+            (Some(Connection::Client(client)), ENCRYPTED_EXTENSIONS) => {
                 if self.early_data {
                     let accepted = client.is_early_data_accepted();
                     self.events.push_back(SessionEvent::EarlyData { accepted });
                 }
                 self.report_parameters();
             }
-            (Connection::Server(server), CLIENT_HELLO) => {
+            (Some(Connection::Server(server)), CLIENT_HELLO) => {
                 let keys = server.zero_rtt_keys();
                 self.report_parameters();
                 if let Some(keys) = keys {
@@ -94,7 +164,11 @@ impl TlsSession {
         if self.take_messages() {
             self.inbound.raise(Level::Handshake)?;
         }
-        if !self.complete && !self.connection.is_handshaking() {
+        let is_handshaking = self
+            .connection
+            .as_ref()
+            .is_none_or(|tls| tls.is_handshaking());
+        if !self.complete && !is_handshaking {
             self.complete = true;
             self.inbound.raise(Level::OneRtt)?;
             self.events.push_back(SessionEvent::Complete);
@@ -105,7 +179,8 @@ impl TlsSession {
     /// The peer's parameters as they stand in its handshake message. There are none yet after a
     /// ClientHello that rustls answers with a HelloRetryRequest.
     fn report_parameters(&mut self) {
-        if let Some(encoded) = self.connection.quic_transport_parameters() {
+        let connection = self.connection.as_ref();
+        if let Some(encoded) = connection.and_then(Connection::quic_transport_parameters) {
             self.events.push_back(SessionEvent::PeerParameters {
                 encoded: encoded.to_vec(),
                 remembered: false,
@@ -118,8 +193,11 @@ impl TlsSession {
     fn take_messages(&mut self) -> bool {
         let mut handshake_keys = false;
         loop {
+            let Some(connection) = &mut self.connection else {
+                return handshake_keys;
+            };
             let mut bytes = Vec::new();
-            let change = self.connection.write_hs(&mut bytes);
+            let change = connection.write_hs(&mut bytes);
             if !bytes.is_empty() {
                 self.events
                     .push_back(SessionEvent::Send(self.write_level, bytes));
@@ -128,16 +206,27 @@ impl TlsSession {
                 Some(TlsKeyChange::Handshake { keys }) => {
                     handshake_keys = true;
                     self.write_level = Level::Handshake;
-                    KeyChange::Handshake(keys.into())
+                    let other = self.other_keys(Stage::Handshake);
+                    KeyChange::Handshake(other.map_or_else(|| keys.into(), |(keys, _)| keys))
                 }
                 Some(TlsKeyChange::OneRtt { keys, next }) => {
                     self.write_level = Level::OneRtt;
-                    KeyChange::OneRtt(keys.into(), Box::new(TlsKeyUpdates(next)))
+                    let (keys, updates) = self
+                        .other_keys(Stage::OneRtt)
+                        .unwrap_or_else(|| (keys.into(), Box::new(TlsKeyUpdates(next))));
+                    KeyChange::OneRtt(keys, updates)
                 }
                 None => return handshake_keys,
             };
             self.events.push_back(SessionEvent::Keys(keys));
         }
+    }
+
+    /// The keys of this stage where the server's version is not the one that rustls knows.
+    fn other_keys(&self, stage: Stage) -> Option<(Keys, Box<dyn KeyUpdates>)> {
+        let version = self.other_version?;
+        let suite = self.connection.as_ref()?.negotiated_cipher_suite()?;
+        self.secrets.as_ref()?.keys(stage, suite.suite(), version)
     }
 }
 
@@ -145,12 +234,13 @@ impl Session for TlsSession {
     fn read(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
         self.inbound.push(level, data)?;
         while let Some(message) = self.inbound.next_message()? {
-            if let Err(error) = self.connection.read_hs(&message.bytes) {
-                return Err(transport_error(&error, self.connection.alert()));
-            }
-            self.after_message(message.kind)?;
+            self.on_message(&message)?;
         }
         Ok(())
+    }
+
+    fn set_version(&mut self, version: Version) {
+        self.other_version = Some(version);
     }
 
     fn poll(&mut self) -> Option<SessionEvent> {
@@ -158,25 +248,29 @@ impl Session for TlsSession {
     }
 
     fn identity(&self) -> Identity {
-        let server_name = match &self.connection {
+        let Some(connection) = &self.connection else {
+            return Identity::default();
+        };
+        let server_name = match connection {
             Connection::Client(_) => self.asked_for.clone(),
             Connection::Server(server) => server.server_name().map(str::to_owned),
         };
-        let certificates = self.connection.peer_certificates().unwrap_or_default();
+        let certificates = connection.peer_certificates().unwrap_or_default();
         Identity {
             peer_certificates: certificates.iter().map(|der| der.to_vec()).collect(),
-            application_protocol: self.connection.alpn_protocol().map(<[u8]>::to_vec),
+            application_protocol: connection.alpn_protocol().map(<[u8]>::to_vec),
             server_name,
-            resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
 
     fn export(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
-        self.complete
-            && self
-                .connection
-                .export_keying_material(output, label, Some(context))
-                .is_ok()
+        let Some(connection) = self.connection.as_ref().filter(|_| self.complete) else {
+            return false;
+        };
+        connection
+            .export_keying_material(output, label, Some(context))
+            .is_ok()
     }
 }
 

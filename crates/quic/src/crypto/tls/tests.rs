@@ -8,7 +8,7 @@ use rustls::{RootCertStore, version};
 
 use super::*;
 use crate::crypto::pair::{
-    CLIENT_PARAMETERS, Pair, SERVER_PARAMETERS, Seen, check_direction, garbage, level, opens,
+    CLIENT_PARAMETERS, Pair, SERVER_PARAMETERS, Seen, check_direction, garbage, level, opens, start,
 };
 use crate::{Code, Level, TransportError};
 
@@ -356,11 +356,47 @@ fn configurations_that_cannot_carry_quic_are_refused() {
 #[test]
 fn a_server_name_must_be_one() {
     let (client, _) = World::new().peers();
-    let start = |name: &str| client.clone().start(name, &[], false).err();
+    let start = |name: &str| client.clone().start(&start(name, &[], false)).err();
     let invalid = StartError::InvalidServerName("not a name".to_owned());
     assert_eq!(start("not a name"), Some(invalid));
     assert_eq!(start("10.0.0.1"), None);
     assert_eq!(start("::1"), None);
+}
+
+#[test]
+fn a_server_may_answer_in_another_version() {
+    use Version::{V1, V2};
+    for suite in provider().cipher_suites.clone() {
+        for versions in [[V1, V2], [V2, V1], [V2, V2]] {
+            let mut preferring = CryptoProvider::clone(&provider());
+            preferring
+                .cipher_suites
+                .sort_by_key(|other| *other != suite);
+            let certificate = certificate_parameters("localhost");
+            let world = World::with_providers(certificate, Arc::new(preferring), provider());
+            let (client, server) = world.peers();
+            let mut pair = Pair::in_versions(&client, &server, false, versions);
+            pair.run(&[usize::MAX]).unwrap();
+            pair.check_keys();
+            let told = pair.server.seen.contains(&Seen::Version(versions[1]));
+            assert_eq!(told, versions[0] != versions[1]);
+        }
+    }
+}
+
+#[test]
+fn sessions_do_not_cross_versions() {
+    use Version::{V1, V2};
+    let (client, server) = World::new().peers();
+    Pair::connected(&client, &server, false);
+    for (versions, resumed) in [([V2, V2], false), ([V1, V2], false), ([V1, V1], true)] {
+        let mut pair = Pair::in_versions(&client, &server, true, versions);
+        pair.run(&[usize::MAX]).unwrap();
+        assert_eq!(pair.client.session.identity().resumed, resumed);
+    }
+    let mut pair = Pair::in_versions(&client, &server, false, [V2, V2]);
+    pair.run(&[usize::MAX]).unwrap();
+    assert!(!pair.client.session.identity().resumed);
 }
 
 /// Sessions are costly to set up with debug assertions; a few cases in each test tell enough.

@@ -13,6 +13,18 @@ fn destination() -> ConnectionId {
     ConnectionId::new(&hex("8394c8f03e515708")).unwrap()
 }
 
+/// The frames of the client's Initial packet, without padding.
+const CLIENT_INITIAL: &str = concat!(
+    "060040f1010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e868",
+    "04fe3a47f06a2b69484c00000413011302010000c000000010000e00000b6578",
+    "616d706c652e636f6dff01000100000a00080006001d00170018001000070005",
+    "04616c706e000500050100000000003300260024001d00209370b2c9caa47fba",
+    "baf4559fedba753de171fa71f50f1ce15d43e994ec74d748002b000302030400",
+    "0d0010000e0403050306030203080408050806002d00020101001c0002400100",
+    "3900320408ffffffffffffffff05048000ffff07048000ffff08011001048000",
+    "75300901100f088394c8f03e51570806048000ffff",
+);
+
 /// Protects a packet as its sender and takes the protection off again as its receiver.
 fn protect(side: Side, header: &str, payload: &[u8]) -> Vec<u8> {
     let (client, server) = World::new().peers();
@@ -20,8 +32,10 @@ fn protect(side: Side, header: &str, payload: &[u8]) -> Vec<u8> {
         Side::Client => [&*client, &*server],
         Side::Server => [&*server, &*client],
     };
-    let ours = sender.initial_keys(&destination(), side).local;
-    let theirs = receiver.initial_keys(&destination(), side.other()).remote;
+    let ours = sender.initial_keys(Version::V1, &destination(), side).local;
+    let theirs = receiver
+        .initial_keys(Version::V1, &destination(), side.other())
+        .remote;
     let header = hex(header);
     let number_length = usize::from(header[0] & 0b11) + 1;
     let number_offset = header.len() - number_length;
@@ -44,16 +58,7 @@ fn protect(side: Side, header: &str, payload: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_2_client_initial() {
-    let mut payload = hex(concat!(
-        "060040f1010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e868",
-        "04fe3a47f06a2b69484c00000413011302010000c000000010000e00000b6578",
-        "616d706c652e636f6dff01000100000a00080006001d00170018001000070005",
-        "04616c706e000500050100000000003300260024001d00209370b2c9caa47fba",
-        "baf4559fedba753de171fa71f50f1ce15d43e994ec74d748002b000302030400",
-        "0d0010000e0403050306030203080408050806002d00020101001c0002400100",
-        "3900320408ffffffffffffffff05048000ffff07048000ffff08011001048000",
-        "75300901100f088394c8f03e51570806048000ffff",
-    ));
+    let mut payload = hex(CLIENT_INITIAL);
     payload.resize(1162, 0);
     let packet = protect(
         Side::Client,
@@ -65,6 +70,15 @@ fn a_2_client_initial() {
     assert_eq!(packet[..begin.len()], begin);
     let tag = hex("e221af44860018ab0856972e194cd934");
     assert_eq!(packet[1200 - tag.len()..], tag);
+}
+
+#[test]
+fn what_the_client_hello_of_a_2_offers() {
+    let payload = hex(CLIENT_INITIAL);
+    // Behind the header of a CRYPTO frame and that of the message.
+    let offer = client_hello::offer(&payload[8..]);
+    let parameters = &payload[payload.len() - 0x32..];
+    assert_eq!((offer.parameters, offer.early_data), (parameters, false));
 }
 
 #[test]
@@ -94,9 +108,23 @@ fn a_3_server_initial() {
 fn a_4_retry() {
     let packet = hex("ff000000010008f067a5502a4262b5746f6b656e");
     let tag = hex("04a265ba2eff4d829058fb3f0f2496ba");
+    check_retry(Version::V1, &packet, &tag);
+}
+
+fn check_retry(version: Version, packet: &[u8], tag: &[u8]) {
     let (client, server) = World::new().peers();
-    assert_eq!(client.retry_tag(&destination(), &packet)[..], tag);
-    assert_eq!(server.retry_tag(&destination(), &packet)[..], tag);
+    for provider in [&*client as &dyn Provider, &*server] {
+        let computed = provider.retry_tag(version, &destination(), packet);
+        assert_eq!(computed[..], *tag);
+    }
+}
+
+/// RFC 9369, appendix A.4.
+#[test]
+fn a_4_retry_of_version_2() {
+    let packet = hex("cf6b3343cf0008f067a5502a4262b5746f6b656e");
+    let tag = hex("c8646ce8bfe33952d955543665dcc7b6");
+    check_retry(Version::V2, &packet, &tag);
 }
 
 /// A corrupted packet does not open, nor does one for another connection.
@@ -104,8 +132,12 @@ fn a_4_retry() {
 fn initial_packets_are_authenticated() {
     let (client, server) = World::new().peers();
     let other = ConnectionId::new(&[1; 8]).unwrap();
-    let ours = client.initial_keys(&destination(), Side::Client).local;
-    let theirs = server.initial_keys(&other, Side::Server).remote;
+    let ours = client
+        .initial_keys(Version::V1, &destination(), Side::Client)
+        .local;
+    let theirs = server
+        .initial_keys(Version::V1, &other, Side::Server)
+        .remote;
     assert!(!opens(&*ours.packet, &*theirs.packet));
     assert!(theirs.packet.open(0, &[], &mut [0; 3]).is_err());
 }

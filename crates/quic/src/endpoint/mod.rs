@@ -2,8 +2,12 @@
 //!
 //! The caller owns the connections; the endpoint knows which connection IDs are theirs.
 
+mod accept;
+mod reset;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
@@ -14,14 +18,20 @@ use weir_wire::Ecn;
 use crate::config::{
     ClientConfig, ConfigError, EndpointConfig, SMALLEST_MAX_UDP_PAYLOAD, ServerConfig,
 };
-use crate::connection::{Connection, EndpointEvent, Setup, random_id};
-use crate::crypto::{Keys, StartError};
-use crate::frame::{self, Close};
-use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};
-use crate::{Code, ConnectionId, Side};
+use crate::connection::{ClientSetup, Connection, EndpointEvent, Setup, random_id};
+use crate::crypto::StartError;
+use crate::packet::Invariants;
+use crate::secret::{EndpointKeys, EndpointSecret, ResetTokenDigest};
+use crate::token::ReplayFilter;
+use crate::{ConnectionId, Version};
+use accept::Arrival;
+use reset::Resets;
+pub(crate) use reset::candidate as reset_candidate;
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
 const SHORTEST_INITIAL_DESTINATION: usize = 8;
+/// How many used tokens a server remembers: some 2 MB at most.
+const USED_TOKENS: usize = 64 * 1024;
 
 /// Names a connection to its endpoint: a small index, used again once the connection is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,8 +68,10 @@ pub enum ConnectError {
 #[derive(Default)]
 struct Slot {
     ids: Vec<ConnectionId>,
-    /// The client's address and first destination ID, on servers.
+    /// The client's address and first destination ID, on servers, while the handshake is half open.
     initial: Option<(SocketAddr, ConnectionId)>,
+    /// Reset tokens of the peer's connection IDs in use.
+    resets: Vec<ResetTokenDigest>,
 }
 
 /// The part of a QUIC endpoint that all its connections share.
@@ -71,14 +83,22 @@ pub struct Endpoint {
     free: Vec<usize>,
     /// Our IDs. They are random and ours, so that nobody can choose them to collide.
     ids: FxHashMap<ConnectionId, ConnectionHandle>,
+    /// By which resets of our peers are known.
+    peer_resets: FxHashMap<ResetTokenDigest, ConnectionHandle>,
+    keys: Arc<EndpointKeys>,
+    used_tokens: ReplayFilter,
+    resets: Resets,
     /// IDs that clients chose for their first packets.
     initials: BTreeMap<(SocketAddr, ConnectionId), ConnectionHandle>,
 }
 
 impl Endpoint {
     /// An endpoint; one without a server configuration takes no connections. All its randomness
-    /// comes from `seed`.
+    /// comes from `seed`, its secret too where the configuration has none.
     pub fn new(config: EndpointConfig, server: Option<ServerConfig>, seed: [u8; 32]) -> Self {
+        let secret = config
+            .secret
+            .unwrap_or_else(|| EndpointSecret::from_seed(&seed));
         Self {
             config,
             server,
@@ -86,6 +106,10 @@ impl Endpoint {
             slots: Vec::new(),
             free: Vec::new(),
             ids: FxHashMap::default(),
+            peer_resets: FxHashMap::default(),
+            keys: Arc::new(EndpointKeys::new(&secret)),
+            used_tokens: ReplayFilter::new(USED_TOKENS),
+            resets: Resets::new(),
             initials: BTreeMap::new(),
         }
     }
@@ -113,24 +137,27 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<(ConnectionHandle, Connection), ConnectError> {
         client.transport.validate()?;
+        if !client.versions.contains(client.version) {
+            return Err(ConfigError::FirstVersion {
+                version: client.version,
+            }
+            .into());
+        }
         if remote.port() == 0 || remote.ip().is_unspecified() {
             return Err(ConnectError::InvalidAddress(remote));
         }
         let local_id = random_id(self.config.connection_id_length, &mut self.rng);
         let remote_id = random_id(ConnectionId::MAX_LENGTH, &mut self.rng);
         let grease = self.rng.next_u64();
-        let mut parameters = Vec::with_capacity(256);
-        Connection::parameters(&client.transport, local_id, None).encode(
-            Side::Client,
-            &mut parameters,
-            Some(grease),
-        );
-        let initial_keys = client.crypto.initial_keys(&remote_id, Side::Client);
-        let session = client
-            .crypto
-            .start(server_name, &parameters, client.early_data)?;
+        let setup = ClientSetup {
+            crypto: client.crypto.clone(),
+            server_name: server_name.to_owned(),
+            versions: client.versions,
+            tokens: client.tokens,
+        };
+        let parameters = Connection::parameters(&client.transport, local_id, None);
+        let session = setup.start(client.version, parameters, client.early_data, grease)?;
         let setup = Setup {
-            side: Side::Client,
             config: client.transport,
             seed: self.connection_seed(),
             remote,
@@ -138,10 +165,15 @@ impl Endpoint {
             original_destination: remote_id,
             local_id,
             remote_id,
+            version: client.version,
+            keys: self.keys.clone(),
+            provider: client.crypto,
+            client: Some(setup),
+            server: None,
         };
         let handle = self.insert(Slot::default());
         self.add_id(handle, local_id);
-        Ok((handle, Connection::new(now, setup, session, initial_keys)))
+        Ok((handle, Connection::new(now, setup, session)))
     }
 
     /// Which connection a datagram belongs to; begins a connection where a client asks for one.
@@ -158,12 +190,12 @@ impl Endpoint {
         };
         if first & 0x80 == 0 {
             let id = datagram.get(1..=self.config.connection_id_length);
-            return match id
-                .and_then(ConnectionId::new)
-                .and_then(|id| self.ids.get(&id))
-            {
+            let Some(id) = id.and_then(ConnectionId::new) else {
+                return Route::Drop;
+            };
+            return match self.ids.get(&id) {
                 Some(handle) => Route::Connection(*handle),
-                None => Route::Drop,
+                None => self.unknown(now, &id, datagram),
             };
         }
         let Ok(invariants) = Invariants::decode(datagram) else {
@@ -178,27 +210,39 @@ impl Endpoint {
                 return Route::Connection(*handle);
             }
         }
-        if self.server.is_none() || datagram.len() < SMALLEST_MAX_UDP_PAYLOAD {
+        if invariants.version == 0 || datagram.len() < SMALLEST_MAX_UDP_PAYLOAD {
             return Route::Drop;
         }
-        match invariants.version {
-            packet::VERSION_1 => self.accept(now, remote, local, ecn, datagram),
-            0 => Route::Drop,
-            _ => {
-                let mut reply = Vec::new();
-                packet::write_version_negotiation(
-                    &mut reply,
-                    invariants.source,
-                    invariants.destination,
-                    &[
-                        packet::VERSION_1,
-                        packet::reserved_version(self.rng.next_u32()),
-                    ],
-                    self.rng.next_u32() as u8,
-                );
-                Route::Reply(reply)
-            }
+        let Some(server) = self.server.clone() else {
+            return Route::Drop;
+        };
+        let version = Version::from_wire(invariants.version);
+        if !version.is_some_and(|version| server.versions.contains(version)) {
+            return self.negotiate_version(&server, &invariants);
         }
+        let arrival = Arrival {
+            now,
+            remote,
+            local,
+            ecn,
+            datagram,
+        };
+        self.accept(server, arrival)
+    }
+
+    /// A packet with a short header to an ID that is not ours: a peer's stateless reset, or a
+    /// packet of a connection that we have forgotten.
+    fn unknown(&mut self, now: Time, id: &ConnectionId, datagram: &[u8]) -> Route {
+        if !self.peer_resets.is_empty()
+            && let Some(token) = reset_candidate(datagram)
+            && let Some(handle) = self.peer_resets.get(&self.keys.digest(&token))
+        {
+            return Route::Connection(*handle);
+        }
+        let answer = self
+            .resets
+            .answer(now, &self.keys, id, datagram.len(), &mut self.rng);
+        answer.map_or(Route::Drop, Route::Reply)
     }
 
     /// Something changed about a connection.
@@ -206,76 +250,22 @@ impl Endpoint {
         match event {
             EndpointEvent::IdIssued(id) => self.add_id(handle, id),
             EndpointEvent::IdRetired(id) => self.retire_id(handle, &id),
+            EndpointEvent::ResetTokenInUse(token) => {
+                let digest = self.keys.digest(&token);
+                if let Some(Some(slot)) = self.slots.get_mut(handle.0) {
+                    slot.resets.push(digest);
+                    self.peer_resets.insert(digest, handle);
+                }
+            }
+            EndpointEvent::ResetTokenRetired(token) => {
+                let digest = self.keys.digest(&token);
+                self.remove_reset(handle, digest);
+                if let Some(Some(slot)) = self.slots.get_mut(handle.0) {
+                    slot.resets.retain(|other| *other != digest);
+                }
+            }
             EndpointEvent::Drained => self.remove(handle),
         }
-    }
-
-    /// A datagram for no connection of ours may begin one.
-    fn accept(
-        &mut self,
-        now: Time,
-        remote: SocketAddr,
-        local: Option<SocketAddr>,
-        ecn: Ecn,
-        datagram: &mut [u8],
-    ) -> Route {
-        let Ok(header) = Header::decode(datagram, self.config.connection_id_length) else {
-            return Route::Drop;
-        };
-        let Some(server) = self.server.clone() else {
-            return Route::Drop;
-        };
-        // A client may have learned on an earlier connection that we take packets without the bit.
-        let bit_ok = header.fixed_bit || server.transport.grease_quic_bit;
-        if header.kind != Kind::Initial
-            || header.destination.len() < SHORTEST_INITIAL_DESTINATION
-            || !bit_ok
-        {
-            return Route::Drop;
-        }
-        let initial_keys = server
-            .crypto
-            .initial_keys(&header.destination, Side::Server);
-        if self.connections() >= server.max_connections {
-            return Route::Reply(refusal(&header, &initial_keys, Code::CONNECTION_REFUSED));
-        }
-        let local_id = random_id(self.config.connection_id_length, &mut self.rng);
-        let mut parameters = Vec::with_capacity(256);
-        Connection::parameters(&server.transport, local_id, Some(header.destination)).encode(
-            Side::Server,
-            &mut parameters,
-            Some(self.rng.next_u64()),
-        );
-        let session = match server.crypto.start(&parameters) {
-            Ok(session) => session,
-            Err(error) => {
-                tracing::error!(%error, "a connection was refused");
-                return Route::Reply(refusal(&header, &initial_keys, Code::INTERNAL_ERROR));
-            }
-        };
-        let setup = Setup {
-            side: Side::Server,
-            config: server.transport,
-            seed: self.connection_seed(),
-            remote,
-            local,
-            original_destination: header.destination,
-            local_id,
-            remote_id: header.source,
-        };
-        let mut connection = Box::new(Connection::new(now, setup, session, initial_keys));
-        connection.handle_datagram(now, remote, local, ecn, datagram);
-        if !connection.is_authenticated() {
-            return Route::Drop;
-        }
-        let initial = (remote, header.destination);
-        let handle = self.insert(Slot {
-            ids: Vec::new(),
-            initial: Some(initial),
-        });
-        self.initials.insert(initial, handle);
-        self.add_id(handle, local_id);
-        Route::New(handle, connection)
     }
 
     fn connection_seed(&mut self) -> [u8; 32] {
@@ -312,12 +302,22 @@ impl Endpoint {
         }
     }
 
+    /// A peer may give the token of another connection out again; that one's stays.
+    fn remove_reset(&mut self, handle: ConnectionHandle, digest: ResetTokenDigest) {
+        if self.peer_resets.get(&digest) == Some(&handle) {
+            self.peer_resets.remove(&digest);
+        }
+    }
+
     fn remove(&mut self, handle: ConnectionHandle) {
         let Some(slot) = self.slots.get_mut(handle.0).and_then(Option::take) else {
             return;
         };
         for id in &slot.ids {
             self.ids.remove(id);
+        }
+        for digest in slot.resets {
+            self.remove_reset(handle, digest);
         }
         if let Some(initial) = slot.initial {
             self.initials.remove(&initial);
@@ -333,33 +333,4 @@ impl std::fmt::Debug for Endpoint {
             .field("server", &self.server.is_some())
             .finish_non_exhaustive()
     }
-}
-
-/// An Initial packet that closes a connection which never began. It keeps no state.
-fn refusal(header: &Header, keys: &Keys, code: Code) -> Vec<u8> {
-    /// Room for the sample of header protection.
-    const SMALLEST_PAYLOAD: usize = 4;
-    let mut reply = Vec::with_capacity(128);
-    let fields = LongFields {
-        kind: LongKind::Initial { token: &[] },
-        destination: header.source,
-        source: header.destination,
-        number: 0,
-        number_length: 1,
-        size_limit: SMALLEST_MAX_UDP_PAYLOAD,
-    };
-    let written = packet::write_long_header(&mut reply, &fields);
-    let payload_start = reply.len();
-    let close = Close::Transport {
-        code,
-        frame_type: 0,
-        reason: b"",
-    };
-    frame::write::close(&mut reply, &close, payload_start + 64);
-    let end = reply.len().max(payload_start + SMALLEST_PAYLOAD) + keys.local.packet.tag_length();
-    reply.resize(end, 0);
-    written.finish(&mut reply, end);
-    keys.local.packet.seal(0, payload_start, &mut reply);
-    keys.local.header.protect(written.number_offset, &mut reply);
-    reply
 }

@@ -1,0 +1,42 @@
+//! Stateless resets of the peer (RFC 9000, section 10.3.1).
+
+use weir_units::Time;
+
+use super::Connection;
+use super::close::State;
+use super::event::{ConnectionError, EndpointEvent, Event};
+use crate::secret::{ResetToken, tokens_are_equal};
+
+impl Connection {
+    /// Other connection IDs of the peer's are in use: tells the endpoint by which tokens a reset is
+    /// for this connection now.
+    pub(super) fn note_reset_tokens(&mut self) {
+        let in_use: Vec<_> = self.outgoing.remote_ids.reset_tokens().collect();
+        let old = self.reset_tokens.iter().filter(|old| !in_use.contains(old));
+        let new = in_use.iter().filter(|new| !self.reset_tokens.contains(new));
+        let retired = old.map(|token| EndpointEvent::ResetTokenRetired(*token));
+        let added = new.map(|token| EndpointEvent::ResetTokenInUse(*token));
+        self.endpoint_events.extend(retired.chain(added));
+        self.reset_tokens = in_use;
+    }
+
+    /// A datagram could not be opened and ends so: whether the peer says by it that it has lost the
+    /// connection's state. All tokens are compared, and each in constant time.
+    pub(super) fn is_reset(&self, candidate: &ResetToken) -> bool {
+        let tokens = self.outgoing.remote_ids.reset_tokens();
+        tokens.fold(false, |found, token| {
+            found | tokens_are_equal(&token, candidate)
+        })
+    }
+
+    /// The peer has lost the connection's state: nothing more is sent.
+    pub(super) fn on_reset(&mut self, now: Time) {
+        if matches!(self.state, State::Open) {
+            let closed = Event::Closed(ConnectionError::StatelessReset);
+            self.events.push_back(closed);
+        }
+        if matches!(self.state, State::Open | State::Closing { .. }) {
+            self.drain(now);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Address validation: Retry packets and tokens on the client, tokens for later on the server
+//! (RFC 9000, sections 8.1 and 17.2.5).
+
+use std::sync::Arc;
+
+use weir_units::{Duration, Time};
+
+use super::Connection;
+use super::ids::RemoteIds;
+use crate::crypto::{ClientCrypto, ClientStart, Session, StartError};
+use crate::negotiation;
+use crate::packet::{Header, Retry};
+use crate::secret::tokens_are_equal;
+use crate::token::{Token, TokenStore};
+use crate::transport_parameters::TransportParameters;
+use crate::{ConnectionId, Side, Space, TransportError, Version, Versions};
+
+/// A longer token leaves a first packet no room for the handshake.
+const LONGEST_TOKEN: usize = 900;
+
+/// What a client needs to begin a handshake, and to begin it anew.
+pub(crate) struct ClientSetup {
+    pub(crate) crypto: Arc<dyn ClientCrypto>,
+    pub(crate) server_name: String,
+    pub(crate) versions: Versions,
+    pub(crate) tokens: Option<Arc<TokenStore>>,
+}
+
+impl ClientSetup {
+    /// Begins a handshake in this version, with these transport parameters and what there is to say
+    /// of versions.
+    pub(crate) fn start(
+        &self,
+        version: Version,
+        mut parameters: TransportParameters,
+        early_data: bool,
+        grease: u64,
+    ) -> Result<Box<dyn Session>, StartError> {
+        parameters.version_information = Some(negotiation::information(version, self.versions));
+        let mut encoded = Vec::with_capacity(256);
+        parameters.encode(Side::Client, &mut encoded, Some(grease));
+        self.crypto.clone().start(&ClientStart {
+            version,
+            version_may_change: self.versions.iter().count() > 1,
+            server_name: &self.server_name,
+            parameters: &encoded,
+            early_data,
+        })
+    }
+}
+
+/// What a server's endpoint knows about a client, and what it wants done.
+pub(crate) struct ServerSetup {
+    /// The client's address is proven already.
+    pub(crate) validated: bool,
+    /// Whether the client gets a token for later.
+    pub(crate) issues_tokens: bool,
+    /// The wall clock's time at [`Time::ZERO`].
+    pub(crate) epoch: Duration,
+}
+
+/// The state of address validation.
+pub(super) struct Validation {
+    /// A client's token, for its Initial packets.
+    pub(super) token: Vec<u8>,
+    /// The source ID of the Retry packet that a client got.
+    pub(super) retry_source: Option<ConnectionId>,
+    pub(super) client: Option<ClientSetup>,
+    server: Option<ServerSetup>,
+}
+
+impl Validation {
+    pub(super) fn new(client: Option<ClientSetup>, server: Option<ServerSetup>) -> Self {
+        Self {
+            token: Vec::new(),
+            retry_source: None,
+            client,
+            server,
+        }
+    }
+}
+
+impl Connection {
+    /// Takes a token for the connection out of the client's store, if there is one.
+    pub(super) fn take_token(&mut self) {
+        let remote = self.path().remote;
+        let Some(client) = &self.validation.client else {
+            return;
+        };
+        let tokens = client.tokens.as_ref();
+        self.validation.token = tokens
+            .and_then(|tokens| tokens.take(&client.server_name, remote, self.version))
+            .unwrap_or_default();
+    }
+
+    /// The server wants to see a token first (RFC 9000, section 17.2.5.2). Only a client that has
+    /// heard nothing else yet believes it, and only once.
+    pub(super) fn on_retry(&mut self, header: &Header, packet: &[u8]) {
+        let expected = self.side.is_client()
+            && !self.counters.authenticated
+            && self.validation.retry_source.is_none()
+            && header.version == Some(self.version)
+            && self.local_ids.contains(&header.destination)
+            && header.source != self.original_destination;
+        let retry = Retry::decode(packet, header).filter(|retry| {
+            let tag =
+                self.provider
+                    .retry_tag(self.version, &self.original_destination, retry.signed);
+            expected && retry.token.len() <= LONGEST_TOKEN && tokens_are_equal(&tag, &retry.tag)
+        });
+        let Some(retry) = retry else {
+            self.counters.packets_dropped += 1;
+            return;
+        };
+        self.validation.token = retry.token.to_vec();
+        self.validation.retry_source = Some(header.source);
+        self.outgoing.remote_ids = RemoteIds::new(header.source);
+        self.keys.initial = Some(self.initial_keys(self.version));
+        // All goes out again, with the token and to the new ID; packet numbers go on.
+        self.recovery
+            .on_retry(&mut self.paths[0], &mut self.outgoing);
+        self.probes = [0; 3];
+    }
+
+    /// The destination ID from which Initial keys follow (RFC 9001, section 5.2).
+    pub(super) fn initial_key_id(&self) -> &ConnectionId {
+        let retry_source = self.validation.retry_source.as_ref();
+        retry_source.unwrap_or(&self.original_destination)
+    }
+
+    /// The server gave a token for a later connection (RFC 9000, section 8.1.3).
+    pub(super) fn on_new_token(&self, token: &[u8]) -> Result<(), TransportError> {
+        let Some(client) = &self.validation.client else {
+            return Err(super::receive::violation("NEW_TOKEN from a client"));
+        };
+        if let Some(tokens) = &client.tokens {
+            let remote = self.path().remote;
+            tokens.put(&client.server_name, remote, self.version, token);
+        }
+        Ok(())
+    }
+
+    /// Whether a client's address was proven before its connection began.
+    pub(super) fn is_known(&self) -> bool {
+        self.validation
+            .server
+            .as_ref()
+            .is_some_and(|server| server.validated)
+    }
+
+    /// The client's handshake is complete: it gets a token for its next connection.
+    pub(super) fn issue_token(&mut self, now: Time) {
+        let Some(server) = self
+            .validation
+            .server
+            .take_if(|server| server.issues_tokens)
+        else {
+            return;
+        };
+        let ip = self.path().remote.ip();
+        let token = Token::later(now + server.epoch, self.version, ip);
+        let sealed = self.endpoint_keys.tokens.seal(&token, &mut self.rng);
+        self.outgoing.issue_token(sealed);
+    }
+
+    /// Forgets what the first attempt brought, since the client begins a new one.
+    pub(super) fn forget_attempt(&mut self, destination: ConnectionId) {
+        self.original_destination = destination;
+        self.outgoing.remote_ids = RemoteIds::new(destination);
+        self.keys.initial = Some(self.initial_keys(self.version));
+        self.recovery.discard(Space::Initial, &mut self.paths[0]);
+        self.outgoing.crypto[Space::Initial as usize] = Default::default();
+        self.probes = [0; 3];
+        self.take_token();
+    }
+}

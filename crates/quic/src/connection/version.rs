@@ -1,0 +1,128 @@
+//! The version of a connection, and how it changes (RFC 9368).
+
+use weir_units::Time;
+
+use super::Connection;
+use super::event::ConnectionError;
+use super::ids::random_id;
+use crate::crypto::Keys;
+use crate::negotiation::{self, Course};
+use crate::packet::{self, Header, Kind};
+use crate::transport_parameters::TransportParameters;
+use crate::{Code, ConnectionId, Side, TransportError, Version};
+
+impl Connection {
+    /// The version of QUIC; it may change until the handshake is complete.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    pub(super) fn initial_keys(&self, version: Version) -> Keys {
+        self.provider
+            .initial_keys(version, self.initial_key_id(), self.side)
+    }
+
+    /// A server answers in another version. Initial packets of the client's version still come,
+    /// until it knows (RFC 9369, section 4.1).
+    pub(super) fn on_version_chosen(&mut self, version: Version) {
+        let keys = self.initial_keys(version);
+        self.version = version;
+        self.keys.other_initial = self.keys.initial.replace(keys).map(|old| old.remote);
+    }
+
+    /// Before a client's first packet from the server is opened: makes the keys for the case that
+    /// it is in another version that the client takes.
+    pub(super) fn prepare_for_version(&mut self, header: &Header) {
+        let Some(version) = header.version else {
+            return;
+        };
+        let wanted = version != self.version
+            && header.kind == Kind::Initial
+            && !self.counters.authenticated
+            && self.keys.other_initial.is_none()
+            && self
+                .validation
+                .client
+                .as_ref()
+                .is_some_and(|client| client.versions.contains(version));
+        if wanted {
+            self.keys.other_initial = Some(self.initial_keys(version).remote);
+        }
+    }
+
+    /// A packet in this version proved authentic: a client goes on in the server's.
+    pub(super) fn follow_version(&mut self, version: Version) {
+        if self.side == Side::Client && version != self.version {
+            self.keys.initial = Some(self.initial_keys(version));
+            self.keys.other_initial = None;
+            self.version = version;
+            self.session.set_version(version);
+        }
+    }
+
+    /// Checks that the version is the one that both would have come to without an attacker.
+    pub(super) fn check_version(&self, peer: &TransportParameters) -> Result<(), TransportError> {
+        let Some(client) = &self.validation.client else {
+            // A server has checked it before it answered.
+            return Ok(());
+        };
+        let course = Course {
+            versions: client.versions,
+            begun: self.version_begun,
+            renegotiated: self.renegotiated,
+        };
+        negotiation::check_server(&course, self.version, peer.version_information.as_ref())
+    }
+
+    /// The server does not speak our version. Only a client that has heard nothing else yet
+    /// believes it (RFC 9000, section 6.2), and only when our own version is not among the server's.
+    pub(super) fn on_version_negotiation(&mut self, now: Time, header: &Header, packet: &[u8]) {
+        let Some(client) = &self.validation.client else {
+            return;
+        };
+        let premature = !self.counters.authenticated && self.validation.retry_source.is_none();
+        // An echo of our connection IDs proves that the answer is one to our packet.
+        let echoed = self.local_ids.contains(&header.destination)
+            && header.source == self.original_destination;
+        let offered: Vec<_> = packet::supported_versions(packet, header).collect();
+        if !premature || !echoed || offered.contains(&self.version.as_u32()) {
+            return;
+        }
+        match client.versions.choose(&offered) {
+            Some(version) if !self.renegotiated => self.begin_anew(now, version),
+            _ => {
+                let ours = client.versions;
+                self.abandon(ConnectionError::NoCommonVersion { ours, offered });
+            }
+        }
+    }
+
+    /// Begins the handshake anew in another version (RFC 9368, section 2.1). Early data belong to
+    /// the version of their session and are lost.
+    fn begin_anew(&mut self, now: Time, version: Version) {
+        self.version = version;
+        self.version_begun = version;
+        self.renegotiated = true;
+        let destination = random_id(ConnectionId::MAX_LENGTH, &mut self.rng);
+        if self.keys.zero_rtt.is_some() {
+            self.on_early_data(false);
+        }
+        self.forget_attempt(destination);
+        let grease = rand_core::Rng::next_u64(&mut self.rng);
+        let source = self.local_ids.handshake_id();
+        let parameters = Self::parameters(&self.config, source, None);
+        let Some(client) = &self.validation.client else {
+            return;
+        };
+        match client.start(version, parameters, false, grease) {
+            Ok(session) => {
+                self.session = session;
+                self.drive_session(now);
+            }
+            Err(error) => {
+                let error = TransportError::new(Code::INTERNAL_ERROR, error.to_string());
+                self.abandon(ConnectionError::Transport(error));
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What becomes of a datagram that may begin a connection: nothing, a stateless reply, or a
+//! connection (RFC 9000, sections 6, 8.1 and 17.2.5).
+
+use std::net::SocketAddr;
+
+use rand_core::Rng;
+use weir_units::{Duration, Time};
+use weir_wire::Ecn;
+
+use super::{Endpoint, Route, SHORTEST_INITIAL_DESTINATION, Slot};
+use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, ServerConfig};
+use crate::connection::{Connection, ServerSetup, Setup, random_id};
+use crate::crypto::Keys;
+use crate::frame::{self, Close};
+use crate::negotiation;
+use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};
+use crate::token::{Bearer, Token, Verdict};
+use crate::{Code, ConnectionId, Side, Version};
+
+/// A datagram that a client's first packet stands at the beginning of.
+pub(super) struct Arrival<'a> {
+    pub(super) now: Time,
+    pub(super) remote: SocketAddr,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) ecn: Ecn,
+    pub(super) datagram: &'a mut [u8],
+}
+
+/// What the client's token, or its absence, comes to.
+struct Admission {
+    /// The address is proven.
+    validated: bool,
+    /// The connection IDs of a Retry packet that the client answers: the destination of its first
+    /// packet and the source of the Retry packet.
+    retried: Option<(ConnectionId, ConnectionId)>,
+}
+
+impl Endpoint {
+    /// How many handshakes clients have begun that have not shown yet that they get our packets.
+    pub fn half_open(&self) -> usize {
+        self.initials.len()
+    }
+
+    /// The client speaks another version: tells it ours, and one that there is not (RFC 9368,
+    /// section 2.1; RFC 9000, section 15).
+    pub(super) fn negotiate_version(
+        &mut self,
+        server: &ServerConfig,
+        client: &Invariants<'_>,
+    ) -> Route {
+        let mut versions = server.versions.numbers();
+        versions.push(packet::reserved_version(self.rng.next_u32()));
+        let mut reply = Vec::new();
+        packet::write_version_negotiation(
+            &mut reply,
+            client.source,
+            client.destination,
+            &versions,
+            self.rng.next_u32() as u8,
+        );
+        Route::Reply(reply)
+    }
+
+    /// A datagram for no connection of ours may begin one.
+    pub(super) fn accept(&mut self, server: ServerConfig, arrival: Arrival<'_>) -> Route {
+        let decoded = Header::decode(arrival.datagram, self.config.connection_id_length);
+        let Ok(header) = decoded else {
+            return Route::Drop;
+        };
+        let Some(version) = header.version else {
+            return Route::Drop;
+        };
+        // A client may have learned on an earlier connection that we take packets without the bit.
+        let bit_ok = header.fixed_bit || server.transport.grease_quic_bit;
+        if header.kind != Kind::Initial
+            || header.destination.len() < SHORTEST_INITIAL_DESTINATION
+            || !bit_ok
+        {
+            return Route::Drop;
+        }
+        let initial_keys = || {
+            server
+                .crypto
+                .initial_keys(version, &header.destination, Side::Server)
+        };
+        if self.connections() >= server.max_connections {
+            let code = Code::CONNECTION_REFUSED;
+            return Route::Reply(refusal(&header, version, &initial_keys(), code));
+        }
+        let bearer = Bearer {
+            remote: arrival.remote,
+            version,
+            destination: header.destination,
+        };
+        let token = &arrival.datagram[header.token.clone()];
+        let Some(admission) = self.admit(arrival.now, server.token_lifetime, token, &bearer) else {
+            let code = Code::INVALID_TOKEN;
+            return Route::Reply(refusal(&header, version, &initial_keys(), code));
+        };
+        if !admission.validated && server.retry.applies(self.half_open()) {
+            return Route::Reply(self.retry(arrival.now, &server, &header, &bearer));
+        }
+        match self.begin(&server, &header, version, admission, arrival) {
+            Some(route) => route,
+            None => {
+                let code = Code::INTERNAL_ERROR;
+                Route::Reply(refusal(&header, version, &initial_keys(), code))
+            }
+        }
+    }
+
+    /// What a token proves; `None` where the client has to be told that it is invalid.
+    fn admit(
+        &mut self,
+        now: Time,
+        lifetime: Duration,
+        token: &[u8],
+        bearer: &Bearer,
+    ) -> Option<Admission> {
+        let mut admission = Admission {
+            validated: false,
+            retried: None,
+        };
+        if token.is_empty() {
+            return Some(admission);
+        }
+        let now = now + self.config.epoch;
+        match self.keys.tokens.check(token, bearer, now, lifetime) {
+            Verdict::Nothing => {}
+            Verdict::InvalidRetry => return None,
+            Verdict::Retried {
+                original_destination,
+                retry_source,
+            } => {
+                admission.validated = true;
+                admission.retried = Some((original_destination, retry_source));
+            }
+            Verdict::Known { issued, id } => {
+                let oldest = now.as_nanos().saturating_sub(lifetime.as_nanos());
+                let oldest = Time::from_nanos(oldest);
+                admission.validated = self.used_tokens.use_up(issued, id, oldest);
+            }
+        }
+        Some(admission)
+    }
+
+    /// Has the client show that it receives at its address. Nothing of it is kept.
+    fn retry(
+        &mut self,
+        now: Time,
+        server: &ServerConfig,
+        header: &Header,
+        bearer: &Bearer,
+    ) -> Vec<u8> {
+        let source = random_id(self.config.connection_id_length, &mut self.rng);
+        let token = Token::retry(now + self.config.epoch, bearer, source);
+        let token = self.keys.tokens.seal(&token, &mut self.rng);
+        let mut reply = Vec::with_capacity(256);
+        packet::write_retry(
+            &mut reply,
+            bearer.version,
+            &header.source,
+            &source,
+            &token,
+            self.rng.next_u32() as u8,
+        );
+        let tag = server
+            .crypto
+            .retry_tag(bearer.version, &header.destination, &reply);
+        reply.extend_from_slice(&tag);
+        reply
+    }
+
+    /// Begins a connection; `None` where the configuration does not allow it.
+    fn begin(
+        &mut self,
+        server: &ServerConfig,
+        header: &Header,
+        version: Version,
+        admission: Admission,
+        arrival: Arrival<'_>,
+    ) -> Option<Route> {
+        let Arrival {
+            now,
+            remote,
+            local,
+            ecn,
+            datagram,
+        } = arrival;
+        let local_id = random_id(self.config.connection_id_length, &mut self.rng);
+        let (original, retry_source) = match admission.retried {
+            Some((original, retry_source)) => (original, Some(retry_source)),
+            None => (header.destination, None),
+        };
+        let mut parameters = Connection::parameters(&server.transport, local_id, Some(original));
+        parameters.retry_source_connection_id = retry_source;
+        parameters.stateless_reset_token = Some(self.keys.reset_token(&local_id));
+        let grease = self.rng.next_u64();
+        let answer = negotiation::answerer(version, server.versions, parameters, grease);
+        let session = match server.crypto.clone().start(version, answer) {
+            Ok(session) => session,
+            Err(error) => {
+                tracing::error!(%error, "a connection was refused");
+                return None;
+            }
+        };
+        let setup = Setup {
+            config: server.transport.clone(),
+            seed: self.connection_seed(),
+            remote,
+            local,
+            original_destination: header.destination,
+            local_id,
+            remote_id: header.source,
+            version,
+            keys: self.keys.clone(),
+            provider: server.crypto.clone(),
+            client: None,
+            server: Some(ServerSetup {
+                validated: admission.validated,
+                issues_tokens: !server.token_lifetime.is_zero(),
+                epoch: self.config.epoch,
+            }),
+        };
+        let mut connection = Box::new(Connection::new(now, setup, session));
+        connection.handle_datagram(now, remote, local, ecn, datagram);
+        if !connection.is_authenticated() {
+            return Some(Route::Drop);
+        }
+        let initial = (remote, header.destination);
+        let handle = self.insert(Slot {
+            initial: Some(initial),
+            ..Slot::default()
+        });
+        self.initials.insert(initial, handle);
+        self.add_id(handle, local_id);
+        Some(Route::New(handle, connection))
+    }
+}
+
+/// An Initial packet that closes a connection which never began. It keeps no state.
+fn refusal(header: &Header, version: Version, keys: &Keys, code: Code) -> Vec<u8> {
+    /// Room for the sample of header protection.
+    const SMALLEST_PAYLOAD: usize = 4;
+    let mut reply = Vec::with_capacity(128);
+    let fields = LongFields {
+        version,
+        kind: LongKind::Initial { token: &[] },
+        destination: header.source,
+        source: header.destination,
+        number: 0,
+        number_length: 1,
+        size_limit: SMALLEST_MAX_UDP_PAYLOAD,
+    };
+    let written = packet::write_long_header(&mut reply, &fields);
+    let payload_start = reply.len();
+    let close = Close::Transport {
+        code,
+        frame_type: 0,
+        reason: b"",
+    };
+    frame::write::close(&mut reply, &close, payload_start + 64);
+    let end = reply.len().max(payload_start + SMALLEST_PAYLOAD) + keys.local.packet.tag_length();
+    reply.resize(end, 0);
+    written.finish(&mut reply, end);
+    keys.local.packet.seal(0, payload_start, &mut reply);
+    keys.local.header.protect(written.number_offset, &mut reply);
+    reply
+}

@@ -1,0 +1,139 @@
+//! Stateless resets: telling a peer that its connection is not known here (RFC 9000, section 10.3).
+
+use rand_core::Rng;
+use weir_units::{Duration, Time};
+
+use crate::ConnectionId;
+use crate::secret::{EndpointKeys, RESET_TOKEN_LENGTH, ResetToken};
+
+/// A reset must leave room for what looks like a header, a packet number and a little more than the
+/// token (RFC 9000, section 10.3): 5 bytes before it.
+const SMALLEST_RESET: usize = 5 + RESET_TOKEN_LENGTH;
+/// As long as the smallest packet to a peer with the longest connection ID: first byte, 20 bytes of
+/// ID, packet number, and an AEAD's tag. Shorter ones might give themselves away.
+const PREFERRED_RESET: usize = 1 + ConnectionId::MAX_LENGTH + 5 + RESET_TOKEN_LENGTH;
+/// Resets that may go out in one go.
+const BURST: u64 = 1000;
+/// Time after which one more may: 1000 per second. A restarted server tells all of its clients
+/// within seconds, and somebody who sends garbage costs 1000 small packets per second.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// Writes stateless resets, but not too many of them.
+#[derive(Debug)]
+pub(super) struct Resets {
+    /// When all that may go out in one go may go out again.
+    replenished: Time,
+}
+
+impl Resets {
+    pub(super) fn new() -> Self {
+        Self {
+            replenished: Time::ZERO,
+        }
+    }
+
+    /// The answer to a datagram of this length to an ID that is not known; `None` where there must
+    /// be none. It is shorter than what it answers, so that two endpoints that know nothing of each
+    /// other fall silent (RFC 9000, section 10.3.3).
+    pub(super) fn answer(
+        &mut self,
+        now: Time,
+        keys: &EndpointKeys,
+        id: &ConnectionId,
+        length: usize,
+        rng: &mut impl Rng,
+    ) -> Option<Vec<u8>> {
+        if length <= SMALLEST_RESET || !self.allow(now) {
+            return None;
+        }
+        // Lengths vary a little, or they would tell resets from packets.
+        let spread = (rng.next_u32() & 0x0f) as usize;
+        let mut reset = vec![0; (length - 1).min(PREFERRED_RESET + spread)];
+        rng.fill_bytes(&mut reset);
+        // A short header.
+        reset[0] = reset[0] & 0x3f | 0x40;
+        let token_at = reset.len() - RESET_TOKEN_LENGTH;
+        reset[token_at..].copy_from_slice(&keys.reset_token(id));
+        Some(reset)
+    }
+
+    /// A token bucket, told by when it would be full again.
+    fn allow(&mut self, now: Time) -> bool {
+        let replenished = self.replenished.max(now) + INTERVAL;
+        let allowed = replenished.since(now) <= INTERVAL * BURST;
+        if allowed {
+            self.replenished = replenished;
+        }
+        allowed
+    }
+}
+
+/// The bytes where a datagram holds a reset token, if it is a stateless reset.
+pub(crate) fn candidate(datagram: &[u8]) -> Option<ResetToken> {
+    let first = *datagram.first()?;
+    if first & 0x80 != 0 || datagram.len() < SMALLEST_RESET {
+        return None;
+    }
+    datagram.last_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand_chacha::ChaCha12Rng;
+    use rand_core::SeedableRng;
+
+    use super::*;
+    use crate::EndpointSecret;
+
+    fn keys() -> EndpointKeys {
+        EndpointKeys::new(&EndpointSecret::new([3; 32]))
+    }
+
+    fn id() -> ConnectionId {
+        ConnectionId::new(&[1; 8]).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn resets_look_like_packets_and_are_shorter_than_what_they_answer(
+            length in 0..2000_usize,
+            seed: u64,
+        ) {
+            let mut rng = ChaCha12Rng::seed_from_u64(seed);
+            let reset = Resets::new().answer(Time::ZERO, &keys(), &id(), length, &mut rng);
+            prop_assert_eq!(reset.is_some(), length > SMALLEST_RESET);
+            if let Some(reset) = reset {
+                prop_assert!(reset.len() < length && reset.len() >= SMALLEST_RESET);
+                prop_assert_eq!(reset[0] & 0xc0, 0x40);
+                prop_assert_eq!(candidate(&reset), Some(keys().reset_token(&id())));
+            }
+        }
+    }
+
+    #[test]
+    fn a_flood_is_answered_at_a_bounded_rate() {
+        let mut resets = Resets::new();
+        let mut now = Time::from_nanos(1_000_000_000_000);
+        let burst = (0..5000).filter(|_| resets.allow(now)).count();
+        assert_eq!(burst as u64, BURST);
+        let mut answered = 0;
+        for _ in 0..20_000 {
+            now += Duration::from_micros(100);
+            answered += u64::from(resets.allow(now));
+        }
+        assert!(
+            (1999..=2001).contains(&answered),
+            "{answered} in two seconds"
+        );
+        assert!(resets.allow(now + Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn long_headers_and_short_datagrams_are_no_resets() {
+        assert_eq!(candidate(&[]), None);
+        assert_eq!(candidate(&[0x40; SMALLEST_RESET - 1]), None);
+        assert_eq!(candidate(&[0xc0; 100]), None);
+        assert!(candidate(&[0x40; SMALLEST_RESET]).is_some());
+    }
+}

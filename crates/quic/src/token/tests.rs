@@ -1,0 +1,184 @@
+//! Tokens there and back, and what must be refused.
+
+use proptest::prelude::*;
+use rand_chacha::ChaCha12Rng;
+use rand_core::SeedableRng;
+
+use super::*;
+
+const LIFETIME: Duration = Duration::from_secs(3600);
+
+fn key() -> TokenKey {
+    TokenKey::new(&[7; 32])
+}
+
+fn rng() -> ChaCha12Rng {
+    ChaCha12Rng::seed_from_u64(1)
+}
+
+fn id(byte: u8) -> ConnectionId {
+    ConnectionId::new(&[byte; 8]).unwrap()
+}
+
+fn bearer() -> Bearer {
+    Bearer {
+        remote: SocketAddr::from(([192, 0, 2, 1], 4433)),
+        version: Version::V1,
+        destination: id(1),
+    }
+}
+
+fn now() -> Time {
+    Time::from_nanos(1_700_000_000_000_000_000)
+}
+
+/// The bearer of the answer to a Retry packet.
+fn retried() -> Bearer {
+    Bearer {
+        destination: id(2),
+        ..bearer()
+    }
+}
+
+fn retry_token() -> Vec<u8> {
+    key().seal(&Token::retry(now(), &bearer(), id(2)), &mut rng())
+}
+
+fn later_token() -> Vec<u8> {
+    let token = Token::later(now(), Version::V1, bearer().remote.ip());
+    key().seal(&token, &mut rng())
+}
+
+fn check(token: &[u8], bearer: &Bearer, now: Time) -> Verdict {
+    key().check(token, bearer, now, LIFETIME)
+}
+
+#[test]
+fn a_retry_token_is_bound_to_all_of_the_packet_that_it_answers() {
+    let token = retry_token();
+    let good = Verdict::Retried {
+        original_destination: id(1),
+        retry_source: id(2),
+    };
+    assert_eq!(check(&token, &retried(), now()), good);
+    assert_eq!(check(&token, &retried(), now() + RETRY_LIFETIME), good);
+    let mapped = SocketAddr::from((std::net::Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(), 4433));
+    let as_ipv6 = Bearer {
+        remote: mapped,
+        ..retried()
+    };
+    assert_eq!(check(&token, &as_ipv6, now()), good);
+    let others = [
+        Bearer {
+            remote: SocketAddr::from(([192, 0, 2, 1], 4434)),
+            ..retried()
+        },
+        Bearer {
+            remote: SocketAddr::from(([192, 0, 2, 2], 4433)),
+            ..retried()
+        },
+        Bearer {
+            version: Version::V2,
+            ..retried()
+        },
+        bearer(),
+    ];
+    for other in others {
+        assert_eq!(check(&token, &other, now()), Verdict::InvalidRetry);
+    }
+    let late = now() + RETRY_LIFETIME + Duration::from_nanos(1);
+    assert_eq!(check(&token, &retried(), late), Verdict::InvalidRetry);
+    let early = Time::from_nanos(now().as_nanos() - CLOCK_SKEW.as_nanos() - 1);
+    assert_eq!(check(&token, &retried(), early), Verdict::InvalidRetry);
+}
+
+#[test]
+fn a_token_for_later_is_bound_to_the_ip_address_and_ignored_elsewhere() {
+    let token = later_token();
+    let other_port = Bearer {
+        remote: SocketAddr::from(([192, 0, 2, 1], 1)),
+        destination: id(9),
+        ..bearer()
+    };
+    for at in [now(), now() + LIFETIME] {
+        let verdict = check(&token, &other_port, at);
+        assert!(matches!(verdict, Verdict::Known { issued, .. } if issued == now()));
+    }
+    let other_ip = Bearer {
+        remote: SocketAddr::from(([192, 0, 2, 3], 4433)),
+        ..bearer()
+    };
+    let other_version = Bearer {
+        version: Version::V2,
+        ..bearer()
+    };
+    for (bearer, at) in [
+        (other_ip, now()),
+        (other_version, now()),
+        (bearer(), now() + LIFETIME + Duration::from_nanos(1)),
+    ] {
+        assert_eq!(check(&token, &bearer, at), Verdict::Nothing);
+    }
+}
+
+#[test]
+fn tokens_of_another_key_prove_nothing() {
+    let other = TokenKey::new(&[8; 32]);
+    for token in [retry_token(), later_token()] {
+        let verdict = other.check(&token, &retried(), now(), LIFETIME);
+        assert_eq!(verdict, Verdict::Nothing);
+    }
+    assert_eq!(check(&[], &bearer(), now()), Verdict::Nothing);
+    assert_eq!(check(&[0; 2000], &bearer(), now()), Verdict::Nothing);
+}
+
+fn connection_id() -> impl Strategy<Value = ConnectionId> {
+    prop::collection::vec(any::<u8>(), 0..=ConnectionId::MAX_LENGTH)
+        .prop_map(|bytes| ConnectionId::new(&bytes).unwrap())
+}
+
+fn token() -> impl Strategy<Value = Token> {
+    let address = (any::<IpAddr>(), any::<u16>());
+    let kind = prop_oneof![
+        (address, connection_id(), connection_id()).prop_map(
+            |((ip, port), original_destination, retry_source)| TokenKind::Retry {
+                remote: SocketAddr::new(ip.to_canonical(), port),
+                original_destination,
+                retry_source,
+            }
+        ),
+        any::<IpAddr>().prop_map(|ip| TokenKind::Later {
+            ip: ip.to_canonical()
+        }),
+    ];
+    let version = prop::sample::select(vec![Version::V1, Version::V2]);
+    (any::<u64>(), version, kind).prop_map(|(issued, version, kind)| Token {
+        issued: Time::from_nanos(issued),
+        version,
+        kind,
+    })
+}
+
+proptest! {
+    #[test]
+    fn tokens_round_trip(token in token(), seed: u64) {
+        let sealed = key().seal(&token, &mut ChaCha12Rng::seed_from_u64(seed));
+        let (opened, id) = key().open(&sealed).unwrap();
+        prop_assert_eq!(opened, token);
+        prop_assert_eq!(&id[..], &sealed[..NONCE_LENGTH]);
+    }
+
+    #[test]
+    fn any_flipped_bit_is_refused(token in token(), bit in any::<prop::sample::Index>()) {
+        let mut sealed = key().seal(&token, &mut rng());
+        let bit = bit.index(sealed.len() * 8);
+        sealed[bit / 8] ^= 1 << (bit % 8);
+        prop_assert!(key().open(&sealed).is_none());
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..150)) {
+        prop_assert!(key().open(&bytes).is_none());
+        Token::decode(&bytes);
+    }
+}

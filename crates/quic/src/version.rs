@@ -1,0 +1,152 @@
+//! The versions of QUIC that are spoken here, and which of them a connection uses
+//! (RFC 9000, RFC 9368, RFC 9369).
+//!
+//! Version 2 is version 1 with other numbers on the wire, for nobody to rely on those of version 1;
+//! it is no faster and no safer. The two are compatible with each other (RFC 9369, section 3): a
+//! server can answer a first flight of one in the other without losing a round trip.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+
+/// A version of QUIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// QUIC version 1 (RFC 9000).
+    #[default]
+    V1,
+    /// QUIC version 2 (RFC 9369).
+    V2,
+}
+
+impl Version {
+    /// The version of this number; `None` for one that is not spoken here.
+    pub const fn from_wire(number: u32) -> Option<Self> {
+        match number {
+            0x0000_0001 => Some(Self::V1),
+            0x6b33_43cf => Some(Self::V2),
+            _ => None,
+        }
+    }
+
+    /// The version's number in long headers.
+    pub const fn as_u32(self) -> u32 {
+        match self {
+            Self::V1 => 0x0000_0001,
+            Self::V2 => 0x6b33_43cf,
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "QUIC version 1",
+            Self::V2 => "QUIC version 2",
+        })
+    }
+}
+
+/// One or more versions, each once, in order of preference.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Versions {
+    first: Version,
+    /// The other version, where both are meant.
+    both: bool,
+}
+
+impl Versions {
+    /// Version 1 and no other.
+    pub const V1: Self = Self::only(Version::V1);
+    /// Version 1 rather than version 2.
+    pub const V1_AND_V2: Self = Self::all(Version::V1);
+    /// Version 2 rather than version 1.
+    pub const V2_AND_V1: Self = Self::all(Version::V2);
+
+    /// One version and no other.
+    pub const fn only(version: Version) -> Self {
+        Self {
+            first: version,
+            both: false,
+        }
+    }
+
+    /// All versions, this one rather than any other.
+    pub const fn all(preferred: Version) -> Self {
+        Self {
+            first: preferred,
+            both: true,
+        }
+    }
+
+    /// The versions, the preferred one first.
+    pub fn iter(self) -> impl Iterator<Item = Version> {
+        let other = match self.first {
+            Version::V1 => Version::V2,
+            Version::V2 => Version::V1,
+        };
+        [Some(self.first), self.both.then_some(other)]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Whether the version is one of these.
+    pub fn contains(self, version: Version) -> bool {
+        self.both || version == self.first
+    }
+
+    /// The one of these that is preferred among those that `offered` has.
+    pub(crate) fn choose(self, offered: &[u32]) -> Option<Version> {
+        self.iter()
+            .find(|version| offered.contains(&version.as_u32()))
+    }
+
+    /// Their numbers, the preferred one's first.
+    pub(crate) fn numbers(self) -> SmallVec<[u32; 4]> {
+        self.iter().map(Version::as_u32).collect()
+    }
+}
+
+impl fmt::Debug for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Version numbers as people read them.
+pub(crate) fn in_words(numbers: &[u32]) -> String {
+    let words = numbers
+        .iter()
+        .map(|number| match Version::from_wire(*number) {
+            Some(version) => version.to_string(),
+            None => format!("{number:#010x}"),
+        });
+    let words: Vec<_> = words.collect();
+    if words.is_empty() {
+        "nothing".to_owned()
+    } else {
+        words.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preferred_version_among_those_offered_is_chosen() {
+        let [v1, v2] = [Version::V1, Version::V2].map(Version::as_u32);
+        assert_eq!(Versions::V1_AND_V2.choose(&[v2, v1]), Some(Version::V1));
+        assert_eq!(Versions::V2_AND_V1.choose(&[v1, v2]), Some(Version::V2));
+        assert_eq!(Versions::V2_AND_V1.choose(&[v1]), Some(Version::V1));
+        assert_eq!(Versions::V1.choose(&[v2, 0x1a2a_3a4a]), None);
+        assert_eq!(Versions::V1.numbers()[..], [v1]);
+        assert!(!Versions::V1.contains(Version::V2));
+    }
+
+    #[test]
+    fn numbers_are_told_in_words() {
+        assert_eq!(in_words(&[1, 0xff00_001d]), "QUIC version 1, 0xff00001d");
+        assert_eq!(in_words(&[]), "nothing");
+    }
+}
