@@ -43,7 +43,11 @@ async fn metrics_are_at_one_path_by_one_method() {
     assert!(answer.contains("application/openmetrics-text"), "{answer}");
     assert!(answer.contains("questions_total 7\n"), "{answer}");
     assert!(ask(address, "GET /").await.starts_with("HTTP/1.1 404"));
-    assert!(ask(address, "POST /metrics").await.starts_with("HTTP/1.1 405"));
+    assert!(
+        ask(address, "POST /metrics")
+            .await
+            .starts_with("HTTP/1.1 405")
+    );
     assert!(ask(address, "\u{0}\u{1}").await.starts_with("HTTP/1.1 400"));
     exporter.shutdown().await;
     assert!(TcpStream::connect(address).await.is_err());

@@ -6,6 +6,7 @@ use weir_units::Time;
 use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
 use crate::crypto::{KeyChange, SessionEvent};
+use crate::observe::Observation;
 use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Level, Space, TransportError};
@@ -110,6 +111,9 @@ impl Connection {
         self.recovery.set_peer_max_ack_delay(peer_delay);
         self.note_ack_frequency_support(&peer);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
+        let by = self.side.other();
+        let parameters = &peer;
+        self.report(now, &Observation::ParametersSet { by, parameters });
         self.peer = peer;
         self.peer_known = true;
         self.begin_mtu_discovery(now);

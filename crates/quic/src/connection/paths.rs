@@ -15,6 +15,7 @@ use weir_units::{Duration, Time};
 use super::draft::SMALLEST_ROOM;
 use super::event::{Event, MoveCause, PathError, PathEvent};
 use super::{Connection, path_config};
+use crate::observe::Observation;
 use crate::path::{Path, Verdict};
 use crate::recovery::SentPacket;
 use crate::{PathId, Side, Space};
@@ -111,7 +112,7 @@ impl Connection {
             Some(index) => index,
             None => {
                 self.make_room(now);
-                let path = self.new_path(self.paths[0].remote, Some(local));
+                let path = self.new_path(now, self.paths[0].remote, Some(local));
                 // Without a spare ID it goes on with the one in use, like behind a NAT.
                 self.outgoing.remote_ids.assign(path.id);
                 self.paths.push(path);
@@ -194,7 +195,7 @@ impl Connection {
     /// An authentic packet came from a new address: a path of which nothing is known.
     pub(super) fn admit(&mut self, now: Time, arrival: &Arrival) -> usize {
         self.make_room(now);
-        let mut path = self.new_path(arrival.remote, arrival.local);
+        let mut path = self.new_path(now, arrival.remote, arrival.local);
         path.on_datagram_received(arrival.length);
         self.outgoing.remote_ids.assign(path.id);
         self.paths.push(path);
@@ -203,20 +204,22 @@ impl Connection {
         index
     }
 
-    fn new_path(&mut self, remote: SocketAddr, local: Option<SocketAddr>) -> Path {
+    fn new_path(&mut self, now: Time, remote: SocketAddr, local: Option<SocketAddr>) -> Path {
         let id = PathId(self.book.next_id);
         self.book.next_id += 1;
         let controller = self.config.congestion.build(&Context {
             packet_size: self.config.packet_size,
             seed: self.rng.next_u64(),
         });
-        Path::new(
+        let path = Path::new(
             id,
             remote,
             local,
             controller,
             &path_config(&self.config, self.side),
-        )
+        );
+        self.report(now, &Observation::PathOpened(&path.addresses()));
+        path
     }
 
     /// Sees to it that there is room for another path: the one goes that is least worth keeping.
@@ -235,8 +238,9 @@ impl Connection {
 
     fn close_path(&mut self, now: Time, index: usize) {
         let path = self.paths.remove(index);
+        self.counters.left.add(&path);
         self.outgoing.remote_ids.release(path.id);
-        self.tell(PathEvent::Closed { path: path.id });
+        self.tell(now, PathEvent::Closed { path: path.id });
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_failed(path.id);
         }
@@ -269,7 +273,7 @@ impl Connection {
         remote: SocketAddr,
         local: Option<SocketAddr>,
     ) -> Option<usize> {
-        let mut path = self.new_path(remote, local);
+        let mut path = self.new_path(now, remote, local);
         path.validated = false;
         let ids = &mut self.outgoing.remote_ids;
         if !ids.are_empty() && !ids.assign(path.id) {
@@ -297,8 +301,14 @@ impl Connection {
         path.validated && has_id
     }
 
-    pub(super) fn tell(&mut self, event: PathEvent) {
+    pub(super) fn tell(&mut self, now: Time, event: PathEvent) {
         tracing::debug!(remote = %self.path().remote, "{event}");
+        if self.outgoing.reporter.is_some() {
+            let about = event.path();
+            let path = self.paths.iter().find(|path| path.id == about);
+            let addresses = path.unwrap_or(self.path()).addresses();
+            self.report(now, &Observation::Path(event, &addresses));
+        }
         self.events.push_back(Event::Path(event));
     }
 }
@@ -347,7 +357,7 @@ impl Connection {
         }
         let id = path.id;
         if !std::mem::replace(&mut path.validated, true) {
-            self.tell(PathEvent::Validated { path: id, rtt });
+            self.tell(now, PathEvent::Validated { path: id, rtt });
         }
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_validated(now, id);
@@ -364,7 +374,7 @@ impl Connection {
         path.standby.on_failure();
         let pause = self.config.standby_refresh * (1 << path.standby.failures.min(MAX_BACKOFF));
         path.standby.ask_at = Some(now + pause);
-        self.tell(PathEvent::Failed { path: id });
+        self.tell(now, PathEvent::Failed { path: id });
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_failed(id);
         }
@@ -483,11 +493,14 @@ impl Connection {
         self.recovery
             .on_path_left(now, &mut self.paths[0], &mut self.outgoing);
         self.after_move(now);
-        self.tell(PathEvent::Moved {
-            from: path,
-            to: path,
-            cause: MoveCause::PeerRebound,
-        });
+        self.tell(
+            now,
+            PathEvent::Moved {
+                from: path,
+                to: path,
+                cause: MoveCause::PeerRebound,
+            },
+        );
     }
 
     /// Uses another path from now on. What was in flight on the old one is sent again at once.
@@ -509,7 +522,7 @@ impl Connection {
         }
         self.after_move(now);
         self.watch_move(now);
-        self.tell(PathEvent::Moved { from, to, cause });
+        self.tell(now, PathEvent::Moved { from, to, cause });
     }
 
     fn after_move(&mut self, now: Time) {

@@ -14,6 +14,7 @@ use super::paths::Arrival;
 use crate::crypto::{DirectionKeys, OpenError};
 use crate::endpoint::reset_candidate;
 use crate::frame::{Ack, Frame, Frames};
+use crate::observe::{DropReason, Packet};
 use crate::packet::{self, Header, Kind};
 use crate::streams::Received;
 use crate::{Code, Level, Side, Space, TransportError};
@@ -55,17 +56,13 @@ impl Connection {
             _ if self.is_drained() => return,
             Some(index) => self.paths[index].on_datagram_received(length),
             None if self.may_come_from_elsewhere() => {}
-            None => {
-                self.counters.packets_dropped += 1;
-                return;
-            }
+            None => return self.drop_packet(now, length, DropReason::UnexpectedAddress),
         }
         self.batch_bytes += length as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
             let Ok(header) = Header::decode(rest, self.local_ids.length()) else {
-                self.counters.packets_dropped += 1;
-                return;
+                return self.drop_packet(now, rest.len(), DropReason::Malformed);
             };
             let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));
             rest = tail;
@@ -86,6 +83,7 @@ impl Connection {
         let bytes = std::mem::take(&mut self.batch_bytes);
         self.outgoing.received[Space::Data as usize].end_batch(now, bytes, finished);
         self.decide(now);
+        self.report_changes(now);
     }
 
     /// Tells whether the packet was one of the peer's.
@@ -102,18 +100,21 @@ impl Connection {
             return true;
         }
         if !header.fixed_bit && !self.config.grease_quic_bit {
-            self.counters.packets_dropped += 1;
+            self.drop_packet(now, packet.len(), DropReason::Malformed);
             return false;
         }
         if header.kind == Kind::Retry {
-            self.on_retry(header, packet);
+            self.on_retry(now, header, packet);
             return true;
         }
         self.prepare_for_version(header);
-        let Some(opened) = self.unprotect(header, packet) else {
-            self.counters.packets_dropped += 1;
-            self.check_integrity_limit(now);
-            return false;
+        let opened = match self.unprotect(header, packet) {
+            Ok(opened) => opened,
+            Err(reason) => {
+                self.drop_packet(now, packet.len(), reason);
+                self.check_integrity_limit(now);
+                return false;
+            }
         };
         self.handle_opened(now, header, arrival, ecn, opened, packet);
         true
@@ -135,9 +136,22 @@ impl Connection {
             Some(index) => index,
             // Only what is authentic makes a path, and only once the handshake is over.
             None if opened.level == Level::OneRtt => self.admit(now, arrival),
-            None => return self.counters.packets_dropped += 1,
+            None => return self.drop_packet(now, packet.len(), DropReason::UnexpectedAddress),
         };
         arrival.path = Some(index);
+        let payload = &packet[opened.payload];
+        if let Some(reporter) = &mut self.outgoing.reporter {
+            let packet = Packet {
+                level: opened.level,
+                number: opened.number,
+                size: packet.len(),
+                path: self.paths[index].id,
+                ecn,
+                is_mtu_probe: false,
+                frames: Frames::new(payload),
+            };
+            reporter.packet_received(now, packet);
+        }
         self.on_authentic(now, header, opened.level, index);
         // Checked on authentic packets only (RFC 9000, section 17.2).
         if !opened.reserved_bits_ok {
@@ -147,7 +161,6 @@ impl Connection {
             let reason = "keys updated again before the last update was acknowledged";
             return self.close_with(now, key_update_error(reason));
         }
-        let payload = &packet[opened.payload];
         match self.on_payload(now, header, opened.level, index, payload) {
             Ok(Some(contents)) => {
                 let space = opened.level.space();
@@ -164,34 +177,44 @@ impl Connection {
                     arrival.path = self.find_path(arrival.remote, arrival.local);
                 }
             }
-            Ok(None) => self.counters.packets_dropped += 1,
+            Ok(None) => self.drop_packet(now, packet.len(), DropReason::NoRoom),
             Err(error) => self.close_with(now, error),
         }
     }
 
-    /// Takes a packet's protection off. `None` drops it.
-    fn unprotect(&mut self, header: &Header, packet: &mut [u8]) -> Option<OpenedPacket> {
-        let level = header.kind.level()?;
+    /// Takes a packet's protection off, or says why it is dropped.
+    fn unprotect(
+        &mut self,
+        header: &Header,
+        packet: &mut [u8],
+    ) -> Result<OpenedPacket, DropReason> {
+        let level = header.kind.level().ok_or(DropReason::Malformed)?;
         if !self.accepts_destination(header) {
-            return None;
+            return Err(DropReason::UnknownConnectionId);
         }
         // RFC 9001, section 5.7: application data wait for the handshake.
         if level == Level::OneRtt && !self.handshake.complete {
-            return None;
+            return Err(DropReason::KeyUnavailable);
         }
         let header_key = match level {
-            Level::OneRtt => &self.keys.one_rtt.as_ref()?.remote_header,
-            _ => &self.long_header_keys(header, level)?.header,
+            Level::OneRtt => self.keys.one_rtt.as_ref().map(|keys| &keys.remote_header),
+            _ => self
+                .long_header_keys(header, level)
+                .map(|keys| &keys.header),
         };
-        let number_length = header_key.unprotect(header.number_offset, packet)?;
+        let number_length = header_key
+            .ok_or(DropReason::KeyUnavailable)?
+            .unprotect(header.number_offset, packet)
+            .ok_or(DropReason::Malformed)?;
         let space = level.space();
         let received = &self.outgoing.received[space as usize];
         let expected = received.largest().map_or(0, |largest| largest + 1);
         let header_length = header.number_offset + number_length;
-        let truncated = packet::read_packet_number(packet, header.number_offset, number_length)?;
+        let truncated = packet::read_packet_number(packet, header.number_offset, number_length)
+            .ok_or(DropReason::Malformed)?;
         let number = packet::expand_packet_number(truncated, number_length, expected);
         if received.is_duplicate(number) {
-            return None;
+            return Err(DropReason::Duplicate);
         }
         let first = packet[0];
         let (head, payload) = packet.split_at_mut(header_length);
@@ -199,10 +222,10 @@ impl Connection {
             Ok(length) => length,
             Err(OpenError) => {
                 self.counters.packets_not_authentic += 1;
-                return None;
+                return Err(DropReason::DecryptionFailure);
             }
         };
-        Some(OpenedPacket {
+        Ok(OpenedPacket {
             level,
             number,
             payload: header_length..header_length + length,
