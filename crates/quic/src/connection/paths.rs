@@ -112,11 +112,10 @@ impl Connection {
             Some(index) => index,
             None => {
                 self.make_room(now);
-                let path = self.new_path(now, self.paths[0].remote, Some(local));
+                let path = self.new_path(self.paths[0].remote, Some(local));
                 // Without a spare ID it goes on with the one in use, like behind a NAT.
                 self.outgoing.remote_ids.assign(path.id);
-                self.paths.push(path);
-                self.paths.len() - 1
+                self.keep_path(now, path)
             }
         };
         for known in &mut self.book.locals {
@@ -195,31 +194,35 @@ impl Connection {
     /// An authentic packet came from a new address: a path of which nothing is known.
     pub(super) fn admit(&mut self, now: Time, arrival: &Arrival) -> usize {
         self.make_room(now);
-        let mut path = self.new_path(now, arrival.remote, arrival.local);
+        let mut path = self.new_path(arrival.remote, arrival.local);
         path.on_datagram_received(arrival.length);
         self.outgoing.remote_ids.assign(path.id);
-        self.paths.push(path);
-        let index = self.paths.len() - 1;
+        let index = self.keep_path(now, path);
         self.begin_validation(now, index);
         index
     }
 
-    fn new_path(&mut self, now: Time, remote: SocketAddr, local: Option<SocketAddr>) -> Path {
+    fn new_path(&mut self, remote: SocketAddr, local: Option<SocketAddr>) -> Path {
         let id = PathId(self.book.next_id);
         self.book.next_id += 1;
         let controller = self.config.congestion.build(&Context {
             packet_size: self.config.packet_size,
             seed: self.rng.next_u64(),
         });
-        let path = Path::new(
+        Path::new(
             id,
             remote,
             local,
             controller,
             &path_config(&self.config, self.side),
-        );
+        )
+    }
+
+    /// Adds a path to the list; gives its index.
+    fn keep_path(&mut self, now: Time, path: Path) -> usize {
         self.report(now, &Observation::PathOpened(&path.addresses()));
-        path
+        self.paths.push(path);
+        self.paths.len() - 1
     }
 
     /// Sees to it that there is room for another path: the one goes that is least worth keeping.
@@ -273,14 +276,13 @@ impl Connection {
         remote: SocketAddr,
         local: Option<SocketAddr>,
     ) -> Option<usize> {
-        let mut path = self.new_path(now, remote, local);
+        let mut path = self.new_path(remote, local);
         path.validated = false;
         let ids = &mut self.outgoing.remote_ids;
         if !ids.are_empty() && !ids.assign(path.id) {
             return None;
         }
-        self.paths.push(path);
-        let index = self.paths.len() - 1;
+        let index = self.keep_path(now, path);
         self.begin_validation(now, index);
         self.note_standby(now);
         Some(index)
