@@ -34,6 +34,13 @@ impl LocalIds {
         }
     }
 
+    /// The ID that the transport parameter `preferred_address` issues has sequence number one
+    /// (RFC 9000, section 5.1.1).
+    pub(super) fn issue_preferred(&mut self, id: ConnectionId) {
+        self.active.push_back((1, id));
+        self.next_sequence = 2;
+    }
+
     /// Issues IDs until the peer has as many as it may keep.
     pub(super) fn issue(
         &mut self,

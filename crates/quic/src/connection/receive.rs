@@ -17,7 +17,7 @@ use crate::frame::{Ack, Frame, Frames};
 use crate::observe::{DropReason, Packet};
 use crate::packet::{self, Header, Kind};
 use crate::streams::Received;
-use crate::{Code, Level, Side, Space, TransportError};
+use crate::{Code, Level, PathId, Side, Space, TransportError};
 
 /// A packet whose protection is off.
 struct OpenedPacket {
@@ -46,14 +46,17 @@ impl Connection {
     ) {
         let reset = reset_candidate(datagram);
         let length = datagram.len();
+        if self.is_drained() {
+            return;
+        }
+        let index = self.find_path(remote, local);
         let mut arrival = Arrival {
             remote,
             local,
             length,
-            path: self.find_path(remote, local),
+            path: index.map(|index| self.paths[index].id),
         };
-        match arrival.path {
-            _ if self.is_drained() => return,
+        match index {
             Some(index) => self.paths[index].on_datagram_received(length),
             None if self.may_come_from_elsewhere() => {}
             None => return self.drop_packet(now, length, DropReason::UnexpectedAddress),
@@ -132,20 +135,23 @@ impl Connection {
         if !matches!(self.state, State::Open) {
             return self.on_packet_while_closing_or_draining(now, &opened, packet);
         }
-        let index = match arrival.path {
+        let index = match arrival.path.and_then(|path| self.index_of(path)) {
             Some(index) => index,
             // Only what is authentic makes a path, and only once the handshake is over.
-            None if opened.level == Level::OneRtt => self.admit(now, arrival),
+            None if opened.level == Level::OneRtt && self.may_come_from_elsewhere() => {
+                self.admit(now, arrival)
+            }
             None => return self.drop_packet(now, packet.len(), DropReason::UnexpectedAddress),
         };
-        arrival.path = Some(index);
+        let path = self.paths[index].id;
+        arrival.path = Some(path);
         let payload = &packet[opened.payload];
         if let Some(reporter) = &mut self.outgoing.reporter {
             let packet = Packet {
                 level: opened.level,
                 number: opened.number,
                 size: packet.len(),
-                path: self.paths[index].id,
+                path,
                 ecn,
                 is_mtu_probe: false,
                 frames: Frames::new(payload),
@@ -161,7 +167,7 @@ impl Connection {
             let reason = "keys updated again before the last update was acknowledged";
             return self.close_with(now, key_update_error(reason));
         }
-        match self.on_payload(now, header, opened.level, index, payload) {
+        match self.on_payload(now, header, opened.level, path, payload) {
             Ok(Some(contents)) => {
                 let space = opened.level.space();
                 self.outgoing.received[space as usize].on_received(
@@ -172,9 +178,10 @@ impl Connection {
                 );
                 if space == Space::Data
                     && !contents.probing
-                    && self.on_non_probing(now, index, opened.number)
+                    && self.on_non_probing(now, path, opened.number)
                 {
-                    arrival.path = self.find_path(arrival.remote, arrival.local);
+                    let index = self.find_path(arrival.remote, arrival.local);
+                    arrival.path = index.map(|index| self.paths[index].id);
                 }
             }
             Ok(None) => self.drop_packet(now, packet.len(), DropReason::NoRoom),
@@ -308,7 +315,7 @@ impl Connection {
         now: Time,
         header: &Header,
         level: Level,
-        path: usize,
+        path: PathId,
         payload: &[u8],
     ) -> Result<Option<Contents>, TransportError> {
         if payload.is_empty() {
@@ -339,7 +346,7 @@ impl Connection {
         now: Time,
         header: &Header,
         level: Level,
-        path: usize,
+        path: PathId,
         frame: &Frame<'_>,
     ) -> Result<bool, TransportError> {
         let streams = &mut self.outgoing.streams;
