@@ -468,12 +468,12 @@ impl Connection {
         if !self.book.probing {
             return None;
         }
-        let due = self.paths.iter().position(|path| {
-            (path.response.is_some() || path.validation.is_due())
-                && path.amplification_budget() >= SMALLEST_ROOM as u64
-        });
-        self.book.probing = due.is_some();
-        due
+        let due = |path: &Path| path.response.is_some() || path.validation.is_due();
+        // What waits until more may be sent to an address goes before data then.
+        self.book.probing = self.paths.iter().any(due);
+        self.paths
+            .iter()
+            .position(|path| due(path) && path.amplification_budget() >= SMALLEST_ROOM as u64)
     }
 
     /// A probe left: recovery only needs to know that the number is taken. What becomes of it is
@@ -529,6 +529,10 @@ impl Connection {
         let path = used.id;
         self.recovery
             .on_path_left(now, &mut self.paths[0], &mut self.outgoing);
+        // An attempt that has failed left the address without one.
+        if !self.paths[0].validated && !self.paths[0].validation.is_running() {
+            self.begin_validation(now, 0);
+        }
         self.after_move(now);
         self.tell(
             now,
