@@ -92,16 +92,16 @@ impl Acceptor {
     /// What the transport needs and cannot have.
     pub(crate) async fn new(
         test: &Parameters,
-        identity: &Identity,
+        options: &ServerOptions,
         address: SocketAddr,
         token: Token,
     ) -> Result<Self, Error> {
         Ok(match test.transport {
             Transport::Dcquic => {
-                Self::Dcquic(dcquic::Acceptor::bind(test, identity, address, token).await?)
+                Self::Dcquic(dcquic::Acceptor::bind(test, options, address, token).await?)
             }
             Transport::Tcp => Self::Tcp,
-            Transport::TcpTls => Self::TcpTls(tls::acceptor(identity)?),
+            Transport::TcpTls => Self::TcpTls(tls::acceptor(&options.identity)?),
         })
     }
 

@@ -28,7 +28,7 @@ pub trait Observer: Send {
     }
 
     /// Something happened. Times never go backwards. The first event is [`Observation::Started`];
-    /// when the connection is forgotten, its observer is dropped.
+    /// after [`Phase::Drained`], or with the connection, the observer is dropped.
     fn on_event(&mut self, now: Time, event: &Observation<'_>);
 }
 

@@ -138,6 +138,8 @@ impl Connection {
             self.state = State::Closed;
             self.endpoint_events.push_back(EndpointEvent::Drained);
             self.report_changes(now);
+            // The application may keep its handle for long; the observer's work is done.
+            self.outgoing.reporter = None;
         }
     }
 
