@@ -9,6 +9,7 @@ use weir_quic::Connection as Engine;
 use weir_units::Time;
 
 use crate::error::EndpointError;
+use crate::link::Core;
 use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::sockets::source_towards;
@@ -44,7 +45,7 @@ impl Shared {
         };
         tracing::info!(%gone, "an address of the endpoint's is gone");
         self.queue.wake();
-        self.change_clients(|engine, now| self.leave(engine, now, gone));
+        self.change_clients(|core, now| self.leave(core, now, gone));
     }
 
     /// The address of a place is there again.
@@ -53,7 +54,7 @@ impl Shared {
             Ok(Some(address)) => {
                 tracing::info!(%address, "an address of the endpoint's is there again");
                 self.queue.wake();
-                self.change_clients(|engine, now| engine.add_local_address(now, address));
+                self.change_clients(|core, now| core.engine.add_local_address(now, address));
             }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "an address that is there again cannot be used"),
@@ -72,18 +73,18 @@ impl Shared {
         tracing::info!(%before, now = %now_at, "the endpoint takes another address");
         self.queue.wake();
         let is_specific = !now_at.ip().is_unspecified();
-        self.change_clients(|engine, now| {
+        self.change_clients(|core, now| {
             let from_all = before.ip().is_unspecified();
-            let from_there = engine.local().map_or(from_all, |local| {
+            let from_there = core.engine.local().map_or(from_all, |local| {
                 local == before || (from_all && local.port() == before.port())
             });
-            if from_there && reaches(now_at, engine.remote()) {
-                rebind(engine, now, now_at);
+            if from_there && reaches(now_at, core.engine.remote()) {
+                core.rebind(now, now_at, self.sockets.hold());
             } else {
-                engine.remove_local_address(now, before);
+                core.engine.remove_local_address(now, before);
             }
             if is_specific {
-                engine.add_local_address(now, now_at);
+                core.engine.add_local_address(now, now_at);
             }
         });
         Ok(now_at)
@@ -94,7 +95,8 @@ impl Shared {
     /// as no other way to its peer is known.
     pub(crate) fn follow_source(&self, gone: &[IpAddr]) -> Vec<IpAddr> {
         let mut stuck = Vec::new();
-        self.change_clients(|engine, now| {
+        self.change_clients(|core, now| {
+            let engine = &mut core.engine;
             let Some(local) = engine.local() else {
                 return;
             };
@@ -116,7 +118,7 @@ impl Shared {
                 Some(source) => {
                     let source = SocketAddr::new(socket.in_family(source), local.port());
                     tracing::info!(%local, now = %source, "a connection's source address changed");
-                    rebind(engine, now, source);
+                    core.rebind(now, source, self.sockets.hold());
                 }
                 None if stuck.contains(&ip) => {}
                 None => stuck.push(ip),
@@ -127,19 +129,20 @@ impl Shared {
 
     /// A connection may use `gone` no more. Where no path is ready to take over it goes on from
     /// another address untried, which is better than from none.
-    fn leave(&self, engine: &mut Engine, now: Time, gone: SocketAddr) {
+    fn leave(&self, core: &mut Core, now: Time, gone: SocketAddr) {
+        let engine = &mut core.engine;
         engine.remove_local_address(now, gone);
         if engine.local() != Some(gone) {
             return;
         }
         let others = self.sockets.addresses_towards(engine.remote());
         if let Some(other) = others.first() {
-            rebind(engine, now, *other);
+            core.rebind(now, *other, self.sockets.hold());
         }
     }
 
     /// Changes every connection that this endpoint began, and sends what comes of it.
-    fn change_clients(&self, mut change: impl FnMut(&mut Engine, Time)) {
+    fn change_clients(&self, mut change: impl FnMut(&mut Core, Time)) {
         let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
         for link in links {
             let now = link.now();
@@ -149,18 +152,10 @@ impl Shared {
             if core.error.is_some() || !core.engine.side().is_client() {
                 continue;
             }
-            change(&mut core.engine, now);
+            change(&mut core, now);
             link.send(&mut core, now);
             link.settle(core, now);
         }
-    }
-}
-
-/// Goes on from another address. Where that is not allowed packets leave from there all the same, as
-/// if a NAT were on the way: see [`Sockets::between`](crate::sockets::Sockets::between).
-fn rebind(engine: &mut Engine, now: Time, local: SocketAddr) {
-    if let Err(error) = engine.rebind(now, local) {
-        tracing::debug!(%error, %local, "a connection cannot announce its new address");
     }
 }
 

@@ -170,8 +170,9 @@ impl Endpoint {
     /// The connections that this endpoint began go on from there, without their applications
     /// noticing. Gives the new address.
     ///
-    /// A peer that forbids migration is sent packets from the new address all the same, as if a NAT
-    /// had changed it; so is one whose handshake is not over. Whether it takes them is up to it.
+    /// Connections whose handshake is not confirmed yet follow when it is; the old socket stays open
+    /// for them. A peer that forbids migration is sent packets from the new address all the same, as
+    /// if a NAT had changed it. Whether it takes them is up to it.
     ///
     /// # Errors
     /// [`EndpointError`] where the address cannot be bound, and nothing changes then;

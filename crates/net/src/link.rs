@@ -7,13 +7,15 @@
 
 use std::cell::RefCell;
 use std::mem;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use weir_quic::{
-    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, StreamId, Transmit,
+    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, PathError, StreamId,
+    Transmit,
 };
 use weir_units::Time;
 
@@ -22,7 +24,7 @@ use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::paths::{Announcer, PathNews};
 use crate::shared::Shared;
 use crate::socket::{NotSent, Socket};
-use crate::sockets::{Sockets, Way};
+use crate::sockets::{Hold, Sockets, Way};
 use crate::waiting::Waiting;
 
 /// What is written is sent in batches of this many bytes, as long as more may follow.
@@ -56,6 +58,9 @@ pub(crate) struct Core {
     pub(crate) early_data_rejected: bool,
     /// The socket by which packets leave.
     pub(crate) way: Way,
+    /// The address of ours to go on from as soon as that is allowed; until then the old one's socket
+    /// is held.
+    rebind_to: Option<(SocketAddr, Hold)>,
     /// A batch that the socket had no room for.
     unsent: Option<(Transmit, Vec<u8>)>,
     /// Bytes written since everything was sent last.
@@ -91,6 +96,7 @@ impl Link {
             connected: false,
             early_data_rejected: false,
             way: Way::default(),
+            rebind_to: None,
             unsent: None,
             corked: 0,
             queued: false,
@@ -294,6 +300,23 @@ impl Core {
     pub(crate) fn end_batch(&mut self, now: Time) {
         self.in_batch = false;
         self.engine.end_batch(now);
+        if let Some((local, hold)) = self.rebind_to.take() {
+            self.rebind(now, local, hold);
+        }
+    }
+
+    /// Goes on from another address once the handshake is confirmed, which the peer need not accept
+    /// before (RFC 9000, section 9). Where it forbids that, packets leave from there all the same:
+    /// see [`Sockets::between`].
+    pub(crate) fn rebind(&mut self, now: Time, local: SocketAddr, hold: Hold) {
+        self.rebind_to = None;
+        match self.engine.rebind(now, local) {
+            Ok(()) => {}
+            Err(PathError::NotConfirmed) => self.rebind_to = Some((local, hold)),
+            Err(error) => {
+                tracing::debug!(%error, %local, "a connection cannot announce its new address");
+            }
+        }
     }
 
     /// Passes the engine's events on to those who wait for them.
@@ -322,6 +345,7 @@ impl Core {
                     let error = ConnectionError::new(self.engine.remote(), cause);
                     self.error.get_or_insert(error);
                     self.announcer.end();
+                    self.rebind_to = None;
                     self.waiting.on_everything(woken);
                     woken.append(&mut self.waiting.closing);
                 }

@@ -26,6 +26,8 @@ pub(crate) struct Sockets {
     /// How many datagrams one send may hold, before a connection has a socket.
     max_datagrams: usize,
     state: Mutex<State>,
+    /// Cloned by each connection that cannot leave a replaced socket yet.
+    held: Hold,
     /// Counts the changes of `state`.
     generation: AtomicU64,
 }
@@ -42,12 +44,15 @@ struct Seat {
 }
 
 /// A socket that was replaced. What is still on the way to its address is received until the first
-/// datagram reaches the new one.
+/// datagram reaches the new one, and connections whose handshake is not confirmed use it until it is.
 #[derive(Clone)]
 pub(crate) struct Leaving {
     pub(crate) socket: Arc<Socket>,
     pub(crate) replacement: Arc<Socket>,
 }
+
+/// For as long as there is one, a socket that was replaced stays open.
+pub(crate) type Hold = Arc<()>;
 
 /// What the driver receives from.
 #[derive(Default)]
@@ -86,6 +91,7 @@ impl Sockets {
             wanted,
             max_datagrams,
             state: Mutex::new(state),
+            held: Hold::default(),
             generation: AtomicU64::new(1),
         })
     }
@@ -149,9 +155,9 @@ impl Sockets {
             .collect()
     }
 
-    /// The socket for packets from `local` to `remote`. Where an address is gone and the engine
-    /// cannot leave it (the peer forbids it, or the handshake is not over), packets leave from
-    /// another one, as if a NAT were on the way.
+    /// The socket for packets from `local` to `remote`. Where that address is gone and the engine
+    /// cannot leave it, as the peer forbids that, packets leave from another one, as if a NAT were on
+    /// the way.
     pub(crate) fn between(
         &self,
         local: Option<SocketAddr>,
@@ -159,8 +165,10 @@ impl Sockets {
     ) -> Option<Arc<Socket>> {
         let state = self.lock();
         let mut open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        let leaving = state.leaving.iter().map(|leaving| &leaving.socket);
         let exact = open
             .clone()
+            .chain(leaving)
             .find(|socket| local.is_some_and(|local| socket.carries(local)));
         let any = || open.find(|socket| socket.reachable(remote) == Some(remote));
         exact.or_else(any).cloned()
@@ -229,8 +237,16 @@ impl Sockets {
         Ok(Some((before, now)))
     }
 
-    /// The socket that was replaced has done its duty.
+    /// Keeps the socket that was replaced last open.
+    pub(crate) fn hold(&self) -> Hold {
+        self.held.clone()
+    }
+
+    /// Closes the socket that was replaced, unless it is held.
     pub(crate) fn let_go(&self) {
+        if Arc::strong_count(&self.held) > 1 {
+            return;
+        }
         self.lock().leaving = None;
         self.generation.fetch_add(1, Ordering::Release);
     }

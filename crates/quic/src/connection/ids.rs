@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use rand_core::Rng;
 
 use crate::frame::NewConnectionId;
+use crate::ranges::RangeSet;
 use crate::secret::{EndpointKeys, ResetToken};
 use crate::{Code, ConnectionId, PathId, TransportError};
 
@@ -125,6 +126,9 @@ pub(super) struct RemoteIds {
     assigned: Vec<(PathId, Held)>,
     spare: Vec<Held>,
     in_use_changed: bool,
+    /// Sequence numbers from `retire_prior_to` on that the peer has issued, retired ones included:
+    /// a frame that comes again, late, brings nothing back.
+    issued: RangeSet,
     retire_prior_to: u64,
     /// Sequence numbers to be retired, by frames that are still to be sent.
     retiring: Vec<u64>,
@@ -154,6 +158,7 @@ impl RemoteIds {
             assigned: Vec::new(),
             in_use_changed: false,
             spare: Vec::new(),
+            issued: RangeSet::new(),
             retire_prior_to: 0,
             retiring: Vec::new(),
             unacknowledged: 0,
@@ -263,6 +268,7 @@ impl RemoteIds {
             Some(held) if held.agrees_with(&new) => {}
             Some(_) => return violation("a connection ID was issued twice in different ways"),
             None if frame.sequence < self.retire_prior_to => self.retire(frame.sequence),
+            None if self.issued.insert(new.sequence..new.sequence + 1) == 0 => {}
             None => self.spare.push(new),
         }
         self.retire_up_to(frame.retire_prior_to)?;
@@ -286,6 +292,7 @@ impl RemoteIds {
             return Ok(());
         }
         self.retire_prior_to = prior_to;
+        self.issued.remove(0..prior_to);
         let (old, keep): (Vec<_>, Vec<_>) = self
             .spare
             .drain(..)
@@ -415,6 +422,17 @@ mod tests {
         ids.on_retirement_lost(0);
         assert_eq!(ids.next_retirement(), Some(0));
         assert_eq!(ids.next_retirement(), None);
+    }
+
+    #[test]
+    fn an_id_that_was_retired_does_not_come_back() {
+        let path = PathId(1);
+        let mut ids = RemoteIds::new(id(0));
+        ids.on_new(new_id(1, 0)).unwrap();
+        assert!(ids.assign(path));
+        ids.release(path);
+        ids.on_new(new_id(1, 0)).unwrap();
+        assert!(!ids.assign(path));
     }
 
     #[test]

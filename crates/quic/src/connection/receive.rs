@@ -445,6 +445,7 @@ impl Connection {
     fn on_retire(&mut self, sequence: u64, header: &Header) -> Result<(), TransportError> {
         if let Some(id) = self.local_ids.retire(sequence, &header.destination)? {
             self.endpoint_events.push_back(EndpointEvent::IdRetired(id));
+            self.outgoing.withdraw_id(sequence);
             self.issue_ids();
         }
         Ok(())
