@@ -13,7 +13,7 @@ use super::event::EndpointEvent;
 use super::paths::Arrival;
 use crate::crypto::{DirectionKeys, OpenError};
 use crate::endpoint::reset_candidate;
-use crate::frame::{Ack, Frame, Frames};
+use crate::frame::{Ack, Frame, Frames, Stream};
 use crate::observe::{DropReason, Packet};
 use crate::packet::{self, Header, Kind};
 use crate::streams::Received;
@@ -333,14 +333,40 @@ impl Connection {
             }
             contents.ack_eliciting |= frame.ack_eliciting();
             contents.probing &= frame.is_probing();
-            if !self.on_frame(now, header, level, path, &frame)? {
-                return Ok(None);
+            // Most frames carry data of streams.
+            match &frame {
+                Frame::Stream(stream) => {
+                    if !self.on_stream(now, level, stream)? {
+                        return Ok(None);
+                    }
+                }
+                _ => self.on_frame(now, header, level, path, &frame)?,
             }
         }
         Ok(Some(contents))
     }
 
     /// `false` where the packet must be treated as lost.
+    fn on_stream(
+        &mut self,
+        now: Time,
+        level: Level,
+        stream: &Stream<'_>,
+    ) -> Result<bool, TransportError> {
+        self.batch_finished = stream.fin;
+        self.book.used = true;
+        if level == Level::ZeroRtt {
+            let count = &mut self.early_streams[stream.id.direction() as usize];
+            *count = (*count).max(stream.id.index() + 1);
+        }
+        let buffered = self.outgoing.streams.on_stream(stream)? == Received::Buffered;
+        if buffered && self.is_watched() {
+            self.watch_response(now, stream);
+        }
+        Ok(buffered)
+    }
+
+    /// Any frame but STREAM.
     fn on_frame(
         &mut self,
         now: Time,
@@ -348,22 +374,10 @@ impl Connection {
         level: Level,
         path: PathId,
         frame: &Frame<'_>,
-    ) -> Result<bool, TransportError> {
+    ) -> Result<(), TransportError> {
         let streams = &mut self.outgoing.streams;
         match frame {
-            Frame::Stream(stream) => {
-                self.batch_finished = stream.fin;
-                self.book.used = true;
-                if level == Level::ZeroRtt {
-                    let count = &mut self.early_streams[stream.id.direction() as usize];
-                    *count = (*count).max(stream.id.index() + 1);
-                }
-                let buffered = streams.on_stream(stream)? == Received::Buffered;
-                if buffered && self.is_watched() {
-                    self.watch_response(now, stream);
-                }
-                return Ok(buffered);
-            }
+            Frame::Stream(_) => {}
             Frame::Ack(ack) => self.on_ack(now, level, ack)?,
             Frame::Crypto { offset, data } => self.on_crypto(now, level, *offset, data)?,
             Frame::Padding | Frame::Ping => {}
@@ -399,7 +413,7 @@ impl Connection {
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
             Frame::ImmediateAck => self.outgoing.received[Space::Data as usize].acknowledge_now(),
         }
-        Ok(true)
+        Ok(())
     }
 
     fn on_ack(&mut self, now: Time, level: Level, ack: &Ack<'_>) -> Result<(), TransportError> {
