@@ -402,9 +402,13 @@ impl Connection {
 
     /// Nobody answered on a path.
     fn on_validation_failed(&mut self, now: Time, index: usize) {
+        // A server that follows to an address which is not proven keeps the last one that was, even
+        // where it does not answer now: it is where to go back to (RFC 9000, section 9.3.2).
+        let last_proven = self.side == Side::Server && index > 0 && !self.paths[0].validated;
         let path = &mut self.paths[index];
         let id = path.id;
-        path.validated &= index == 0 && self.side.is_client();
+        path.validated &= last_proven || (index == 0 && self.side.is_client());
+        let kept = path.validated;
         path.standby.on_failure();
         let pause = self.config.standby_refresh * (1 << path.standby.failures.min(MAX_BACKOFF));
         path.standby.ask_at = Some(now + pause);
@@ -419,6 +423,7 @@ impl Connection {
                 None => self.begin_validation(now, 0),
             },
             (_, Side::Client) => {}
+            (_, Side::Server) if kept => {}
             (_, Side::Server) => self.close_path(now, index),
         }
     }
