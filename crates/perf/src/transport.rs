@@ -7,7 +7,6 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use weir_net::tls::Identity;
 use weir_units::Duration;
 
 use crate::client::ClientOptions;
@@ -17,6 +16,7 @@ use crate::lane::{Ends, Lane, Side};
 use crate::parameters::{Parameters, Transport};
 use crate::path::Probe;
 use crate::protocol::{Greeting, Token};
+use crate::server::ServerOptions;
 use crate::tcp::{self, ByteSink, ByteSource};
 use crate::tls;
 

@@ -95,8 +95,8 @@ struct Several(Vec<Box<dyn Observer>>);
 
 impl Observer for Several {
     fn interest(&self) -> Interest {
-        let everything = |observer: &Box<dyn Observer>| observer.interest() == Interest::Everything;
-        match self.0.iter().any(everything) {
+        let mut interests = self.0.iter().map(|observer| observer.interest());
+        match interests.any(|interest| interest == Interest::Everything) {
             true => Interest::Everything,
             false => Interest::Changes,
         }
