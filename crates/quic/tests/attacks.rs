@@ -165,7 +165,7 @@ fn copies_of_honest_packets_from_ever_new_addresses() {
         let steps = vec![Step::Honest { copies: 15, flip }; 20];
         for outcome in play(&steps) {
             assert_eq!(outcome.closed, None);
-        assert!(outcome.peak < 150_000, "{}", outcome.peak);
+            assert!(outcome.peak < 150_000, "{}", outcome.peak);
         }
     }
 }
@@ -180,9 +180,19 @@ fn handshakes_that_nobody_goes_on_with() {
 
 #[test]
 fn early_data_again_and_again() {
-    let mut steps = vec![Step::Behave { from: 0 }, Step::Begin { early: true, stalls: true }];
+    let mut steps = vec![
+        Step::Behave { from: 0 },
+        Step::Begin {
+            early: true,
+            stalls: true,
+        },
+    ];
     for index in 0..64 {
-        steps.push(Step::Replay { index, from: index, flip: None });
+        steps.push(Step::Replay {
+            index,
+            from: index,
+            flip: None,
+        });
     }
     for outcome in play(&steps) {
         assert!(outcome.peak < 200_000, "{}", outcome.peak);

@@ -95,7 +95,7 @@ enum Operation {
     },
     /// Someone sends copies from elsewhere, ahead of the originals.
     Copies {
-        on: bool,
+        micros: u64,
     },
     /// One way goes dark for a while.
     Dark {
@@ -148,7 +148,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (0..4usize).prop_map(|path| Operation::Move { path }),
         1 => (1024..2048u16).prop_map(|port| Operation::Rebind { port }),
         1 => (1024..2048u16).prop_map(|port| Operation::Nat { port }),
-        1 => any::<bool>().prop_map(|on| Operation::Copies { on }),
+        1 => (0..20_000u64).prop_map(|micros| Operation::Copies { micros }),
         2 => (0..3usize, 0..20_000u64).prop_map(|(way, micros)| Operation::Dark { way, micros }),
         2 => host.clone().prop_map(|host| Operation::UpdateKeys { host }),
         3 => (host.clone(), 0..1_300usize)
@@ -362,9 +362,11 @@ impl Scene {
             Operation::Nat { port } => {
                 self.world.nat = Some(SocketAddr::from(([10, 0, 0, 1], port)));
             }
-            Operation::Copies { on } => {
+            Operation::Copies { micros } => {
                 let elsewhere = SocketAddr::from(([10, 0, 0, 66], 6666));
-                self.world.copies_from = on.then_some(elsewhere);
+                self.world.copies_from = Some(elsewhere);
+                self.world.run_for(Duration::from_micros(micros));
+                self.world.copies_from = None;
             }
             Operation::Dark { way, micros } => {
                 let before = self.world.pipes[0].faults().settings();
@@ -433,7 +435,8 @@ impl Scene {
     /// knows of no way around.
     fn remove_interface(&mut self, index: usize) {
         let now = self.world.now;
-        let Some(&address) = self.world.hosts[CLIENT].addresses.get(index) else {
+        let addresses = &self.world.hosts[CLIENT].addresses;
+        let Some(&address) = addresses.get(index).filter(|_| addresses.len() > 1) else {
             return;
         };
         let Some(connection) = self.connection(CLIENT) else {
@@ -620,8 +623,16 @@ fn no_path_stays_at_an_address_that_changed() {
         scene.apply(&Operation::Step { times: 1 });
         scene.apply(&Operation::Rebind { port: 1024 });
         let connection = scene.connection(CLIENT).unwrap();
-        let locals: Vec<_> = connection.stats().paths.iter().map(|path| path.local).collect();
-        assert!(locals.windows(2).all(|pair| pair[0] == pair[1]), "{locals:?}");
+        let locals: Vec<_> = connection
+            .stats()
+            .paths
+            .iter()
+            .map(|path| path.local)
+            .collect();
+        assert!(
+            locals.windows(2).all(|pair| pair[0] == pair[1]),
+            "{locals:?}"
+        );
         scene.apply(&Operation::NoInterface { index: 0 });
         scene.settle();
     }

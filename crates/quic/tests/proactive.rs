@@ -440,10 +440,16 @@ fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
     };
     let mut world = World::new(plan);
     let (client, server) = world.connected();
-    let addresses = [world.hosts[CLIENT].addresses[0], world.add_interface(), world.add_interface()];
+    let addresses = [
+        world.hosts[CLIENT].addresses[0],
+        world.add_interface(),
+        world.add_interface(),
+    ];
     let now = world.now;
     for address in addresses {
-        world.connection(CLIENT, client).add_local_address(now, address);
+        world
+            .connection(CLIENT, client)
+            .add_local_address(now, address);
     }
     let mut run = |world: &mut World, span: Duration, until: Option<StreamId>| {
         world.run_until(span, |world| {
@@ -472,16 +478,29 @@ fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
             Change::Dark { way } => ways(&mut world, way, dark(), None),
             Change::Lossy { way, percent } => {
                 let loss = Probability::new(f64::from(percent) / 100.0).unwrap();
-                let faults = FaultSettings { loss, ..FaultSettings::default() };
+                let faults = FaultSettings {
+                    loss,
+                    ..FaultSettings::default()
+                };
                 ways(&mut world, way, faults, None);
             }
             Change::Slow { way, micros } => {
                 let delay = Duration::from_micros(50 + micros);
-                ways(&mut world, way, FaultSettings::default(), Some((now, delay)));
+                ways(
+                    &mut world,
+                    way,
+                    FaultSettings::default(),
+                    Some((now, delay)),
+                );
             }
             Change::Heal { way } => {
                 let delay = Duration::from_micros(50);
-                ways(&mut world, way, FaultSettings::default(), Some((now, delay)));
+                ways(
+                    &mut world,
+                    way,
+                    FaultSettings::default(),
+                    Some((now, delay)),
+                );
             }
         }
     }

@@ -1,8 +1,12 @@
 //! What waits to be sent, apart from ACKs; the fate of sent frames comes back here.
 
+use weir_units::Time;
+
 use super::crypto_stream::CryptoStream;
 use super::ids::RemoteIds;
+use super::report::Reporter;
 use crate::frame::NewConnectionId;
+use crate::observe::LostPacket;
 use crate::recovery::{AckRequests, FrameSink, ReceivedPackets, SentFrame};
 use crate::streams::Streams;
 use crate::{Space, frame};
@@ -24,6 +28,10 @@ pub(super) struct Outgoing {
     /// sent now.
     new_token: Option<(Vec<u8>, bool)>,
     pub(super) ack_requests: AckRequests,
+    /// Bytes of stream and handshake data that had to be sent again.
+    pub(super) retransmitted: u64,
+    /// Who is told of what happens; lost packets are among it.
+    pub(super) reporter: Option<Box<Reporter>>,
 }
 
 impl Outgoing {
@@ -43,6 +51,8 @@ impl Outgoing {
             handshake_done: false,
             new_token: None,
             ack_requests: AckRequests::default(),
+            retransmitted: 0,
+            reporter: None,
         }
     }
 
@@ -152,6 +162,7 @@ impl FrameSink for Outgoing {
     fn lost(&mut self, space: Space, frame: &SentFrame) {
         match *frame {
             SentFrame::Crypto { offset, length } => {
+                self.retransmitted += u64::from(length);
                 self.crypto[space as usize].on_lost(offset, length);
             }
             SentFrame::HandshakeDone => self.handshake_done = true,
@@ -170,7 +181,17 @@ impl FrameSink for Outgoing {
                 self.remote_ids.on_retirement_lost(sequence);
             }
             SentFrame::Ack { .. } => {}
+            SentFrame::Stream { length, .. } => {
+                self.retransmitted += u64::from(length);
+                self.streams.on_lost(frame);
+            }
             _ => self.streams.on_lost(frame),
+        }
+    }
+
+    fn packet_lost(&mut self, now: Time, lost: &LostPacket) {
+        if let Some(reporter) = &mut self.reporter {
+            reporter.packet_lost(now, lost);
         }
     }
 }

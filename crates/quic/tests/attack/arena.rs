@@ -333,9 +333,7 @@ impl Arena {
             "{sent} bytes to {to}, from which {received} came"
         );
         if to == self.honest.address {
-            let (reply, _) = self
-                .honest
-                .receive(self.now, self.victim.address, datagram);
+            let (reply, _) = self.honest.receive(self.now, self.victim.address, datagram);
             if let Some(reply) = reply {
                 self.deliver(to, reply);
             }

@@ -74,10 +74,7 @@ impl Host {
         let mut bytes = datagram.to_vec();
         let local = Some(self.address);
         let (reply, work) = self.measured(|host| {
-            match host
-                .endpoint
-                .route(now, from, local, Ecn::Ect0, &mut bytes)
-            {
+            match host.endpoint.route(now, from, local, Ecn::Ect0, &mut bytes) {
                 Route::Connection(handle) => {
                     if let Some(connection) = host.connections.get_mut(&handle) {
                         connection.handle_datagram(now, from, local, Ecn::Ect0, &mut bytes);

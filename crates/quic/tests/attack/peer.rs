@@ -235,14 +235,12 @@ impl Peer {
         let number = expand_packet_number(truncated, length, expected);
         let (head, payload) = packet.split_at_mut(header.number_offset + length);
         let more = self.more_keys.iter().rev();
-        let size = std::iter::once(&keys.packet)
-            .chain(more)
-            .find_map(|key| {
-                let mut opened = payload.to_vec();
-                let size = key.open(number, head, &mut opened).ok()?;
-                payload.copy_from_slice(&opened);
-                Some(size)
-            })?;
+        let size = std::iter::once(&keys.packet).chain(more).find_map(|key| {
+            let mut opened = payload.to_vec();
+            let size = key.open(number, head, &mut opened).ok()?;
+            payload.copy_from_slice(&opened);
+            Some(size)
+        })?;
         space.received.insert(number);
         if space.received.len() > REMEMBERED {
             space.received.pop_first();
@@ -253,7 +251,11 @@ impl Peer {
         }
         let payload = payload[..size].to_vec();
         for frame in Frames::new(&payload) {
-            self.on_frame(at, level, &frame.expect("the victim's frames are well-formed"));
+            self.on_frame(
+                at,
+                level,
+                &frame.expect("the victim's frames are well-formed"),
+            );
         }
         Some(())
     }

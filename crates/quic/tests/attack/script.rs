@@ -167,11 +167,18 @@ pub(crate) enum Step {
         new_addresses: bool,
     },
     /// What an honest peer would do now.
-    Behave { from: u8 },
+    Behave {
+        from: u8,
+    },
     /// Another connection; one that `stalls` sends its first packet and no more.
-    Begin { early: bool, stalls: bool },
+    Begin {
+        early: bool,
+        stalls: bool,
+    },
     /// First packets from invented addresses.
-    Initials { count: u8 },
+    Initials {
+        count: u8,
+    },
     /// Bytes that are no packet, behind a beginning that looks like one.
     Raw {
         look: Look,
@@ -187,10 +194,16 @@ pub(crate) enum Step {
     UseId(u8),
     UpdateKeys,
     /// Time passes: the mantissa shifted by the exponent, in nanoseconds, up to some minutes.
-    Elapse { mantissa: u8, exponent: u8 },
+    Elapse {
+        mantissa: u8,
+        exponent: u8,
+    },
     /// The honest connection exchanges data, and someone sends so many copies of what its peer
     /// sends ahead of the originals.
-    Honest { copies: u8, flip: bool },
+    Honest {
+        copies: u8,
+        flip: bool,
+    },
     Application(Wish),
 }
 
