@@ -638,6 +638,35 @@ fn no_path_stays_at_an_address_that_changed() {
     }
 }
 
+/// Once, a client whose address changed before it had heard that the handshake is confirmed sent
+/// nothing but Handshake packets, for which the server had no keys any more.
+#[test]
+fn a_client_is_found_that_moved_before_its_handshake_was_confirmed() {
+    let mut scene = Scene::new(5_653_005_678_375_339_288);
+    let (host, stream, unidirectional) = (CLIENT, 0, false);
+    let operations = [
+        Operation::Open {
+            host,
+            unidirectional,
+        },
+        Operation::Write {
+            host,
+            stream,
+            length: 9_691,
+        },
+        Operation::Finish { host, stream },
+        Operation::Blackout { micros: 4_833 },
+        Operation::Nat { port: 1024 },
+        Operation::UpdateKeys { host: SERVER },
+        Operation::Step { times: 5 },
+        Operation::Nat { port: 1025 },
+    ];
+    for operation in &operations {
+        scene.apply(operation);
+    }
+    scene.settle();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(

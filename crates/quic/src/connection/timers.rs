@@ -137,8 +137,26 @@ impl Connection {
             TimeoutAction::Probe { space, packets } => {
                 recovery.oldest_unacked_frames(space, packets.into(), outgoing);
                 self.probes[space as usize] = packets;
+                self.probe_other_spaces(space);
                 self.counters.probe_timeouts += 1;
                 self.watch_probe_timeout(now);
+            }
+        }
+    }
+
+    /// Probes what is in flight in other spaces too: the peer may have keys for one of them only
+    /// (RFC 9002, section 6.2.4). A client whose handshake is complete has the server hear of it in any
+    /// case: it may have discarded the keys for Handshake packets, and not know where the client is.
+    fn probe_other_spaces(&mut self, expired: Space) {
+        for space in [Space::Initial, Space::Handshake, Space::Data] {
+            let asks = match space {
+                Space::Data => self.handshake.complete,
+                _ => self.recovery.has_eliciting_outstanding(space),
+            };
+            if space != expired && asks {
+                self.recovery
+                    .oldest_unacked_frames(space, 1, &mut self.outgoing);
+                self.probes[space as usize] = self.probes[space as usize].max(1);
             }
         }
     }

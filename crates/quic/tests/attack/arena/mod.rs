@@ -316,7 +316,9 @@ impl Arena {
         if let Some(reply) = reply {
             self.hand_over(from, &reply);
         }
-        self.sent.push_back(datagram);
+        if !datagram.is_empty() {
+            self.sent.push_back(datagram);
+        }
         if self.sent.len() > REMEMBERED {
             self.sent.pop_front();
         }

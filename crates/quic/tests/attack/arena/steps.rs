@@ -51,6 +51,17 @@ impl Arena {
         self.collect();
     }
 
+    /// Frames that answer what the victim asked prove the addresses at which it asked.
+    fn note_answers(&mut self, frames: &[Hostile]) {
+        let answers = frames
+            .iter()
+            .any(|frame| matches!(frame, Hostile::HonestResponse));
+        if let Some(attacker) = self.attackers.last().filter(|_| answers) {
+            let asked = attacker.peer.challenges.iter();
+            self.validated.extend(asked.map(|(_, at)| *at));
+        }
+    }
+
     fn send_packet(&mut self, step: &Step) {
         let Step::Packet {
             seal,
@@ -62,6 +73,7 @@ impl Arena {
         else {
             return;
         };
+        self.note_answers(frames);
         let Some(attacker) = self.attackers.last_mut() else {
             return;
         };
@@ -130,6 +142,7 @@ impl Arena {
 
     fn flood(&mut self, frame: &Hostile, packets: u8, per_packet: u8, new_addresses: bool) {
         for index in 0..packets {
+            self.note_answers(std::slice::from_ref(frame));
             let Some(attacker) = self.attackers.last_mut() else {
                 return;
             };
