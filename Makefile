@@ -6,10 +6,10 @@ CARGO_FLAGS ?= --locked
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint doc unit long bench fuzz deny
+.PHONY: help demo test fmt lint doc unit long bench bench-paths fuzz deny
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and print its result
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir
@@ -37,6 +37,11 @@ bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four m
 		echo "make bench builds quiche, which needs: apt-get install cmake g++ libclang-dev"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers all
+
+bench-paths: ## what packet sizes and paths held ready cost and bring (two minutes and a long build)
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
+	@target/release/weir-peers sizes
+	@target/release/weir-peers armed
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
 	@command -v cargo-fuzz >/dev/null || { echo "make fuzz needs: cargo install --locked cargo-fuzz"; exit 1; }
