@@ -4,9 +4,12 @@
 CARGO ?= cargo
 CARGO_FLAGS ?= --locked
 FUZZ_SECONDS ?= 60
+# Cases of each property test in `make long` and `make longer`.
+LONG_CASES ?= 5000
+LONGER_CASES ?= 300000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint doc unit long bench bench-paths fuzz deny
+.PHONY: help demo test fmt lint doc unit long longer bench bench-paths fuzz deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,8 +32,12 @@ doc: ## build the documentation, warnings are errors
 unit: ## unit, property, interoperability and command-line tests
 	$(CARGO) test $(CARGO_FLAGS)
 
-long: ## the same property tests with many more cases (minutes)
-	PROPTEST_CASES=5000 $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
+long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
+	PROPTEST_CASES=$(LONG_CASES) $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
+
+longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC engine (hours)
+	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
+		--test interactions --test attacks --test proactive
 
 bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four minutes and a long build)
 	@command -v cmake >/dev/null && command -v c++ >/dev/null && ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1 || { \

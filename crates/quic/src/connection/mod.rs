@@ -191,9 +191,12 @@ impl Connection {
             ack_policy(&config),
         ]
         .map(ReceivedPackets::new);
+        let remote_ids = RemoteIds::new(setup.remote_id);
+        let mut outgoing = Outgoing::new(streams, received, remote_ids);
         let mut local_ids = LocalIds::new(setup.local_id);
         if let Some(id) = setup.server.as_ref().and_then(|server| server.preferred_id) {
             local_ids.issue_preferred(id);
+            outgoing.note_id_sent(1);
         }
         let mut connection = Self {
             side,
@@ -210,7 +213,7 @@ impl Connection {
             book: paths::PathBook::new(local),
             monitor: monitor(now, &config, side),
             deadline: None,
-            outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
+            outgoing,
             datagrams: Datagrams::new(config.datagrams),
             local_ids,
             original_destination: setup.original_destination,

@@ -21,6 +21,8 @@ pub(super) struct Outgoing {
     new_ids: Vec<NewConnectionId>,
     /// Issued and on their way, to be repeated when lost.
     issued: Vec<NewConnectionId>,
+    /// The largest sequence number of those that were ever sent.
+    largest_id_sent: u64,
     pub(super) handshake_done: bool,
     /// A token for the client's next connection, until it is acknowledged, and whether it is to be
     /// sent now.
@@ -45,6 +47,7 @@ impl Outgoing {
             remote_ids,
             new_ids: Vec::new(),
             issued: Vec::new(),
+            largest_id_sent: 0,
             handshake_done: false,
             new_token: None,
             ack_requests: AckRequests::default(),
@@ -55,6 +58,22 @@ impl Outgoing {
 
     pub(super) fn issue_id(&mut self, id: NewConnectionId) {
         self.new_ids.push(id);
+    }
+
+    /// The peer was told of an ID of ours.
+    pub(super) fn note_id_sent(&mut self, sequence: u64) {
+        self.largest_id_sent = self.largest_id_sent.max(sequence);
+    }
+
+    /// The largest sequence number of an ID of ours that the peer can know.
+    pub(super) fn largest_id_sent(&self) -> u64 {
+        self.largest_id_sent
+    }
+
+    /// The peer has retired an ID of ours: nothing about it has to be said again.
+    pub(super) fn forget_id(&mut self, sequence: u64) {
+        self.new_ids.retain(|id| id.sequence != sequence);
+        self.issued.retain(|id| id.sequence != sequence);
     }
 
     pub(super) fn issue_token(&mut self, token: Vec<u8>) {
@@ -112,6 +131,7 @@ impl Outgoing {
             sent(SentFrame::NewConnectionId {
                 sequence: id.sequence,
             });
+            self.note_id_sent(id.sequence);
             self.issued.push(id);
         }
         while fits(out) {

@@ -130,8 +130,12 @@ impl Connection {
             self.book.preferred = Some(local);
         }
         self.activate(now, index, MoveCause::LocalAddress);
-        if let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
+        while let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
             self.close_path(now, gone);
+        }
+        // The attempt to reach the server where it prefers to be began at the old address.
+        if self.book.to_preferred.take().is_some() {
+            self.try_preferred_address(now);
         }
         Ok(())
     }
@@ -407,7 +411,9 @@ impl Connection {
         let last_proven = self.side == Side::Server && index > 0 && !self.paths[0].validated;
         let path = &mut self.paths[index];
         let id = path.id;
-        path.validated &= last_proven || (index == 0 && self.side.is_client());
+        // The one in use is used further where there is no other; nothing returns to it, once it is
+        // left, before somebody has answered there again.
+        path.validated &= last_proven;
         let kept = path.validated;
         path.standby.on_failure();
         let pause = self.config.standby_refresh * (1 << path.standby.failures.min(MAX_BACKOFF));

@@ -457,7 +457,12 @@ impl Connection {
     }
 
     fn on_retire(&mut self, sequence: u64, header: &Header) -> Result<(), TransportError> {
-        if let Some(id) = self.local_ids.retire(sequence, &header.destination)? {
+        let largest = self.outgoing.largest_id_sent();
+        let retired = self
+            .local_ids
+            .retire(sequence, largest, &header.destination)?;
+        if let Some(id) = retired {
+            self.outgoing.forget_id(sequence);
             self.endpoint_events.push_back(EndpointEvent::IdRetired(id));
             self.outgoing.withdraw_id(sequence);
             self.issue_ids();

@@ -150,9 +150,14 @@ impl SentPackets {
             return None;
         }
         let mut word = self.word(from);
+        let last = self.word(to);
         let mut bits = self.live.get(word)? & (u64::MAX << (from % WORD));
         while bits == 0 {
             word += 1;
+            // No further: an ACK frame has many ranges, and what lies between them may be long.
+            if word > last {
+                return None;
+            }
             bits = *self.live.get(word)?;
         }
         let number = (self.base / WORD + word as u64) * WORD + u64::from(bits.trailing_zeros());
