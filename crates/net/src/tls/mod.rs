@@ -5,6 +5,7 @@
 //! ([`ClientTls::with_roots`]) or exactly one certificate, by its [`Fingerprint`]
 //! ([`ClientTls::pinned`]). Certificates are always verified; nothing turns that off.
 
+mod cipher_suite;
 mod client;
 mod error;
 mod fingerprint;
@@ -14,6 +15,7 @@ mod roots;
 mod server;
 mod sessions;
 
+pub use cipher_suite::CipherSuite;
 pub use client::{ClientCredentials, ClientTls};
 pub use error::TlsError;
 pub use fingerprint::{Fingerprint, FingerprintError};
