@@ -13,6 +13,7 @@ const INTERVAL: usize = 700;
 pub(super) async fn rebind(pairing: Pairing, rule: impl Fn(usize) -> Rule) -> Result<()> {
     let stage = pairing.stage(&setup()?, rule(INTERVAL))?;
     let connection = stage.connect().await?;
+    exchange(connection.as_ref(), 0, 1_000).await?;
     let before = stage.server_facts()?.peer;
     exchange(connection.as_ref(), 1, 3 << 20).await?;
     exchange(connection.as_ref(), 2, 1_000).await?;

@@ -4,7 +4,7 @@ use weir_net::tls::Identity;
 
 use super::{Pairing, Stage, ensure, exchange, pattern, setup};
 use crate::stack::{Result, SERVER_NAME, a_moment};
-use crate::wire::{PacketKind, Toward, Verdict, rule};
+use crate::wire::{Datagram, PacketKind, Record, Toward, Verdict, rule};
 use crate::{Direction, Peer};
 
 pub(super) async fn handshake(pairing: Pairing) -> Result<()> {
@@ -91,36 +91,47 @@ pub(super) async fn amplification_limit(pairing: Pairing) -> Result<()> {
     ensure((8_000..=16_000usize).contains(&size), || {
         format!("the certificate has {size} bytes")
     })?;
-    // The client's first datagram arrives, and the next three do not.
-    let silence = |datagram: &crate::wire::Datagram| match (datagram.toward, datagram.number) {
-        (Toward::Server, 1..=3) => Verdict::Lose,
-        _ => Verdict::Pass,
+    // Once the server begins to send its certificate, three datagrams of the client's are lost.
+    let mut lost = None;
+    let silence = move |datagram: &Datagram| {
+        if datagram.toward == Toward::Client {
+            if datagram.bytes.len() >= 1_000 {
+                lost.get_or_insert(0);
+            }
+            return Verdict::Pass;
+        }
+        match &mut lost {
+            Some(lost) if *lost < 3 => {
+                *lost += 1;
+                Verdict::Lose
+            }
+            _ => Verdict::Pass,
+        }
     };
     let stage = pairing.stage(&setup, Box::new(silence))?;
     let connection = stage.connect().await?;
     exchange(connection.as_ref(), 1, 1_000).await?;
-    let records = stage.wire.records();
-    let mut received = 0;
-    let mut sent = 0;
-    let mut arrivals = 0;
-    for record in records.iter() {
+    limit_was_kept(&stage.wire.records())
+}
+
+/// Until something arrives that answers the certificate.
+fn limit_was_kept(records: &[Record]) -> Result<()> {
+    let (mut received, mut sent, mut silent) = (0, 0, false);
+    for record in records {
         let length = record.datagram.bytes.len();
         match record.datagram.toward {
-            Toward::Server if record.arrived() => {
-                arrivals += 1;
-                received += length;
-            }
-            Toward::Server => {}
             Toward::Client => sent += length,
-        }
-        if arrivals == 2 {
-            break;
+            Toward::Server if !record.arrived() => silent = true,
+            Toward::Server if silent => break,
+            Toward::Server => received += length,
         }
         ensure(sent <= 3 * received, || {
             format!("{sent} bytes were sent for {received}")
         })?;
     }
-    ensure(sent > received, || format!("only {sent} bytes were sent"))
+    ensure(silent && sent > 2 * received, || {
+        format!("only {sent} bytes were sent for {received}")
+    })
 }
 
 pub(super) async fn many_connections(pairing: Pairing) -> Result<()> {

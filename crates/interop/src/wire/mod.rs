@@ -6,6 +6,7 @@
 
 use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -22,6 +23,9 @@ pub(crate) mod rule;
 
 pub(crate) use packet::PacketKind;
 use port::{Message, Port};
+
+/// Where this variable of the environment is set, what went over the wire is told in the end.
+const TRACE: &str = "WEIR_INTEROP_TRACE";
 
 /// Where a datagram goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +81,24 @@ pub(crate) struct Record {
     pub(crate) seen_as: SocketAddr,
 }
 
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let datagram = &self.datagram;
+        write!(
+            f,
+            "{:9.3} ms {} {:?} #{} {:?} {} bytes {:?} {:?}",
+            datagram.at.as_secs_f64() * 1e3,
+            self.seen_as,
+            datagram.toward,
+            datagram.number,
+            PacketKind::of(&datagram.bytes),
+            datagram.bytes.len(),
+            datagram.ecn,
+            self.verdict,
+        )
+    }
+}
+
 impl Record {
     /// Whether it arrived.
     pub(crate) fn arrived(&self) -> bool {
@@ -87,9 +109,7 @@ impl Record {
 /// A wire that was laid; it is cut when this is dropped.
 pub(crate) struct Wire {
     address: SocketAddr,
-    server: SocketAddr,
     records: Rc<RefCell<Vec<Record>>>,
-    rule: Rc<RefCell<Rule>>,
     task: AbortHandle,
 }
 
@@ -102,7 +122,6 @@ impl Wire {
         let front = Rc::new(Port::bind(server.ip())?);
         let address = front.address()?;
         let records = Rc::default();
-        let rule = Rc::new(RefCell::new(rule));
         let (late, queue) = mpsc::unbounded_channel();
         let exchange = Exchange {
             started: Instant::now(),
@@ -110,16 +129,14 @@ impl Wire {
             front,
             lanes: HashMap::new(),
             counts: [0; 2],
-            rule: Rc::clone(&rule),
+            rule,
             records: Rc::clone(&records),
             late,
         };
         let task = tokio::task::spawn_local(exchange.run(queue)).abort_handle();
         Ok(Self {
             address,
-            server,
             records,
-            rule,
             task,
         })
     }
@@ -127,11 +144,6 @@ impl Wire {
     /// Where clients find the server.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// The server's own address.
-    pub(crate) fn server(&self) -> SocketAddr {
-        self.server
     }
 
     /// All that came so far.
@@ -149,16 +161,16 @@ impl Wire {
         });
         arrived.count()
     }
-
-    /// Another rule from now on.
-    pub(crate) fn set_rule(&self, rule: Rule) {
-        *self.rule.borrow_mut() = rule;
-    }
 }
 
 impl Drop for Wire {
     fn drop(&mut self) {
         self.task.abort();
+        if std::env::var_os(TRACE).is_some() {
+            for record in self.records().iter() {
+                eprintln!("{record}");
+            }
+        }
     }
 }
 
@@ -181,7 +193,7 @@ struct Exchange {
     front: Rc<Port>,
     lanes: HashMap<SocketAddr, Lane>,
     counts: [usize; 2],
-    rule: Rc<RefCell<Rule>>,
+    rule: Rule,
     records: Rc<RefCell<Vec<Record>>>,
     late: mpsc::UnboundedSender<Late>,
 }
@@ -243,7 +255,7 @@ impl Exchange {
             bytes: message.bytes,
         };
         *count += 1;
-        let verdict = (self.rule.borrow_mut())(&datagram);
+        let verdict = (self.rule)(&datagram);
         self.records.borrow_mut().push(Record {
             datagram: datagram.clone(),
             verdict,

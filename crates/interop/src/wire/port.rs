@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
 
 use bytes::Bytes;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
@@ -43,6 +44,7 @@ impl Port {
         socket.set_send_buffer_size(BUFFER)?;
         socket.bind(&address.into())?;
         let state = UdpSocketState::new((&socket).into())?;
+        without_timestamps(&socket)?;
         let socket = UdpSocket::from_std(socket.into())?;
         Ok(Self { socket, state })
     }
@@ -87,5 +89,25 @@ impl Port {
         };
         let send = || self.state.try_send((&self.socket).into(), &transmit);
         self.socket.async_io(Interest::WRITABLE, send).await
+    }
+}
+
+/// `quinn-udp` has 96 bytes for control messages. With a time stamp, the local address and the size
+/// of a GRO batch there is no room left for the ECN codepoint, and it is lost without a word.
+fn without_timestamps(socket: &socket2::Socket) -> io::Result<()> {
+    let off: libc::c_int = 0;
+    // SAFETY: the descriptor is open, and the option's value is a C int of the length given.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const off).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

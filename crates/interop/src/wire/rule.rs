@@ -41,11 +41,6 @@ pub(crate) fn mark_every(interval: usize) -> Rule {
     })
 }
 
-/// Nothing arrives.
-pub(crate) fn dark() -> Rule {
-    Box::new(|_| Verdict::Lose)
-}
-
 /// Every so-manieth datagram of the client's, it appears to have another port.
 pub(crate) fn rebind_port_every(interval: usize) -> Rule {
     rebind_every(interval, |_| Ipv4Addr::LOCALHOST)

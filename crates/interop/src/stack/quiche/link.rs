@@ -136,6 +136,10 @@ impl Link {
         }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.quiche.borrow().is_closed()
+    }
+
     /// Why the connection is over, if it is.
     pub(super) fn end(&self) -> Option<String> {
         let quiche = self.quiche.borrow();

@@ -26,13 +26,14 @@ fn take_in(
     info: RecvInfo,
     retry: bool,
 ) -> Result<Option<Rc<Link>>> {
-    if header.ty != Type::Initial {
-        return Ok(None);
-    }
     let mut reply = [0; 256];
-    if !quiche::version_is_supported(header.version) {
+    // Only the version says what the other bits mean (RFC 8999).
+    if header.ty != Type::Short && !quiche::version_is_supported(header.version) {
         let length = quiche::negotiate_version(&header.scid, &header.dcid, &mut reply)?;
         core.send_stateless(info.from, reply.get(..length).unwrap_or_default());
+        return Ok(None);
+    }
+    if header.ty != Type::Initial {
         return Ok(None);
     }
     let token = header.token.as_deref().unwrap_or_default();
