@@ -3,7 +3,7 @@
 //! A call is a bidirectional stream. Servers answer from the connection's own task, one call after
 //! the other, as the other drivers' do.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use weir_congestion::AlgorithmSpec;
 use weir_net::tls::{ClientTls, Roots, ServerTls};
 use weir_net::{Connecting, Endpoint, EndpointBuilder, RecvStream, SendStream};
-use weir_quic::TransportConfig;
+use weir_quic::{PacketSizePolicy, TransportConfig};
 use weir_units::{ByteSize, Duration};
 
 use crate::driver::{
@@ -21,12 +21,16 @@ use crate::driver::{
 use crate::error::Error;
 use crate::identity::{ALPN, SERVER_NAME, Tickets, Trust};
 use crate::payload::{Body, Library, Request};
-use crate::specification::TransportSpecification;
+use crate::specification::{Abilities, TransportSpecification};
 
 /// How long a closing client waits for its ticket.
 const TICKET_LIMIT: Duration = Duration::from_secs(2);
 /// The UDP socket buffers that are asked for: as those of the stacks that it is measured with.
 const SOCKET_BUFFER: ByteSize = ByteSize::from_mib(4);
+/// The second address of a client that holds a path ready: another one of the loopback interface.
+const STANDBY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 0);
+/// What a path with an MTU of 9000 carries by IPv4.
+const JUMBO: ByteSize = ByteSize::from_bytes(8972);
 /// How long the low-latency setting looks for a reply before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
@@ -103,7 +107,11 @@ impl Driver for Dcquic {
         let any_port = any_port
             .parse()
             .map_err(|error| Error::transport("choosing a local address", error))?;
-        let endpoint = builder(&options.specification)?
+        let mut builder = builder(&options.specification)?;
+        if options.specification.armed {
+            builder = builder.also_at(STANDBY);
+        }
+        let endpoint = builder
             .client(tls.build().map_err(unusable)?)
             .bind(any_port)
             .map_err(|error| Error::transport("opening the endpoint", error))?;
@@ -116,10 +124,22 @@ impl Driver for Dcquic {
 }
 
 fn builder(specification: &TransportSpecification) -> Result<EndpointBuilder, Error> {
-    specification.require("dcquic", true, true, true)?;
+    specification.require(
+        "dcquic",
+        Abilities {
+            packet_size: true,
+            congestion: true,
+            spin: true,
+            paths_and_sizes: true,
+        },
+    )?;
     let mut transport = TransportConfig::data_center();
     if let Some(size) = specification.packet_size {
         transport.packet_size = ByteSize::from_bytes(size.into());
+    }
+    if specification.by_task {
+        transport.packet_size = JUMBO;
+        transport.packet_size_policy = PacketSizePolicy::ByTask;
     }
     if let Some(text) = &specification.congestion {
         let algorithm: AlgorithmSpec = text
@@ -129,8 +149,8 @@ fn builder(specification: &TransportSpecification) -> Result<EndpointBuilder, Er
     }
     Ok(Endpoint::builder()
         .transport(transport)
-        .receive_buffer(SOCKET_BUFFER)
-        .send_buffer(SOCKET_BUFFER)
+        .receive_buffer(specification.socket_buffer.unwrap_or(SOCKET_BUFFER))
+        .send_buffer(specification.socket_buffer.unwrap_or(SOCKET_BUFFER))
         .low_latency(specification.spin.then_some(SPIN)))
 }
 

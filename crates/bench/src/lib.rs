@@ -50,7 +50,7 @@ pub use placement::Placement;
 pub use process::Launcher;
 pub use report::Report;
 pub use run::{Plan, Progress, run};
-pub use specification::TransportSpecification;
+pub use specification::{Abilities, TransportSpecification};
 pub use statistics::Summary;
 
 /// The transports that this crate drives itself: `dcquic`, `tcp-tls` and `tcp` (no encryption).

@@ -17,6 +17,7 @@ use crate::driver::{
 };
 use crate::error::Error;
 use crate::payload::{Body, Library, Request};
+use crate::specification::Abilities;
 
 /// Pending connections that a listener keeps; more than any mix opens at once.
 const BACKLOG: u32 = 1024;
@@ -50,7 +51,13 @@ impl Driver for Tcp {
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), false, true, false)?;
+        specification.require(
+            self.name(),
+            Abilities {
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
         let (listener, address, note) = listen(options.bind, specification.congestion.as_deref())?;
         Ok(Listening {
             address,
@@ -67,7 +74,13 @@ impl Driver for Tcp {
 
     fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), false, true, false)?;
+        specification.require(
+            self.name(),
+            Abilities {
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
         Ok(Box::new(TcpClient {
             server: options.server,
             congestion: specification.congestion.clone(),

@@ -22,6 +22,7 @@ use crate::environment::locked_version;
 use crate::error::Error;
 use crate::identity::{EarlyData, SERVER_NAME, Tickets};
 use crate::payload::{Body, Library, Request};
+use crate::specification::Abilities;
 use crate::tcp;
 
 mod early;
@@ -52,7 +53,13 @@ impl Driver for TcpTls {
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), false, true, false)?;
+        specification.require(
+            self.name(),
+            Abilities {
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
         let early_data = if options.early_data {
             EarlyData::OverTcp
         } else {
@@ -81,7 +88,13 @@ impl Driver for TcpTls {
 
     fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
         let specification = &options.specification;
-        specification.require(self.name(), false, true, false)?;
+        specification.require(
+            self.name(),
+            Abilities {
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
         let tickets = options.resumption.then(Arc::<Tickets>::default);
         Ok(Box::new(TlsClient {
             server: options.server,

@@ -1,5 +1,6 @@
 //! Setting up an endpoint.
 
+use std::iter;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -12,8 +13,10 @@ use crate::clock;
 use crate::driver::{CONNECTION_ID_LENGTH, Driver};
 use crate::endpoint::{ClientSettings, Endpoint};
 use crate::error::EndpointError;
+use crate::interfaces::Watch;
 use crate::shared::Shared;
-use crate::socket::{Socket, SocketBuffers};
+use crate::socket::SocketBuffers;
+use crate::sockets::{Place, Sockets};
 use crate::spin::Spin;
 use crate::timers::Timers;
 use crate::tls::{ClientCredentials, ServerCredentials};
@@ -31,6 +34,9 @@ pub struct EndpointBuilder {
     server_versions: Versions,
     client_versions: (Version, Versions),
     secret: Option<EndpointSecret>,
+    interface: Option<String>,
+    more_places: Vec<Place>,
+    watch_interfaces: Option<bool>,
     buffers: SocketBuffers,
     low_latency: Option<Duration>,
 }
@@ -48,6 +54,9 @@ impl Default for EndpointBuilder {
             server_versions: Versions::V1_AND_V2,
             client_versions: (Version::V1, Versions::V1),
             secret: None,
+            interface: None,
+            more_places: Vec::new(),
+            watch_interfaces: None,
             buffers: SocketBuffers {
                 receive: buffer,
                 send: buffer,
@@ -122,14 +131,63 @@ impl EndpointBuilder {
         self
     }
 
-    /// The size of the socket's receive buffer; 1 MiB otherwise. What the kernel granted is
+    /// Sends and receives at the address given to [`EndpointBuilder::bind`] by this network interface
+    /// alone (`SO_BINDTODEVICE`), whatever the routing table prefers. Linux gives every process leave
+    /// for that.
+    pub fn interface(mut self, name: impl Into<String>) -> Self {
+        self.interface = Some(name.into());
+        self
+    }
+
+    /// Binds a further address with a socket of its own. Servers are found there too, and answer
+    /// from there. Client connections begin at the address given to [`EndpointBuilder::bind`], or at
+    /// the first that reaches the server, and hold validated paths ready from all the others of the
+    /// same family; an address of a client's must be a specific one for that.
+    pub fn also_at(mut self, address: SocketAddr) -> Self {
+        self.more_places.push(Place {
+            address,
+            interface: None,
+        });
+        self
+    }
+
+    /// As [`EndpointBuilder::also_at`], by this network interface alone, as
+    /// [`EndpointBuilder::interface`] says. Without it, packets from an address of one interface may
+    /// leave by another one, and fail with it.
+    pub fn also_at_interface(mut self, address: SocketAddr, name: impl Into<String>) -> Self {
+        self.more_places.push(Place {
+            address,
+            interface: Some(name.into()),
+        });
+        self
+    }
+
+    /// Whether the endpoint listens to the kernel for changes of interfaces and addresses
+    /// (rtnetlink), and follows them. Otherwise it does where it is a client, no server, and has
+    /// several addresses.
+    ///
+    /// An address that goes, or whose interface goes down or loses its carrier, is left by all client
+    /// connections: for a path that is ready, or else for another address untried. It is taken again
+    /// when it is back. One that is replaced on its interface (a lease that ended, a machine that
+    /// moved) is replaced here too, with the same port where that is free, and connections go on from
+    /// it; the only address of an endpoint may be replaced by one of any interface. An endpoint that
+    /// is bound to all addresses keeps each connection at the source address that the kernel chose
+    /// first, until that is gone. The last address of a family is never given up. What the kernel
+    /// never listed, like 127.0.0.2, is let alone. Connections that this endpoint took as a server
+    /// are not touched. Where the kernel does not let it listen, a warning is logged.
+    pub fn watch_interfaces(mut self, wanted: bool) -> Self {
+        self.watch_interfaces = Some(wanted);
+        self
+    }
+
+    /// The size of each socket's receive buffer; 1 MiB otherwise. What the kernel granted is
     /// [`Endpoint::socket_buffers`]; less than asked for is logged as a warning.
     pub fn receive_buffer(mut self, size: ByteSize) -> Self {
         self.buffers.receive = size;
         self
     }
 
-    /// The size of the socket's send buffer; 1 MiB otherwise.
+    /// The size of each socket's send buffer; 1 MiB otherwise.
     pub fn send_buffer(mut self, size: ByteSize) -> Self {
         self.buffers.send = size;
         self
@@ -146,7 +204,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Binds the address and starts the endpoint's task on the current tokio runtime. Port 0 takes
+    /// Binds the address, and those of [`EndpointBuilder::also_at`], and starts the endpoint's task on the current tokio runtime. Port 0 takes
     /// any free port.
     ///
     /// # Errors
@@ -155,7 +213,16 @@ impl EndpointBuilder {
         self.transport.validate()?;
         let runtime =
             tokio::runtime::Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
-        let socket = Socket::bind(address, self.buffers)?;
+        let is_client_alone = self.client.is_some() && self.server.is_none();
+        let several = is_client_alone && !self.more_places.is_empty();
+        let watch = open_watch(self.watch_interfaces.unwrap_or(several));
+        let is_server = self.server.is_some();
+        let first = Place {
+            address,
+            interface: self.interface,
+        };
+        let places = iter::once(first).chain(self.more_places).collect();
+        let sockets = Sockets::bind(places, self.buffers)?;
         let timers = Timers::new().map_err(EndpointError::Timer)?;
         let spin = self
             .low_latency
@@ -174,8 +241,12 @@ impl EndpointBuilder {
             epoch: clock::epoch(),
         };
         let engine = weir_quic::Endpoint::new(config, server, seed()?);
-        let shared = Arc::new(Shared::new(socket, timers, spin, engine));
-        runtime.spawn(Driver::new(shared.clone()));
+        let mut shared = Shared::new(sockets, timers, spin, engine);
+        shared.is_server = is_server;
+        shared.is_watched = watch.is_some();
+        let shared = Arc::new(shared);
+        let watching = watch.map(|watch| runtime.spawn(watch.run(shared.clone())));
+        runtime.spawn(Driver::new(shared.clone(), watching));
         let settings = ClientSettings {
             credentials: self.client,
             transport: self.transport,
@@ -199,6 +270,15 @@ impl EndpointBuilder {
             bound => bound,
         }
     }
+}
+
+fn open_watch(wanted: bool) -> Option<Watch> {
+    let opened = wanted.then(Watch::open)?;
+    opened
+        .inspect_err(|error| {
+            tracing::warn!(%error, "changes of network interfaces will not be noticed");
+        })
+        .ok()
 }
 
 fn seed() -> Result<[u8; 32], EndpointError> {

@@ -5,25 +5,30 @@
 //! answer carries the acknowledgment, and mostly leaves from the application's own task.
 
 use std::future::Future;
+use std::mem;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
+use tokio::task::JoinHandle;
 use weir_quic::{ConnectionHandle, Route, Transmit};
 use weir_units::Time;
 use weir_wire::Ecn;
 
 use crate::link::{Link, Progress};
 use crate::shared::Shared;
-use crate::socket::{ReceiveBuffers, Writable, ecn_of};
+use crate::socket::{ReceiveBuffers, Socket, Writable, ecn_of};
+use crate::sockets::Open;
 
 /// The length of the connection IDs that this endpoint issues, in bytes.
 pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
 
 pub(crate) struct Driver {
     shared: Arc<Shared>,
+    /// The interface watch, which ends with this task.
+    watching: Option<JoinHandle<()>>,
     buffers: ReceiveBuffers,
     /// Connections of the receive batch.
     touched: Vec<Arc<Link>>,
@@ -33,8 +38,10 @@ pub(crate) struct Driver {
     sending: Vec<Arc<Link>>,
     due: Vec<(Time, ConnectionHandle)>,
     woken: Vec<Waker>,
-    /// Waits for room in the socket's send buffer.
-    writable: Option<Writable>,
+    /// The sockets as they were last seen.
+    open: Open,
+    /// Those that wait for room in their send buffers.
+    full: Vec<(Arc<Socket>, Writable)>,
     /// Since when the driver looks for a reply instead of sleeping.
     spinning: Option<Time>,
 }
@@ -49,26 +56,27 @@ enum Next {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, watching: Option<JoinHandle<()>>) -> Self {
         Self {
             shared,
+            watching,
             buffers: ReceiveBuffers::new(),
             touched: Vec::new(),
             pending: Vec::new(),
             sending: Vec::new(),
             due: Vec::new(),
             woken: Vec::new(),
-            writable: None,
+            open: Open::default(),
+            full: Vec::new(),
             spinning: None,
         }
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> Next {
+        self.look_at_sockets();
         let mut next = self.send(cx);
-        let received = self.receive(cx);
         self.hear_timer(cx);
-        let now = self.shared.clock.now();
-        self.handle(now, received);
+        let (received, now) = self.receive_all(cx);
         self.keep_time(now);
         if !self.woken.is_empty() {
             // They run before this task does again, and may send what is pending.
@@ -81,12 +89,40 @@ impl Driver {
         next
     }
 
-    /// Receives one batch; gives the number of messages.
-    fn receive(&mut self, cx: &mut Context<'_>) -> usize {
-        if self.spinning.is_some() {
-            return self.shared.socket.receive_now(&mut self.buffers);
+    /// Notices that sockets came or went.
+    fn look_at_sockets(&mut self) {
+        if self.shared.sockets.generation() != self.open.generation {
+            self.open = self.shared.sockets.open();
+            let open = &self.open.sockets;
+            self.full
+                .retain(|(full, _)| open.iter().any(|socket| Arc::ptr_eq(socket, full)));
         }
-        match self.shared.socket.poll_receive(cx, &mut self.buffers) {
+    }
+
+    /// Receives one batch from each socket and handles it; gives the number of messages, and the
+    /// time of the last batch.
+    fn receive_all(&mut self, cx: &mut Context<'_>) -> (usize, Time) {
+        let open = mem::take(&mut self.open);
+        let (mut received, mut now) = (0, None);
+        for socket in &open.sockets {
+            let count = self.receive(cx, socket);
+            let time = *now.insert(self.shared.clock.now());
+            self.handle(time, socket, count);
+            received += count;
+            if count > 0 && open.is_replacement(socket) {
+                self.shared.sockets.let_go();
+            }
+        }
+        self.open = open;
+        (received, now.unwrap_or_else(|| self.shared.clock.now()))
+    }
+
+    /// Receives one batch; gives the number of messages.
+    fn receive(&mut self, cx: &mut Context<'_>, socket: &Socket) -> usize {
+        if self.spinning.is_some() {
+            return socket.receive_now(&mut self.buffers);
+        }
+        match socket.poll_receive(cx, &mut self.buffers) {
             Poll::Ready(Ok(count)) => count,
             Poll::Ready(Err(error)) => {
                 tracing::debug!(%error, "receiving failed");
@@ -98,7 +134,7 @@ impl Driver {
     }
 
     /// Hands the first `count` messages to their connections.
-    fn handle(&mut self, now: Time, count: usize) {
+    fn handle(&mut self, now: Time, socket: &Socket, count: usize) {
         if count == 0 {
             return;
         }
@@ -113,14 +149,14 @@ impl Driver {
         let mut datagrams_seen = 0;
         let mut known: Option<([u8; CONNECTION_ID_LENGTH], Arc<Link>)> = None;
         for (meta, bytes) in buffers.messages(count) {
-            let (remote, local, ecn) = (meta.addr, shared.socket.local_of(meta), ecn_of(meta));
+            let (remote, local, ecn) = (meta.addr, socket.local_of(meta), ecn_of(meta));
             let mut datagrams = bytes.chunks_mut(meta.stride.max(1)).peekable();
             while let Some(datagram) = datagrams.next() {
                 datagrams_seen += 1;
                 let id = short_header_id(datagram);
                 let found = match (&known, id) {
                     (Some((known, link)), Some(id)) if *known == id => Routed::To(link.clone()),
-                    _ => route(shared, now, remote, local, ecn, datagram),
+                    _ => route(shared, socket, now, remote, local, ecn, datagram),
                 };
                 let (link, is_new) = match found {
                     Routed::To(link) => (link, false),
@@ -205,48 +241,48 @@ impl Driver {
             pending,
             sending,
             woken,
-            writable,
+            open,
+            full,
             ..
         } = self;
         shared.queue.take(pending);
         if pending.is_empty() {
             return Next::Sleep;
         }
-        if writable
-            .as_ref()
-            .is_some_and(|writable| writable.poll(cx).is_pending())
-        {
+        full.retain(|(_, writable)| writable.poll(cx).is_pending());
+        if !full.is_empty() && full.len() == open.sockets.len() {
             return Next::Sleep;
         }
-        *writable = None;
-        std::mem::swap(pending, sending);
+        mem::swap(pending, sending);
         let now = shared.clock.now();
-        let (mut next, mut blocked) = (Next::Sleep, false);
+        let mut next = Next::Sleep;
         for link in sending.drain(..) {
             let mut core = link.lock();
-            link.mark_taken(&mut core);
-            match link.transmit(&mut core, now) {
-                Progress::Done => {}
-                progress => {
-                    link.mark_queued(&mut core);
-                    pending.push(link.clone());
-                    blocked |= progress == Progress::Blocked;
-                    next = if progress == Progress::More {
-                        Next::Again
-                    } else {
-                        next
-                    };
-                }
+            if core.waits_for().is_some_and(|socket| is_full(full, socket)) {
+                drop(core);
+                pending.push(link);
+                continue;
             }
+            link.mark_taken(&mut core);
+            let progress = link.transmit(&mut core, now);
+            if progress != Progress::Done {
+                link.mark_queued(&mut core);
+                pending.push(link.clone());
+            }
+            if progress == Progress::More {
+                next = Next::Again;
+            }
+            let blocked = core.waits_for().cloned();
             link.settle_into(core, now, woken);
-        }
-        if blocked {
-            match Writable::new(&shared.socket) {
-                Ok(waiting) if waiting.poll(cx).is_pending() => *writable = Some(waiting),
-                Ok(_) => next = Next::Again,
-                Err(error) => {
-                    tracing::error!(%error, "cannot wait for room in the socket's send buffer");
-                    next = Next::Again;
+            let blocked = blocked.filter(|socket| !is_full(full, socket));
+            if let Some(socket) = blocked {
+                match Writable::new(&socket) {
+                    Ok(waiting) if waiting.poll(cx).is_pending() => full.push((socket, waiting)),
+                    Ok(_) => next = Next::Again,
+                    Err(error) => {
+                        tracing::error!(%error, "cannot wait for room in a socket's send buffer");
+                        next = Next::Again;
+                    }
                 }
             }
         }
@@ -288,6 +324,7 @@ impl Future for Driver {
         // In this order: what is said after `sleep` wakes this task.
         let again = driver.turn(cx) == Next::Again
             || !driver.shared.queue.sleep(cx.waker())
+            || driver.shared.sockets.generation() != driver.open.generation
             || driver.keep_looking();
         if again && driver.shared.give_way.swap(false, Ordering::Relaxed) {
             // Every task runs before this one does again, that of `block_on` included.
@@ -306,6 +343,9 @@ impl Future for Driver {
 impl Drop for Driver {
     /// The runtime may end before the connections do.
     fn drop(&mut self) {
+        if let Some(watching) = &self.watching {
+            watching.abort();
+        }
         let links = self.shared.routing().take_all();
         for link in links {
             link.abandon();
@@ -317,6 +357,11 @@ impl Drop for Driver {
     }
 }
 
+/// Whether a socket waits for room already.
+fn is_full(full: &[(Arc<Socket>, Writable)], socket: &Arc<Socket>) -> bool {
+    full.iter().any(|(known, _)| Arc::ptr_eq(known, socket))
+}
+
 /// Where a datagram belongs.
 enum Routed {
     To(Arc<Link>),
@@ -326,6 +371,7 @@ enum Routed {
 
 fn route(
     shared: &Arc<Shared>,
+    socket: &Socket,
     now: Time,
     remote: SocketAddr,
     local: Option<SocketAddr>,
@@ -353,8 +399,8 @@ fn route(
                 size: reply.len(),
                 segment_size: None,
             };
-            if shared.socket.send(&transmit, &reply).is_err() {
-                tracing::debug!(%remote, "no room to send a stateless reply");
+            if socket.send(&transmit, &reply).is_err() {
+                tracing::debug!(%remote, "a stateless reply could not be sent");
             }
             Routed::Nowhere
         }

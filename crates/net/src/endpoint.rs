@@ -10,7 +10,7 @@ use weir_units::Duration;
 
 use crate::builder::EndpointBuilder;
 use crate::connecting::Connecting;
-use crate::error::{ConnectError, DeadlinePassed};
+use crate::error::{ConnectError, DeadlinePassed, EndpointError};
 use crate::handle::Handle;
 use crate::shared::Shared;
 use crate::socket::SocketBuffers;
@@ -20,8 +20,8 @@ use crate::tls::ClientCredentials;
 /// With this code connections are closed that [`Endpoint::shutdown`] could not wait for.
 pub const SHUT_DOWN: u64 = 0x5745_0000;
 
-/// A UDP socket with all its DCQUIC connections, as a client, a server or both. Clones are
-/// handles to the same one.
+/// A UDP socket, or several, with all its DCQUIC connections, as a client, a server or both. Clones
+/// are handles to the same one.
 ///
 /// When the last handle is dropped no connection begins any more; those that there are go on.
 #[derive(Clone)]
@@ -113,17 +113,22 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
         let shared = &self.inner.shared;
-        let local = shared.local();
-        let reachable = shared.socket.reachable(remote);
-        let address = reachable.ok_or(ConnectError::AddressFamily { remote, local })?;
+        let reaching = shared.sockets.reaching(remote);
+        let (socket, address) = reaching.ok_or_else(|| ConnectError::AddressFamily {
+            remote,
+            local: shared.local(),
+        })?;
         let now = shared.clock.now();
         let mut routing = shared.routing();
         if shared.shutting_down.load(Ordering::Relaxed) {
             return Err(ConnectError::ShuttingDown);
         }
-        let (handle, engine) = routing
-            .engine
-            .connect(now, client, address, None, server_name)?;
+        let local = shared.local_towards(&socket, address);
+        let (handle, mut engine) =
+            routing
+                .engine
+                .connect(now, client, address, local, server_name)?;
+        shared.add_standby_addresses(&mut engine, now);
         let link = routing.insert(handle, shared, engine);
         drop(routing);
         let mut core = link.lock();
@@ -149,14 +154,40 @@ impl Endpoint {
         }
     }
 
-    /// The address that the socket is bound to.
+    /// The address that the endpoint is bound to; the first one where there are several.
     pub fn local_address(&self) -> SocketAddr {
         self.inner.shared.local()
     }
 
-    /// What the kernel granted for the socket's buffers.
+    /// All addresses that the endpoint is bound to now: less those that are gone from the machine.
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        let places = self.inner.shared.sockets.places().into_iter();
+        let open = places.filter(|(_, is_open)| *is_open);
+        open.map(|(place, _)| place.address).collect()
+    }
+
+    /// Takes another address instead of [`Endpoint::local_address`]; port 0 takes any free port.
+    /// The connections that this endpoint began go on from there, without their applications
+    /// noticing. Gives the new address.
+    ///
+    /// Connections whose handshake is not confirmed yet follow when it is; the old socket stays open
+    /// for them. A peer that forbids migration is sent packets from the new address all the same, as
+    /// if a NAT had changed it. Whether it takes them is up to it.
+    ///
+    /// # Errors
+    /// [`EndpointError`] where the address cannot be bound, and nothing changes then;
+    /// [`EndpointError::ServerStays`] where the endpoint is a server too.
+    pub fn rebind(&self, address: SocketAddr) -> Result<SocketAddr, EndpointError> {
+        let shared = &self.inner.shared;
+        if shared.is_server {
+            return Err(EndpointError::ServerStays);
+        }
+        shared.move_place(0, address)
+    }
+
+    /// What the kernel granted for the buffers of each socket.
     pub fn socket_buffers(&self) -> SocketBuffers {
-        self.inner.shared.socket.buffers()
+        self.inner.shared.sockets.buffers()
     }
 
     /// What happened so far on this endpoint, beyond its connections.

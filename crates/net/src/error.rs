@@ -26,6 +26,17 @@ pub enum EndpointError {
         /// The system's error.
         source: io::Error,
     },
+    /// The socket could not be bound to a network interface.
+    #[error("cannot use interface {interface}: {source}; `ip link` lists those that there are")]
+    Interface {
+        /// Its name.
+        interface: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Clients would not find a server that takes another address.
+    #[error("a server keeps its addresses: clients would not find it elsewhere")]
+    ServerStays,
     /// The endpoint's timer could not be made.
     #[error("cannot create a timer: {0}")]
     Timer(io::Error),
@@ -41,6 +52,13 @@ pub enum EndpointError {
 }
 
 impl EndpointError {
+    pub(crate) fn interface(name: &str, source: io::Error) -> Self {
+        Self::Interface {
+            interface: name.to_owned(),
+            source,
+        }
+    }
+
     pub(crate) fn bind(address: SocketAddr, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AddrInUse => Self::AddressInUse { address },
@@ -129,6 +147,29 @@ pub enum DatagramError {
     /// The engine does not take it: switched off, not taken by the peer, too large, too early.
     #[error(transparent)]
     Refused(#[from] weir_quic::SendDatagramError),
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// Why a connection cannot take another path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoveError {
+    /// The path cannot be used.
+    #[error(transparent)]
+    Path(#[from] weir_quic::PathError),
+    /// The connection has no path from that address.
+    #[error("the connection has no path from {local}: `Connection::paths` lists those that it has")]
+    NoPathFrom {
+        /// The address of ours.
+        local: SocketAddr,
+    },
+    /// The endpoint has no socket at that address.
+    #[error("the endpoint has no socket at {local}: give it one with `EndpointBuilder::also_at`")]
+    NoSocketAt {
+        /// The address of ours.
+        local: SocketAddr,
+    },
     /// The connection is over.
     #[error(transparent)]
     Connection(#[from] ConnectionError),

@@ -1,6 +1,6 @@
 //! DCQUIC on tokio: endpoints, connections, streams and calls in real time.
 //!
-//! An [`Endpoint`] owns a UDP socket and is client, server or both. A [`Connection`] has streams
+//! An [`Endpoint`] owns a UDP socket, or one for each of its addresses, and is client, server or both. A [`Connection`] has streams
 //! ([`SendStream`], [`RecvStream`]) and, on top of them, calls: [`Connection::call`] on one side,
 //! [`Connection::serve`] on the other. The protocol is `weir-quic`'s; this crate brings sockets,
 //! timers and tasks.
@@ -45,8 +45,11 @@
 //! | `driver` | the endpoint's task: a receive batch in one pass |
 //! | `link`, `waiting`, `handle` | a connection under its lock, and who waits for what |
 //! | `shared` | what handles, connections and driver share: routing, queue, new connections |
-//! | `socket`, `timers`, `clock`, `spin` | the system: GSO and GRO, a timerfd, looking before sleeping |
+//! | `paths`, `addresses` | the ways to the peer; addresses of ours that come, go and change |
+//! | `interfaces` | what the kernel tells of them, and what follows from it |
+//! | `socket`, `sockets`, `timers`, `clock`, `spin` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
 
+mod addresses;
 mod builder;
 mod chunks;
 mod clock;
@@ -57,12 +60,15 @@ mod driver;
 mod endpoint;
 mod error;
 mod handle;
+mod interfaces;
 mod link;
+mod paths;
 mod recv_stream;
 pub mod rpc;
 mod send_stream;
 mod shared;
 mod socket;
+mod sockets;
 mod spin;
 mod stats;
 mod timers;
@@ -74,9 +80,10 @@ pub use connecting::Connecting;
 pub use connection::Connection;
 pub use endpoint::{Endpoint, SHUT_DOWN};
 pub use error::{
-    ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, ReadError,
-    WriteError,
+    ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, MoveError,
+    ReadError, WriteError,
 };
+pub use paths::{PathEvents, PathInfo, PathNews, PathState};
 pub use recv_stream::RecvStream;
 pub use rpc::{
     Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions,
@@ -86,8 +93,10 @@ pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 pub use weir_quic::crypto::Identity as PeerIdentity;
+pub use weir_quic::migration;
 pub use weir_quic::{
-    Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointSecret, RetryPolicy, Side,
-    StreamId, TransportConfig, UpdateKeysError, Version, Versions,
+    Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointSecret, MoveCause,
+    PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId, TransportConfig,
+    UpdateKeysError, Version, Versions,
 };
 pub use weir_units::{ByteSize, Duration};

@@ -7,19 +7,24 @@
 
 use std::cell::RefCell;
 use std::mem;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use weir_quic::{
-    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, StreamId, Transmit,
+    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, PathError, StreamId,
+    Transmit,
 };
 use weir_units::Time;
 
 use crate::connection::Opened;
 use crate::error::{ConnectionError, ReadError, WriteError};
+use crate::paths::{Announcer, PathNews};
 use crate::shared::Shared;
+use crate::socket::{NotSent, Socket};
+use crate::sockets::{Hold, Sockets, Way};
 use crate::waiting::Waiting;
 
 /// What is written is sent in batches of this many bytes, as long as more may follow.
@@ -43,12 +48,19 @@ pub(crate) struct Link {
 pub(crate) struct Core {
     pub(crate) engine: Engine,
     pub(crate) waiting: Waiting,
+    /// Who hears of the connection's paths.
+    pub(crate) announcer: Announcer,
     /// Why the connection is over.
     pub(crate) error: Option<ConnectionError>,
     /// The handshake is complete, and the driver does not know yet.
     connected: bool,
     /// Whether the server refused early data.
     pub(crate) early_data_rejected: bool,
+    /// The socket by which packets leave.
+    pub(crate) way: Way,
+    /// The address of ours to go on from as soon as that is allowed; until then the old one's socket
+    /// is held.
+    rebind_to: Option<(SocketAddr, Hold)>,
     /// A batch that the socket had no room for.
     unsent: Option<(Transmit, Vec<u8>)>,
     /// Bytes written since everything was sent last.
@@ -79,9 +91,12 @@ impl Link {
         let core = Core {
             engine,
             waiting: Waiting::default(),
+            announcer: Announcer::default(),
             error: None,
             connected: false,
             early_data_rejected: false,
+            way: Way::default(),
+            rebind_to: None,
             unsent: None,
             corked: 0,
             queued: false,
@@ -158,11 +173,13 @@ impl Link {
 
     /// Sends one batch; tells its size.
     fn transmit_batch(&self, core: &mut Core, now: Time) -> Result<Option<usize>, Blocked> {
-        let socket = &self.shared.socket;
-        if let Some((transmit, contents)) = core.unsent.take() {
-            return match socket.send(&transmit, &contents) {
+        let sockets = &self.shared.sockets;
+        // What was for another path is sent again on this one anyway.
+        let unsent = core.unsent.take();
+        if let Some((transmit, contents)) = unsent.filter(|(unsent, _)| core.is_in_use(unsent)) {
+            return match core.pass_on(sockets, now, &transmit, &contents) {
                 Ok(()) => Ok(Some(transmit.size)),
-                Err(_) => {
+                Err(Blocked) => {
                     core.unsent = Some((transmit, contents));
                     Err(Blocked)
                 }
@@ -170,13 +187,15 @@ impl Link {
         }
         BUFFER.with_borrow_mut(|buffer| {
             buffer.clear();
-            let batch = socket.max_datagrams();
+            let batch = core.way.max_datagrams(sockets);
             let Some(transmit) = core.engine.poll_transmit(now, buffer, batch) else {
                 return Ok(None);
             };
-            match socket.send(&transmit, buffer) {
+            match core.pass_on(sockets, now, &transmit, buffer) {
                 Ok(()) => Ok(Some(transmit.size)),
-                Err(_) => {
+                // A probe on another path is not worth waiting for: the path in use could go on.
+                Err(Blocked) if !core.is_in_use(&transmit) => Ok(Some(transmit.size)),
+                Err(Blocked) => {
                     core.unsent = Some((transmit, mem::take(buffer)));
                     Err(Blocked)
                 }
@@ -263,6 +282,7 @@ impl Link {
         let mut woken = Vec::new();
         let mut core = self.lock();
         core.error.get_or_insert(ConnectionError::EndpointGone);
+        core.announcer.end();
         core.waiting.on_everything(&mut woken);
         woken.append(&mut core.waiting.closing);
         drop(core);
@@ -280,6 +300,23 @@ impl Core {
     pub(crate) fn end_batch(&mut self, now: Time) {
         self.in_batch = false;
         self.engine.end_batch(now);
+        if let Some((local, hold)) = self.rebind_to.take() {
+            self.rebind(now, local, hold);
+        }
+    }
+
+    /// Goes on from another address once the handshake is confirmed, which the peer need not accept
+    /// before (RFC 9000, section 9). Where it forbids that, packets leave from there all the same:
+    /// see [`Sockets::between`].
+    pub(crate) fn rebind(&mut self, now: Time, local: SocketAddr, hold: Hold) {
+        self.rebind_to = None;
+        match self.engine.rebind(now, local) {
+            Ok(()) => {}
+            Err(PathError::NotConfirmed) => self.rebind_to = Some((local, hold)),
+            Err(error) => {
+                tracing::debug!(%error, %local, "a connection cannot announce its new address");
+            }
+        }
     }
 
     /// Passes the engine's events on to those who wait for them.
@@ -287,8 +324,14 @@ impl Core {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
-                Event::Moving(_) => {}
-                Event::Path(event) => tracing::debug!(%event, "the way to the peer changed"),
+                Event::Path(event) => {
+                    tracing::debug!(%event, "the way to the peer changed");
+                    self.announcer.tell(PathNews::Event(event));
+                }
+                Event::Moving(decision) => {
+                    tracing::info!(%decision, "the connection moves");
+                    self.announcer.tell(PathNews::Decision(*decision));
+                }
                 Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
                 Event::Connected => {
                     self.connected = true;
@@ -301,11 +344,42 @@ impl Core {
                 Event::Closed(cause) => {
                     let error = ConnectionError::new(self.engine.remote(), cause);
                     self.error.get_or_insert(error);
+                    self.announcer.end();
+                    self.rebind_to = None;
                     self.waiting.on_everything(woken);
                     woken.append(&mut self.waiting.closing);
                 }
             }
         }
+    }
+
+    /// Gives a batch to its socket.
+    fn pass_on(
+        &mut self,
+        sockets: &Sockets,
+        now: Time,
+        transmit: &Transmit,
+        contents: &[u8],
+    ) -> Result<(), Blocked> {
+        match self.way.send(sockets, transmit, contents) {
+            Ok(()) => Ok(()),
+            Err(NotSent::Full) => Err(Blocked),
+            Err(NotSent::TooLarge) => {
+                self.engine.handle_too_large(now, transmit);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a batch goes over the path in use.
+    fn is_in_use(&self, transmit: &Transmit) -> bool {
+        transmit.local == self.engine.local() && transmit.remote == self.engine.remote()
+    }
+
+    /// The socket whose room the connection waits for.
+    pub(crate) fn waits_for(&self) -> Option<&Arc<Socket>> {
+        self.unsent.as_ref()?;
+        self.way.socket()
     }
 
     /// Fails where the connection is over, with the reason.

@@ -13,12 +13,16 @@ use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent};
 use crate::clock::Clock;
 use crate::handle::Handle;
 use crate::link::Link;
-use crate::socket::Socket;
+use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
 
 pub(crate) struct Shared {
-    pub(crate) socket: Socket,
+    pub(crate) sockets: Sockets,
+    /// Clients find this endpoint at its addresses.
+    pub(crate) is_server: bool,
+    /// Changes of the machine's addresses are noticed.
+    pub(crate) is_watched: bool,
     pub(crate) clock: Clock,
     pub(crate) timers: Timers,
     pub(crate) queue: Queue,
@@ -101,13 +105,15 @@ impl Routing {
 
 impl Shared {
     pub(crate) fn new(
-        socket: Socket,
+        sockets: Sockets,
         timers: Timers,
         spin: Option<Spin>,
         engine: weir_quic::Endpoint,
     ) -> Self {
         Self {
-            socket,
+            sockets,
+            is_server: false,
+            is_watched: false,
             clock: Clock::start(),
             timers,
             queue: Queue::default(),
@@ -158,7 +164,7 @@ impl Shared {
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
-        self.socket.local()
+        self.sockets.local()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The endpoint's UDP socket: GSO, GRO, ECN and packet information by `quinn-udp`, readiness by
+//! A UDP socket of the endpoint's: GSO, GRO, ECN and packet information by `quinn-udp`, readiness by
 //! tokio, and buffers of the size that was asked for.
 
 use std::io::{self, IoSliceMut};
@@ -15,6 +15,7 @@ use weir_units::ByteSize;
 use weir_wire::Ecn;
 
 use crate::error::EndpointError;
+use crate::sockets::Place;
 
 /// How many receive buffers one system call fills. Each holds what GRO joined, at most 64 KB.
 pub(crate) const BATCH: usize = 8;
@@ -42,7 +43,8 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Binds; must be called within a tokio runtime.
-    pub(crate) fn bind(address: SocketAddr, wanted: SocketBuffers) -> Result<Self, EndpointError> {
+    pub(crate) fn bind(place: &Place, wanted: SocketBuffers) -> Result<Self, EndpointError> {
+        let address = place.address;
         let failed = |source| EndpointError::bind(address, source);
         let socket = socket2::Socket::new(
             Domain::for_address(address),
@@ -50,6 +52,11 @@ impl Socket {
             Some(Protocol::UDP),
         )
         .map_err(failed)?;
+        if let Some(interface) = &place.interface {
+            socket
+                .bind_device(Some(interface.as_bytes()))
+                .map_err(|source| EndpointError::interface(interface, source))?;
+        }
         let buffers = set_buffers(&socket, wanted).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
         let socket = UdpSocket::from(socket);
@@ -95,10 +102,26 @@ impl Socket {
         }
     }
 
-    /// Sends a batch of datagrams. [`Full`] means that nothing was sent and that [`Writable`]
-    /// tells when to try again; every other failure is like a loss on the way, which the engine
-    /// repairs.
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), Full> {
+    /// Whether packets from `local` leave by this socket.
+    pub(crate) fn carries(&self, local: SocketAddr) -> bool {
+        let all = self.local.ip().is_unspecified()
+            && self.local.port() == local.port()
+            && (self.local.is_ipv6() || local.is_ipv4());
+        all || self.local == local
+    }
+
+    /// An address of ours as packet information tells it of packets that this socket receives.
+    pub(crate) fn in_family(&self, ip: IpAddr) -> IpAddr {
+        match (self.local, ip) {
+            (SocketAddr::V6(_), IpAddr::V4(ip)) => ip.to_ipv6_mapped().into(),
+            (SocketAddr::V4(_), ip) => ip.to_canonical(),
+            (SocketAddr::V6(_), ip) => ip,
+        }
+    }
+
+    /// Sends a batch of datagrams. Every failure that [`NotSent`] does not name is like a loss on the
+    /// way, which the engine repairs.
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), NotSent> {
         let message = quinn_udp::Transmit {
             destination: transmit.remote,
             ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
@@ -109,7 +132,8 @@ impl Socket {
         };
         match self.udp.try_send(self.io.get_ref().into(), &message) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Full),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(NotSent::Full),
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => Err(NotSent::TooLarge),
             Err(error) => {
                 tracing::debug!(%error, remote = %transmit.remote, "a datagram could not be sent");
                 Ok(())
@@ -165,16 +189,21 @@ impl Socket {
         }
     }
 
+    /// The source address to ask the kernel for, where the socket has more than one.
     fn sends_from(&self, local: Option<SocketAddr>) -> Option<IpAddr> {
-        local
-            .filter(|_| self.local.ip().is_unspecified())
-            .map(|local| local.ip())
+        let ip = local.filter(|_| self.local.ip().is_unspecified())?.ip();
+        (!ip.is_unspecified()).then_some(ip)
     }
 }
 
-/// The socket's send buffer is full.
-#[derive(Debug)]
-pub(crate) struct Full;
+/// Why nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotSent {
+    /// The socket's send buffer is full; [`Writable`] tells when to try again.
+    Full,
+    /// The interface carries no datagrams of that size.
+    TooLarge,
+}
 
 /// Waits until a full socket takes packets again: a second descriptor of the socket, registered
 /// for writing for as long as that takes.

@@ -9,7 +9,7 @@
 
 use weir_bench::driver::{Client, ClientOptions, Driver, Listening, Phase, ServerOptions};
 use weir_bench::environment::locked_version;
-use weir_bench::{Error, TransportSpecification};
+use weir_bench::{Abilities, Error, TransportSpecification};
 
 use crate::settings::{DEFAULT_PACKET, udp_notes};
 use crate::udp::Udp;
@@ -62,7 +62,14 @@ impl Driver for Floor {
 }
 
 fn packet_size(specification: &TransportSpecification) -> Result<usize, Error> {
-    specification.require("floor", true, false, true)?;
+    specification.require(
+        "floor",
+        Abilities {
+            packet_size: true,
+            spin: true,
+            ..Abilities::default()
+        },
+    )?;
     Ok(usize::from(
         specification.packet_size.unwrap_or(DEFAULT_PACKET),
     ))

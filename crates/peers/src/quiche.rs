@@ -14,7 +14,7 @@ use quiche::{Config, ConnectionId};
 use weir_bench::driver::{Client, ClientOptions, Driver, Listening, Phase, ServerOptions};
 use weir_bench::environment::locked_version;
 use weir_bench::identity::ALPN;
-use weir_bench::{Error, Identity, TransportSpecification, Trust};
+use weir_bench::{Abilities, Error, Identity, TransportSpecification, Trust};
 
 use crate::settings::{CONNECTION_WINDOW, DEFAULT_PACKET, STREAM_WINDOW, udp_notes};
 use crate::udp::Udp;
@@ -82,7 +82,14 @@ impl Driver for Quiche {
 }
 
 fn config(specification: &TransportSpecification, tls: SslContextBuilder) -> Result<Config, Error> {
-    specification.require("quiche", true, true, false)?;
+    specification.require(
+        "quiche",
+        Abilities {
+            packet_size: true,
+            congestion: true,
+            ..Abilities::default()
+        },
+    )?;
     let make = || {
         let mut config = Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)?;
         config.set_application_protos(&[ALPN])?;

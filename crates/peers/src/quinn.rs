@@ -20,7 +20,7 @@ use weir_bench::driver::{
 use weir_bench::environment::locked_version;
 use weir_bench::identity::{EarlyData, SERVER_NAME, Tickets};
 use weir_bench::payload::{Body, Library, Request};
-use weir_bench::{Error, TransportSpecification};
+use weir_bench::{Abilities, Error, TransportSpecification};
 
 use crate::settings::{
     CONNECTION_WINDOW, STREAM_WINDOW, TICKET_LIMIT, any_port, gso_batch, initial_window, udp_notes,
@@ -94,7 +94,14 @@ impl Driver for Quinn {
 }
 
 fn transport(specification: &TransportSpecification) -> Result<TransportConfig, Error> {
-    specification.require("quinn", true, true, false)?;
+    specification.require(
+        "quinn",
+        Abilities {
+            packet_size: true,
+            congestion: true,
+            ..Abilities::default()
+        },
+    )?;
     let mut config = TransportConfig::default();
     config
         .stream_receive_window(window(STREAM_WINDOW))

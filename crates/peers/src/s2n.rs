@@ -15,7 +15,7 @@ use weir_bench::driver::{
 use weir_bench::environment::locked_version;
 use weir_bench::identity::{EarlyData, SERVER_NAME};
 use weir_bench::payload::{Body, Library, Request};
-use weir_bench::{Error, TransportSpecification};
+use weir_bench::{Abilities, Error, TransportSpecification};
 
 use crate::settings::{CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, udp_notes};
 
@@ -123,7 +123,14 @@ fn controller(specification: &TransportSpecification) -> Result<Controller, Erro
 }
 
 fn io(bind: SocketAddr, specification: &TransportSpecification) -> Result<Io, Error> {
-    specification.require("s2n-quic", true, true, false)?;
+    specification.require(
+        "s2n-quic",
+        Abilities {
+            packet_size: true,
+            congestion: true,
+            ..Abilities::default()
+        },
+    )?;
     let build = || {
         let mut io = IoBuilder::default()
             .with_receive_address(bind)?

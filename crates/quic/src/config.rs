@@ -1,6 +1,7 @@
 //! What an operator may set about a connection and an endpoint.
 
 use std::fmt;
+use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
@@ -385,6 +386,25 @@ pub struct ServerConfig {
     /// The versions that are spoken, in order of preference. A client that begins in one of them and
     /// takes one that is preferred gets that one at no cost, unless it sends early data.
     pub versions: Versions,
+    /// Other addresses of the server at which clients should go on once the handshake is over
+    /// (RFC 9000, section 9.6), one of each family.
+    pub preferred: PreferredAddresses,
+}
+
+/// At which addresses a server would rather be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreferredAddresses {
+    /// By IPv4.
+    pub ipv4: Option<SocketAddrV4>,
+    /// By IPv6.
+    pub ipv6: Option<SocketAddrV6>,
+}
+
+impl PreferredAddresses {
+    /// Whether there is any.
+    pub const fn is_some(&self) -> bool {
+        self.ipv4.is_some() || self.ipv6.is_some()
+    }
 }
 
 impl ServerConfig {
@@ -398,6 +418,7 @@ impl ServerConfig {
             retry: RetryPolicy::default(),
             token_lifetime: Duration::from_secs(24 * 3600),
             versions: Versions::V1_AND_V2,
+            preferred: PreferredAddresses::default(),
         }
     }
 }

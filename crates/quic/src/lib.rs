@@ -42,7 +42,7 @@ mod version;
 
 pub use config::{
     ClientConfig, ConfigError, Congestion, ControllerFactory, DatagramConfig, EndpointConfig,
-    RetryPolicy, ServerConfig, TransportConfig,
+    PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,

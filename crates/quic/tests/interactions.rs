@@ -8,7 +8,7 @@
 mod world;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -17,7 +17,7 @@ use weir_quic::{
     ConnectionHandle, DatagramConfig, Direction, MoveCause, PacketSizePolicy, StreamId,
 };
 use weir_units::{ByteSize, Duration};
-use world::{CLIENT, Plan, World};
+use world::{CLIENT, Plan, SERVER, World};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -208,7 +208,10 @@ impl Scene {
         plan.server.datagrams = Some(DatagramConfig::default());
         plan.client.ack_frequency = seed & 1 == 0;
         plan.server.ack_frequency = seed & 2 == 0;
+        let preferred = SocketAddrV4::new([10, 0, 0, 7].into(), 4443);
+        plan.preferred.ipv4 = seed.is_multiple_of(3).then_some(preferred);
         let mut world = World::new(plan);
+        world.hosts[SERVER].addresses.push(preferred.into());
         let (client, server) = world.connected();
         Self {
             world,

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 
 use weir_fabric::{FaultSettings, Probability};
 use weir_quic::{
-    ConnectionHandle, Direction, Event, MoveCause, PathError, PathEvent, PathId, StreamId,
+    ConnectionHandle, Direction, Event, MoveCause, PathError, PathEvent, PathId,
+    PreferredAddresses, StreamId,
 };
 use weir_units::{Duration, Time};
 use world::{CLIENT, Plan, SERVER, World, pattern};
@@ -427,4 +428,42 @@ fn an_interface_that_goes_takes_its_paths_with_it() {
     assert_eq!(stats.paths.len(), 1);
     assert_eq!(stats.paths[0].local, Some(armed.spare));
     armed.transfers();
+}
+
+#[test]
+fn a_client_goes_to_the_address_that_the_server_prefers() {
+    let preferred = "10.0.0.7:4443".parse().unwrap();
+    let plan = Plan {
+        preferred: PreferredAddresses {
+            ipv4: Some(preferred),
+            ipv6: None,
+        },
+        ..Plan::default()
+    };
+    let mut world = World::new(plan.clone());
+    world.hosts[SERVER].addresses.push(preferred.into());
+    let (client, server) = world.connected();
+    world.run_for(Duration::from_millis(1));
+    let stats = world.connection(CLIENT, client).stats();
+    assert_eq!(stats.paths.len(), 1);
+    assert_eq!(stats.paths[0].remote, preferred.into());
+    let data = pattern(200_000);
+    for (from, to) in [
+        ((CLIENT, client), (SERVER, server)),
+        ((SERVER, server), (CLIENT, client)),
+    ] {
+        assert!(world.transfer(from, to, &data, LIMIT).as_deref() == Some(&data[..]));
+    }
+    let stats = world.connection(SERVER, server).stats();
+    assert_eq!(stats.paths[0].local, Some(preferred.into()));
+    assert!(stats.paths[0].validated);
+
+    // Where nobody answers there, the connection stays.
+    let mut world = World::new(plan);
+    let (client, server) = world.connected();
+    world.run_for(Duration::from_secs(1));
+    let ends = ((CLIENT, client), (SERVER, server));
+    assert!(world.transfer(ends.0, ends.1, &data, LIMIT).as_deref() == Some(&data[..]));
+    let used = world.connection(CLIENT, client).remote();
+    assert_eq!(used, world.hosts[SERVER].addresses[0]);
 }

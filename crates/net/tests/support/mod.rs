@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod lossy;
+pub(crate) mod namespaces;
+pub(crate) mod quinn_peer;
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -108,6 +108,11 @@ impl Connection {
         self.path().remote
     }
 
+    /// Our address under the path in use, where it is known.
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.path().local
+    }
+
     /// Whether the handshake is still going on.
     pub fn is_handshaking(&self) -> bool {
         !self.is_closed() && !self.handshake.complete

@@ -6,6 +6,7 @@ use weir_units::Time;
 use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
 use crate::crypto::{KeyChange, SessionEvent};
+use crate::frame::NewConnectionId;
 use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Level, Space, TransportError};
@@ -110,6 +111,14 @@ impl Connection {
         self.recovery.set_peer_max_ack_delay(peer_delay);
         self.note_ack_frequency_support(&peer);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
+        if let Some(preferred) = &peer.preferred_address {
+            self.outgoing.remote_ids.on_new(NewConnectionId {
+                sequence: 1,
+                retire_prior_to: 0,
+                id: preferred.connection_id,
+                reset_token: preferred.reset_token,
+            })?;
+        }
         self.peer = peer;
         self.peer_known = true;
         self.begin_mtu_discovery(now);
@@ -171,6 +180,7 @@ impl Connection {
         self.discard(Space::Handshake);
         if self.side.is_client() {
             self.keys.zero_rtt = None;
+            self.try_preferred_address(now);
             self.open_standby_paths(now);
         }
     }

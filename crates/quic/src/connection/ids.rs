@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use rand_core::Rng;
 
 use crate::frame::NewConnectionId;
+use crate::ranges::RangeSet;
 use crate::secret::{EndpointKeys, ResetToken};
 use crate::{Code, ConnectionId, PathId, TransportError};
 
@@ -32,6 +33,13 @@ impl LocalIds {
             active: [(0, handshake)].into(),
             next_sequence: 1,
         }
+    }
+
+    /// The ID that the transport parameter `preferred_address` issues has sequence number one
+    /// (RFC 9000, section 5.1.1).
+    pub(super) fn issue_preferred(&mut self, id: ConnectionId) {
+        self.active.push_back((1, id));
+        self.next_sequence = 2;
     }
 
     /// Issues IDs until the peer has as many as it may keep.
@@ -118,6 +126,9 @@ pub(super) struct RemoteIds {
     assigned: Vec<(PathId, Held)>,
     spare: Vec<Held>,
     in_use_changed: bool,
+    /// Sequence numbers from `retire_prior_to` on that the peer has issued, retired ones included:
+    /// a frame that comes again, late, brings nothing back.
+    issued: RangeSet,
     retire_prior_to: u64,
     /// Sequence numbers to be retired, by frames that are still to be sent.
     retiring: Vec<u64>,
@@ -147,6 +158,7 @@ impl RemoteIds {
             assigned: Vec::new(),
             in_use_changed: false,
             spare: Vec::new(),
+            issued: RangeSet::new(),
             retire_prior_to: 0,
             retiring: Vec::new(),
             unacknowledged: 0,
@@ -256,6 +268,7 @@ impl RemoteIds {
             Some(held) if held.agrees_with(&new) => {}
             Some(_) => return violation("a connection ID was issued twice in different ways"),
             None if frame.sequence < self.retire_prior_to => self.retire(frame.sequence),
+            None if self.issued.insert(new.sequence..new.sequence + 1) == 0 => {}
             None => self.spare.push(new),
         }
         self.retire_up_to(frame.retire_prior_to)?;
@@ -279,6 +292,7 @@ impl RemoteIds {
             return Ok(());
         }
         self.retire_prior_to = prior_to;
+        self.issued.remove(0..prior_to);
         let (old, keep): (Vec<_>, Vec<_>) = self
             .spare
             .drain(..)
@@ -408,6 +422,17 @@ mod tests {
         ids.on_retirement_lost(0);
         assert_eq!(ids.next_retirement(), Some(0));
         assert_eq!(ids.next_retirement(), None);
+    }
+
+    #[test]
+    fn an_id_that_was_retired_does_not_come_back() {
+        let path = PathId(1);
+        let mut ids = RemoteIds::new(id(0));
+        ids.on_new(new_id(1, 0)).unwrap();
+        assert!(ids.assign(path));
+        ids.release(path);
+        ids.on_new(new_id(1, 0)).unwrap();
+        assert!(!ids.assign(path));
     }
 
     #[test]

@@ -187,6 +187,10 @@ impl Connection {
             ack_policy(&config),
         ]
         .map(ReceivedPackets::new);
+        let mut local_ids = LocalIds::new(setup.local_id);
+        if let Some(id) = setup.server.as_ref().and_then(|server| server.preferred_id) {
+            local_ids.issue_preferred(id);
+        }
         let mut connection = Self {
             side,
             rng,
@@ -204,7 +208,7 @@ impl Connection {
             deadline: None,
             outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
             datagrams: Datagrams::new(config.datagrams),
-            local_ids: LocalIds::new(setup.local_id),
+            local_ids,
             original_destination: setup.original_destination,
             version,
             version_begun: version,

@@ -51,6 +51,12 @@ impl Outgoing {
         self.new_token = Some((token, true));
     }
 
+    /// The peer has retired an ID: it need not be told of it again.
+    pub(super) fn withdraw_id(&mut self, sequence: u64) {
+        self.new_ids.retain(|id| id.sequence != sequence);
+        self.issued.retain(|id| id.sequence != sequence);
+    }
+
     /// Whether frames other than CRYPTO and ACK wait that only 1-RTT packets may carry.
     pub(super) fn has_control(&self) -> bool {
         self.handshake_done

@@ -35,7 +35,7 @@ pub(super) struct Arrival {
     /// Its bytes of UDP payload.
     pub(super) length: usize,
     /// The path; `None` for addresses that are new.
-    pub(super) path: Option<usize>,
+    pub(super) path: Option<PathId>,
 }
 
 /// What the connection keeps beside the paths themselves.
@@ -52,6 +52,8 @@ pub(super) struct PathBook {
     pub(super) used: bool,
     /// The address of ours over which the connection was begun.
     pub(super) preferred: Option<SocketAddr>,
+    /// The path to the address that the server prefers, while it is not in use.
+    to_preferred: Option<PathId>,
 }
 
 impl PathBook {
@@ -63,6 +65,7 @@ impl PathBook {
             largest_non_probing: None,
             used: false,
             preferred: local,
+            to_preferred: None,
         }
     }
 }
@@ -140,11 +143,7 @@ impl Connection {
     /// it, or before the handshake is confirmed.
     pub fn move_to(&mut self, now: Time, path: PathId, cause: MoveCause) -> Result<(), PathError> {
         self.check_migration()?;
-        let index = self
-            .paths
-            .iter()
-            .position(|known| known.id == path)
-            .ok_or(PathError::Unknown(path))?;
+        let index = self.index_of(path).ok_or(PathError::Unknown(path))?;
         if !self.paths[index].validated {
             return Err(PathError::NotValidated(path));
         }
@@ -184,6 +183,11 @@ impl Connection {
                 let same = self.side.is_client() && self.paths[0].remote == remote;
                 same.then_some(0)
             })
+    }
+
+    /// Where in the list a path stands; frames may have moved or closed it.
+    pub(super) fn index_of(&self, path: PathId) -> Option<usize> {
+        self.paths.iter().position(|known| known.id == path)
     }
 
     /// Whether a packet from a new address may be looked at.
@@ -282,6 +286,25 @@ impl Connection {
         Some(index)
     }
 
+    /// The server would rather be reached elsewhere: the connection goes there if that works
+    /// (RFC 9000, section 9.6.2).
+    pub(super) fn try_preferred_address(&mut self, now: Time) {
+        let Some(preferred) = &self.peer.preferred_address else {
+            return;
+        };
+        let used = &self.paths[0];
+        let remote = match used.remote {
+            SocketAddr::V4(_) => preferred.ipv4.map(SocketAddr::V4),
+            SocketAddr::V6(_) => preferred.ipv6.map(SocketAddr::V6),
+        };
+        let usable = |remote: &SocketAddr| !remote.ip().is_unspecified() && remote.port() != 0;
+        if let Some(remote) = remote.filter(usable)
+            && let Some(index) = self.open_path(now, remote, used.local)
+        {
+            self.book.to_preferred = Some(self.paths[index].id);
+        }
+    }
+
     /// The path that should take the place of the one in use: validated, and of these the one that
     /// answers fastest.
     fn best_standby(&self) -> Option<usize> {
@@ -316,7 +339,10 @@ impl Connection {
 
     /// The peer wants to know whether we are reachable over a path. Only its latest challenge on
     /// each path is answered.
-    pub(super) fn on_path_challenge(&mut self, index: usize, data: [u8; 8]) {
+    pub(super) fn on_path_challenge(&mut self, path: PathId, data: [u8; 8]) {
+        let Some(index) = self.index_of(path) else {
+            return;
+        };
         self.paths[index].response = Some(data);
         self.book.probing = true;
         if index == 0 && self.side.is_client() {
@@ -348,6 +374,12 @@ impl Connection {
         let id = path.id;
         if !std::mem::replace(&mut path.validated, true) {
             self.tell(PathEvent::Validated { path: id, rtt });
+        }
+        if self.book.to_preferred.take_if(|path| *path == id).is_some() && index > 0 {
+            self.activate(now, index, MoveCause::PreferredAddress);
+            // The server has said where it wants to be; nothing goes back there.
+            self.close_path(now, index);
+            return self.open_standby_paths(now);
         }
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_validated(now, id);
@@ -424,12 +456,12 @@ impl Connection {
         if !self.book.probing {
             return None;
         }
-        let due = self.paths.iter().position(|path| {
-            (path.response.is_some() || path.validation.is_due())
-                && path.amplification_budget() >= SMALLEST_ROOM as u64
-        });
-        self.book.probing = due.is_some();
-        due
+        let due = |path: &Path| path.response.is_some() || path.validation.is_due();
+        // What waits until more may be sent to an address goes before data then.
+        self.book.probing = self.paths.iter().any(due);
+        self.paths
+            .iter()
+            .position(|path| due(path) && path.amplification_budget() >= SMALLEST_ROOM as u64)
     }
 
     /// A probe left: recovery only needs to know that the number is taken. What becomes of it is
@@ -450,14 +482,17 @@ impl Connection {
 impl Connection {
     /// A packet came that is more than a probe. Where it is the newest one of them, and came over a
     /// path that is not in use, the client has moved (RFC 9000, section 9.3). Tells whether it did.
-    pub(super) fn on_non_probing(&mut self, now: Time, index: usize, number: u64) -> bool {
+    pub(super) fn on_non_probing(&mut self, now: Time, path: PathId, number: u64) -> bool {
         if self.book.largest_non_probing >= Some(number) {
             return false;
         }
         self.book.largest_non_probing = Some(number);
-        if self.side == Side::Client || index == 0 {
+        if self.side == Side::Client || self.paths[0].id == path {
             return false;
         }
+        let Some(index) = self.index_of(path) else {
+            return false;
+        };
         let only_the_port = self.paths[index].remote.ip() == self.paths[0].remote.ip()
             && self.paths[index].local == self.paths[0].local;
         if only_the_port {
@@ -482,6 +517,10 @@ impl Connection {
         let path = used.id;
         self.recovery
             .on_path_left(now, &mut self.paths[0], &mut self.outgoing);
+        // An attempt that has failed left the address without one.
+        if !self.paths[0].validated && !self.paths[0].validation.is_running() {
+            self.begin_validation(now, 0);
+        }
         self.after_move(now);
         self.tell(PathEvent::Moved {
             from: path,

@@ -16,7 +16,7 @@ use crate::endpoint::reset_candidate;
 use crate::frame::{Ack, Frame, Frames};
 use crate::packet::{self, Header, Kind};
 use crate::streams::Received;
-use crate::{Code, Level, Side, Space, TransportError};
+use crate::{Code, Level, PathId, Side, Space, TransportError};
 
 /// A packet whose protection is off.
 struct OpenedPacket {
@@ -45,14 +45,17 @@ impl Connection {
     ) {
         let reset = reset_candidate(datagram);
         let length = datagram.len();
+        if self.is_drained() {
+            return;
+        }
+        let index = self.find_path(remote, local);
         let mut arrival = Arrival {
             remote,
             local,
             length,
-            path: self.find_path(remote, local),
+            path: index.map(|index| self.paths[index].id),
         };
-        match arrival.path {
-            _ if self.is_drained() => return,
+        match index {
             Some(index) => self.paths[index].on_datagram_received(length),
             None if self.may_come_from_elsewhere() => {}
             None => {
@@ -131,13 +134,16 @@ impl Connection {
         if !matches!(self.state, State::Open) {
             return self.on_packet_while_closing_or_draining(now, &opened, packet);
         }
-        let index = match arrival.path {
+        let index = match arrival.path.and_then(|path| self.index_of(path)) {
             Some(index) => index,
             // Only what is authentic makes a path, and only once the handshake is over.
-            None if opened.level == Level::OneRtt => self.admit(now, arrival),
+            None if opened.level == Level::OneRtt && self.may_come_from_elsewhere() => {
+                self.admit(now, arrival)
+            }
             None => return self.counters.packets_dropped += 1,
         };
-        arrival.path = Some(index);
+        let path = self.paths[index].id;
+        arrival.path = Some(path);
         self.on_authentic(now, header, opened.level, index);
         // Checked on authentic packets only (RFC 9000, section 17.2).
         if !opened.reserved_bits_ok {
@@ -148,7 +154,7 @@ impl Connection {
             return self.close_with(now, key_update_error(reason));
         }
         let payload = &packet[opened.payload];
-        match self.on_payload(now, header, opened.level, index, payload) {
+        match self.on_payload(now, header, opened.level, path, payload) {
             Ok(Some(contents)) => {
                 let space = opened.level.space();
                 self.outgoing.received[space as usize].on_received(
@@ -159,9 +165,10 @@ impl Connection {
                 );
                 if space == Space::Data
                     && !contents.probing
-                    && self.on_non_probing(now, index, opened.number)
+                    && self.on_non_probing(now, path, opened.number)
                 {
-                    arrival.path = self.find_path(arrival.remote, arrival.local);
+                    let index = self.find_path(arrival.remote, arrival.local);
+                    arrival.path = index.map(|index| self.paths[index].id);
                 }
             }
             Ok(None) => self.counters.packets_dropped += 1,
@@ -285,7 +292,7 @@ impl Connection {
         now: Time,
         header: &Header,
         level: Level,
-        path: usize,
+        path: PathId,
         payload: &[u8],
     ) -> Result<Option<Contents>, TransportError> {
         if payload.is_empty() {
@@ -316,7 +323,7 @@ impl Connection {
         now: Time,
         header: &Header,
         level: Level,
-        path: usize,
+        path: PathId,
         frame: &Frame<'_>,
     ) -> Result<bool, TransportError> {
         let streams = &mut self.outgoing.streams;
@@ -415,6 +422,7 @@ impl Connection {
     fn on_retire(&mut self, sequence: u64, header: &Header) -> Result<(), TransportError> {
         if let Some(id) = self.local_ids.retire(sequence, &header.destination)? {
             self.endpoint_events.push_back(EndpointEvent::IdRetired(id));
+            self.outgoing.withdraw_id(sequence);
             self.issue_ids();
         }
         Ok(())

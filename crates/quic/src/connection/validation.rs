@@ -57,6 +57,8 @@ pub(crate) struct ServerSetup {
     pub(crate) issues_tokens: bool,
     /// The wall clock's time at [`Time::ZERO`].
     pub(crate) epoch: Duration,
+    /// The connection ID that goes with the preferred address, if there is one.
+    pub(crate) preferred_id: Option<ConnectionId>,
 }
 
 /// The state of address validation.

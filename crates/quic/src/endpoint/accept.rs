@@ -15,6 +15,7 @@ use crate::frame::{self, Close};
 use crate::negotiation;
 use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};
 use crate::token::{Bearer, Token, Verdict};
+use crate::transport_parameters::PreferredAddress;
 use crate::{Code, ConnectionId, Side, Version};
 
 /// A datagram that a client's first packet stands at the beginning of.
@@ -195,6 +196,16 @@ impl Endpoint {
         let mut parameters = Connection::parameters(&server.transport, local_id, Some(original));
         parameters.retry_source_connection_id = retry_source;
         parameters.stateless_reset_token = Some(self.keys.reset_token(&local_id));
+        let preferred_id = server.preferred.is_some().then(|| {
+            let id = random_id(self.config.connection_id_length, &mut self.rng);
+            parameters.preferred_address = Some(PreferredAddress {
+                ipv4: server.preferred.ipv4,
+                ipv6: server.preferred.ipv6,
+                connection_id: id,
+                reset_token: self.keys.reset_token(&id),
+            });
+            id
+        });
         let grease = self.rng.next_u64();
         let answer = negotiation::answerer(version, server.versions, parameters, grease);
         let session = match server.crypto.clone().start(version, answer) {
@@ -220,6 +231,7 @@ impl Endpoint {
                 validated: admission.validated,
                 issues_tokens: !server.token_lifetime.is_zero(),
                 epoch: self.config.epoch,
+                preferred_id,
             }),
         };
         let mut connection = Box::new(Connection::new(now, setup, session));
@@ -234,6 +246,9 @@ impl Endpoint {
         });
         self.initials.insert(initial, handle);
         self.add_id(handle, local_id);
+        if let Some(id) = preferred_id {
+            self.add_id(handle, id);
+        }
         Some(Route::New(handle, connection))
     }
 }

@@ -16,7 +16,8 @@ use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointSecret, Event,
-    RetryPolicy, Route, ServerConfig, StreamId, TokenStore, TransportConfig, Version, Versions,
+    PreferredAddresses, RetryPolicy, Route, ServerConfig, StreamId, TokenStore, TransportConfig,
+    Version, Versions,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -87,6 +88,7 @@ pub(crate) struct Plan {
     pub(crate) version: Version,
     pub(crate) client_versions: Versions,
     pub(crate) server_versions: Versions,
+    pub(crate) preferred: PreferredAddresses,
 }
 
 impl Default for Plan {
@@ -106,6 +108,7 @@ impl Default for Plan {
             version: Version::V1,
             client_versions: Versions::V1,
             server_versions: Versions::V1_AND_V2,
+            preferred: PreferredAddresses::default(),
         }
     }
 }
@@ -140,6 +143,7 @@ impl World {
             retry: plan.retry,
             token_lifetime: plan.token_lifetime,
             versions: plan.server_versions,
+            preferred: plan.preferred,
             ..ServerConfig::new(Arc::new(server), Arc::new(plan.server.clone()))
         };
         let server_config = server.clone();

@@ -1,0 +1,286 @@
+//! Addresses of ours that come, go and change: what that does to the endpoint's sockets and to the
+//! connections that it began as a client. The interface watch and the application's own hand both
+//! end up here.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use weir_quic::Connection as Engine;
+use weir_units::Time;
+
+use crate::error::EndpointError;
+use crate::link::Core;
+use crate::shared::Shared;
+use crate::socket::Socket;
+use crate::sockets::source_towards;
+
+impl Shared {
+    /// The address of ours under a connection to `remote` by this socket, where it is certain. A
+    /// socket that is bound to all addresses leaves the choice to the kernel, unless changes of the
+    /// machine's addresses are noticed: then it is asked for its choice once.
+    pub(crate) fn local_towards(&self, socket: &Socket, remote: SocketAddr) -> Option<SocketAddr> {
+        let local = socket.local();
+        if !local.ip().is_unspecified() {
+            return Some(local);
+        }
+        let source = self.is_watched.then(|| source_towards(remote)).flatten()?;
+        Some(SocketAddr::new(socket.in_family(source), local.port()))
+    }
+
+    /// A connection begins: it holds paths ready from all addresses of an endpoint that has several.
+    /// The one in use is among them, so that it is taken again after it was gone.
+    pub(crate) fn add_standby_addresses(&self, engine: &mut Engine, now: Time) {
+        let addresses = self.sockets.addresses_towards(engine.remote());
+        if let [_, _, ..] = addresses[..] {
+            for address in addresses {
+                engine.add_local_address(now, address);
+            }
+        }
+    }
+
+    /// The address of a place is gone: its socket is closed, and connections leave it.
+    pub(crate) fn close_place(&self, place: usize) {
+        let Some(gone) = self.sockets.close(place) else {
+            return;
+        };
+        tracing::info!(%gone, "an address of the endpoint's is gone");
+        self.queue.wake();
+        self.change_clients(|core, now| self.leave(core, now, gone));
+    }
+
+    /// The address of a place is there again.
+    pub(crate) fn reopen_place(&self, place: usize) {
+        match self.sockets.reopen(place) {
+            Ok(Some(address)) => {
+                tracing::info!(%address, "an address of the endpoint's is there again");
+                self.queue.wake();
+                self.change_clients(|core, now| core.engine.add_local_address(now, address));
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "an address that is there again cannot be used"),
+        }
+    }
+
+    /// A place gets another address, and connections go on from there; gives the new address.
+    pub(crate) fn move_place(
+        &self,
+        place: usize,
+        address: SocketAddr,
+    ) -> Result<SocketAddr, EndpointError> {
+        let Some((before, now_at)) = self.sockets.replace(place, address)? else {
+            return Ok(address);
+        };
+        tracing::info!(%before, now = %now_at, "the endpoint takes another address");
+        self.queue.wake();
+        let is_specific = !now_at.ip().is_unspecified();
+        self.change_clients(|core, now| {
+            let from_all = before.ip().is_unspecified();
+            let from_there = core.engine.local().map_or(from_all, |local| {
+                local == before || (from_all && local.port() == before.port())
+            });
+            if from_there && reaches(now_at, core.engine.remote()) {
+                core.rebind(now, now_at, self.sockets.hold());
+            } else {
+                core.engine.remove_local_address(now, before);
+            }
+            if is_specific {
+                core.engine.add_local_address(now, now_at);
+            }
+        });
+        Ok(now_at)
+    }
+
+    /// Addresses are gone from which a socket that is bound to all of them sent: connections go on
+    /// from those that the kernel chooses now. Gives those that some connection cannot leave yet,
+    /// as no other way to its peer is known.
+    pub(crate) fn follow_source(&self, gone: &[IpAddr]) -> Vec<IpAddr> {
+        let mut stuck = Vec::new();
+        self.change_clients(|core, now| {
+            let engine = &mut core.engine;
+            let Some(local) = engine.local() else {
+                return;
+            };
+            let ip = local.ip().to_canonical();
+            if !gone.contains(&ip) {
+                return;
+            }
+            let Some(socket) = self.sockets.between(Some(local), engine.remote()) else {
+                return;
+            };
+            if !socket.local().ip().is_unspecified() {
+                return;
+            }
+            engine.remove_local_address(now, local);
+            if engine.local() != Some(local) {
+                return;
+            }
+            match source_towards(engine.remote()).filter(|source| !gone.contains(source)) {
+                Some(source) => {
+                    let source = SocketAddr::new(socket.in_family(source), local.port());
+                    tracing::info!(%local, now = %source, "a connection's source address changed");
+                    core.rebind(now, source, self.sockets.hold());
+                }
+                None if stuck.contains(&ip) => {}
+                None => stuck.push(ip),
+            }
+        });
+        stuck
+    }
+
+    /// A connection may use `gone` no more. Where no path is ready to take over it goes on from
+    /// another address untried, which is better than from none.
+    fn leave(&self, core: &mut Core, now: Time, gone: SocketAddr) {
+        let engine = &mut core.engine;
+        engine.remove_local_address(now, gone);
+        if engine.local() != Some(gone) {
+            return;
+        }
+        let others = self.sockets.addresses_towards(engine.remote());
+        if let Some(other) = others.first() {
+            core.rebind(now, *other, self.sockets.hold());
+        }
+    }
+
+    /// Changes every connection that this endpoint began, and sends what comes of it.
+    fn change_clients(&self, mut change: impl FnMut(&mut Core, Time)) {
+        let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
+        for link in links {
+            let now = link.now();
+            let mut core = link.lock();
+            // One that is closed is not cared for, but must not keep the socket open either.
+            core.way.forget();
+            if core.error.is_some() || !core.engine.side().is_client() {
+                continue;
+            }
+            change(&mut core, now);
+            link.send(&mut core, now);
+            link.settle(core, now);
+        }
+    }
+}
+
+fn reaches(local: SocketAddr, remote: SocketAddr) -> bool {
+    local.is_ipv4() == remote.is_ipv4()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::{ClientTls, Identity, ServerTls};
+    use crate::{Connection, Endpoint, PathState};
+
+    /// A client at two addresses of loopback and its server.
+    struct Pair {
+        client: Connection,
+        server: Connection,
+        _endpoints: [Endpoint; 2],
+    }
+
+    async fn pair() -> Pair {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let identity = Identity::self_signed(["localhost"]).unwrap();
+        let tls = ClientTls::pinned(identity.fingerprint()).build().unwrap();
+        let builder = Endpoint::builder().client(tls);
+        let client = builder
+            .also_at("127.0.0.3:0".parse().unwrap())
+            .bind("127.0.0.2:0".parse().unwrap())
+            .unwrap();
+        let tls = ServerTls::new(identity).build().unwrap();
+        let server = Endpoint::builder().server(tls).bind(any).unwrap();
+        let connecting = client.connect(server.local_address(), "localhost").unwrap();
+        let accepted = server.accept().await.unwrap();
+        let (ours, theirs) = tokio::join!(connecting, accepted);
+        Pair {
+            client: ours.unwrap(),
+            server: theirs.unwrap(),
+            _endpoints: [client, server],
+        }
+    }
+
+    impl Pair {
+        fn shared(&self) -> Arc<Shared> {
+            self.client.handle.link.shared.clone()
+        }
+
+        async fn ready(&self) {
+            let mut events = self.client.path_events();
+            let is_ready = |connection: &Connection| {
+                let paths = connection.paths();
+                paths.iter().any(|path| path.state == PathState::Ready)
+            };
+            while !is_ready(&self.client) {
+                events.next().await.unwrap();
+            }
+        }
+
+        /// Moves 4 MB from the client to the server; half way `disturb` is called.
+        async fn transfer(&self, disturb: impl FnOnce()) {
+            let half = vec![7; 2_000_000];
+            let sending = async {
+                let mut send = self.client.open_uni().await.unwrap();
+                send.write_all(&half).await.unwrap();
+                disturb();
+                send.write_all(&half).await.unwrap();
+                send.finish().unwrap();
+                send.acknowledged().await.unwrap();
+            };
+            let receiving = async {
+                let mut recv = self.server.accept_uni().await.unwrap();
+                recv.read_to_end(2 * half.len()).await.unwrap()
+            };
+            let ((), received) = tokio::join!(sending, receiving);
+            assert_eq!(received.len(), 2 * half.len());
+        }
+
+        fn local(&self) -> Option<SocketAddr> {
+            self.client.paths()[0].snapshot.local
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_is_closed_under_a_connection_is_left() {
+        let pair = pair().await;
+        pair.ready().await;
+        let shared = pair.shared();
+        let first = shared.sockets.local();
+        pair.transfer(|| shared.close_place(0)).await;
+        assert_ne!(pair.local(), Some(first));
+        // The socket really is closed, so that it can be bound again.
+        drop(std::net::UdpSocket::bind(first).unwrap());
+        shared.reopen_place(0);
+        pair.ready().await;
+        pair.transfer(|| shared.close_place(1)).await;
+        assert_eq!(pair.local(), Some(first));
+    }
+
+    #[tokio::test]
+    async fn without_a_path_that_is_ready_another_address_is_tried() {
+        let pair = pair().await;
+        pair.ready().await;
+        let shared = pair.shared();
+        let places = shared.sockets.places();
+        pair.client.remove_local_address(places[1].0.address);
+        assert_eq!(pair.client.paths().len(), 1);
+        pair.transfer(|| shared.close_place(0)).await;
+        assert_eq!(pair.local(), Some(places[1].0.address));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_by_someone_else_meanwhile_stays_closed() {
+        let pair = pair().await;
+        pair.ready().await;
+        let shared = pair.shared();
+        let first = shared.sockets.local();
+        shared.close_place(0);
+        // The driver lets go of it in its own time.
+        let _taken = loop {
+            match std::net::UdpSocket::bind(first) {
+                Ok(taken) => break taken,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        shared.reopen_place(0);
+        assert!(!shared.sockets.places()[0].1);
+        pair.transfer(|| ()).await;
+    }
+}

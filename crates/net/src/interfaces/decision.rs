@@ -1,0 +1,141 @@
+//! Which of the endpoint's addresses to give up, take again or replace.
+//!
+//! It compares what is with what should be, and does not follow single changes: messages that were
+//! lost or came in an odd order make no difference once the table is right.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use super::table::Usable;
+use crate::sockets::Place;
+
+/// What to do about one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Its address is there again: bind it, and hold paths from there ready.
+    Reopen(usize),
+    /// Its interface has this address instead: bind that one, and go on from there.
+    Replace(usize, IpAddr),
+    /// Its address is gone, and there are others: close it, and leave it.
+    Close(usize),
+}
+
+/// Remembers where addresses were seen.
+#[derive(Debug, Default)]
+pub(crate) struct Decisions {
+    /// The interface of each place's address, once it was seen. Addresses that were never seen
+    /// (all of 127.0.0.0/8 but one) are let alone.
+    seen_on: Vec<Option<String>>,
+    /// Addresses that were usable last.
+    before: BTreeSet<IpAddr>,
+}
+
+impl Decisions {
+    /// What to do about the places, each of which has its socket or not: what restores addresses
+    /// comes first, so that those who leave others find somewhere to go.
+    pub(crate) fn decide(&mut self, places: &[(Place, bool)], usable: &Usable) -> Vec<Action> {
+        self.seen_on.resize(places.len(), None);
+        let (mut gains, mut losses) = (Vec::new(), Vec::new());
+        let mut taken: BTreeSet<IpAddr> = places.iter().map(|(place, _)| ip(place)).collect();
+        let mut standing: Vec<bool> = places.iter().map(|(_, open)| *open).collect();
+        for (index, (place, open)) in places.iter().enumerate() {
+            if place.address.ip().is_unspecified() {
+                continue;
+            }
+            let here = usable
+                .iter()
+                .find(|(address, interface)| *address == ip(place) && allowed(place, interface));
+            if let Some((_, interface)) = here {
+                self.seen_on[index] = Some(interface.clone());
+                if !open {
+                    gains.push(Action::Reopen(index));
+                    standing[index] = true;
+                }
+            } else if let Some(interface) = self.seen_on[index].clone() {
+                let alone = !places.iter().enumerate().any(|(other, (elsewhere, _))| {
+                    other != index && same_family(ip(place), ip(elsewhere))
+                });
+                match replacement(place, &interface, alone, &taken, usable) {
+                    Some(instead) => {
+                        taken.insert(instead);
+                        gains.push(Action::Replace(index, instead));
+                        standing[index] = true;
+                    }
+                    None if *open => losses.push(index),
+                    None => {}
+                }
+            }
+        }
+        for index in losses {
+            let family = ip(&places[index].0);
+            let another = places.iter().enumerate().any(|(other, (place, _))| {
+                other != index && standing[other] && same_family(ip(place), family)
+            });
+            // The last one stays: its address may come back.
+            if another {
+                standing[index] = false;
+                gains.push(Action::Close(index));
+            }
+        }
+        gains
+    }
+
+    /// The addresses that were usable when this was asked last and are not any more.
+    pub(crate) fn departed(&mut self, usable: &Usable) -> Vec<IpAddr> {
+        let now: BTreeSet<IpAddr> = usable.iter().map(|(ip, _)| *ip).collect();
+        let departed = self.before.difference(&now).copied().collect();
+        self.before = now;
+        departed
+    }
+}
+
+/// The address that takes the place of one that is gone: another one of the same interface, or
+/// of any, where that was the only place and is not bound to an interface.
+fn replacement(
+    place: &Place,
+    interface: &str,
+    alone: bool,
+    taken: &BTreeSet<IpAddr>,
+    usable: &Usable,
+) -> Option<IpAddr> {
+    let gone = ip(place);
+    let fits = |candidate: &IpAddr| {
+        same_family(*candidate, gone)
+            && !taken.contains(candidate)
+            && candidate.is_loopback() == gone.is_loopback()
+            && is_link_local(*candidate) == is_link_local(gone)
+    };
+    let here = usable
+        .iter()
+        .find(|(candidate, on)| on == interface && fits(candidate));
+    let anywhere = || {
+        let free = alone && place.interface.is_none();
+        usable.iter().find(|(candidate, _)| free && fits(candidate))
+    };
+    here.or_else(anywhere).map(|(candidate, _)| *candidate)
+}
+
+fn ip(place: &Place) -> IpAddr {
+    place.address.ip().to_canonical()
+}
+
+fn allowed(place: &Place, interface: &str) -> bool {
+    place
+        .interface
+        .as_deref()
+        .is_none_or(|only| only == interface)
+}
+
+fn same_family(one: IpAddr, other: IpAddr) -> bool {
+    one.is_ipv4() == other.is_ipv4()
+}
+
+fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

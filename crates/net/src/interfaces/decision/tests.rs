@@ -1,0 +1,192 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// `10.0.0.1` or `10.0.0.1%eth0`, which must leave by that interface.
+fn place(text: &str) -> Place {
+    let (ip, interface) = match text.split_once('%') {
+        Some((ip, interface)) => (ip, Some(interface.to_owned())),
+        None => (text, None),
+    };
+    Place {
+        address: (ip.parse::<IpAddr>().unwrap(), 4433).into(),
+        interface,
+    }
+}
+
+fn places(texts: &[&str]) -> Vec<(Place, bool)> {
+    texts.iter().map(|text| (place(text), true)).collect()
+}
+
+fn usable(texts: &[&str]) -> Usable {
+    let split = |text: &&str| {
+        let (ip, interface) = text.split_once('%').unwrap();
+        (ip.parse().unwrap(), interface.to_owned())
+    };
+    texts.iter().map(split).collect()
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+const TWO: [&str; 2] = ["10.0.1.1%eth1", "10.0.2.1%eth2"];
+
+#[test]
+fn an_address_that_goes_is_given_up_and_taken_again() {
+    let mut decisions = Decisions::default();
+    let mut ours = places(&["10.0.1.1", "10.0.2.1%eth2"]);
+    assert!(decisions.decide(&ours, &usable(&TWO)).is_empty());
+    let one = usable(&["10.0.2.1%eth2"]);
+    assert_eq!(decisions.decide(&ours, &one), [Action::Close(0)]);
+    ours[0].1 = false;
+    assert!(decisions.decide(&ours, &one).is_empty());
+    assert_eq!(decisions.decide(&ours, &usable(&TWO)), [Action::Reopen(0)]);
+}
+
+#[test]
+fn the_last_address_stays() {
+    let mut decisions = Decisions::default();
+    let mut ours = places(&["10.0.1.1", "10.0.2.1"]);
+    decisions.decide(&ours, &usable(&TWO));
+    assert_eq!(decisions.decide(&ours, &usable(&[])), [Action::Close(0)]);
+    ours[0].1 = false;
+    assert!(decisions.decide(&ours, &usable(&[])).is_empty());
+    // The other one comes back: now it can go.
+    let one = usable(&["10.0.1.1%eth1"]);
+    let expected = [Action::Reopen(0), Action::Close(1)];
+    assert_eq!(decisions.decide(&ours, &one), expected);
+    let mut alone = Decisions::default();
+    let ours = places(&["10.0.1.1"]);
+    alone.decide(&ours, &one);
+    assert!(alone.decide(&ours, &usable(&[])).is_empty());
+}
+
+#[test]
+fn another_family_is_no_refuge() {
+    let mut decisions = Decisions::default();
+    let ours = places(&["10.0.1.1", "fd00::1"]);
+    decisions.decide(&ours, &usable(&["10.0.1.1%eth1", "fd00::1%eth1"]));
+    assert!(
+        decisions
+            .decide(&ours, &usable(&["fd00::1%eth1"]))
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_new_address_on_the_same_interface_replaces_the_old_one() {
+    let mut decisions = Decisions::default();
+    let ours = places(&["10.0.1.1", "10.0.2.1"]);
+    decisions.decide(&ours, &usable(&TWO));
+    let renewed = usable(&["10.0.1.9%eth1", "10.0.2.1%eth2"]);
+    let expected = [Action::Replace(0, ip("10.0.1.9"))];
+    assert_eq!(decisions.decide(&ours, &renewed), expected);
+    // What is on another interface is not for a place that has company.
+    let mut elsewhere = Decisions::default();
+    elsewhere.decide(&ours, &usable(&TWO));
+    let moved = usable(&["10.0.3.1%eth3", "10.0.2.1%eth2"]);
+    assert_eq!(elsewhere.decide(&ours, &moved), [Action::Close(0)]);
+}
+
+#[test]
+fn the_only_address_is_replaced_by_any_but_not_by_a_worse_one() {
+    let mut decisions = Decisions::default();
+    let ours = places(&["10.0.1.1"]);
+    decisions.decide(&ours, &usable(&["10.0.1.1%eth0"]));
+    let poor = usable(&["127.0.0.1%lo", "169.254.3.4%eth0", "fd00::1%eth0"]);
+    assert!(decisions.decide(&ours, &poor).is_empty());
+    let moved = usable(&["127.0.0.1%lo", "192.0.2.5%ens4"]);
+    let expected = [Action::Replace(0, ip("192.0.2.5"))];
+    assert_eq!(decisions.decide(&ours, &moved), expected);
+    let mut bound = Decisions::default();
+    let ours = places(&["10.0.1.1%eth0"]);
+    bound.decide(&ours, &usable(&["10.0.1.1%eth0"]));
+    assert!(bound.decide(&ours, &moved).is_empty());
+}
+
+#[test]
+fn two_places_do_not_take_the_same_replacement() {
+    let mut decisions = Decisions::default();
+    let ours = places(&["10.0.1.1", "10.0.1.2"]);
+    decisions.decide(&ours, &usable(&["10.0.1.1%eth0", "10.0.1.2%eth0"]));
+    let expected = [Action::Replace(0, ip("10.0.1.9")), Action::Close(1)];
+    assert_eq!(
+        decisions.decide(&ours, &usable(&["10.0.1.9%eth0"])),
+        expected
+    );
+}
+
+#[test]
+fn what_was_never_seen_is_let_alone() {
+    let mut decisions = Decisions::default();
+    let ours = places(&["127.0.0.2", "127.0.0.3", "0.0.0.0"]);
+    assert!(
+        decisions
+            .decide(&ours, &usable(&["127.0.0.1%lo"]))
+            .is_empty()
+    );
+    assert!(decisions.decide(&ours, &usable(&[])).is_empty());
+}
+
+#[test]
+fn an_address_on_the_wrong_interface_is_not_the_place_s() {
+    let mut decisions = Decisions::default();
+    let ours = places(&["10.0.1.1%eth1", "10.0.2.1"]);
+    decisions.decide(&ours, &usable(&TWO));
+    let swapped = usable(&["10.0.1.1%eth2", "10.0.2.1%eth2"]);
+    assert_eq!(decisions.decide(&ours, &swapped), [Action::Close(0)]);
+}
+
+#[test]
+fn departures_are_told_once() {
+    let mut decisions = Decisions::default();
+    assert!(decisions.departed(&usable(&TWO)).is_empty());
+    let one = usable(&["10.0.2.1%eth2"]);
+    assert_eq!(decisions.departed(&one), [ip("10.0.1.1")]);
+    assert!(decisions.departed(&one).is_empty());
+}
+
+fn any_usable() -> impl Strategy<Value = Usable> {
+    let address = (1_u8..4, 0_usize..3);
+    prop::collection::btree_set(address, 0..6).prop_map(|addresses| {
+        let one = |(host, link): (u8, usize)| {
+            (
+                IpAddr::from([10, 0, 0, host]),
+                ["eth0", "eth1", "eth2"][link].to_owned(),
+            )
+        };
+        addresses.into_iter().map(one).collect()
+    })
+}
+
+proptest! {
+    /// Whatever happens to the interfaces: carrying out what is decided always leaves a socket
+    /// open, never two at one address, and after a round for each place nothing more to do.
+    #[test]
+    fn decisions_settle(history in prop::collection::vec(any_usable(), 1..12)) {
+        let mut decisions = Decisions::default();
+        let mut ours = places(&["10.0.0.1", "10.0.0.2%eth1"]);
+        for usable in history {
+            for _ in 0..ours.len() {
+                for action in decisions.decide(&ours, &usable) {
+                    carry_out(&mut ours, action);
+                    prop_assert_ne!(ours[0].0.address, ours[1].0.address);
+                    prop_assert!(ours.iter().any(|(_, open)| *open));
+                }
+            }
+            prop_assert_eq!(decisions.decide(&ours, &usable), []);
+        }
+    }
+}
+
+fn carry_out(ours: &mut [(Place, bool)], action: Action) {
+    match action {
+        Action::Close(index) => ours[index].1 = false,
+        Action::Reopen(index) => ours[index].1 = true,
+        Action::Replace(index, ip) => {
+            ours[index].0.address.set_ip(ip);
+            ours[index].1 = true;
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What becomes of the machine's network interfaces and addresses, and what the endpoint does then.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `table` | links and addresses as the kernel's messages tell them |
+//! | `decision` | which of the endpoint's addresses to give up, take again or replace; no I/O |
+//! | `netlink` | the socket on which the kernel tells |
+//! | `watch` | the task that listens and carries out |
+
+mod decision;
+mod netlink;
+mod table;
+mod watch;
+
+pub(crate) use watch::Watch;

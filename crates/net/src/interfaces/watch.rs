@@ -1,0 +1,91 @@
+//! The task that listens to what becomes of interfaces and addresses, and acts on it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::decision::{Action, Decisions};
+use super::netlink::{Netlink, News};
+use super::table::Usable;
+use crate::error::EndpointError;
+use crate::shared::Shared;
+
+/// Sees to it that an endpoint's sockets and connections follow the machine's addresses.
+pub(crate) struct Watch {
+    netlink: Netlink,
+    decisions: Decisions,
+    /// Addresses that are gone and that some connection cannot leave, as there is no other way to
+    /// its peer so far.
+    stuck: Vec<IpAddr>,
+}
+
+impl Watch {
+    /// Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// Where the kernel does not let this process listen.
+    pub(crate) fn open() -> io::Result<Self> {
+        Ok(Self {
+            netlink: Netlink::open()?,
+            decisions: Decisions::default(),
+            stuck: Vec::new(),
+        })
+    }
+
+    /// Runs until it is aborted.
+    pub(crate) async fn run(mut self, shared: Arc<Shared>) {
+        loop {
+            match self.netlink.news().await {
+                Ok(news) => self.act(&shared, news),
+                Err(error) => {
+                    tracing::error!(%error, "network interfaces are not watched any more");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, shared: &Shared, news: News) {
+        if !news.addresses && self.stuck.is_empty() {
+            return;
+        }
+        let usable = self.netlink.table().usable();
+        // One place may wait for another to leave an address.
+        for _ in 0..shared.sockets.places().len() {
+            self.settle_places(shared, &usable);
+        }
+        let mut gone = self.decisions.departed(&usable);
+        gone.append(&mut self.stuck);
+        gone.retain(|ip| !usable.iter().any(|(usable, _)| usable == ip));
+        if !gone.is_empty() {
+            self.stuck = shared.follow_source(&gone);
+        }
+    }
+
+    fn settle_places(&mut self, shared: &Shared, usable: &Usable) {
+        let places = shared.sockets.places();
+        for action in self.decisions.decide(&places, usable) {
+            match action {
+                Action::Reopen(place) => shared.reopen_place(place),
+                Action::Close(place) => shared.close_place(place),
+                Action::Replace(place, ip) => {
+                    let port = places
+                        .get(place)
+                        .map_or(0, |(place, _)| place.address.port());
+                    if let Err(error) = replace(shared, place, ip, port) {
+                        tracing::warn!(%error, "an address that changed cannot be followed");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Keeps the port where it is free.
+fn replace(shared: &Shared, place: usize, ip: IpAddr, port: u16) -> Result<(), EndpointError> {
+    match shared.move_place(place, SocketAddr::new(ip, port)) {
+        Err(EndpointError::AddressInUse { .. }) => shared.move_place(place, (ip, 0).into()),
+        moved => moved,
+    }
+    .map(drop)
+}

@@ -1,0 +1,248 @@
+//! The ways to the peer as applications see them: which there are, how they are, what happens to
+//! them, and moving from one to another.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use weir_quic::migration::Decision;
+use weir_quic::{MoveCause, PathEvent, PathId, PathSnapshot};
+
+use crate::connection::Connection;
+use crate::error::MoveError;
+
+/// So many pieces of news wait for a subscriber before the oldest are lost.
+const KEPT: usize = 64;
+
+/// What a path is to its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PathState {
+    /// Data go over it.
+    InUse,
+    /// It works, and nothing goes over it but the question whether it still does.
+    Ready,
+    /// Nobody has answered on it yet, or nobody does any more.
+    NotValidated,
+}
+
+impl fmt::Display for PathState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::InUse => "in use",
+            Self::Ready => "ready",
+            Self::NotValidated => "not validated",
+        })
+    }
+}
+
+/// A path of a connection.
+#[derive(Clone, Debug)]
+pub struct PathInfo {
+    /// What it is to the connection.
+    pub state: PathState,
+    /// Its addresses, round-trip times, losses, bytes, packet size, ECN and congestion control.
+    pub snapshot: PathSnapshot,
+}
+
+impl Connection {
+    /// The connection's paths, the one in use first.
+    pub fn paths(&self) -> Vec<PathInfo> {
+        let snapshots = self.stats().paths.into_iter().enumerate();
+        snapshots
+            .map(|(index, mut snapshot)| {
+                snapshot.remote = canonical(snapshot.remote);
+                snapshot.local = snapshot.local.map(canonical);
+                let state = match (index, snapshot.validated) {
+                    (0, _) => PathState::InUse,
+                    (_, true) => PathState::Ready,
+                    (_, false) => PathState::NotValidated,
+                };
+                PathInfo { state, snapshot }
+            })
+            .collect()
+    }
+
+    /// What happens to the connection's paths from now on. Any number of subscribers may listen.
+    pub fn path_events(&self) -> PathEvents {
+        let mut core = self.handle.link.lock();
+        let is_over = core.error.is_some();
+        PathEvents {
+            receiver: core.announcer.subscribe(is_over),
+            missed: 0,
+        }
+    }
+
+    /// Goes on over another of the connection's paths (clients only). What was in flight on the old
+    /// one is sent again at once.
+    ///
+    /// # Errors
+    /// [`MoveError::Path`] where there is no such path or nobody answered on it, where the peer
+    /// forbids migration, and before the handshake is confirmed; [`MoveError::Connection`] where the
+    /// connection is over.
+    pub fn move_to(&self, path: PathId) -> Result<(), MoveError> {
+        let link = &self.handle.link;
+        let now = link.now();
+        let mut core = link.lock();
+        core.check_open()?;
+        let moved = core.engine.move_to(now, path, MoveCause::Asked);
+        link.send(&mut core, now);
+        link.settle(core, now);
+        Ok(moved?)
+    }
+
+    /// As [`Connection::move_to`], to the path that begins at an address of ours.
+    ///
+    /// # Errors
+    /// [`MoveError::NoPathFrom`], and as [`Connection::move_to`].
+    pub fn move_to_address(&self, local: SocketAddr) -> Result<(), MoveError> {
+        let paths = self.paths();
+        let from = |path: &&PathInfo| path.snapshot.local == Some(canonical(local));
+        let path = paths.iter().find(from);
+        self.move_to(path.ok_or(MoveError::NoPathFrom { local })?.snapshot.id)
+    }
+
+    /// Holds a path ready from another address of the endpoint's too (clients only). All of its
+    /// specific addresses are in use from the beginning; this takes back
+    /// [`Connection::remove_local_address`].
+    ///
+    /// # Errors
+    /// [`MoveError::NoSocketAt`] where the endpoint does not have the address;
+    /// [`MoveError::Connection`] where the connection is over.
+    pub fn add_local_address(&self, local: SocketAddr) -> Result<(), MoveError> {
+        let link = &self.handle.link;
+        let now = link.now();
+        let mut core = link.lock();
+        core.check_open()?;
+        let known = link.shared.sockets.addresses_towards(core.engine.remote());
+        if !known.contains(&local) {
+            return Err(MoveError::NoSocketAt { local });
+        }
+        core.engine.add_local_address(now, local);
+        link.send(&mut core, now);
+        link.settle(core, now);
+        Ok(())
+    }
+
+    /// Uses an address of the endpoint's no more on this connection (clients only). Where the path
+    /// in use begins there, the best of the others takes its place; without any, packets go on
+    /// leaving from there.
+    pub fn remove_local_address(&self, local: SocketAddr) {
+        let link = &self.handle.link;
+        let now = link.now();
+        let mut core = link.lock();
+        if core.error.is_none() && core.engine.side().is_client() {
+            core.engine.remove_local_address(now, local);
+            link.send(&mut core, now);
+            link.settle(core, now);
+        }
+    }
+}
+
+/// What a subscriber hears.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PathNews {
+    /// Something happened to a path.
+    Event(PathEvent),
+    /// The migration monitor has the connection move, for these reasons and with these figures; the
+    /// event follows.
+    Decision(Decision),
+}
+
+impl fmt::Display for PathNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Event(event) => event.fmt(f),
+            Self::Decision(decision) => decision.fmt(f),
+        }
+    }
+}
+
+/// A subscription to what happens to a connection's paths: [`Connection::path_events`].
+#[derive(Debug)]
+pub struct PathEvents {
+    receiver: broadcast::Receiver<PathNews>,
+    missed: u64,
+}
+
+impl PathEvents {
+    /// What comes next; `None` once the connection is over. A subscriber that falls 64 pieces of news
+    /// behind loses the oldest: [`PathEvents::missed`] counts them.
+    pub async fn next(&mut self) -> Option<PathNews> {
+        loop {
+            match self.receiver.recv().await {
+                Ok(news) => return Some(news),
+                Err(RecvError::Lagged(count)) => self.missed += count,
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// How many were lost because nobody took them in time.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+}
+
+/// The connection's end of the subscriptions. Without any it costs nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Announcer {
+    sender: Option<broadcast::Sender<PathNews>>,
+}
+
+impl Announcer {
+    fn subscribe(&mut self, is_over: bool) -> broadcast::Receiver<PathNews> {
+        if is_over {
+            // Its sender is gone at once.
+            return broadcast::channel(1).1;
+        }
+        let sender = self
+            .sender
+            .get_or_insert_with(|| broadcast::channel(KEPT).0);
+        sender.subscribe()
+    }
+
+    pub(crate) fn tell(&self, news: PathNews) {
+        if let Some(sender) = &self.sender {
+            // Fails where nobody listens any more.
+            let _ = sender.send(news);
+        }
+    }
+
+    /// There will be no more.
+    pub(crate) fn end(&mut self) {
+        self.sender = None;
+    }
+}
+
+/// An address as an IPv4 address where it is one.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_subscriber_that_falls_behind_loses_the_oldest_and_knows_how_many() {
+        let mut announcer = Announcer::default();
+        let mut events = PathEvents {
+            receiver: announcer.subscribe(false),
+            missed: 0,
+        };
+        let failed = |_| PathEvent::Failed {
+            path: PathId::FIRST,
+        };
+        (0..KEPT + 3)
+            .map(failed)
+            .for_each(|event| announcer.tell(PathNews::Event(event)));
+        announcer.end();
+        let mut heard = 0;
+        while events.next().await.is_some() {
+            heard += 1;
+        }
+        assert_eq!((heard, events.missed()), (KEPT, 3));
+        assert!(announcer.subscribe(true).recv().await.is_err());
+    }
+}

@@ -1,0 +1,322 @@
+//! The endpoint's sockets, one for each of its addresses, and by which of them a packet leaves.
+//!
+//! Mostly there is one. Where there are several, a connection remembers the socket of its path
+//! ([`Way`]) and asks again only when the path's local address or the sockets change.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weir_quic::Transmit;
+
+use crate::error::EndpointError;
+use crate::socket::{NotSent, Socket, SocketBuffers};
+
+/// An address of the endpoint's, and the interface that packets from there must take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) interface: Option<String>,
+}
+
+/// All sockets of an endpoint. Its lock is a leaf: nothing else is locked under it.
+pub(crate) struct Sockets {
+    /// Buffers as asked for.
+    wanted: SocketBuffers,
+    /// How many datagrams one send may hold, before a connection has a socket.
+    max_datagrams: usize,
+    state: Mutex<State>,
+    /// Cloned by each connection that cannot leave a replaced socket yet.
+    held: Hold,
+    /// Counts the changes of `state`.
+    generation: AtomicU64,
+}
+
+struct State {
+    seats: Vec<Seat>,
+    leaving: Option<Leaving>,
+}
+
+/// A place and its socket: `None` while its address is gone.
+struct Seat {
+    place: Place,
+    socket: Option<Arc<Socket>>,
+}
+
+/// A socket that was replaced. What is still on the way to its address is received until the first
+/// datagram reaches the new one, and connections whose handshake is not confirmed use it until it is.
+#[derive(Clone)]
+pub(crate) struct Leaving {
+    pub(crate) socket: Arc<Socket>,
+    pub(crate) replacement: Arc<Socket>,
+}
+
+/// For as long as there is one, a socket that was replaced stays open.
+pub(crate) type Hold = Arc<()>;
+
+/// What the driver receives from.
+#[derive(Default)]
+pub(crate) struct Open {
+    pub(crate) generation: u64,
+    pub(crate) sockets: Vec<Arc<Socket>>,
+    pub(crate) leaving: Option<Leaving>,
+}
+
+impl Open {
+    /// Whether this socket took another one's place that is still open.
+    pub(crate) fn is_replacement(&self, socket: &Arc<Socket>) -> bool {
+        let leaving = self.leaving.as_ref();
+        leaving.is_some_and(|leaving| Arc::ptr_eq(&leaving.replacement, socket))
+    }
+}
+
+impl Sockets {
+    /// Binds all `places`, of which there is at least one; must be called within a tokio runtime.
+    pub(crate) fn bind(places: Vec<Place>, wanted: SocketBuffers) -> Result<Self, EndpointError> {
+        let mut seats = Vec::with_capacity(places.len());
+        let mut max_datagrams = 1;
+        for mut place in places {
+            let socket = Socket::bind(&place, wanted)?;
+            // Should it have to be bound again, peers know it by its port.
+            place.address = socket.local();
+            max_datagrams = socket.max_datagrams();
+            let socket = Some(Arc::new(socket));
+            seats.push(Seat { place, socket });
+        }
+        let state = State {
+            seats,
+            leaving: None,
+        };
+        Ok(Self {
+            wanted,
+            max_datagrams,
+            state: Mutex::new(state),
+            held: Hold::default(),
+            generation: AtomicU64::new(1),
+        })
+    }
+
+    /// Changes whenever a socket comes or goes.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// All sockets that something may arrive at.
+    pub(crate) fn open(&self) -> Open {
+        let state = self.lock();
+        let open = state.seats.iter().filter_map(|seat| seat.socket.clone());
+        let leaving = state.leaving.clone();
+        let left = leaving.iter().map(|leaving| leaving.socket.clone());
+        Open {
+            generation: self.generation(),
+            sockets: open.chain(left).collect(),
+            leaving,
+        }
+    }
+
+    /// The first place's address.
+    pub(crate) fn local(&self) -> SocketAddr {
+        let state = self.lock();
+        let first = state.seats.first().map(|seat| seat.place.address);
+        first.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// The places, and whether each has its socket.
+    pub(crate) fn places(&self) -> Vec<(Place, bool)> {
+        let state = self.lock();
+        let places = state.seats.iter();
+        places
+            .map(|seat| (seat.place.clone(), seat.socket.is_some()))
+            .collect()
+    }
+
+    /// What the kernel granted the first socket.
+    pub(crate) fn buffers(&self) -> SocketBuffers {
+        let state = self.lock();
+        let mut open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        open.next().map_or(self.wanted, |socket| socket.buffers())
+    }
+
+    /// The first socket that reaches `remote`, and how its family writes that address.
+    pub(crate) fn reaching(&self, remote: SocketAddr) -> Option<(Arc<Socket>, SocketAddr)> {
+        let state = self.lock();
+        let mut open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        open.find_map(|socket| Some((socket.clone(), socket.reachable(remote)?)))
+    }
+
+    /// The addresses from which `remote`, an address as its socket's family writes it, can be
+    /// reached, where it is certain that packets leave from them: not those of sockets that are
+    /// bound to all addresses.
+    pub(crate) fn addresses_towards(&self, remote: SocketAddr) -> Vec<SocketAddr> {
+        let state = self.lock();
+        let open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        open.map(|socket| socket.local())
+            .filter(|local| !local.ip().is_unspecified() && local.is_ipv4() == remote.is_ipv4())
+            .collect()
+    }
+
+    /// The socket for packets from `local` to `remote`. Where that address is gone and the engine
+    /// cannot leave it, as the peer forbids that, packets leave from another one, as if a NAT were on
+    /// the way.
+    pub(crate) fn between(
+        &self,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+    ) -> Option<Arc<Socket>> {
+        let state = self.lock();
+        let mut open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        let leaving = state.leaving.iter().map(|leaving| &leaving.socket);
+        let exact = open
+            .clone()
+            .chain(leaving)
+            .find(|socket| local.is_some_and(|local| socket.carries(local)));
+        let any = || open.find(|socket| socket.reachable(remote) == Some(remote));
+        exact.or_else(any).cloned()
+    }
+
+    /// Closes a place's socket; gives its address.
+    pub(crate) fn close(&self, index: usize) -> Option<SocketAddr> {
+        let mut state = self.lock();
+        let gone = state.seats.get_mut(index)?.socket.take()?;
+        self.generation.fetch_add(1, Ordering::Release);
+        Some(gone.local())
+    }
+
+    /// Binds a place again.
+    pub(crate) fn reopen(&self, index: usize) -> Result<Option<SocketAddr>, EndpointError> {
+        let place = {
+            let state = self.lock();
+            let closed = state.seats.get(index).filter(|seat| seat.socket.is_none());
+            closed.map(|seat| seat.place.clone())
+        };
+        let Some(place) = place else {
+            return Ok(None);
+        };
+        let address = self.occupy(index, place)?.map(|(_, now)| now);
+        Ok(address)
+    }
+
+    /// Gives a place another address; the old one and the new one. Port 0 takes any free port.
+    pub(crate) fn replace(
+        &self,
+        index: usize,
+        address: SocketAddr,
+    ) -> Result<Option<(SocketAddr, SocketAddr)>, EndpointError> {
+        let interface = {
+            let state = self.lock();
+            let Some(seat) = state.seats.get(index) else {
+                return Ok(None);
+            };
+            seat.place.interface.clone()
+        };
+        self.occupy(index, Place { address, interface })
+    }
+
+    fn occupy(
+        &self,
+        index: usize,
+        mut place: Place,
+    ) -> Result<Option<(SocketAddr, SocketAddr)>, EndpointError> {
+        let socket = Arc::new(Socket::bind(&place, self.wanted)?);
+        place.address = socket.local();
+        let mut state = self.lock();
+        let Some(seat) = state.seats.get_mut(index) else {
+            return Ok(None);
+        };
+        let before = seat.place.address;
+        let now = place.address;
+        let left = seat.socket.replace(socket.clone());
+        seat.place = place;
+        if let Some(left) = left {
+            state.leaving = Some(Leaving {
+                socket: left,
+                replacement: socket,
+            });
+        }
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(Some((before, now)))
+    }
+
+    /// Keeps the socket that was replaced last open.
+    pub(crate) fn hold(&self) -> Hold {
+        self.held.clone()
+    }
+
+    /// Closes the socket that was replaced, unless it is held.
+    pub(crate) fn let_go(&self) {
+        if Arc::strong_count(&self.held) > 1 {
+            return;
+        }
+        self.lock().leaving = None;
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The socket by which a connection's packets leave, as it was found last.
+#[derive(Default)]
+pub(crate) struct Way {
+    local: Option<SocketAddr>,
+    generation: u64,
+    socket: Option<Arc<Socket>>,
+}
+
+impl Way {
+    /// Sends a batch by the socket of its local address. Where there is none, that is like a loss
+    /// on the way.
+    pub(crate) fn send(
+        &mut self,
+        sockets: &Sockets,
+        transmit: &Transmit,
+        contents: &[u8],
+    ) -> Result<(), NotSent> {
+        let generation = sockets.generation();
+        if self.generation != generation || self.local != transmit.local {
+            *self = Self {
+                local: transmit.local,
+                generation,
+                socket: sockets.between(transmit.local, transmit.remote),
+            };
+        }
+        match &self.socket {
+            Some(socket) => socket.send(transmit, contents),
+            None => {
+                tracing::debug!(local = ?transmit.local, "there is no socket to send by");
+                Ok(())
+            }
+        }
+    }
+
+    /// How many datagrams one send may hold.
+    pub(crate) fn max_datagrams(&self, sockets: &Sockets) -> usize {
+        let socket = self.socket.as_ref();
+        socket.map_or(sockets.max_datagrams, |socket| socket.max_datagrams())
+    }
+
+    /// The socket that was sent by last.
+    pub(crate) fn socket(&self) -> Option<&Arc<Socket>> {
+        self.socket.as_ref()
+    }
+
+    /// Holds on to no socket, so that one that was closed really is.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// The address of ours from which the kernel would send to `remote` now; `None` where it knows no
+/// way there. No packet is sent.
+pub(crate) fn source_towards(remote: SocketAddr) -> Option<IpAddr> {
+    let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+    let any: SocketAddr = match remote {
+        SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+        SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
+    };
+    let asking = UdpSocket::bind(any).ok()?;
+    asking.connect(remote).ok()?;
+    let source = asking.local_addr().ok()?.ip();
+    (!source.is_unspecified()).then_some(source)
+}

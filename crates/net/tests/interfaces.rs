@@ -1,0 +1,335 @@
+//! Real interfaces that fail, and addresses that change, between network namespaces: takes root, and
+//! is skipped without.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::Duration as Span;
+
+use support::namespaces::Namespaces;
+use support::{pattern, run, transport};
+use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
+use weir_net::{
+    Connection, Endpoint, EndpointBuilder, MoveCause, PathEvent, PathEvents, PathNews, PathState,
+};
+
+const SIZE: usize = 20_000_000;
+/// The server is reached here over any interface.
+const SERVER: &str = "10.77.0.2:4433";
+
+/// An echo server in its namespace, until the test is over.
+struct Server {
+    fingerprint: Fingerprint,
+    _stop: tokio::sync::oneshot::Sender<()>,
+}
+
+fn echo_server(namespaces: &Namespaces) -> Server {
+    let (tell, told) = mpsc::channel();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    Namespaces::enter(&namespaces.server, move || {
+        run(async {
+            let identity = Identity::self_signed(["localhost"]).unwrap();
+            let fingerprint = identity.fingerprint();
+            let tls = ServerTls::new(identity).build().unwrap();
+            let server = Endpoint::builder().transport(transport()).server(tls);
+            support::echo_streams(server.bind("0.0.0.0:4433".parse().unwrap()).unwrap());
+            tell.send(fingerprint).unwrap();
+            // Ends with the test, by value or by panic.
+            let _ = stopped.await;
+        });
+    });
+    Server {
+        fingerprint: told.recv().unwrap(),
+        _stop: stop,
+    }
+}
+
+fn client(server: &Server) -> EndpointBuilder {
+    let tls = ClientTls::pinned(server.fingerprint).build().unwrap();
+    Endpoint::builder().transport(transport()).client(tls)
+}
+
+/// Two interfaces, and the server's address behind both of them.
+fn two_interfaces(test: &str) -> Option<Namespaces> {
+    let namespaces = Namespaces::new(test)?;
+    namespaces.in_server("address add 10.77.0.2/32 dev lo");
+    for (name, number) in [("nic1", 1), ("nic2", 2)] {
+        namespaces.join(name, number);
+        let route = format!("route add 10.77.0.2 via 10.77.{number}.2 dev {name} metric {number}");
+        namespaces.in_client(&route);
+    }
+    Some(namespaces)
+}
+
+fn one_interface(test: &str) -> Option<Namespaces> {
+    let namespaces = Namespaces::new(test)?;
+    namespaces.in_server("address add 10.77.0.2/32 dev lo");
+    namespaces.join("nic1", 1);
+    namespaces.in_client("route add 10.77.0.2 via 10.77.1.2");
+    Some(namespaces)
+}
+
+async fn connected(client: &Endpoint) -> Connection {
+    let server = SERVER.parse().unwrap();
+    client.connect(server, "localhost").unwrap().await.unwrap()
+}
+
+/// Waits for an event on which `pick` has something to say.
+async fn wait_for<T>(events: &mut PathEvents, pick: impl Fn(PathEvent) -> Option<T>) -> T {
+    loop {
+        let news = events.next().await.expect("the connection is over");
+        if let PathNews::Event(event) = news
+            && let Some(picked) = pick(event)
+        {
+            return picked;
+        }
+    }
+}
+
+fn validated(event: PathEvent) -> Option<()> {
+    matches!(event, PathEvent::Validated { .. }).then_some(())
+}
+
+fn moved(event: PathEvent) -> Option<MoveCause> {
+    match event {
+        PathEvent::Moved { cause, .. } => Some(cause),
+        _ => None,
+    }
+}
+
+async fn echo(connection: &Connection, seed: u64, size: usize) {
+    let data = pattern(seed, size);
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    let sending = async {
+        send.write_all(&data).await.unwrap();
+        send.finish().unwrap();
+    };
+    let ((), received) = tokio::join!(sending, recv.read_to_end(size));
+    assert!(received.unwrap() == data, "the echo differs");
+}
+
+/// Echoes `SIZE` bytes, and calls `disturb` when some of them are back.
+async fn echo_disturbed(connection: &Connection, disturb: impl FnOnce()) {
+    let echoing = tokio::spawn({
+        let connection = connection.clone();
+        async move { echo(&connection, 7, SIZE).await }
+    });
+    let received = || connection.paths()[0].snapshot.bytes_received.bytes();
+    let begin = received();
+    while received() < begin + 3_000_000 {
+        tokio::time::sleep(Span::from_millis(1)).await;
+    }
+    assert!(!echoing.is_finished());
+    disturb();
+    echoing.await.unwrap();
+}
+
+/// Both interfaces, each with its device; the second one's path is ready. The migration monitor
+/// stays out of it unless `proactive`.
+async fn on_two_interfaces(server: &Server, proactive: bool) -> (Endpoint, Connection, PathEvents) {
+    let mut transport = transport();
+    transport.migration.proactive = proactive;
+    let client = client(server)
+        .transport(transport)
+        .interface("nic1")
+        .also_at_interface("10.77.2.1:0".parse().unwrap(), "nic2")
+        .bind("10.77.1.1:0".parse().unwrap())
+        .unwrap();
+    let connection = connected(&client).await;
+    let mut events = connection.path_events();
+    if connection
+        .paths()
+        .iter()
+        .all(|path| path.state != PathState::Ready)
+    {
+        wait_for(&mut events, validated).await;
+    }
+    (client, connection, events)
+}
+
+fn local(connection: &Connection) -> SocketAddr {
+    connection.paths()[0].snapshot.local.unwrap()
+}
+
+fn a_failing_interface(test: &str, fail: fn(&Namespaces), restore: fn(&Namespaces)) {
+    let Some(namespaces) = two_interfaces(test) else {
+        return;
+    };
+    let server = echo_server(&namespaces);
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let (client, connection, mut events) = on_two_interfaces(&server, false).await;
+            let locals = client.local_addresses();
+            assert_eq!(local(&connection), locals[0]);
+            echo_disturbed(&connection, || fail(&namespaces)).await;
+            assert_eq!(wait_for(&mut events, moved).await, MoveCause::AddressGone);
+            assert_eq!(local(&connection), locals[1]);
+            assert_eq!(client.local_addresses(), [locals[1]]);
+            restore(&namespaces);
+            // It is bound again and its path is ready again.
+            wait_for(&mut events, validated).await;
+            assert_eq!(client.local_addresses(), locals);
+            connection.move_to_address(locals[0]).unwrap();
+            echo(&connection, 8, 1_000_000).await;
+            assert_eq!(local(&connection), locals[0]);
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+}
+
+#[test]
+fn an_interface_that_loses_its_carrier_is_left_and_taken_again() {
+    a_failing_interface(
+        "carrier",
+        |namespaces| namespaces.in_server("link set nic1 down"),
+        |namespaces| {
+            namespaces.in_server("link set nic1 up");
+        },
+    );
+}
+
+#[test]
+fn an_interface_that_is_set_down_is_left_and_taken_again() {
+    a_failing_interface(
+        "down",
+        |namespaces| namespaces.in_client("link set nic1 down"),
+        |namespaces| {
+            namespaces.in_client("link set nic1 up");
+            namespaces.in_client("route replace 10.77.0.2 via 10.77.1.2 dev nic1 metric 1");
+        },
+    );
+}
+
+#[test]
+fn an_interface_that_is_removed_is_left_and_taken_again() {
+    a_failing_interface(
+        "removed",
+        |namespaces| namespaces.in_client("link delete nic1"),
+        |namespaces| {
+            namespaces.join("nic1", 1);
+            namespaces.in_client("route replace 10.77.0.2 via 10.77.1.2 dev nic1 metric 1");
+        },
+    );
+}
+
+#[test]
+fn when_both_interfaces_fail_the_first_that_is_back_is_used() {
+    let Some(namespaces) = two_interfaces("both") else {
+        return;
+    };
+    let server = echo_server(&namespaces);
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let (client, connection, mut events) = on_two_interfaces(&server, false).await;
+            let locals = client.local_addresses();
+            namespaces.in_server("link set nic1 down");
+            wait_for(&mut events, moved).await;
+            namespaces.in_server("link set nic2 down");
+            // Nothing can be sent for a while.
+            tokio::time::sleep(Span::from_millis(300)).await;
+            namespaces.in_server("link set nic1 up");
+            wait_for(&mut events, moved).await;
+            assert_eq!(local(&connection), locals[0]);
+            echo(&connection, 3, 1_000_000).await;
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+}
+
+#[test]
+fn kernel_and_monitor_together_lose_nothing_either() {
+    let Some(namespaces) = two_interfaces("monitor") else {
+        return;
+    };
+    let server = echo_server(&namespaces);
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let (client, connection, mut events) = on_two_interfaces(&server, true).await;
+            let locals = client.local_addresses();
+            echo_disturbed(&connection, || namespaces.in_server("link set nic1 down")).await;
+            // Whichever of them noticed first.
+            let cause = wait_for(&mut events, moved).await;
+            assert!(
+                matches!(cause, MoveCause::AddressGone | MoveCause::Proactive),
+                "{cause}"
+            );
+            assert_eq!(local(&connection), locals[1]);
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+}
+
+/// The operator says that the fabric carries 8972 bytes, and our own interface does not.
+#[test]
+fn packets_that_are_too_large_for_the_interface_become_smaller() {
+    let Some(namespaces) = one_interface("size") else {
+        return;
+    };
+    let server = echo_server(&namespaces);
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let mut transport = transport();
+            transport.packet_size = weir_net::ByteSize::from_bytes(8972);
+            let builder = client(&server).transport(transport);
+            let client = builder.bind("10.77.1.1:0".parse().unwrap()).unwrap();
+            let connection = connected(&client).await;
+            echo(&connection, 1, 1_000_000).await;
+            let mtu = connection.paths()[0].snapshot.mtu;
+            assert!(mtu.bytes() < 1473, "{mtu}");
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+}
+
+/// Passive migration: the only address becomes another one in the middle of a transfer.
+fn an_address_that_is_replaced(test: &str, bind: &'static str) {
+    let Some(namespaces) = one_interface(test) else {
+        return;
+    };
+    let server = echo_server(&namespaces);
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let builder = client(&server).watch_interfaces(true);
+            let client = builder.bind(bind.parse().unwrap()).unwrap();
+            let connection = connected(&client).await;
+            let before = local(&connection);
+            assert_eq!(before.ip().to_string(), "10.77.1.1");
+            let mut events = connection.path_events();
+            echo_disturbed(&connection, || {
+                namespaces.in_client("address del 10.77.1.1/24 dev nic1");
+                namespaces.in_client("address add 10.77.1.9/24 dev nic1");
+                namespaces.in_client("route add 10.77.0.2 via 10.77.1.2");
+            })
+            .await;
+            assert_eq!(wait_for(&mut events, moved).await, MoveCause::LocalAddress);
+            let after = local(&connection);
+            assert_eq!(after.ip().to_string(), "10.77.1.9");
+            assert_eq!(after.port(), before.port());
+            // And whoever comes next begins there.
+            echo(&connected(&client).await, 9, 10_000).await;
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+}
+
+#[test]
+fn a_client_at_one_address_follows_when_it_is_replaced() {
+    an_address_that_is_replaced("specific", "10.77.1.1:0");
+}
+
+#[test]
+fn a_client_at_all_addresses_follows_when_its_source_is_replaced() {
+    an_address_that_is_replaced("wildcard", "0.0.0.0:0");
+}
+
+#[test]
+fn a_client_at_all_addresses_of_both_families_follows_too() {
+    an_address_that_is_replaced("dual", "[::]:0");
+}
