@@ -6,37 +6,64 @@ use std::fmt;
 use crate::Direction;
 use crate::stack::Peer;
 
-/// A case.
+/// A case; [`Case::about`] says what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Case {
-    /// See [`Case::about`], as for all.
+    /// `handshake`
     Handshake,
+    /// `transfer`
     Transfer,
+    /// `longrtt`
     LongRtt,
+    /// `chacha20`
     ChaCha20,
+    /// `multiplexing`
     Multiplexing,
+    /// `retry`
     Retry,
+    /// `resumption`
     Resumption,
+    /// `zerortt`
     ZeroRtt,
+    /// `http3`
     Http3,
+    /// `blackhole`
     Blackhole,
+    /// `keyupdate`
     KeyUpdate,
+    /// `ecn`
     Ecn,
+    /// `amplificationlimit`
     AmplificationLimit,
+    /// `handshakeloss`
     HandshakeLoss,
+    /// `transferloss`
     TransferLoss,
+    /// `handshakecorruption`
     HandshakeCorruption,
+    /// `transfercorruption`
     TransferCorruption,
+    /// `ipv6`
     Ipv6,
+    /// `v2`
     V2,
+    /// `rebind-port`
     RebindPort,
+    /// `rebind-addr`
     RebindAddress,
+    /// `connectionmigration`
     ConnectionMigration,
+    /// `multiconnect`
     MultiConnect,
+    /// `versionnegotiation`
     VersionNegotiation,
+    /// `many-streams`
     ManyStreams,
+    /// `packets-9kb`
     Packets9Kb,
+    /// `packets-65kb`
     Packets65Kb,
+    /// `datagram`
     Datagram,
 }
 
@@ -132,7 +159,9 @@ impl Case {
                 "with a certificate of 8 KB the server sends at most three times the client's \
                  first datagram while nothing else arrives, and the handshake ends well"
             }
-            Self::HandshakeLoss => "ten connections with 1 KB there and back, 30 % of datagrams lost",
+            Self::HandshakeLoss => {
+                "ten connections with 1 KB there and back, 30 % of datagrams lost"
+            }
             Self::TransferLoss => "2 MB there and back, 2 % of datagrams lost",
             Self::HandshakeCorruption => {
                 "ten connections with 1 KB there and back, 30 % of datagrams changed in a byte"
@@ -157,14 +186,16 @@ impl Case {
             }
             Self::ManyStreams => "200 streams of 20 KB there and back at once",
             Self::Packets9Kb => "UDP payloads of 8,972 bytes in both directions of 3 MB",
-            Self::Packets65Kb => "UDP payloads of more than 60,000 bytes in both directions of 10 MB",
+            Self::Packets65Kb => {
+                "UDP payloads of more than 60,000 bytes in both directions of 10 MB"
+            }
             Self::Datagram => "DATAGRAM frames (RFC 9221) there and back",
         }
     }
 
     /// Who does not support it, and why; `None` where both sides do.
     pub fn unsupported(self, peer: Peer, direction: Direction) -> Option<Unsupported> {
-        use Direction::OurServer;
+        use Direction::{OurClient, OurServer};
         use Unsupported::{ByPeer, ByUs};
         let by_peer = |reason| Some(ByPeer(reason));
         match (self, peer, direction) {
@@ -189,6 +220,16 @@ impl Case {
             }
             (Self::VersionNegotiation, Peer::S2n, OurServer) => {
                 by_peer("its client begins in version 1 always")
+            }
+            (Self::Resumption, Peer::S2n, _) => {
+                by_peer("its rustls provider neither sends nor reads session tickets")
+            }
+            (Self::VersionNegotiation, Peer::S2n, OurClient) => by_peer(
+                "it reads version 2's first packets by version 1's layout before it looks at the \
+                 version, and drops them; we begin in no other version that it has not",
+            ),
+            (Self::Packets65Kb, Peer::Quiche, _) => {
+                by_peer("it sends at most 16,383 bytes (the lengths in its headers have two bytes)")
             }
             _ => None,
         }

@@ -179,7 +179,9 @@ pub(super) async fn version_negotiation(pairing: Pairing) -> Result<()> {
         record.datagram.toward == Toward::Client
             && PacketKind::of(&record.datagram.bytes) == Some(PacketKind::Initial)
     });
-    let versions: Vec<_> = initials.map(|initial| initial.datagram.bytes.slice(1..5)).collect();
+    let versions: Vec<_> = initials
+        .map(|initial| initial.datagram.bytes.slice(1..5))
+        .collect();
     let all_first = versions.iter().all(|version| version[..] == [0, 0, 0, 1]);
     ensure(!versions.is_empty() && all_first, || {
         format!("the server's versions were {versions:?}")

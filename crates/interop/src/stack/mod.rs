@@ -156,8 +156,6 @@ pub(crate) struct Facts {
     pub(crate) ecn_works: Option<bool>,
     /// How often the congestion controller heard of marks that the other side reported.
     pub(crate) ecn_marks: Option<u64>,
-    /// The largest UDP payload that is sent.
-    pub(crate) packet_size: Option<u64>,
 }
 
 /// Waits until the engine is rid of something that it does not take at once.

@@ -17,9 +17,6 @@ use super::{
 /// no version that it does not have.
 const DRAFT_29: u32 = 0xff00_001d;
 
-/// The largest size to begin with: quinn panics when it pads a handshake packet to 16 KB or more.
-const LARGEST_FIRST_PACKET: u16 = 16_000;
-
 pub(super) struct Quinn;
 
 impl Stack for Quinn {
@@ -56,7 +53,10 @@ fn transport(setup: &Setup) -> TransportConfig {
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(size);
         config
-            .initial_mtu(size.min(LARGEST_FIRST_PACKET))
+            // Ten large packets are more than one send may hold, and quinn sends ten.
+            .enable_segmentation_offload(false)
+            // quinn finds the size by itself. A server that was told it would wait until three
+            // times of what the client sent has room for a packet of it.
             .mtu_discovery_config(Some(discovery));
     }
     config
@@ -239,7 +239,6 @@ fn facts(connection: &quinn::Connection) -> Facts {
         peer: Some(connection.remote_address()),
         // quinn counts marks and losses together.
         ecn_marks: Some(path.congestion_events.saturating_sub(path.lost_packets)),
-        packet_size: Some(path.current_mtu.into()),
         ..Facts::default()
     }
 }

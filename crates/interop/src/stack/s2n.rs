@@ -73,7 +73,10 @@ fn io(setup: &Setup) -> Result<Io> {
     let mut io = IoBuilder::default().with_receive_address(SocketAddr::new(setup.ip, 0))?;
     if let Some(size) = setup.packet_size {
         let mtu = size.saturating_add(HEADERS);
-        io = io.with_max_mtu(mtu)?.with_initial_mtu(mtu)?;
+        io = io
+            .with_max_mtu(mtu)?
+            .with_initial_mtu(mtu)?
+            .with_gso_disabled()?;
     }
     Ok(io.build()?)
 }
@@ -241,7 +244,6 @@ fn facts(handle: &Handle) -> Facts {
         key_updates: Some(counts.key_updates),
         ecn_works: Some(counts.ecn_works),
         ecn_marks: Some(counts.ecn_marks),
-        packet_size: Some(counts.packet_size),
         ..Facts::default()
     }
 }

@@ -102,10 +102,7 @@ async fn echo_datagrams(connection: weir_net::Connection) {
     }
 }
 
-async fn echo_streams(
-    connection: weir_net::Connection,
-    early: Arc<AtomicBool>,
-) {
+async fn echo_streams(connection: weir_net::Connection, early: Arc<AtomicBool>) {
     while let Ok((mut send, mut receive)) = connection.accept_bi().await {
         let early = Arc::clone(&early);
         tokio::spawn(async move {
@@ -254,6 +251,5 @@ fn facts(connection: &weir_net::Connection) -> Facts {
         key_updates: Some(stats.key_updates),
         ecn_works: path.map(|path| path.ecn),
         ecn_marks: path.map(|path| path.ce_marks),
-        packet_size: path.map(|path| path.mtu.bytes()),
     }
 }

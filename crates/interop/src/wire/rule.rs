@@ -1,6 +1,6 @@
 //! The rules that the cases need.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use super::{Rule, Toward, Verdict};
@@ -41,26 +41,26 @@ pub(crate) fn mark_every(interval: usize) -> Rule {
     })
 }
 
-/// Every so-manieth datagram of the client's, it appears to have another port.
-pub(crate) fn rebind_port_every(interval: usize) -> Rule {
-    rebind_every(interval, |_| Ipv4Addr::LOCALHOST)
+/// With its so-manieth datagram the client appears at another address.
+pub(crate) fn rebind(number: usize, address: IpAddr) -> Rule {
+    Box::new(
+        move |datagram| match (datagram.toward, datagram.number == number) {
+            (Toward::Server, true) => Verdict::Rebind(address),
+            _ => Verdict::Pass,
+        },
+    )
 }
 
-/// Every so-manieth datagram of the client's, it appears to have another address.
-pub(crate) fn rebind_address_every(interval: usize) -> Rule {
-    rebind_every(interval, |round| {
-        let last = u8::try_from(2 + round % 200).unwrap_or(2);
-        Ipv4Addr::new(127, 0, 0, last)
-    })
-}
-
-fn rebind_every(interval: usize, address: impl Fn(usize) -> Ipv4Addr + 'static) -> Rule {
+/// With its first datagram after so long a silence the client appears at another address, as where a
+/// NAT has forgotten it.
+pub(crate) fn rebind_after_silence(silence: Duration, address: IpAddr) -> Rule {
+    let mut last = None;
     Box::new(move |datagram| {
-        let due = datagram.number > 0 && datagram.number.is_multiple_of(interval);
-        if datagram.toward == Toward::Server && due {
-            Verdict::Rebind(IpAddr::V4(address(datagram.number / interval)))
-        } else {
-            Verdict::Pass
+        let since = last.replace(datagram.at);
+        let is_silent = since.is_some_and(|since| datagram.at >= since + silence);
+        match (datagram.toward, is_silent) {
+            (Toward::Server, true) => Verdict::Rebind(address),
+            _ => Verdict::Pass,
         }
     })
 }

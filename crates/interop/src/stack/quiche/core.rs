@@ -138,11 +138,7 @@ impl Core {
     }
 }
 
-async fn read(
-    socket: Rc<UdpSocket>,
-    local: SocketAddr,
-    arrivals: mpsc::UnboundedSender<Arrival>,
-) {
+async fn read(socket: Rc<UdpSocket>, local: SocketAddr, arrivals: mpsc::UnboundedSender<Arrival>) {
     let mut buffer = vec![0; LARGEST];
     while !arrivals.is_closed() {
         // A socket reports errors of earlier sends when it reads.

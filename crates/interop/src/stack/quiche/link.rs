@@ -77,7 +77,10 @@ impl Link {
             let (Ok(id), Ok(token)) = (new_connection_id(), random()) else {
                 return;
             };
-            if quiche.new_scid(&id, u128::from_be_bytes(token), false).is_err() {
+            if quiche
+                .new_scid(&id, u128::from_be_bytes(token), false)
+                .is_err()
+            {
                 return;
             }
         }
@@ -131,7 +134,6 @@ impl Link {
             peer: active.map(|path| path.peer_addr),
             resumed: Some(quiche.is_resumed()),
             early_data: Some(early_data),
-            packet_size: Some(quiche.max_send_udp_payload_size() as u64),
             ..Facts::default()
         }
     }

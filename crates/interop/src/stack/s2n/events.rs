@@ -1,7 +1,7 @@
 //! What s2n-quic tells of its connections.
 
 use s2n_quic::provider::event::events::{
-    Congestion, CongestionSource, EcnState, EcnStateChanged, KeyType, KeyUpdate, MtuUpdated,
+    Congestion, CongestionSource, EcnState, EcnStateChanged, KeyType, KeyUpdate,
 };
 use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber};
 
@@ -11,7 +11,6 @@ pub(super) struct Counts {
     pub(super) key_updates: u64,
     pub(super) ecn_works: bool,
     pub(super) ecn_marks: u64,
-    pub(super) packet_size: u64,
 }
 
 pub(super) struct Events;
@@ -42,9 +41,5 @@ impl Subscriber for Events {
         if matches!(event.source, CongestionSource::Ecn { .. }) {
             counts.ecn_marks += 1;
         }
-    }
-
-    fn on_mtu_updated(&mut self, counts: &mut Counts, _: &ConnectionMeta, event: &MtuUpdated) {
-        counts.packet_size = event.mtu.into();
     }
 }

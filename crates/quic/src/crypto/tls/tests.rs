@@ -353,7 +353,10 @@ fn initial_packets_have_their_suite_whatever_else_is_offered() {
     others.cipher_suites.remove(0);
     let client = client_config(Arc::new(others), &World::new().certificate);
     let client = TlsClient::new(Arc::new(client)).unwrap();
-    assert_eq!(client.initial.suite.common.suite, CipherSuite::TLS13_AES_128_GCM_SHA256);
+    assert_eq!(
+        client.initial.suite.common.suite,
+        CipherSuite::TLS13_AES_128_GCM_SHA256
+    );
 }
 
 #[test]
