@@ -4,6 +4,9 @@
 CARGO ?= cargo
 CARGO_FLAGS ?= --locked
 FUZZ_SECONDS ?= 60
+# Cases of each property test in `make long` and `make longer`.
+LONG_CASES ?= 5000
+LONGER_CASES ?= 300000
 
 # quiche brings BoringSSL.
 CAN_BUILD_QUICHE = command -v cmake >/dev/null && command -v c++ >/dev/null && \
@@ -11,10 +14,10 @@ CAN_BUILD_QUICHE = command -v cmake >/dev/null && command -v c++ >/dev/null && \
 QUICHE_NEEDS = apt-get install cmake g++ libclang-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint doc unit stacks interop long bench fuzz deny
+.PHONY: help demo test fmt lint doc unit stacks interop long longer bench bench-paths fuzz deny
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and print its result
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir
@@ -47,13 +50,23 @@ interop: ## run the interoperability matrix and write docs/interop.md (a long bu
 	@$(CAN_BUILD_QUICHE) || { echo "make interop builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) run $(CARGO_FLAGS) -p weir-interop -- docs/interop.md
 
-long: ## the same property tests with many more cases (minutes)
-	PROPTEST_CASES=5000 $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
+long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
+	PROPTEST_CASES=$(LONG_CASES) $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
+
+longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC engine (hours)
+	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
+		--test interactions --test attacks --test proactive
 
 bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers all
+
+bench-paths: ## what packet sizes and paths held ready cost and bring (two minutes and a long build)
+	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
+	@target/release/weir-peers sizes
+	@target/release/weir-peers armed
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
 	@command -v cargo-fuzz >/dev/null || { echo "make fuzz needs: cargo install --locked cargo-fuzz"; exit 1; }

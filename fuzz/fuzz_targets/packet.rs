@@ -56,7 +56,14 @@ fn rewritten(datagram: &[u8], header: &Header) -> Option<Vec<u8>> {
         Kind::Handshake => LongKind::Handshake,
         Kind::Retry => {
             assert_eq!(Retry::decode(datagram, header)?.token, token);
-            write_retry(&mut out, &header.destination, &header.source, token, 0);
+            write_retry(
+                &mut out,
+                header.version?,
+                &header.destination,
+                &header.source,
+                token,
+                0,
+            );
             out.extend_from_slice(body);
             return Some(out);
         }
@@ -77,6 +84,7 @@ fn rewritten(datagram: &[u8], header: &Header) -> Option<Vec<u8>> {
     let long = write_long_header(
         &mut out,
         &LongFields {
+            version: header.version?,
             kind,
             destination: header.destination,
             source: header.source,

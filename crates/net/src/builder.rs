@@ -2,8 +2,10 @@
 
 use std::iter;
 use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir_metrics::Registry;
 use weir_quic::{
     EndpointConfig, EndpointSecret, RetryPolicy, ServerConfig, TransportConfig, Version, Versions,
 };
@@ -14,6 +16,7 @@ use crate::driver::{CONNECTION_ID_LENGTH, Driver};
 use crate::endpoint::{ClientSettings, Endpoint};
 use crate::error::EndpointError;
 use crate::interfaces::Watch;
+use crate::observe::{Watchers, Wishes};
 use crate::shared::Shared;
 use crate::socket::SocketBuffers;
 use crate::sockets::{Place, Sockets};
@@ -39,6 +42,7 @@ pub struct EndpointBuilder {
     watch_interfaces: Option<bool>,
     buffers: SocketBuffers,
     low_latency: Option<Duration>,
+    wishes: Wishes,
 }
 
 impl Default for EndpointBuilder {
@@ -62,6 +66,7 @@ impl Default for EndpointBuilder {
                 send: buffer,
             },
             low_latency: None,
+            wishes: Wishes::default(),
         }
     }
 }
@@ -204,8 +209,29 @@ impl EndpointBuilder {
         self
     }
 
-    /// Binds the address, and those of [`EndpointBuilder::also_at`], and starts the endpoint's task on the current tokio runtime. Port 0 takes
-    /// any free port.
+    /// Writes a qlog file for each connection to this directory, instead of the one that the
+    /// environment variable `QLOGDIR` names, if it names one.
+    ///
+    /// The files, `<original destination connection ID>_<client or server>.sqlog`, hold everything but
+    /// the contents of streams and datagrams, addresses included. A thread of the endpoint's writes
+    /// them; what the disk cannot take in time is lost and counted
+    /// ([`EndpointStats::qlog_events_lost`](crate::EndpointStats::qlog_events_lost)). When the
+    /// endpoint's last handle and connection are gone, up to two seconds are spent on writing what
+    /// is left.
+    pub fn qlog(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.wishes.qlog = Some(directory.into());
+        self
+    }
+
+    /// Counts in this registry what happens on the endpoint and its connections, under the label
+    /// `endpoint` with the address that is bound. `docs/dcquic.md` lists the metrics.
+    pub fn metrics(mut self, registry: &Registry) -> Self {
+        self.wishes.metrics = Some(registry.clone());
+        self
+    }
+
+    /// Binds the address, and those of [`EndpointBuilder::also_at`], and starts the endpoint's task
+    /// on the current tokio runtime. Port 0 takes any free port.
     ///
     /// # Errors
     /// [`EndpointError`], which says what to do about it.
@@ -240,11 +266,18 @@ impl EndpointBuilder {
             secret: self.secret,
             epoch: clock::epoch(),
         };
-        let engine = weir_quic::Endpoint::new(config, server, seed()?);
+        let registry = self.wishes.metrics.clone();
+        let watchers = Watchers::new(self.wishes, sockets.local(), config.epoch)?;
+        let watchers = Arc::new(watchers);
+        let mut engine = weir_quic::Endpoint::new(config, server, seed()?);
+        engine.set_observers(Some(watchers.clone()));
         let mut shared = Shared::new(sockets, timers, spin, engine);
+        shared.lost_events = watchers.lost_events();
         shared.is_server = is_server;
         shared.is_watched = watch.is_some();
         let shared = Arc::new(shared);
+        watchers.connect(registry.as_ref(), &shared);
+        drop(watchers);
         let watching = watch.map(|watch| runtime.spawn(watch.run(shared.clone())));
         runtime.spawn(Driver::new(shared.clone(), watching));
         let settings = ClientSettings {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Why an endpoint could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,17 @@ pub enum EndpointError {
     /// Clients would not find a server that takes another address.
     #[error("a server keeps its addresses: clients would not find it elsewhere")]
     ServerStays,
+    /// Files with what happens on connections cannot be written.
+    #[error(
+        "cannot write qlog files to {}: {source}; QLOGDIR, or the program, asks for them",
+        directory.display()
+    )]
+    Qlog {
+        /// The directory.
+        directory: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The endpoint's timer could not be made.
     #[error("cannot create a timer: {0}")]
     Timer(io::Error),

@@ -47,6 +47,7 @@
 //! | `shared` | what handles, connections and driver share: routing, queue, new connections |
 //! | `paths`, `addresses` | the ways to the peer; addresses of ours that come, go and change |
 //! | `interfaces` | what the kernel tells of them, and what follows from it |
+//! | `observe` | who watches: qlog files, metrics, `tracing` |
 //! | `socket`, `sockets`, `timers`, `clock`, `spin` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
 
 mod addresses;
@@ -62,6 +63,7 @@ mod error;
 mod handle;
 mod interfaces;
 mod link;
+mod observe;
 mod paths;
 mod recv_stream;
 pub mod rpc;
@@ -92,11 +94,12 @@ pub use send_stream::SendStream;
 pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
+pub use weir_metrics::Registry;
 pub use weir_quic::crypto::Identity as PeerIdentity;
 pub use weir_quic::migration;
 pub use weir_quic::{
-    Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointSecret, MoveCause,
-    PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId, TransportConfig,
-    UpdateKeysError, Version, Versions,
+    Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointCounters, EndpointSecret,
+    MoveCause, PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId,
+    TransportConfig, UpdateKeysError, Version, Versions,
 };
 pub use weir_units::{ByteSize, Duration};

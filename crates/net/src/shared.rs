@@ -13,6 +13,7 @@ use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent};
 use crate::clock::Clock;
 use crate::handle::Handle;
 use crate::link::Link;
+use crate::observe::LostEvents;
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     /// No [`Endpoint`](crate::Endpoint) is left: the driver ends with the last connection.
     pub(crate) orphaned: AtomicBool,
     pub(crate) counters: Counters,
+    /// Counts what qlog files could not take, where they are written.
+    pub(crate) lost_events: Option<Arc<LostEvents>>,
 }
 
 /// What the driver counts.
@@ -129,6 +132,7 @@ impl Shared {
             shutting_down: AtomicBool::new(false),
             orphaned: AtomicBool::new(false),
             counters: Counters::default(),
+            lost_events: None,
         }
     }
 

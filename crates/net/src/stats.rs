@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use weir_quic::EndpointCounters;
 use weir_units::Duration;
 
 use crate::shared::Shared;
@@ -18,6 +19,10 @@ pub struct EndpointStats {
     pub receive_batches: u64,
     /// Datagrams that belong to no connection and begin none.
     pub datagrams_unroutable: u64,
+    /// What was answered without a connection.
+    pub replies: EndpointCounters,
+    /// Events that qlog files could not take: the disk is slow or full.
+    pub qlog_events_lost: u64,
     /// How long the endpoint looked for replies instead of sleeping, with the low-latency setting.
     pub spinning: Duration,
 }
@@ -25,8 +30,13 @@ pub struct EndpointStats {
 impl EndpointStats {
     pub(crate) fn of(shared: &Shared) -> Self {
         let counters = &shared.counters;
+        let routing = shared.routing();
+        let (connections, replies) = (routing.open(), routing.engine.counters());
+        drop(routing);
         Self {
-            connections: shared.routing().open(),
+            connections,
+            replies,
+            qlog_events_lost: shared.lost_events.as_ref().map_or(0, |lost| lost.count()),
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
             datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),

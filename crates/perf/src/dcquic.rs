@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use tokio::time::{sleep, timeout};
 use weir_congestion::AlgorithmSpec;
-use weir_net::tls::{ClientTls, Identity, ServerTls};
+use weir_net::tls::{ClientTls, ServerTls};
 use weir_net::{
     Connection, ConnectionError, Endpoint, EndpointError, RecvStream, SendStream, TransportConfig,
 };
@@ -22,6 +22,7 @@ use crate::parameters::Parameters;
 use crate::path::{PathSample, Probe};
 use crate::payload::BLOCK;
 use crate::protocol::Token;
+use crate::server::ServerOptions;
 use crate::stream::{Sink, Source};
 use crate::tls::PROTOCOL;
 use crate::transport::Opened;
@@ -172,15 +173,18 @@ impl Acceptor {
     /// Listens on the address over UDP.
     pub(crate) async fn bind(
         test: &Parameters,
-        identity: &Identity,
+        options: &ServerOptions,
         address: SocketAddr,
         token: Token,
     ) -> Result<Self, Error> {
-        let tls = ServerTls::new(identity.clone())
+        let tls = ServerTls::new(options.identity.clone())
             .application_protocols([PROTOCOL])
             .build()
             .map_err(|error| Error::Certificate(error.to_string()))?;
-        let builder = Endpoint::builder().transport(transport(test)?).server(tls);
+        let mut builder = Endpoint::builder().transport(transport(test)?).server(tls);
+        if let Some(registry) = &options.metrics {
+            builder = builder.metrics(registry);
+        }
         let begun = Instant::now();
         loop {
             match builder.clone().bind(address) {

@@ -42,4 +42,5 @@ pub use error::Error;
 pub use parameters::{Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Transport};
 pub use report::Report;
 pub use server::{Server, ServerEvent, ServerOptions};
+pub use weir_net::Registry;
 pub use weir_net::tls::{Fingerprint, Identity};

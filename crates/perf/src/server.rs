@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use weir_net::Registry;
 use weir_net::tls::{Fingerprint, Identity};
 use weir_units::Duration;
 
@@ -35,6 +36,8 @@ pub struct ServerOptions {
     pub timeout: Duration,
     /// The time between two intervals of a test's report; zero for none but the last.
     pub interval: Duration,
+    /// Where DCQUIC's metrics are counted, over all tests.
+    pub metrics: Option<Registry>,
 }
 
 /// What happens at a server.

@@ -7,7 +7,6 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use weir_net::tls::Identity;
 use weir_units::Duration;
 
 use crate::client::ClientOptions;
@@ -17,6 +16,7 @@ use crate::lane::{Ends, Lane, Side};
 use crate::parameters::{Parameters, Transport};
 use crate::path::Probe;
 use crate::protocol::{Greeting, Token};
+use crate::server::ServerOptions;
 use crate::tcp::{self, ByteSink, ByteSource};
 use crate::tls;
 
@@ -92,16 +92,16 @@ impl Acceptor {
     /// What the transport needs and cannot have.
     pub(crate) async fn new(
         test: &Parameters,
-        identity: &Identity,
+        options: &ServerOptions,
         address: SocketAddr,
         token: Token,
     ) -> Result<Self, Error> {
         Ok(match test.transport {
             Transport::Dcquic => {
-                Self::Dcquic(dcquic::Acceptor::bind(test, identity, address, token).await?)
+                Self::Dcquic(dcquic::Acceptor::bind(test, options, address, token).await?)
             }
             Transport::Tcp => Self::Tcp,
-            Transport::TcpTls => Self::TcpTls(tls::acceptor(identity)?),
+            Transport::TcpTls => Self::TcpTls(tls::acceptor(&options.identity)?),
         })
     }
 

@@ -34,6 +34,7 @@ async fn server(timeout: Duration) -> Server {
         identity: Identity::self_signed(["localhost"]).unwrap(),
         timeout,
         interval: Duration::ZERO,
+        metrics: None,
     };
     Server::bind(options).await.unwrap()
 }

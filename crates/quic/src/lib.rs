@@ -14,6 +14,7 @@
 //! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
 //! | `path` | an address pair and all that belongs to it: congestion controller, ECN, MTU discovery |
 //! | [`migration`] | when a client leaves its path for another one |
+//! | [`observe`] | what those learn who watch a connection |
 //! | `connection` | the whole of it, from a datagram to events and back |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
 //! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
@@ -29,6 +30,7 @@ pub mod frame;
 mod ids;
 pub mod migration;
 mod negotiation;
+pub mod observe;
 pub mod packet;
 mod path;
 mod ranges;
@@ -49,7 +51,7 @@ pub use connection::{
     PacketSizePolicy, PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit,
     UpdateKeysError,
 };
-pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, Route};
+pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use path::MtuPhase;

@@ -28,6 +28,11 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
+    /// How many ranges it has.
+    pub(crate) fn range_count(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// How many integers are in it.
     pub(crate) const fn covered(&self) -> u64 {
         self.covered

@@ -467,3 +467,33 @@ fn a_client_goes_to_the_address_that_the_server_prefers() {
     let used = world.connection(CLIENT, client).remote();
     assert_eq!(used, world.hosts[SERVER].addresses[0]);
 }
+
+/// Neither address answers while the way to the client is dark: the one that was proven once is
+/// where the server goes back to (RFC 9000, section 9.3.2).
+#[test]
+fn a_server_goes_back_to_the_last_address_that_was_proven() {
+    let mut armed = Armed::new(Plan::default());
+    armed.transfers();
+    let dark = FaultSettings {
+        down: true,
+        ..FaultSettings::default()
+    };
+    let now = armed.world.now;
+    armed.world.pipes[SERVER].set_faults(now, dark);
+    armed.world.spare_pipes[0][SERVER].set_faults(now, dark);
+    armed.world.copies_from = Some(SocketAddr::from(([10, 0, 0, 66], 6666)));
+    let client = armed.world.connection(CLIENT, armed.client);
+    let id = client.open(Direction::Unidirectional).unwrap();
+    client.write(id, b"copied").unwrap();
+    client.finish(id).unwrap();
+    armed.world.run_for(Duration::from_micros(200));
+    armed.world.copies_from = None;
+    let remote = |armed: &mut Armed| armed.world.connection(SERVER, armed.server).remote();
+    assert_eq!(remote(&mut armed).port(), 6666);
+    // Nothing of the client's comes through either, which could bring the server back.
+    let now = armed.world.now;
+    armed.world.pipes[CLIENT].set_faults(now, dark);
+    armed.world.spare_pipes[0][CLIENT].set_faults(now, dark);
+    armed.world.run_for(Duration::from_millis(200));
+    assert_ne!(remote(&mut armed).port(), 6666);
+}

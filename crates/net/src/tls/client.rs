@@ -131,6 +131,7 @@ impl ClientTls {
             }
         };
         config.alpn_protocols = self.application_protocols;
+        config.key_log = super::key_log();
         config.resumption = self.resumption;
         Ok(ClientCredentials {
             crypto: Arc::new(TlsClient::new(Arc::new(config))?),

@@ -96,6 +96,7 @@ impl ServerTls {
         let (chain, key) = self.identity.into_parts();
         let mut config = builder.with_single_cert(chain, key)?;
         config.alpn_protocols = self.application_protocols;
+        config.key_log = super::key_log();
         config.session_storage = Arc::new(Sessions::new(SESSIONS));
         config.max_early_data_size = if self.early_data { u32::MAX } else { 0 };
         config.send_half_rtt_data = false;

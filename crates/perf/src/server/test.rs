@@ -67,7 +67,7 @@ impl Test {
 
     async fn prepare(&self, test: &Parameters) -> Result<Acceptor, Error> {
         test.validate()?;
-        Acceptor::new(test, &self.options.identity, self.address, self.token).await
+        Acceptor::new(test, &self.options, self.address, self.token).await
     }
 
     async fn run_accepted(

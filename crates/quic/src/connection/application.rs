@@ -175,6 +175,7 @@ impl Connection {
             datagrams: self.datagrams.stats(),
             ack_requests: self.counters.ack_requests,
             ack_packets_sent: self.counters.ack_packets_sent,
+            totals: self.totals(),
             paths: self.paths.iter().map(PathSnapshot::of).collect(),
         }
     }

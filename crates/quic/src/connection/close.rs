@@ -5,6 +5,7 @@ use weir_units::{Duration, Time};
 use super::Connection;
 use super::event::{ConnectionError, EndpointEvent, Event};
 use crate::frame::Close;
+use crate::observe::Observation;
 use crate::{Code, TransportError};
 
 /// Where in its life a connection stands.
@@ -82,6 +83,7 @@ impl Connection {
         if !matches!(self.state, State::Open) {
             return;
         }
+        self.end(now, error);
         let until = now + self.closing_period();
         self.state = State::Closing {
             message,
@@ -90,7 +92,15 @@ impl Connection {
             answer_at: 1,
             until,
         };
-        self.events.push_back(Event::Closed(error));
+        self.report_changes(now);
+    }
+
+    /// Says that the connection is over, if that is news.
+    pub(super) fn end(&mut self, now: Time, error: ConnectionError) {
+        if matches!(self.state, State::Open) {
+            self.report(now, &Observation::Closed(&error));
+            self.events.push_back(Event::Closed(error));
+        }
     }
 
     /// The peer closed (RFC 9000, section 10.2.2).
@@ -106,9 +116,7 @@ impl Connection {
                 reason: words(reason),
             },
         };
-        if matches!(self.state, State::Open) {
-            self.events.push_back(Event::Closed(error));
-        }
+        self.end(now, error);
         self.drain(now);
     }
 
@@ -120,17 +128,18 @@ impl Connection {
     }
 
     /// The connection ends without a word to the peer.
-    pub(super) fn abandon(&mut self, error: ConnectionError) {
-        if matches!(self.state, State::Open) {
-            self.events.push_back(Event::Closed(error));
-        }
-        self.drained();
+    pub(super) fn abandon(&mut self, now: Time, error: ConnectionError) {
+        self.end(now, error);
+        self.drained(now);
     }
 
-    pub(super) fn drained(&mut self) {
+    pub(super) fn drained(&mut self, now: Time) {
         if !matches!(self.state, State::Closed) {
             self.state = State::Closed;
             self.endpoint_events.push_back(EndpointEvent::Drained);
+            self.report_changes(now);
+            // The application may keep its handle for long; the observer's work is done.
+            self.outgoing.reporter = None;
         }
     }
 

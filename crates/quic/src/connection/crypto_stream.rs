@@ -1,5 +1,7 @@
 //! The handshake bytes of one packet number space (RFC 9000, section 7.5; CRYPTO frames).
 
+use std::collections::BTreeMap;
+
 use crate::codec::varint_size;
 use crate::frame::write;
 use crate::recovery::SentFrame;
@@ -21,8 +23,9 @@ pub(super) struct CryptoStream {
     lost: Vec<(usize, usize)>,
     /// How much has been handed to the handshake.
     read: u64,
-    /// What arrived ahead of a gap.
-    early: Vec<(u64, Vec<u8>)>,
+    /// What arrived ahead of a gap, by offset. No byte is kept twice, however often and in whatever
+    /// pieces the peer sends it.
+    early: BTreeMap<u64, Vec<u8>>,
 }
 
 impl CryptoStream {
@@ -90,24 +93,18 @@ impl CryptoStream {
         if end <= self.read {
             return Ok(());
         }
-        if end > self.read + MAX_BUFFERED || self.early.len() >= MAX_PIECES {
-            return Err(TransportError::new(
-                Code::CRYPTO_BUFFER_EXCEEDED,
-                "handshake data far ahead of what is in order",
-            ));
+        if end > self.read + MAX_BUFFERED {
+            return Err(exceeded());
         }
         if offset > self.read {
-            self.early.push((offset, data.to_vec()));
-            return Ok(());
+            return self.keep(offset, data);
         }
         deliver(&data[(self.read - offset) as usize..])?;
         self.read = end;
-        while let Some(position) = self
-            .early
-            .iter()
-            .position(|(offset, _)| *offset <= self.read)
+        while let Some(entry) = self.early.first_entry()
+            && *entry.key() <= self.read
         {
-            let (offset, data) = self.early.swap_remove(position);
+            let (offset, data) = entry.remove_entry();
             let end = offset + data.len() as u64;
             if end > self.read {
                 deliver(&data[(self.read - offset) as usize..])?;
@@ -116,6 +113,36 @@ impl CryptoStream {
         }
         Ok(())
     }
+
+    /// Keeps what is new of bytes ahead of a gap.
+    fn keep(&mut self, mut offset: u64, mut data: &[u8]) -> Result<(), TransportError> {
+        while !data.is_empty() {
+            let right = self.early.range(offset + 1..).next();
+            let room = right.map_or(u64::MAX, |(start, _)| start - offset);
+            let until_right = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+            let (piece, rest) = data.split_at(until_right);
+            let pieces = self.early.len();
+            let left = self.early.range_mut(..=offset).next_back();
+            match left.map(|(start, left)| (offset - start, left)) {
+                // It continues what lies on the left, or lies within.
+                Some((at, left)) if at <= left.len() as u64 => {
+                    left.extend_from_slice(piece.get(left.len() - at as usize..).unwrap_or(&[]));
+                }
+                _ if pieces >= MAX_PIECES => return Err(exceeded()),
+                _ => _ = self.early.insert(offset, piece.to_vec()),
+            }
+            data = rest;
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn exceeded() -> TransportError {
+    TransportError::new(
+        Code::CRYPTO_BUFFER_EXCEEDED,
+        "handshake data far ahead of what is in order",
+    )
 }
 
 #[cfg(test)]
@@ -160,6 +187,39 @@ mod tests {
             pump(from, &mut to, 300, &mut got);
         }
         assert_eq!(got, message);
+    }
+
+    #[test]
+    fn bytes_that_come_again_are_kept_once() {
+        let message: Vec<u8> = (0..=255).cycle().take(3000).collect();
+        let (mut stream, mut got) = (CryptoStream::default(), Vec::new());
+        for index in 0..500 {
+            let begin = 1 + index * 7 % 2000;
+            stream
+                .receive(begin as u64, &message[begin..begin + 900], |_| {
+                    panic!("nothing is in order yet")
+                })
+                .unwrap();
+            let kept: usize = stream.early.values().map(Vec::len).sum();
+            assert!(kept < message.len() && stream.early.len() < MAX_PIECES);
+        }
+        stream
+            .receive(0, &message[..1], |data| {
+                got.extend_from_slice(data);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(got, message[..got.len()]);
+        assert!(got.len() > 2000 && stream.early.is_empty());
+    }
+
+    #[test]
+    fn many_pieces_with_gaps_between_are_refused() {
+        let mut stream = CryptoStream::default();
+        let mut results = (1..100).map(|index| stream.receive(index * 2, &[1], |_| Ok(())));
+        let refused = results.find_map(Result::err).unwrap();
+        assert_eq!(refused.code, Code::CRYPTO_BUFFER_EXCEEDED);
+        assert_eq!(stream.early.len(), MAX_PIECES);
     }
 
     #[test]

@@ -2,8 +2,12 @@
 //! sealed and protected in place (RFC 9001, sections 5.3 and 5.4).
 
 use rand_core::Rng;
+use weir_units::Time;
+use weir_wire::Ecn;
 
 use super::Connection;
+use crate::frame::Frames;
+use crate::observe::Packet;
 use crate::packet::{self, LongFields, LongHeader, LongKind};
 use crate::{Code, ConnectionId, Level, PathId, TransportError};
 
@@ -15,6 +19,7 @@ const SAMPLE_OFFSET: usize = 4;
 /// A packet without its frames yet.
 pub(super) struct Draft {
     pub(super) level: Level,
+    path: PathId,
     number: u64,
     number_length: usize,
     header: Header,
@@ -29,6 +34,14 @@ pub(super) struct Draft {
 enum Header {
     Long(LongHeader),
     Short { number_offset: usize },
+}
+
+/// How a packet leaves, for those who watch.
+#[derive(Clone, Copy)]
+pub(super) struct Leaving {
+    pub(super) now: Time,
+    pub(super) ecn: Ecn,
+    pub(super) is_mtu_probe: bool,
 }
 
 /// A finished packet.
@@ -99,6 +112,7 @@ impl Connection {
         }
         Ok(Some(Draft {
             level,
+            path,
             number,
             number_length,
             header,
@@ -154,10 +168,11 @@ impl Connection {
 
     /// Pads the packet so that it ends at `pad_to` at least, seals and protects it.
     pub(super) fn finish_packet(
-        &self,
+        &mut self,
         draft: &Draft,
         buffer: &mut Vec<u8>,
         pad_to: usize,
+        leaving: Leaving,
     ) -> Finished {
         let sampled = draft.payload_start + SAMPLE_OFFSET.saturating_sub(draft.number_length);
         let frames_end = buffer.len().max(sampled);
@@ -173,6 +188,18 @@ impl Connection {
             }
             Header::Short { number_offset } => *number_offset,
         };
+        if let Some(reporter) = &mut self.outgoing.reporter {
+            let packet = Packet {
+                level: draft.level,
+                number: draft.number,
+                size: buffer.len() - draft.start,
+                path: draft.path,
+                ecn: leaving.ecn,
+                is_mtu_probe: leaving.is_mtu_probe,
+                frames: Frames::new(&buffer[draft.payload_start..payload_end]),
+            };
+            reporter.packet_sent(leaving.now, packet);
+        }
         if let Some((header_key, packet_key)) = self.keys.local(draft.level, self.side) {
             let packet = &mut buffer[draft.start..];
             packet_key.seal(draft.number, draft.payload_start - draft.start, packet);

@@ -61,6 +61,16 @@ pub enum PathEvent {
     },
 }
 
+impl PathEvent {
+    /// The path that it is about; where the connection moved, the new one.
+    pub const fn path(&self) -> PathId {
+        match *self {
+            Self::Validated { path, .. } | Self::Failed { path } | Self::Closed { path } => path,
+            Self::Moved { to, .. } => to,
+        }
+    }
+}
+
 /// Why another path is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MoveCause {
@@ -80,6 +90,23 @@ pub enum MoveCause {
     NotValidated,
     /// The server prefers to be reached there.
     PreferredAddress,
+}
+
+impl MoveCause {
+    /// A stable name for logs and metrics: `asked`, `proactive`, `peer`, `peer-rebound`,
+    /// `local-address`, `address-gone`, `not-validated`, `preferred-address`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Proactive => "proactive",
+            Self::Peer => "peer",
+            Self::PeerRebound => "peer-rebound",
+            Self::LocalAddress => "local-address",
+            Self::AddressGone => "address-gone",
+            Self::NotValidated => "not-validated",
+            Self::PreferredAddress => "preferred-address",
+        }
+    }
 }
 
 impl fmt::Display for MoveCause {

@@ -7,6 +7,7 @@ use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
 use crate::crypto::{KeyChange, SessionEvent};
 use crate::frame::NewConnectionId;
+use crate::observe::Observation;
 use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Level, Space, TransportError};
@@ -119,6 +120,9 @@ impl Connection {
                 reset_token: preferred.reset_token,
             })?;
         }
+        let by = self.side.other();
+        let parameters = &peer;
+        self.report(now, &Observation::ParametersSet { by, parameters });
         self.peer = peer;
         self.peer_known = true;
         self.begin_mtu_discovery(now);

@@ -14,6 +14,9 @@ use crate::{Code, ConnectionId, PathId, TransportError};
 pub(crate) const ACTIVE_ID_LIMIT: u64 = 8;
 /// RETIRE_CONNECTION_ID frames that may wait for acknowledgment before the peer must be hostile.
 const MAX_RETIREMENTS: usize = 64;
+/// Gaps in the sequence numbers of the peer's IDs, which grow by one each: there are only as many as
+/// frames are lost at once.
+const MAX_GAPS: usize = 64;
 
 /// IDs that the peer puts on packets to us.
 #[derive(Debug)]
@@ -64,14 +67,16 @@ impl LocalIds {
         }
     }
 
-    /// The peer uses an ID no more.
+    /// The peer uses an ID no more. `largest_sent` is the largest sequence number that it was told.
     pub(super) fn retire(
         &mut self,
         sequence: u64,
+        largest_sent: u64,
         used_on_packet: &ConnectionId,
     ) -> Result<Option<ConnectionId>, TransportError> {
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
-        if sequence >= self.next_sequence {
+        // Otherwise a single packet could have any number of IDs issued.
+        if sequence > largest_sent {
             return violation("a connection ID was retired that was never issued");
         }
         let Some(position) = self
@@ -278,6 +283,9 @@ impl RemoteIds {
                 "more connection IDs than active_connection_id_limit",
             ));
         }
+        if self.issued.range_count() > MAX_GAPS {
+            return violation("connection IDs without those between them");
+        }
         if self.retiring.len() + self.unacknowledged > MAX_RETIREMENTS {
             return Err(TransportError::new(
                 Code::CONNECTION_ID_LIMIT_ERROR,
@@ -403,10 +411,10 @@ mod tests {
                 .collect::<Vec<_>>(),
             [1, 2]
         );
-        assert_eq!(ids.retire(0, &issued[0].id).unwrap(), Some(id(0)));
-        assert_eq!(ids.retire(0, &issued[0].id).unwrap(), None);
-        assert!(ids.retire(1, &issued[0].id).is_err());
-        assert!(ids.retire(9, &issued[0].id).is_err());
+        assert_eq!(ids.retire(0, 1, &issued[0].id).unwrap(), Some(id(0)));
+        assert_eq!(ids.retire(0, 1, &issued[0].id).unwrap(), None);
+        assert!(ids.retire(1, 1, &issued[0].id).is_err());
+        assert!(ids.retire(2, 1, &issued[0].id).is_err());
         ids.issue(3, &keys, &mut rng, |frame| issued.push(frame));
         assert_eq!(issued.len(), 3);
     }
@@ -433,6 +441,23 @@ mod tests {
         ids.release(path);
         ids.on_new(new_id(1, 0)).unwrap();
         assert!(!ids.assign(path));
+    }
+
+    #[test]
+    fn sequence_numbers_with_gaps_between_are_not_remembered_without_end() {
+        let path = PathId(1);
+        let mut ids = RemoteIds::new(id(0));
+        let refused = (1..200).find_map(|index| {
+            let result = ids.on_new(new_id(2 * index, 0)).err();
+            ids.assign(path);
+            ids.release(path);
+            while ids.next_retirement().is_some() {
+                ids.on_retirement_acked();
+            }
+            result
+        });
+        assert_eq!(refused.unwrap().code, Code::PROTOCOL_VIOLATION);
+        assert!(ids.issued.range_count() <= MAX_GAPS + 1);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! | `proactive` | what the migration monitor is told, and what its decisions do |
 //! | `datagrams` | messages outside streams (RFC 9221) |
 //! | `ack_frequency`, `key_update` | requests about ACKs, key updates by the application |
+//! | `report` | what the observer is told |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
 mod ack_frequency;
@@ -33,6 +34,7 @@ mod packet_size;
 mod paths;
 mod proactive;
 mod receive;
+mod report;
 mod reset;
 mod stats;
 mod timers;
@@ -54,6 +56,7 @@ pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, Pat
 pub(crate) use ids::random_id;
 pub use key_update::UpdateKeysError;
 pub use packet_size::PacketSizePolicy;
+pub(crate) use report::Reporter;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
 pub(crate) use validation::{ClientSetup, ServerSetup};
@@ -145,6 +148,7 @@ pub(crate) struct Setup {
     pub(crate) version: Version,
     pub(crate) keys: Arc<EndpointKeys>,
     pub(crate) provider: Arc<dyn Provider>,
+    pub(crate) reporter: Option<Box<Reporter>>,
     /// On clients.
     pub(crate) client: Option<ClientSetup>,
     /// On servers.
@@ -187,9 +191,12 @@ impl Connection {
             ack_policy(&config),
         ]
         .map(ReceivedPackets::new);
+        let remote_ids = RemoteIds::new(setup.remote_id);
+        let mut outgoing = Outgoing::new(streams, received, remote_ids);
         let mut local_ids = LocalIds::new(setup.local_id);
         if let Some(id) = setup.server.as_ref().and_then(|server| server.preferred_id) {
             local_ids.issue_preferred(id);
+            outgoing.note_id_sent(1);
         }
         let mut connection = Self {
             side,
@@ -206,7 +213,7 @@ impl Connection {
             book: paths::PathBook::new(local),
             monitor: monitor(now, &config, side),
             deadline: None,
-            outgoing: Outgoing::new(streams, received, RemoteIds::new(setup.remote_id)),
+            outgoing,
             datagrams: Datagrams::new(config.datagrams),
             local_ids,
             original_destination: setup.original_destination,
@@ -235,8 +242,15 @@ impl Connection {
         if connection.is_known() {
             connection.path_mut().validated = true;
         }
+        connection.outgoing.reporter = setup.reporter;
+        if side.is_client()
+            && let Some(reporter) = &mut connection.outgoing.reporter
+        {
+            reporter.start(now);
+        }
         connection.take_token();
         connection.drive_session(now);
+        connection.report_changes(now);
         connection
     }
 

@@ -1,8 +1,12 @@
 //! What waits to be sent, apart from ACKs; the fate of sent frames comes back here.
 
+use weir_units::Time;
+
 use super::crypto_stream::CryptoStream;
 use super::ids::RemoteIds;
+use super::report::Reporter;
 use crate::frame::NewConnectionId;
+use crate::observe::LostPacket;
 use crate::recovery::{AckRequests, FrameSink, ReceivedPackets, SentFrame};
 use crate::streams::Streams;
 use crate::{Space, frame};
@@ -17,11 +21,17 @@ pub(super) struct Outgoing {
     new_ids: Vec<NewConnectionId>,
     /// Issued and on their way, to be repeated when lost.
     issued: Vec<NewConnectionId>,
+    /// The largest sequence number of those that were ever sent.
+    largest_id_sent: u64,
     pub(super) handshake_done: bool,
     /// A token for the client's next connection, until it is acknowledged, and whether it is to be
     /// sent now.
     new_token: Option<(Vec<u8>, bool)>,
     pub(super) ack_requests: AckRequests,
+    /// Bytes of stream and handshake data that had to be sent again.
+    pub(super) retransmitted: u64,
+    /// Who is told of what happens; lost packets are among it.
+    pub(super) reporter: Option<Box<Reporter>>,
 }
 
 impl Outgoing {
@@ -37,14 +47,33 @@ impl Outgoing {
             remote_ids,
             new_ids: Vec::new(),
             issued: Vec::new(),
+            largest_id_sent: 0,
             handshake_done: false,
             new_token: None,
             ack_requests: AckRequests::default(),
+            retransmitted: 0,
+            reporter: None,
         }
     }
 
     pub(super) fn issue_id(&mut self, id: NewConnectionId) {
         self.new_ids.push(id);
+    }
+
+    /// The peer was told of an ID of ours.
+    pub(super) fn note_id_sent(&mut self, sequence: u64) {
+        self.largest_id_sent = self.largest_id_sent.max(sequence);
+    }
+
+    /// The largest sequence number of an ID of ours that the peer can know.
+    pub(super) fn largest_id_sent(&self) -> u64 {
+        self.largest_id_sent
+    }
+
+    /// The peer has retired an ID of ours: nothing about it has to be said again.
+    pub(super) fn forget_id(&mut self, sequence: u64) {
+        self.new_ids.retain(|id| id.sequence != sequence);
+        self.issued.retain(|id| id.sequence != sequence);
     }
 
     pub(super) fn issue_token(&mut self, token: Vec<u8>) {
@@ -102,6 +131,7 @@ impl Outgoing {
             sent(SentFrame::NewConnectionId {
                 sequence: id.sequence,
             });
+            self.note_id_sent(id.sequence);
             self.issued.push(id);
         }
         while fits(out) {
@@ -132,6 +162,7 @@ impl FrameSink for Outgoing {
     fn lost(&mut self, space: Space, frame: &SentFrame) {
         match *frame {
             SentFrame::Crypto { offset, length } => {
+                self.retransmitted += u64::from(length);
                 self.crypto[space as usize].on_lost(offset, length);
             }
             SentFrame::HandshakeDone => self.handshake_done = true,
@@ -150,7 +181,17 @@ impl FrameSink for Outgoing {
                 self.remote_ids.on_retirement_lost(sequence);
             }
             SentFrame::Ack { .. } => {}
+            SentFrame::Stream { length, .. } => {
+                self.retransmitted += u64::from(length);
+                self.streams.on_lost(frame);
+            }
             _ => self.streams.on_lost(frame),
+        }
+    }
+
+    fn packet_lost(&mut self, now: Time, lost: &LostPacket) {
+        if let Some(reporter) = &mut self.reporter {
+            reporter.packet_lost(now, lost);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use weir_units::{ByteSize, Time};
 
 use super::close::State;
+use super::draft::Leaving;
 use super::{Connection, Transmit};
 use crate::config::{
     ConfigError, LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, check_packet_size,
@@ -227,7 +228,12 @@ impl Connection {
             }
         };
         write::ping(buffer);
-        let finished = self.finish_packet(&draft, buffer, end);
+        let leaving = Leaving {
+            now,
+            ecn: self.path().codepoint(),
+            is_mtu_probe: true,
+        };
+        let finished = self.finish_packet(&draft, buffer, end, leaving);
         self.sizing.probe_waits = false;
         self.timers.on_sent_ack_eliciting(now);
         let path = &mut self.paths[0];

@@ -15,6 +15,7 @@ use weir_units::{Duration, Time};
 use super::draft::SMALLEST_ROOM;
 use super::event::{Event, MoveCause, PathError, PathEvent};
 use super::{Connection, path_config};
+use crate::observe::Observation;
 use crate::path::{Path, Verdict};
 use crate::recovery::SentPacket;
 use crate::{PathId, Side, Space};
@@ -117,8 +118,7 @@ impl Connection {
                 let path = self.new_path(self.paths[0].remote, Some(local));
                 // Without a spare ID it goes on with the one in use, like behind a NAT.
                 self.outgoing.remote_ids.assign(path.id);
-                self.paths.push(path);
-                self.paths.len() - 1
+                self.keep_path(now, path)
             }
         };
         for known in &mut self.book.locals {
@@ -130,8 +130,12 @@ impl Connection {
             self.book.preferred = Some(local);
         }
         self.activate(now, index, MoveCause::LocalAddress);
-        if let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
+        while let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
             self.close_path(now, gone);
+        }
+        // The attempt to reach the server where it prefers to be began at the old address.
+        if self.book.to_preferred.take().is_some() {
+            self.try_preferred_address(now);
         }
         Ok(())
     }
@@ -201,8 +205,7 @@ impl Connection {
         let mut path = self.new_path(arrival.remote, arrival.local);
         path.on_datagram_received(arrival.length);
         self.outgoing.remote_ids.assign(path.id);
-        self.paths.push(path);
-        let index = self.paths.len() - 1;
+        let index = self.keep_path(now, path);
         self.begin_validation(now, index);
         index
     }
@@ -223,6 +226,13 @@ impl Connection {
         )
     }
 
+    /// Adds a path to the list; gives its index.
+    fn keep_path(&mut self, now: Time, path: Path) -> usize {
+        self.report(now, &Observation::PathOpened(&path.addresses()));
+        self.paths.push(path);
+        self.paths.len() - 1
+    }
+
     /// Sees to it that there is room for another path: the one goes that is least worth keeping.
     fn make_room(&mut self, now: Time) {
         if self.paths.len() < MAX_PATHS {
@@ -239,8 +249,9 @@ impl Connection {
 
     fn close_path(&mut self, now: Time, index: usize) {
         let path = self.paths.remove(index);
+        self.counters.left.add(&path);
         self.outgoing.remote_ids.release(path.id);
-        self.tell(PathEvent::Closed { path: path.id });
+        self.tell(now, PathEvent::Closed { path: path.id });
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_failed(path.id);
         }
@@ -279,8 +290,7 @@ impl Connection {
         if !ids.are_empty() && !ids.assign(path.id) {
             return None;
         }
-        self.paths.push(path);
-        let index = self.paths.len() - 1;
+        let index = self.keep_path(now, path);
         self.begin_validation(now, index);
         self.note_standby(now);
         Some(index)
@@ -320,8 +330,14 @@ impl Connection {
         path.validated && has_id
     }
 
-    pub(super) fn tell(&mut self, event: PathEvent) {
+    pub(super) fn tell(&mut self, now: Time, event: PathEvent) {
         tracing::debug!(remote = %self.path().remote, "{event}");
+        if self.outgoing.reporter.is_some() {
+            let about = event.path();
+            let path = self.paths.iter().find(|path| path.id == about);
+            let addresses = path.unwrap_or(self.path()).addresses();
+            self.report(now, &Observation::Path(event, &addresses));
+        }
         self.events.push_back(Event::Path(event));
     }
 }
@@ -373,7 +389,7 @@ impl Connection {
         }
         let id = path.id;
         if !std::mem::replace(&mut path.validated, true) {
-            self.tell(PathEvent::Validated { path: id, rtt });
+            self.tell(now, PathEvent::Validated { path: id, rtt });
         }
         if self.book.to_preferred.take_if(|path| *path == id).is_some() && index > 0 {
             self.activate(now, index, MoveCause::PreferredAddress);
@@ -390,13 +406,19 @@ impl Connection {
 
     /// Nobody answered on a path.
     fn on_validation_failed(&mut self, now: Time, index: usize) {
+        // A server that follows to an address which is not proven keeps the last one that was, even
+        // where it does not answer now: it is where to go back to (RFC 9000, section 9.3.2).
+        let last_proven = self.side == Side::Server && index > 0 && !self.paths[0].validated;
         let path = &mut self.paths[index];
         let id = path.id;
-        path.validated &= index == 0 && self.side.is_client();
+        // The one in use is used further where there is no other; nothing returns to it, once it is
+        // left, before somebody has answered there again.
+        path.validated &= last_proven;
+        let kept = path.validated;
         path.standby.on_failure();
         let pause = self.config.standby_refresh * (1 << path.standby.failures.min(MAX_BACKOFF));
         path.standby.ask_at = Some(now + pause);
-        self.tell(PathEvent::Failed { path: id });
+        self.tell(now, PathEvent::Failed { path: id });
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_failed(id);
         }
@@ -407,6 +429,7 @@ impl Connection {
                 None => self.begin_validation(now, 0),
             },
             (_, Side::Client) => {}
+            (_, Side::Server) if kept => {}
             (_, Side::Server) => self.close_path(now, index),
         }
     }
@@ -522,11 +545,14 @@ impl Connection {
             self.begin_validation(now, 0);
         }
         self.after_move(now);
-        self.tell(PathEvent::Moved {
-            from: path,
-            to: path,
-            cause: MoveCause::PeerRebound,
-        });
+        self.tell(
+            now,
+            PathEvent::Moved {
+                from: path,
+                to: path,
+                cause: MoveCause::PeerRebound,
+            },
+        );
     }
 
     /// Uses another path from now on. What was in flight on the old one is sent again at once.
@@ -548,7 +574,7 @@ impl Connection {
         }
         self.after_move(now);
         self.watch_move(now);
-        self.tell(PathEvent::Moved { from, to, cause });
+        self.tell(now, PathEvent::Moved { from, to, cause });
     }
 
     fn after_move(&mut self, now: Time) {

@@ -8,6 +8,7 @@ use super::event::{Event, MoveCause};
 use crate::StreamId;
 use crate::frame::Stream;
 use crate::migration::{MigrationMonitor, PathView, Wakeup};
+use crate::observe::Observation;
 use crate::path::Path;
 use crate::recovery::{SentFrame, SentFrames};
 
@@ -155,6 +156,7 @@ impl Connection {
         let index = self.paths.iter().position(|path| path.id == decision.to);
         if let Some(index) = index {
             tracing::info!(remote = %self.path().remote, %decision, "moving");
+            self.report(now, &Observation::Moving(&decision));
             self.events.push_back(Event::Moving(Box::new(decision)));
             self.activate(now, index, MoveCause::Proactive);
         }

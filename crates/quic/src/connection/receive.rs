@@ -13,7 +13,8 @@ use super::event::EndpointEvent;
 use super::paths::Arrival;
 use crate::crypto::{DirectionKeys, OpenError};
 use crate::endpoint::reset_candidate;
-use crate::frame::{Ack, Frame, Frames};
+use crate::frame::{Ack, Frame, Frames, Stream};
+use crate::observe::{DropReason, Packet};
 use crate::packet::{self, Header, Kind};
 use crate::streams::Received;
 use crate::{Code, Level, PathId, Side, Space, TransportError};
@@ -58,17 +59,13 @@ impl Connection {
         match index {
             Some(index) => self.paths[index].on_datagram_received(length),
             None if self.may_come_from_elsewhere() => {}
-            None => {
-                self.counters.packets_dropped += 1;
-                return;
-            }
+            None => return self.drop_packet(now, length, DropReason::UnexpectedAddress),
         }
         self.batch_bytes += length as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
             let Ok(header) = Header::decode(rest, self.local_ids.length()) else {
-                self.counters.packets_dropped += 1;
-                return;
+                return self.drop_packet(now, rest.len(), DropReason::Malformed);
             };
             let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));
             rest = tail;
@@ -89,6 +86,7 @@ impl Connection {
         let bytes = std::mem::take(&mut self.batch_bytes);
         self.outgoing.received[Space::Data as usize].end_batch(now, bytes, finished);
         self.decide(now);
+        self.report_changes(now);
     }
 
     /// Tells whether the packet was one of the peer's.
@@ -105,18 +103,21 @@ impl Connection {
             return true;
         }
         if !header.fixed_bit && !self.config.grease_quic_bit {
-            self.counters.packets_dropped += 1;
+            self.drop_packet(now, packet.len(), DropReason::Malformed);
             return false;
         }
         if header.kind == Kind::Retry {
-            self.on_retry(header, packet);
+            self.on_retry(now, header, packet);
             return true;
         }
         self.prepare_for_version(header);
-        let Some(opened) = self.unprotect(header, packet) else {
-            self.counters.packets_dropped += 1;
-            self.check_integrity_limit(now);
-            return false;
+        let opened = match self.unprotect(header, packet) {
+            Ok(opened) => opened,
+            Err(reason) => {
+                self.drop_packet(now, packet.len(), reason);
+                self.check_integrity_limit(now);
+                return false;
+            }
         };
         self.handle_opened(now, header, arrival, ecn, opened, packet);
         true
@@ -140,10 +141,23 @@ impl Connection {
             None if opened.level == Level::OneRtt && self.may_come_from_elsewhere() => {
                 self.admit(now, arrival)
             }
-            None => return self.counters.packets_dropped += 1,
+            None => return self.drop_packet(now, packet.len(), DropReason::UnexpectedAddress),
         };
         let path = self.paths[index].id;
         arrival.path = Some(path);
+        let payload = &packet[opened.payload];
+        if let Some(reporter) = &mut self.outgoing.reporter {
+            let packet = Packet {
+                level: opened.level,
+                number: opened.number,
+                size: packet.len(),
+                path,
+                ecn,
+                is_mtu_probe: false,
+                frames: Frames::new(payload),
+            };
+            reporter.packet_received(now, packet);
+        }
         self.on_authentic(now, header, opened.level, index);
         // Checked on authentic packets only (RFC 9000, section 17.2).
         if !opened.reserved_bits_ok {
@@ -153,7 +167,6 @@ impl Connection {
             let reason = "keys updated again before the last update was acknowledged";
             return self.close_with(now, key_update_error(reason));
         }
-        let payload = &packet[opened.payload];
         match self.on_payload(now, header, opened.level, path, payload) {
             Ok(Some(contents)) => {
                 let space = opened.level.space();
@@ -171,34 +184,44 @@ impl Connection {
                     arrival.path = index.map(|index| self.paths[index].id);
                 }
             }
-            Ok(None) => self.counters.packets_dropped += 1,
+            Ok(None) => self.drop_packet(now, packet.len(), DropReason::NoRoom),
             Err(error) => self.close_with(now, error),
         }
     }
 
-    /// Takes a packet's protection off. `None` drops it.
-    fn unprotect(&mut self, header: &Header, packet: &mut [u8]) -> Option<OpenedPacket> {
-        let level = header.kind.level()?;
+    /// Takes a packet's protection off, or says why it is dropped.
+    fn unprotect(
+        &mut self,
+        header: &Header,
+        packet: &mut [u8],
+    ) -> Result<OpenedPacket, DropReason> {
+        let level = header.kind.level().ok_or(DropReason::Malformed)?;
         if !self.accepts_destination(header) {
-            return None;
+            return Err(DropReason::UnknownConnectionId);
         }
         // RFC 9001, section 5.7: application data wait for the handshake.
         if level == Level::OneRtt && !self.handshake.complete {
-            return None;
+            return Err(DropReason::KeyUnavailable);
         }
         let header_key = match level {
-            Level::OneRtt => &self.keys.one_rtt.as_ref()?.remote_header,
-            _ => &self.long_header_keys(header, level)?.header,
+            Level::OneRtt => self.keys.one_rtt.as_ref().map(|keys| &keys.remote_header),
+            _ => self
+                .long_header_keys(header, level)
+                .map(|keys| &keys.header),
         };
-        let number_length = header_key.unprotect(header.number_offset, packet)?;
+        let number_length = header_key
+            .ok_or(DropReason::KeyUnavailable)?
+            .unprotect(header.number_offset, packet)
+            .ok_or(DropReason::Malformed)?;
         let space = level.space();
         let received = &self.outgoing.received[space as usize];
         let expected = received.largest().map_or(0, |largest| largest + 1);
         let header_length = header.number_offset + number_length;
-        let truncated = packet::read_packet_number(packet, header.number_offset, number_length)?;
+        let truncated = packet::read_packet_number(packet, header.number_offset, number_length)
+            .ok_or(DropReason::Malformed)?;
         let number = packet::expand_packet_number(truncated, number_length, expected);
         if received.is_duplicate(number) {
-            return None;
+            return Err(DropReason::Duplicate);
         }
         let first = packet[0];
         let (head, payload) = packet.split_at_mut(header_length);
@@ -206,10 +229,10 @@ impl Connection {
             Ok(length) => length,
             Err(OpenError) => {
                 self.counters.packets_not_authentic += 1;
-                return None;
+                return Err(DropReason::DecryptionFailure);
             }
         };
-        Some(OpenedPacket {
+        Ok(OpenedPacket {
             level,
             number,
             payload: header_length..header_length + length,
@@ -310,14 +333,40 @@ impl Connection {
             }
             contents.ack_eliciting |= frame.ack_eliciting();
             contents.probing &= frame.is_probing();
-            if !self.on_frame(now, header, level, path, &frame)? {
-                return Ok(None);
+            // Most frames carry data of streams.
+            match &frame {
+                Frame::Stream(stream) => {
+                    if !self.on_stream(now, level, stream)? {
+                        return Ok(None);
+                    }
+                }
+                _ => self.on_frame(now, header, level, path, &frame)?,
             }
         }
         Ok(Some(contents))
     }
 
     /// `false` where the packet must be treated as lost.
+    fn on_stream(
+        &mut self,
+        now: Time,
+        level: Level,
+        stream: &Stream<'_>,
+    ) -> Result<bool, TransportError> {
+        self.batch_finished = stream.fin;
+        self.book.used = true;
+        if level == Level::ZeroRtt {
+            let count = &mut self.early_streams[stream.id.direction() as usize];
+            *count = (*count).max(stream.id.index() + 1);
+        }
+        let buffered = self.outgoing.streams.on_stream(stream)? == Received::Buffered;
+        if buffered && self.is_watched() {
+            self.watch_response(now, stream);
+        }
+        Ok(buffered)
+    }
+
+    /// Any frame but STREAM.
     fn on_frame(
         &mut self,
         now: Time,
@@ -325,22 +374,10 @@ impl Connection {
         level: Level,
         path: PathId,
         frame: &Frame<'_>,
-    ) -> Result<bool, TransportError> {
+    ) -> Result<(), TransportError> {
         let streams = &mut self.outgoing.streams;
         match frame {
-            Frame::Stream(stream) => {
-                self.batch_finished = stream.fin;
-                self.book.used = true;
-                if level == Level::ZeroRtt {
-                    let count = &mut self.early_streams[stream.id.direction() as usize];
-                    *count = (*count).max(stream.id.index() + 1);
-                }
-                let buffered = streams.on_stream(stream)? == Received::Buffered;
-                if buffered && self.is_watched() {
-                    self.watch_response(now, stream);
-                }
-                return Ok(buffered);
-            }
+            Frame::Stream(_) => {}
             Frame::Ack(ack) => self.on_ack(now, level, ack)?,
             Frame::Crypto { offset, data } => self.on_crypto(now, level, *offset, data)?,
             Frame::Padding | Frame::Ping => {}
@@ -376,7 +413,7 @@ impl Connection {
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
             Frame::ImmediateAck => self.outgoing.received[Space::Data as usize].acknowledge_now(),
         }
-        Ok(true)
+        Ok(())
     }
 
     fn on_ack(&mut self, now: Time, level: Level, ack: &Ack<'_>) -> Result<(), TransportError> {
@@ -420,7 +457,12 @@ impl Connection {
     }
 
     fn on_retire(&mut self, sequence: u64, header: &Header) -> Result<(), TransportError> {
-        if let Some(id) = self.local_ids.retire(sequence, &header.destination)? {
+        let largest = self.outgoing.largest_id_sent();
+        let retired = self
+            .local_ids
+            .retire(sequence, largest, &header.destination)?;
+        if let Some(id) = retired {
+            self.outgoing.forget_id(sequence);
             self.endpoint_events.push_back(EndpointEvent::IdRetired(id));
             self.outgoing.withdraw_id(sequence);
             self.issue_ids();

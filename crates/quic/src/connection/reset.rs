@@ -4,7 +4,7 @@ use weir_units::Time;
 
 use super::Connection;
 use super::close::State;
-use super::event::{ConnectionError, EndpointEvent, Event};
+use super::event::{ConnectionError, EndpointEvent};
 use crate::secret::{ResetToken, tokens_are_equal};
 
 impl Connection {
@@ -31,10 +31,7 @@ impl Connection {
 
     /// The peer has lost the connection's state: nothing more is sent.
     pub(super) fn on_reset(&mut self, now: Time) {
-        if matches!(self.state, State::Open) {
-            let closed = Event::Closed(ConnectionError::StatelessReset);
-            self.events.push_back(closed);
-        }
+        self.end(now, ConnectionError::StatelessReset);
         if matches!(self.state, State::Open | State::Closing { .. }) {
             self.drain(now);
         }

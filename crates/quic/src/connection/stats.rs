@@ -7,6 +7,7 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::datagrams::DatagramStats;
 use crate::PathId;
+use crate::observe::Totals;
 use crate::path::{MtuPhase, Path};
 
 /// What happened on a connection so far.
@@ -28,6 +29,8 @@ pub struct ConnectionStats {
     pub ack_requests: u64,
     /// Packets sent that carry nothing but an acknowledgment.
     pub ack_packets_sent: u64,
+    /// Sums over all paths that the connection has and had.
+    pub totals: Totals,
     /// The paths, the one in use first.
     pub paths: Vec<PathSnapshot>,
 }
@@ -149,6 +152,8 @@ pub(super) struct Counters {
     pub(super) probe_timeouts: u64,
     pub(super) ack_requests: u64,
     pub(super) ack_packets_sent: u64,
+    /// What paths counted that are gone.
+    pub(super) left: Totals,
     /// Whether an authentic packet has arrived.
     pub(super) authenticated: bool,
 }
@@ -163,6 +168,7 @@ impl Counters {
             probe_timeouts: 0,
             ack_requests: 0,
             ack_packets_sent: 0,
+            left: Totals::default(),
             authenticated: false,
         }
     }

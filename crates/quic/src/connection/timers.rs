@@ -87,19 +87,19 @@ impl Connection {
             State::Closed => return,
             State::Closing { until, .. } | State::Draining { until } => {
                 if now >= until {
-                    self.drained();
+                    self.drained(now);
                 }
                 return;
             }
             State::Open => {}
         }
         if !self.handshake.complete && now >= self.handshake_deadline() {
-            return self.abandon(ConnectionError::HandshakeTimeout(
-                self.config.handshake_timeout,
-            ));
+            let timeout = self.config.handshake_timeout;
+            return self.abandon(now, ConnectionError::HandshakeTimeout(timeout));
         }
         if self.idle_deadline().is_some_and(|deadline| now >= deadline) {
-            return self.abandon(ConnectionError::IdleTimeout(self.timers.idle_timeout));
+            let timeout = self.timers.idle_timeout;
+            return self.abandon(now, ConnectionError::IdleTimeout(timeout));
         }
         if self
             .keep_alive_deadline()
@@ -114,6 +114,7 @@ impl Connection {
         self.handle_recovery_timeout(now);
         self.handle_monitor_timeout(now);
         self.decide(now);
+        self.report_changes(now);
     }
 
     fn handle_recovery_timeout(&mut self, now: Time) {

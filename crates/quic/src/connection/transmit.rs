@@ -12,7 +12,7 @@ use weir_wire::Ecn;
 
 use super::Connection;
 use super::close::{Message, State};
-use super::draft::SMALLEST_ROOM;
+use super::draft::{Leaving, SMALLEST_ROOM};
 use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::frame::write;
 use crate::recovery::{SentFrames, SentPacket};
@@ -64,6 +64,19 @@ impl Connection {
     /// Writes the next batch of datagrams to the end of `buffer`: at most `max_datagrams`, and
     /// never more than fits one IP packet. To be called until it gives `None`.
     pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        buffer: &mut Vec<u8>,
+        max_datagrams: usize,
+    ) -> Option<Transmit> {
+        let transmit = self.next_batch(now, buffer, max_datagrams);
+        if transmit.is_some() {
+            self.report_changes(now);
+        }
+        transmit
+    }
+
+    fn next_batch(
         &mut self,
         now: Time,
         buffer: &mut Vec<u8>,
@@ -153,7 +166,12 @@ impl Connection {
             path.validation.on_sent(now, challenge);
         }
         // Padded, so that it also tells whether the path carries the smallest packets of QUIC.
-        let size = self.finish_packet(&draft, buffer, end).size;
+        let leaving = Leaving {
+            now,
+            ecn: Ecn::NotEct,
+            is_mtu_probe: false,
+        };
+        let size = self.finish_packet(&draft, buffer, end, leaving).size;
         self.paths[index].on_datagram_sent(size);
         self.note_probe(now, index, size);
         Some(Transmit {
@@ -294,7 +312,13 @@ impl Connection {
             return Self::abandon_packet(&draft, buffer);
         }
         let is_last = is_last || draft.limit < buffer.len() + SMALLEST_ROOM;
-        let finished = self.finish_packet(&draft, buffer, if is_last { pad_to } else { 0 });
+        let pad_to = if is_last { pad_to } else { 0 };
+        let leaving = Leaving {
+            now,
+            ecn,
+            is_mtu_probe: false,
+        };
+        let finished = self.finish_packet(&draft, buffer, pad_to, leaving);
         self.note_sent(now, space, ack_eliciting);
         if self.is_watched() {
             self.watch_sent(now, &frames, ack_eliciting);
@@ -452,7 +476,12 @@ impl Connection {
             return;
         };
         write::close(buffer, &message.frame(level == Level::OneRtt), draft.limit);
-        let finished = self.finish_packet(&draft, buffer, pad_to);
+        let leaving = Leaving {
+            now,
+            ecn: Ecn::NotEct,
+            is_mtu_probe: false,
+        };
+        let finished = self.finish_packet(&draft, buffer, pad_to, leaving);
         let packet = SentPacket {
             sent_at: now,
             size: finished.size as u32,

@@ -9,6 +9,7 @@ use super::Connection;
 use super::ids::RemoteIds;
 use crate::crypto::{ClientCrypto, ClientStart, Session, StartError};
 use crate::negotiation;
+use crate::observe::DropReason;
 use crate::packet::{Header, Retry};
 use crate::secret::tokens_are_equal;
 use crate::token::{Token, TokenStore};
@@ -97,7 +98,7 @@ impl Connection {
 
     /// The server wants to see a token first (RFC 9000, section 17.2.5.2). Only a client that has
     /// heard nothing else yet believes it, and only once.
-    pub(super) fn on_retry(&mut self, header: &Header, packet: &[u8]) {
+    pub(super) fn on_retry(&mut self, now: Time, header: &Header, packet: &[u8]) {
         let expected = self.side.is_client()
             && !self.counters.authenticated
             && self.validation.retry_source.is_none()
@@ -111,8 +112,7 @@ impl Connection {
             expected && retry.token.len() <= LONGEST_TOKEN && tokens_are_equal(&tag, &retry.tag)
         });
         let Some(retry) = retry else {
-            self.counters.packets_dropped += 1;
-            return;
+            return self.drop_packet(now, packet.len(), DropReason::Malformed);
         };
         self.validation.token = retry.token.to_vec();
         self.validation.retry_source = Some(header.source);

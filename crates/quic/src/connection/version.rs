@@ -92,7 +92,7 @@ impl Connection {
             Some(version) if !self.renegotiated => self.begin_anew(now, version),
             _ => {
                 let ours = client.versions;
-                self.abandon(ConnectionError::NoCommonVersion { ours, offered });
+                self.abandon(now, ConnectionError::NoCommonVersion { ours, offered });
             }
         }
     }
@@ -121,7 +121,7 @@ impl Connection {
             }
             Err(error) => {
                 let error = TransportError::new(Code::INTERNAL_ERROR, error.to_string());
-                self.abandon(ConnectionError::Transport(error));
+                self.abandon(now, ConnectionError::Transport(error));
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::connection::{Connection, ServerSetup, Setup, random_id};
 use crate::crypto::Keys;
 use crate::frame::{self, Close};
 use crate::negotiation;
+use crate::observe::Subject;
 use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};
 use crate::token::{Bearer, Token, Verdict};
 use crate::transport_parameters::PreferredAddress;
@@ -49,6 +50,7 @@ impl Endpoint {
         server: &ServerConfig,
         client: &Invariants<'_>,
     ) -> Route {
+        self.counters.version_negotiations += 1;
         let mut versions = server.versions.numbers();
         versions.push(packet::reserved_version(self.rng.next_u32()));
         let mut reply = Vec::new();
@@ -85,6 +87,7 @@ impl Endpoint {
                 .initial_keys(version, &header.destination, Side::Server)
         };
         if self.connections() >= server.max_connections {
+            self.counters.refusals += 1;
             let code = Code::CONNECTION_REFUSED;
             return Route::Reply(refusal(&header, version, &initial_keys(), code));
         }
@@ -95,6 +98,7 @@ impl Endpoint {
         };
         let token = &arrival.datagram[header.token.clone()];
         let Some(admission) = self.admit(arrival.now, server.token_lifetime, token, &bearer) else {
+            self.counters.refusals += 1;
             let code = Code::INVALID_TOKEN;
             return Route::Reply(refusal(&header, version, &initial_keys(), code));
         };
@@ -104,6 +108,7 @@ impl Endpoint {
         match self.begin(&server, &header, version, admission, arrival) {
             Some(route) => route,
             None => {
+                self.counters.refusals += 1;
                 let code = Code::INTERNAL_ERROR;
                 Route::Reply(refusal(&header, version, &initial_keys(), code))
             }
@@ -153,6 +158,7 @@ impl Endpoint {
         header: &Header,
         bearer: &Bearer,
     ) -> Vec<u8> {
+        self.counters.retries += 1;
         let source = random_id(self.config.connection_id_length, &mut self.rng);
         let token = Token::retry(now + self.config.epoch, bearer, source);
         let token = self.keys.tokens.seal(&token, &mut self.rng);
@@ -206,6 +212,17 @@ impl Endpoint {
             });
             id
         });
+        let subject = Subject {
+            side: Side::Server,
+            original_destination: original,
+            local_id,
+            local,
+            remote,
+        };
+        let reporter = self
+            .observers
+            .is_some()
+            .then(|| self.reporter(subject, parameters.clone()));
         let grease = self.rng.next_u64();
         let answer = negotiation::answerer(version, server.versions, parameters, grease);
         let session = match server.crypto.clone().start(version, answer) {
@@ -226,6 +243,7 @@ impl Endpoint {
             version,
             keys: self.keys.clone(),
             provider: server.crypto.clone(),
+            reporter: reporter.flatten(),
             client: None,
             server: Some(ServerSetup {
                 validated: admission.validated,

@@ -18,12 +18,14 @@ use weir_wire::Ecn;
 use crate::config::{
     ClientConfig, ConfigError, EndpointConfig, SMALLEST_MAX_UDP_PAYLOAD, ServerConfig,
 };
-use crate::connection::{ClientSetup, Connection, EndpointEvent, Setup, random_id};
+use crate::connection::{ClientSetup, Connection, EndpointEvent, Reporter, Setup, random_id};
 use crate::crypto::StartError;
+use crate::observe::{Observers, Subject};
 use crate::packet::Invariants;
 use crate::secret::{EndpointKeys, EndpointSecret, ResetTokenDigest};
 use crate::token::ReplayFilter;
-use crate::{ConnectionId, Version};
+use crate::transport_parameters::TransportParameters;
+use crate::{ConnectionId, Side, Version};
 use accept::Arrival;
 use reset::Resets;
 pub(crate) use reset::candidate as reset_candidate;
@@ -64,6 +66,19 @@ pub enum ConnectError {
     InvalidAddress(SocketAddr),
 }
 
+/// What an endpoint answered without a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndpointCounters {
+    /// Retry packets sent: clients that had to show their address first.
+    pub retries: u64,
+    /// Version Negotiation packets sent.
+    pub version_negotiations: u64,
+    /// Stateless resets sent.
+    pub stateless_resets: u64,
+    /// Connections refused: too many, an invalid token, or no way to begin one.
+    pub refusals: u64,
+}
+
 /// What the endpoint knows of a connection.
 #[derive(Default)]
 struct Slot {
@@ -90,6 +105,8 @@ pub struct Endpoint {
     resets: Resets,
     /// IDs that clients chose for their first packets.
     initials: BTreeMap<(SocketAddr, ConnectionId), ConnectionHandle>,
+    observers: Option<Arc<dyn Observers>>,
+    counters: EndpointCounters,
 }
 
 impl Endpoint {
@@ -111,7 +128,25 @@ impl Endpoint {
             used_tokens: ReplayFilter::new(USED_TOKENS),
             resets: Resets::new(),
             initials: BTreeMap::new(),
+            observers: None,
+            counters: EndpointCounters::default(),
         }
+    }
+
+    /// Who watches connections that begin from now on.
+    pub fn set_observers(&mut self, observers: Option<Arc<dyn Observers>>) {
+        self.observers = observers;
+    }
+
+    /// What was answered without a connection so far.
+    pub fn counters(&self) -> EndpointCounters {
+        self.counters
+    }
+
+    /// Has a new connection watched, where somebody wants to.
+    fn reporter(&self, subject: Subject, parameters: TransportParameters) -> Option<Box<Reporter>> {
+        let observer = self.observers.as_ref()?.observe(&subject)?;
+        Some(Box::new(Reporter::new(subject, observer, parameters)))
     }
 
     /// Replaces what new connections of clients get; `None` takes no more of them.
@@ -156,6 +191,17 @@ impl Endpoint {
             tokens: client.tokens,
         };
         let parameters = Connection::parameters(&client.transport, local_id, None);
+        let subject = Subject {
+            side: Side::Client,
+            original_destination: remote_id,
+            local_id,
+            local,
+            remote,
+        };
+        let reporter = self
+            .observers
+            .is_some()
+            .then(|| self.reporter(subject, parameters.clone()));
         let session = setup.start(client.version, parameters, client.early_data, grease)?;
         let setup = Setup {
             config: client.transport,
@@ -168,6 +214,7 @@ impl Endpoint {
             version: client.version,
             keys: self.keys.clone(),
             provider: client.crypto,
+            reporter: reporter.flatten(),
             client: Some(setup),
             server: None,
         };
@@ -242,6 +289,7 @@ impl Endpoint {
         let answer = self
             .resets
             .answer(now, &self.keys, id, datagram.len(), &mut self.rng);
+        self.counters.stateless_resets += u64::from(answer.is_some());
         answer.map_or(Route::Drop, Route::Reply)
     }
 

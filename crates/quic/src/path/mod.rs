@@ -44,6 +44,10 @@ pub(crate) struct PathConfig {
 /// What has happened on a path, for people to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathStats {
+    /// UDP datagrams sent.
+    pub(crate) datagrams_sent: u64,
+    /// UDP datagrams received.
+    pub(crate) datagrams_received: u64,
     /// QUIC packets sent.
     pub(crate) packets_sent: u64,
     /// QUIC packets received.
@@ -239,12 +243,14 @@ impl Path {
     /// A datagram of `bytes` came in from the peer's address, whatever it holds.
     pub(crate) fn on_datagram_received(&mut self, bytes: usize) {
         self.received += bytes as u64;
+        self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes as u64;
     }
 
     /// A datagram of `bytes` goes out.
     pub(crate) fn on_datagram_sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
+        self.stats.datagrams_sent += 1;
     }
 
     /// How many more bytes may be sent before the peer's address is validated: three times what

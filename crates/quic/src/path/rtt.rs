@@ -10,6 +10,7 @@ pub(crate) struct Rtt {
     variation: Duration,
     min: Duration,
     first_sample_at: Option<Time>,
+    samples: u64,
     /// The next sample replaces the minimum.
     reset_min: bool,
 }
@@ -23,6 +24,7 @@ impl Rtt {
             variation: initial / 2,
             min: initial,
             first_sample_at: None,
+            samples: 0,
             reset_min: false,
         }
     }
@@ -36,6 +38,7 @@ impl Rtt {
         ack_delay: Duration,
     ) -> Duration {
         self.latest = latest;
+        self.samples += 1;
         if self.first_sample_at.is_none() {
             self.first_sample_at = Some(now);
             self.min = latest;
@@ -87,6 +90,11 @@ impl Rtt {
     /// Whether there has been a sample.
     pub(crate) fn has_sample(&self) -> bool {
         self.first_sample_at.is_some()
+    }
+
+    /// How many samples there were.
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples
     }
 
     /// When the first sample came.

@@ -7,6 +7,7 @@ use weir_units::{ByteSize, Duration, Time};
 use super::sent_packets::{SentPacket, Slot};
 use super::{FrameSink, Recovery, SpaceState, leave_flight};
 use crate::Space;
+use crate::observe::LossReason;
 use crate::path::Path;
 
 /// How many numbers the ring may span besides four times the outstanding ack-eliciting packets. A
@@ -123,6 +124,8 @@ impl Recovery {
             let is_too_large = matches!(state.packets.get(number), Some(Slot::Outstanding(packet))
                 if packet.path == path.id && packet.size as usize > path.discovery.current());
             if is_too_large && let Some(packet) = state.packets.mark_lost(number, now) {
+                let lost = packet.lost(Space::Data, number, LossReason::TooLarge);
+                sink.packet_lost(now, &lost);
                 packet
                     .frames
                     .iter()
@@ -211,9 +214,17 @@ impl SpaceState {
         sink: &mut impl FrameSink,
         lost: &mut Lost,
     ) {
+        let behind = self.largest_acked.unwrap_or(0).saturating_sub(number);
         let Some(packet) = self.packets.mark_lost(number, rules.now) else {
             return;
         };
+        let is_overdue = behind > 0 && packet.sent_at + rules.delay <= rules.now;
+        let cause = match is_overdue {
+            _ if behind >= rules.packet_threshold => LossReason::Reordering,
+            true => LossReason::Time,
+            false => LossReason::Outnumbered,
+        };
+        sink.packet_lost(rules.now, &packet.lost(space, number, cause));
         packet
             .frames
             .iter()

@@ -25,6 +25,7 @@ mod timer;
 use weir_congestion::PacketSent;
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::observe::LossReason;
 use crate::path::Path;
 use crate::{Side, Space};
 
@@ -123,7 +124,6 @@ impl Recovery {
     }
 
     /// Probe time-outs since the peer was last heard.
-    #[cfg(test)]
     pub(crate) fn pto_count(&self) -> u32 {
         self.pto_count
     }
@@ -221,6 +221,8 @@ impl Recovery {
                 continue;
             }
             if let Some(packet) = state.packets.mark_lost(number, now) {
+                let lost = packet.lost(Space::Data, number, LossReason::PathLeft);
+                sink.packet_lost(now, &lost);
                 state.eliciting_outstanding -= u64::from(packet.ack_eliciting);
                 path.stats.packets_lost += 1;
                 path.stats.bytes_lost += u64::from(packet.size);

@@ -1,7 +1,9 @@
 //! What a sent packet carried, as far as its fate matters.
 
 use smallvec::SmallVec;
+use weir_units::Time;
 
+use crate::observe::LostPacket;
 use crate::{Direction, Space, StreamId};
 
 /// A frame in a packet that was sent: what to do when the packet is acknowledged or lost.
@@ -56,4 +58,6 @@ pub(crate) trait FrameSink {
     fn acked(&mut self, space: Space, frame: &SentFrame);
     /// It has to be sent again, as far as it still matters.
     fn lost(&mut self, space: Space, frame: &SentFrame);
+    /// A packet is declared lost; what it carried is reported by [`FrameSink::lost`].
+    fn packet_lost(&mut self, _now: Time, _lost: &LostPacket) {}
 }

@@ -11,7 +11,8 @@ use weir_units::Time;
 use weir_wire::Ecn;
 
 use super::SentFrames;
-use crate::PathId;
+use crate::observe::{LossReason, LostPacket};
+use crate::{PathId, Space};
 
 /// A packet that was sent.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +37,20 @@ pub(crate) struct SentPacket {
     /// Whether it probes the path's MTU: its loss says nothing about congestion (RFC 9000,
     /// section 14.4), and it carries nothing that would have to be sent again.
     pub(crate) mtu_probe: bool,
+}
+
+impl SentPacket {
+    /// What is told of the packet where it is lost.
+    pub(super) fn lost(&self, space: Space, number: u64, cause: LossReason) -> LostPacket {
+        LostPacket {
+            space,
+            number,
+            size: self.size,
+            path: self.path,
+            is_mtu_probe: self.mtu_probe,
+            cause,
+        }
+    }
 }
 
 /// What is known of a packet number.
@@ -135,9 +150,14 @@ impl SentPackets {
             return None;
         }
         let mut word = self.word(from);
+        let last = self.word(to);
         let mut bits = self.live.get(word)? & (u64::MAX << (from % WORD));
         while bits == 0 {
             word += 1;
+            // No further: an ACK frame has many ranges, and what lies between them may be long.
+            if word > last {
+                return None;
+            }
             bits = *self.live.get(word)?;
         }
         let number = (self.base / WORD + word as u64) * WORD + u64::from(bits.trailing_zeros());

@@ -42,6 +42,9 @@ impl Chunk {
 
 /// How many spare chunks a pool keeps at most.
 const MAX_SPARE: usize = 8;
+/// Full-size chunks in use from which on streams should take no more room than they have data for:
+/// 8 MiB. Otherwise every stream could be made to hold a chunk for a single byte.
+const PLENTY: usize = 128;
 
 /// Spare full-size chunks.
 ///
@@ -57,9 +60,31 @@ pub(super) struct ChunkPool {
     peak: usize,
     /// How many spare chunks are kept.
     target: usize,
+    /// How many gaps there are between data received, over all streams.
+    gaps: usize,
 }
 
 impl ChunkPool {
+    /// Whether so many chunks are in use that nobody should take one for data that may come.
+    pub(super) const fn is_scarce(&self) -> bool {
+        self.in_use >= PLENTY
+    }
+
+    /// How many gaps there are between data received, over all streams.
+    pub(super) const fn gaps(&self) -> usize {
+        self.gaps
+    }
+
+    /// Data came behind another gap.
+    pub(super) const fn open_gap(&mut self) {
+        self.gaps += 1;
+    }
+
+    /// So many gaps are closed or given up.
+    pub(super) const fn close_gaps(&mut self, count: usize) {
+        self.gaps -= count;
+    }
+
     /// A chunk of at least `capacity` bytes; from half of [`CHUNK_SIZE`] on, a full-size one.
     pub(super) fn take(&mut self, capacity: usize) -> Chunk {
         if capacity < CHUNK_SIZE / 2 {

@@ -2,7 +2,8 @@
 //!
 //! Data in order are appended to chunks of up to 64 KiB, one copy from the packet; reading hands out
 //! parts of these chunks. Data ahead of a gap wait in segments that merge as gaps close. How many
-//! bytes there may be is the business of flow control; here the number of gaps is bounded.
+//! bytes there may be is the business of flow control; here the number of gaps is bounded, over all
+//! streams of the connection, so that single bytes with gaps between cannot take much memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,13 +11,15 @@ use bytes::{Buf, Bytes};
 
 use super::chunk::{CHUNK_SIZE, Chunk, ChunkPool};
 
-/// How many gaps between data a stream may have. What would make another one is refused, and the
-/// peer sends it again once some have closed.
+/// How many gaps between data all streams may have together. What would make another one is refused,
+/// and the peer sends it again once some have closed.
 pub(super) const MAX_GAPS: usize = 4096;
 /// Neighbours smaller than this are copied together, so that bookkeeping stays small beside data.
 const MERGE_BELOW: usize = 4096;
-/// The first chunk of a stream that may become long has at least this many bytes.
+/// The first chunk of a stream that may become long has this many bytes, but no more than
+/// [`HEADROOM`] times what has come: a stream that somebody opens with a single byte stays small.
 const FIRST_CHUNK: u64 = 16 * 1024;
+const HEADROOM: u64 = 16;
 
 /// What became of data from the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +77,7 @@ impl ReceiveBuffer {
             }
             return Received::Buffered;
         }
-        if self.gaps >= MAX_GAPS && !self.touches_segment(offset, end) {
+        if pool.gaps() >= MAX_GAPS && !self.touches_segment(offset, end) {
             return Received::Refused;
         }
         self.insert_behind_gap(offset, data, pool);
@@ -122,7 +125,7 @@ impl ReceiveBuffer {
         for (_, chunk) in std::mem::take(&mut self.segments) {
             pool.give(chunk);
         }
-        self.gaps = 0;
+        pool.close_gaps(std::mem::take(&mut self.gaps));
         self.read = self.ordered;
     }
 
@@ -153,7 +156,7 @@ impl ReceiveBuffer {
         while !data.is_empty() {
             let room = self.chunks.back().map_or(0, Chunk::room);
             if room == 0 {
-                let capacity = self.next_capacity(data.len(), size);
+                let capacity = self.next_capacity(data.len(), size, pool.is_scarce());
                 self.push_chunk(pool.take(capacity), pool);
                 continue;
             }
@@ -178,12 +181,18 @@ impl ReceiveBuffer {
 
     /// How large the next chunk should be: as large as what is known to come, or else as large as
     /// what has come, so that short streams stay small and long ones soon use full chunks.
-    fn next_capacity(&self, wanted: usize, size: Option<u64>) -> usize {
+    /// While chunks are scarce it is as large as what is there.
+    fn next_capacity(&self, wanted: usize, size: Option<u64>, is_scarce: bool) -> usize {
+        let wanted = wanted.min(CHUNK_SIZE);
+        if is_scarce {
+            return wanted;
+        }
+        let come = self.ordered + wanted as u64;
         let expected = match size {
             Some(size) => size - self.ordered,
-            None => self.ordered.max(FIRST_CHUNK),
+            None => self.ordered.max(FIRST_CHUNK.min(come * HEADROOM)),
         };
-        (expected.min(CHUNK_SIZE as u64) as usize).max(wanted.min(CHUNK_SIZE))
+        (expected.min(CHUNK_SIZE as u64) as usize).max(wanted)
     }
 
     /// Takes over the segments that no gap separates from the data in order any more.
@@ -196,6 +205,7 @@ impl ReceiveBuffer {
             // The first of a run loses its gap; what touches it on the right has none of its own.
             if in_gap {
                 self.gaps -= 1;
+                pool.close_gaps(1);
             }
             let end = start + segment.data.len() as u64;
             in_gap = self
@@ -286,8 +296,14 @@ impl ReceiveBuffer {
             self.merge_right(start, end, pool);
         }
         match (touches_left, touches_right) {
-            (false, false) => self.gaps += 1,
-            (true, true) => self.gaps -= 1,
+            (false, false) => {
+                self.gaps += 1;
+                pool.open_gap();
+            }
+            (true, true) => {
+                self.gaps -= 1;
+                pool.close_gaps(1);
+            }
             _ => {}
         }
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use tokio::sync::mpsc;
+use weir_metrics::{Exporter, Registry};
 use weir_perf::{
     DEFAULT_PORT, Identity, Report, Server as PerfServer, ServerEvent, ServerOptions, text,
 };
@@ -22,6 +23,8 @@ Examples:
   weir perf server                       for clients on this machine
   weir perf server --bind 0.0.0.0        for clients on any machine that reaches this one
   weir perf server --one-off --json      for one test; its result as JSON
+  weir perf server --metrics 9100        with http://127.0.0.1:9100/metrics
+  QLOGDIR=logs weir perf server          with a qlog file for each DCQUIC connection
 
 All transports use the same port: tcp and tcp-tls over TCP, dcquic over UDP, and each test is
 arranged over TCP. Without --certificate each start makes a new one, with a new fingerprint.")]
@@ -54,6 +57,10 @@ pub(crate) struct Server {
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = arguments::limit)]
     timeout: Duration,
 
+    /// Show DCQUIC's metrics by HTTP at /metrics, for Prometheus; a port alone is on 127.0.0.1
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
+    metrics: Option<SocketAddr>,
+
     /// Print JSON, one document a line: first where it listens, then each test's result
     #[arg(long, short = 'J')]
     json: bool,
@@ -64,18 +71,24 @@ pub(crate) struct Server {
 struct Listening {
     listening: SocketAddr,
     fingerprint: String,
+    /// Where metrics are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<SocketAddr>,
 }
 
 impl Server {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let exporter = self.exporter().await?;
         let options = ServerOptions {
             bind: SocketAddr::new(self.bind, self.port),
             identity: self.identity()?,
             timeout: self.timeout,
             interval: self.interval,
+            metrics: exporter.as_ref().map(|(_, registry)| registry.clone()),
         };
         let server = PerfServer::bind(options).await.map_err(Failure::of)?;
-        self.announce(&server)?;
+        let exporter = exporter.map(|(exporter, _)| exporter);
+        self.announce(&server, exporter.as_ref().map(Exporter::local_address))?;
         // What happens is printed beside the tests, so that a closed output can end the server.
         let (sender, mut events) = mpsc::unbounded_channel();
         // The other end goes only after the server.
@@ -99,7 +112,19 @@ impl Server {
         while let Ok(event) = events.try_recv() {
             self.print(&event)?;
         }
+        if let Some(exporter) = exporter {
+            exporter.shutdown().await;
+        }
         result.map_err(Failure::of)
+    }
+
+    async fn exporter(&self) -> Result<Option<(Exporter, Registry)>, Failure> {
+        let Some(address) = self.metrics else {
+            return Ok(None);
+        };
+        let registry = Registry::new();
+        let exporter = Exporter::bind(address, registry.clone()).await;
+        Ok(Some((exporter.map_err(Failure::of)?, registry)))
     }
 
     fn identity(&self) -> Result<Identity, Failure> {
@@ -110,12 +135,13 @@ impl Server {
         identity.map_err(Failure::of)
     }
 
-    fn announce(&self, server: &PerfServer) -> Result<(), Failure> {
+    fn announce(&self, server: &PerfServer, metrics: Option<SocketAddr>) -> Result<(), Failure> {
         let (address, fingerprint) = (server.address(), server.fingerprint());
         if self.json {
             return output::print_json_line(&Listening {
                 listening: address,
                 fingerprint: fingerprint.to_string(),
+                metrics,
             });
         }
         let host = if address.ip().is_unspecified() {
@@ -127,8 +153,11 @@ impl Server {
             DEFAULT_PORT => String::new(),
             other => format!(" --port {other}"),
         };
+        let metrics = metrics.map_or_else(String::new, |address| {
+            format!("metrics at http://{address}/metrics\n")
+        });
         output::print(&format!(
-            "listening on {address}\nfingerprint {fingerprint}\n\n\
+            "listening on {address}\nfingerprint {fingerprint}\n{metrics}\n\
              weir perf client {host}{port} --pin {fingerprint}\n\n"
         ))
     }

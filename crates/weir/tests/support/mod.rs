@@ -72,12 +72,19 @@ pub(crate) struct PerfServer {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) fingerprint: String,
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 impl PerfServer {
     pub(crate) fn start(more: &[&str]) -> Self {
+        Self::start_with(more, &[])
+    }
+
+    /// With these environment variables.
+    pub(crate) fn start_with(more: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = weir(&["perf", "server", "--port", "0", "--json"])
             .args(more)
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -90,6 +97,9 @@ impl PerfServer {
             child,
             address: listening["listening"].as_str().unwrap().parse().unwrap(),
             fingerprint: listening["fingerprint"].as_str().unwrap().to_owned(),
+            metrics: listening["metrics"]
+                .as_str()
+                .map(|text| text.parse().unwrap()),
         }
     }
 

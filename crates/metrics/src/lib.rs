@@ -1,0 +1,45 @@
+//! Figures for Prometheus: a registry that the parts of a process share, and an HTTP server that
+//! shows them at `/metrics`.
+//!
+//! Each part registers its metrics once ([`Registry::shared`]), whatever number of endpoints, flow
+//! tables or controllers it has; they are told apart by labels. Counters live where things happen;
+//! what is only known by asking is asked for before a scrape ([`Registry::before_scrape`]).
+//!
+//! ```no_run
+//! use weir_metrics::prometheus::counter::Counter;
+//! use weir_metrics::{Exporter, Registry};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! #[derive(Clone)]
+//! struct Mine {
+//!     requests: Counter,
+//! }
+//!
+//! let registry = Registry::new();
+//! let mine = registry.shared(|registry| {
+//!     let requests = Counter::default();
+//!     registry.register("mine_requests", "Requests answered", requests.clone());
+//!     Mine { requests }
+//! });
+//! mine.requests.inc();
+//! let exporter = Exporter::bind(weir_metrics::parse_address("9100")?, registry).await?;
+//! println!("http://{}/metrics", exporter.local_address());
+//! exporter.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod address;
+mod exporter;
+mod registry;
+
+pub use address::{AddressError, parse_address};
+pub use exporter::{Exporter, ExporterError};
+pub use registry::Registry;
+
+/// The library in which metrics are declared.
+pub mod prometheus {
+    pub use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+    pub use prometheus_client::metrics::{counter, family, gauge, histogram};
+    pub use prometheus_client::registry::{Registry, Unit};
+}

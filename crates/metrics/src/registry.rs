@@ -1,0 +1,120 @@
+//! A registry that several parts of a process register with, each once.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::encoding::text::encode;
+
+/// Metrics of a process. Clones are handles to the same ones.
+#[derive(Clone, Default)]
+pub struct Registry {
+    inner: Arc<Mutex<Inner>>,
+}
+
+type Hook = Box<dyn Fn() -> bool + Send>;
+
+#[derive(Default)]
+struct Inner {
+    metrics: prometheus_client::registry::Registry,
+    /// What each part registered, by the type in which it keeps that.
+    sets: HashMap<TypeId, Box<dyn Any + Send>>,
+    hooks: Vec<Hook>,
+}
+
+impl Registry {
+    /// A registry without metrics.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The metrics of type `Set`: those that are there, or else those that `register` makes and
+    /// registers. So a metric has one name, one help text and one type, however many things it
+    /// counts. `register` must not use this registry by another handle.
+    pub fn shared<Set: Clone + Send + 'static>(
+        &self,
+        register: impl FnOnce(&mut prometheus_client::registry::Registry) -> Set,
+    ) -> Set {
+        let mut inner = self.lock();
+        let Inner { metrics, sets, .. } = &mut *inner;
+        let key = TypeId::of::<Set>();
+        if let Some(set) = sets.get(&key).and_then(|set| set.downcast_ref::<Set>()) {
+            return set.clone();
+        }
+        let set = register(metrics);
+        sets.insert(key, Box::new(set.clone()));
+        set
+    }
+
+    /// Has `hook` bring metrics up to date before each scrape; one that gives `false` is not called
+    /// again. It must not use this registry.
+    pub fn before_scrape(&self, hook: impl Fn() -> bool + Send + 'static) {
+        self.lock().hooks.push(Box::new(hook));
+    }
+
+    /// All metrics as OpenMetrics text.
+    pub fn encode(&self) -> String {
+        let mut inner = self.lock();
+        inner.hooks.retain(|hook| hook());
+        let mut text = String::new();
+        if let Err(error) = encode(&mut text, &inner.metrics) {
+            // Writing to a string does not fail: a metric's own encoder did.
+            tracing::error!(%error, "a metric cannot be written");
+        }
+        text
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::family::Family;
+
+    use super::*;
+
+    type Label = [(&'static str, &'static str); 1];
+
+    #[derive(Clone)]
+    struct Set(Family<Label, Counter>);
+
+    fn set(registry: &Registry) -> Set {
+        registry.shared(|registry| {
+            let family = Family::default();
+            registry.register("things", "Things that happened", family.clone());
+            Set(family)
+        })
+    }
+
+    #[test]
+    fn two_users_of_a_set_share_its_metrics() {
+        let registry = Registry::new();
+        set(&registry).0.get_or_create(&[("who", "a")]).inc();
+        set(&registry).0.get_or_create(&[("who", "b")]).inc_by(2);
+        let text = registry.encode();
+        assert_eq!(text.matches("# TYPE things counter").count(), 1, "{text}");
+        assert!(text.contains("things_total{who=\"a\"} 1\n"), "{text}");
+        assert!(text.contains("things_total{who=\"b\"} 2\n"), "{text}");
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn hooks_run_before_a_scrape_until_they_are_done() {
+        let registry = Registry::new();
+        let counter = set(&registry).0.get_or_create_owned(&[("who", "hook")]);
+        registry.before_scrape(move || counter.inc() + 1 < 2);
+        for expected in ["} 1\n", "} 2\n", "} 2\n"] {
+            assert!(registry.encode().contains(expected));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Connections in `tracing`: a span for each, within its endpoint's.
+//!
+//! What changes is a debug event, every packet a trace event. Whether anybody listens is asked when
+//! a connection begins: where nobody does, it has no observer for it.
+
+use std::net::SocketAddr;
+
+use tracing::{Level, Span, debug, debug_span, enabled, trace};
+use weir_quic::observe::{Interest, Observation, Observer, Packet, Subject};
+use weir_units::Time;
+
+/// Makes the spans of an endpoint's connections.
+pub(super) struct Log {
+    endpoint: Span,
+}
+
+impl Log {
+    pub(super) fn new(local: SocketAddr) -> Self {
+        Self {
+            endpoint: debug_span!("endpoint", %local),
+        }
+    }
+
+    pub(super) fn observer(&self, subject: &Subject) -> Option<Box<dyn Observer>> {
+        if !enabled!(Level::DEBUG) {
+            return None;
+        }
+        let span = debug_span!(
+            parent: &self.endpoint,
+            "connection",
+            id = %subject.original_destination,
+            side = ?subject.side,
+            remote = %subject.remote,
+        );
+        Some(Box::new(Logger {
+            span,
+            packets: enabled!(Level::TRACE),
+        }))
+    }
+}
+
+struct Logger {
+    span: Span,
+    packets: bool,
+}
+
+impl Logger {
+    fn packet(&self, what: &'static str, packet: &Packet<'_>) {
+        let Packet {
+            level,
+            number,
+            size,
+            path,
+            ..
+        } = packet;
+        trace!(parent: &self.span, ?level, number, size, %path, "{what}");
+    }
+}
+
+impl Observer for Logger {
+    fn interest(&self) -> Interest {
+        match self.packets {
+            true => Interest::Everything,
+            false => Interest::Changes,
+        }
+    }
+
+    fn on_event(&mut self, _: Time, event: &Observation<'_>) {
+        let span = &self.span;
+        match event {
+            Observation::Started(_) => debug!(parent: span, "begins"),
+            Observation::Phase(phase) => debug!(parent: span, ?phase, "goes on"),
+            Observation::PacketSent(packet) => self.packet("sent", packet),
+            Observation::PacketReceived(packet) => self.packet("received", packet),
+            Observation::PacketDropped { size, reason } => {
+                trace!(parent: span, size, ?reason, "dropped");
+            }
+            Observation::PacketLost(lost) => {
+                let (space, number, cause) = (lost.space, lost.number, lost.cause);
+                trace!(parent: span, ?space, number, ?cause, "lost");
+            }
+            Observation::Metrics(metrics) => {
+                let (rtt, window, in_flight) =
+                    (metrics.smoothed_rtt, metrics.window, metrics.in_flight);
+                trace!(parent: span, %rtt, %window, %in_flight, "metrics");
+            }
+            Observation::CongestionStateUpdated { new, .. } => {
+                debug!(parent: span, state = new, "congestion control");
+            }
+            Observation::EcnStateUpdated { new, .. } => {
+                debug!(parent: span, state = ?new, "ECN");
+            }
+            Observation::MtuUpdated { old, new, .. } => {
+                debug!(parent: span, from = old, to = new, "packet size");
+            }
+            Observation::KeysUpdated { phase } => debug!(parent: span, phase, "keys updated"),
+            Observation::PathOpened(path) => {
+                debug!(parent: span, path = %path.path, remote = %path.remote, "another path");
+            }
+            Observation::Path(event, _) => debug!(parent: span, "{event}"),
+            Observation::Moving(decision) => debug!(parent: span, %decision, "moving"),
+            Observation::Closed(error) => debug!(parent: span, reason = %error, "over"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Who watches an endpoint's connections: qlog files, metrics and `tracing`, each on request.
+//!
+//! The engine tells an observer per connection what happens; with none of the three asked for there
+//! is none.
+
+mod log;
+mod metrics;
+mod qlog;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use weir_metrics::Registry;
+use weir_quic::observe::{Interest, Observation, Observer, Observers, Subject};
+use weir_units::{Duration, Time};
+
+use crate::error::EndpointError;
+use crate::shared::Shared;
+use log::Log;
+use metrics::EndpointMetrics;
+pub(crate) use qlog::LostEvents;
+use qlog::Writer;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wishes {
+    /// Where qlog files go; `QLOGDIR` says it otherwise.
+    pub(crate) qlog: Option<PathBuf>,
+    pub(crate) metrics: Option<Registry>,
+}
+
+/// Watches all connections of an endpoint.
+pub(crate) struct Watchers {
+    log: Log,
+    qlog: Option<Writer>,
+    metrics: Option<Arc<EndpointMetrics>>,
+}
+
+impl Watchers {
+    /// # Errors
+    /// [`EndpointError::Qlog`] where files cannot be written.
+    pub(crate) fn new(
+        wishes: Wishes,
+        local: SocketAddr,
+        epoch: Duration,
+    ) -> Result<Self, EndpointError> {
+        let from_environment = || std::env::var_os("QLOGDIR").filter(|name| !name.is_empty());
+        let directory = wishes
+            .qlog
+            .or_else(|| from_environment().map(PathBuf::from));
+        let open = |directory: &Path| {
+            Writer::open(directory, epoch).map_err(|source| EndpointError::Qlog {
+                directory: directory.to_owned(),
+                source,
+            })
+        };
+        Ok(Self {
+            log: Log::new(local),
+            qlog: directory.as_deref().map(open).transpose()?,
+            metrics: wishes
+                .metrics
+                .map(|registry| EndpointMetrics::register(&registry, local)),
+        })
+    }
+
+    /// Events that qlog files could not take.
+    pub(crate) fn lost_events(&self) -> Option<Arc<LostEvents>> {
+        self.qlog.as_ref().map(Writer::lost_events)
+    }
+
+    /// What only the endpoint itself counts is asked for before each scrape.
+    pub(crate) fn connect(&self, registry: Option<&Registry>, shared: &Arc<Shared>) {
+        if let (Some(metrics), Some(registry)) = (&self.metrics, registry) {
+            metrics.follow(registry, shared);
+        }
+    }
+}
+
+impl Observers for Watchers {
+    fn observe(&self, subject: &Subject) -> Option<Box<dyn Observer>> {
+        let qlog = self.qlog.as_ref().map(|writer| writer.observer(subject));
+        let metrics = self.metrics.as_ref().map(EndpointMetrics::observer);
+        let log = self.log.observer(subject);
+        let mut all: Vec<_> = [qlog, metrics, log].into_iter().flatten().collect();
+        match all.len() {
+            0 | 1 => all.pop(),
+            _ => Some(Box::new(Several(all))),
+        }
+    }
+}
+
+/// Several observers of one connection.
+struct Several(Vec<Box<dyn Observer>>);
+
+impl Observer for Several {
+    fn interest(&self) -> Interest {
+        let mut interests = self.0.iter().map(|observer| observer.interest());
+        match interests.any(|interest| interest == Interest::Everything) {
+            true => Interest::Everything,
+            false => Interest::Changes,
+        }
+    }
+
+    fn on_event(&mut self, now: Time, event: &Observation<'_>) {
+        for observer in &mut self.0 {
+            observer.on_event(now, event);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A qlog file per connection, written by a thread of the endpoint's.
+//!
+//! Connections hand batches of records to a bounded queue and never wait for it: what finds no room,
+//! or no space on the disk, is dropped and counted.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use weir_qlog::{Batch, Recorder, Sink, file_name};
+use weir_quic::observe::{Observer, Subject};
+use weir_units::Duration;
+
+/// How many batches may wait for the disk, each of some 16 KB.
+const QUEUE: usize = 256;
+/// How long the end of an endpoint waits for the disk.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Writes the files of one endpoint.
+pub(super) struct Writer {
+    directory: PathBuf,
+    epoch: Duration,
+    queue: Option<SyncSender<Message>>,
+    lost: Arc<LostEvents>,
+    /// Disconnected when the thread has ended.
+    ended: Mutex<Receiver<()>>,
+}
+
+/// Events that no file has.
+#[derive(Debug, Default)]
+pub(crate) struct LostEvents {
+    count: AtomicU64,
+    said: AtomicBool,
+}
+
+struct Message {
+    file: Arc<LogFile>,
+    batch: Batch,
+}
+
+/// A file, made when the first records come.
+struct LogFile {
+    path: PathBuf,
+    opened: Mutex<Option<File>>,
+}
+
+impl Writer {
+    /// Begins to write files to a directory, which is made where there is none.
+    ///
+    /// # Errors
+    /// Where files cannot be made there, or no thread.
+    pub(super) fn open(directory: &Path, epoch: Duration) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        let probe = directory.join(format!(".weir-{}-{epoch}", std::process::id()));
+        File::create(&probe)?;
+        fs::remove_file(&probe)?;
+        let (queue, messages) = sync_channel(QUEUE);
+        let (ending, ended) = channel();
+        let lost = Arc::new(LostEvents::default());
+        let counter = lost.clone();
+        thread::Builder::new()
+            .name("weir-qlog".to_owned())
+            .spawn(move || {
+                write_all(&messages, &counter);
+                drop::<std::sync::mpsc::Sender<()>>(ending);
+            })?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            epoch,
+            queue: Some(queue),
+            lost,
+            ended: Mutex::new(ended),
+        })
+    }
+
+    pub(super) fn lost_events(&self) -> Arc<LostEvents> {
+        self.lost.clone()
+    }
+
+    pub(super) fn observer(&self, subject: &Subject) -> Box<dyn Observer> {
+        let sink = Queued {
+            file: Arc::new(LogFile {
+                path: self.directory.join(file_name(subject)),
+                opened: Mutex::default(),
+            }),
+            queue: self.queue.clone(),
+            lost: self.lost.clone(),
+        };
+        Box::new(Recorder::new(subject, self.epoch, sink))
+    }
+}
+
+impl Drop for Writer {
+    /// Waits until the files are complete. No connection is left then.
+    fn drop(&mut self) {
+        self.queue = None;
+        // It ends by being disconnected.
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = ended.recv_timeout(PATIENCE);
+    }
+}
+
+/// A connection's way to its file.
+struct Queued {
+    file: Arc<LogFile>,
+    queue: Option<SyncSender<Message>>,
+    lost: Arc<LostEvents>,
+}
+
+impl Sink for Queued {
+    fn write(&mut self, batch: Batch) {
+        let Some(queue) = &self.queue else { return };
+        let events = batch.events;
+        let file = self.file.clone();
+        if queue.try_send(Message { file, batch }).is_err() {
+            self.lost.add(events, "the disk is too slow");
+        }
+    }
+}
+
+/// Writes what comes until nobody is left who could send.
+fn write_all(messages: &Receiver<Message>, lost: &LostEvents) {
+    for Message { file, batch } in messages {
+        if let Err(error) = file.write(&batch.records) {
+            lost.add(batch.events, &format!("{}: {error}", file.path.display()));
+        }
+    }
+}
+
+impl LogFile {
+    /// Writes records. A record that is cut off does not hide the next (RFC 7464, section 2.3).
+    fn write(&self, records: &[u8]) -> io::Result<()> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match &mut *opened {
+            Some(file) => file,
+            none => none.insert(
+                OpenOptions::new()
+                    .create(true)
+                    .append(true)
+                    .open(&self.path)?,
+            ),
+        };
+        file.write_all(records)
+    }
+}
+
+impl LostEvents {
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, events: u64, reason: &str) {
+        self.count.fetch_add(events, Ordering::Relaxed);
+        if !self.said.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                reason,
+                "qlog files of this endpoint are incomplete from now on"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str) -> Arc<LogFile> {
+        Arc::new(LogFile {
+            path: path.into(),
+            opened: Mutex::default(),
+        })
+    }
+
+    fn batch(events: u64) -> Batch {
+        Batch {
+            records: b"\x1e{}\n".to_vec(),
+            events,
+        }
+    }
+
+    #[test]
+    fn a_full_queue_loses_events_and_holds_up_nobody() {
+        let (queue, messages) = sync_channel(2);
+        let lost = Arc::new(LostEvents::default());
+        let mut sink = Queued {
+            file: file("/dev/null"),
+            queue: Some(queue),
+            lost: lost.clone(),
+        };
+        (1..=5).for_each(|events| sink.write(batch(events)));
+        assert_eq!(lost.count(), 3 + 4 + 5);
+        assert_eq!(messages.try_iter().count(), 2);
+        sink.write(batch(6));
+        assert_eq!(lost.count(), 12, "there is room again");
+    }
+
+    #[test]
+    fn a_full_disk_loses_events() {
+        let (queue, messages) = sync_channel(4);
+        let lost = LostEvents::default();
+        for file in [file("/dev/full"), file("/no/such/directory/x.sqlog")] {
+            let batch = batch(7);
+            queue.send(Message { file, batch }).unwrap();
+        }
+        drop(queue);
+        write_all(&messages, &lost);
+        assert_eq!(lost.count(), 14);
+    }
+}

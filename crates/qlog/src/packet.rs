@@ -1,0 +1,157 @@
+//! Packets (draft-ietf-quic-qlog-quic-events, sections "packet_sent" to "packet_lost").
+
+use serde::Serialize;
+use weir_quic::observe::{DropReason, LossReason, LostPacket, Packet};
+use weir_quic::{Level, Space};
+use weir_wire::Ecn;
+
+use crate::frames::FrameList;
+
+/// `packet_sent` and `packet_received`.
+#[derive(Serialize)]
+pub(crate) struct PacketData<'a> {
+    header: PacketHeader,
+    raw: RawInfo,
+    #[serde(skip_serializing_if = "is_false")]
+    is_mtu_probe_packet: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weir_ecn: Option<&'static str>,
+    frames: FrameList<'a>,
+}
+
+#[derive(Serialize)]
+struct PacketHeader {
+    packet_type: &'static str,
+    packet_number: u64,
+}
+
+/// How long something is.
+#[derive(Serialize)]
+pub(crate) struct RawInfo {
+    pub(crate) length: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) payload_length: Option<u64>,
+}
+
+impl<'a> PacketData<'a> {
+    /// `exponent` is the one for ACK delays of the side that sent it.
+    pub(crate) fn new(packet: &Packet<'a>, exponent: u8) -> Self {
+        Self {
+            header: PacketHeader {
+                packet_type: packet_type(packet.level),
+                packet_number: packet.number,
+            },
+            raw: RawInfo {
+                length: packet.size as u64,
+                payload_length: None,
+            },
+            is_mtu_probe_packet: packet.is_mtu_probe,
+            weir_ecn: match packet.ecn {
+                Ecn::NotEct => None,
+                Ecn::Ect0 => Some("ECT(0)"),
+                Ecn::Ect1 => Some("ECT(1)"),
+                Ecn::Ce => Some("CE"),
+            },
+            frames: FrameList {
+                frames: packet.frames.clone(),
+                // Others are not delayed (RFC 9000, section 13.2.1).
+                exponent: match packet.level {
+                    Level::OneRtt => exponent,
+                    _ => 0,
+                },
+            },
+        }
+    }
+}
+
+fn packet_type(level: Level) -> &'static str {
+    match level {
+        Level::Initial => "initial",
+        Level::ZeroRtt => "0RTT",
+        Level::Handshake => "handshake",
+        Level::OneRtt => "1RTT",
+    }
+}
+
+/// `packet_dropped`.
+#[derive(Serialize)]
+pub(crate) struct PacketDropped {
+    raw: RawInfo,
+    trigger: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<DropDetails>,
+}
+
+#[derive(Serialize)]
+struct DropDetails {
+    reason: &'static str,
+}
+
+impl PacketDropped {
+    pub(crate) fn new(size: usize, reason: DropReason) -> Self {
+        let (trigger, reason) = match reason {
+            DropReason::Malformed => ("invalid", None),
+            DropReason::UnknownConnectionId => ("connection_unknown", None),
+            DropReason::KeyUnavailable => ("key_unavailable", None),
+            DropReason::DecryptionFailure => ("decryption_failure", None),
+            DropReason::Duplicate => ("duplicate", None),
+            DropReason::UnexpectedAddress => ("rejected", Some("address")),
+            DropReason::NoRoom => ("rejected", Some("no_room")),
+        };
+        Self {
+            raw: RawInfo {
+                length: size as u64,
+                payload_length: None,
+            },
+            trigger,
+            details: reason.map(|reason| DropDetails { reason }),
+        }
+    }
+}
+
+/// `packet_lost`.
+#[derive(Serialize)]
+pub(crate) struct PacketLost {
+    header: PacketHeader,
+    #[serde(skip_serializing_if = "is_false")]
+    is_mtu_probe_packet: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<&'static str>,
+    /// The causes that the draft has no name for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weir_cause: Option<&'static str>,
+}
+
+impl PacketLost {
+    pub(crate) fn new(lost: &LostPacket) -> Self {
+        let (trigger, weir_cause) = match lost.cause {
+            LossReason::Reordering => (Some("reordering_threshold"), None),
+            LossReason::Time => (Some("time_threshold"), None),
+            LossReason::Outnumbered => (None, Some("outnumbered")),
+            LossReason::TooLarge => (None, Some("too_large")),
+            LossReason::PathLeft => (None, Some("path_left")),
+        };
+        Self {
+            header: PacketHeader {
+                // Which of the two kinds of packets of that space it was is not kept.
+                packet_type: match lost.space {
+                    Space::Initial => "initial",
+                    Space::Handshake => "handshake",
+                    Space::Data => "1RTT",
+                },
+                packet_number: lost.number,
+            },
+            is_mtu_probe_packet: lost.is_mtu_probe,
+            trigger,
+            weir_cause,
+        }
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+pub(crate) fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -1,0 +1,258 @@
+//! What a connection tells its observer. Nothing here happens without one.
+
+use weir_units::{ByteSize, Time};
+
+use super::Connection;
+use super::close::State;
+use crate::PathId;
+use crate::observe::{
+    DropReason, EcnValidation, Interest, LostPacket, Metrics, Observation, Observer, Packet,
+    PathAddresses, Phase, Subject, Totals,
+};
+use crate::path::{MtuPhase, Path};
+use crate::transport_parameters::TransportParameters;
+
+/// An observer, and what it knows already.
+pub(crate) struct Reporter {
+    subject: Subject,
+    observer: Box<dyn Observer>,
+    wants_packets: bool,
+    /// Our transport parameters, to be told first.
+    parameters: Option<Box<TransportParameters>>,
+    told: Told,
+}
+
+/// What the observer was told last.
+#[derive(Default)]
+struct Told {
+    handshake_complete: bool,
+    handshake_confirmed: bool,
+    end: Option<Phase>,
+    key_phase: u64,
+    mtu: Option<(PathId, usize, bool)>,
+    ecn: Option<(PathId, EcnValidation)>,
+    congestion: Option<(PathId, &'static str)>,
+    metrics: Option<Metrics>,
+}
+
+impl Reporter {
+    pub(crate) fn new(
+        subject: Subject,
+        observer: Box<dyn Observer>,
+        parameters: TransportParameters,
+    ) -> Self {
+        Self {
+            subject,
+            wants_packets: observer.interest() == Interest::Everything,
+            observer,
+            parameters: Some(Box::new(parameters)),
+            told: Told::default(),
+        }
+    }
+
+    /// Whether the observer knows of the connection.
+    fn has_started(&self) -> bool {
+        self.parameters.is_none()
+    }
+
+    /// Tells that the connection begins, once.
+    pub(super) fn start(&mut self, now: Time) {
+        let Some(parameters) = self.parameters.take() else {
+            return;
+        };
+        let by = self.subject.side;
+        self.observer
+            .on_event(now, &Observation::Started(&self.subject));
+        let parameters = &parameters;
+        self.observer
+            .on_event(now, &Observation::ParametersSet { by, parameters });
+    }
+
+    /// What happens before the connection has begun is not told: it is not known to be the peer's.
+    fn tell(&mut self, now: Time, event: &Observation<'_>) {
+        if self.has_started() {
+            self.observer.on_event(now, event);
+        }
+    }
+
+    /// A packet is about to be sealed.
+    pub(super) fn packet_sent(&mut self, now: Time, packet: Packet<'_>) {
+        if self.wants_packets {
+            self.tell(now, &Observation::PacketSent(packet));
+        }
+    }
+
+    /// An authentic packet arrived.
+    pub(super) fn packet_received(&mut self, now: Time, packet: Packet<'_>) {
+        self.start(now);
+        if self.wants_packets {
+            self.tell(now, &Observation::PacketReceived(packet));
+        }
+    }
+
+    /// A packet of ours is declared lost.
+    pub(super) fn packet_lost(&mut self, now: Time, lost: &LostPacket) {
+        if self.wants_packets {
+            self.tell(now, &Observation::PacketLost(*lost));
+        }
+    }
+
+    /// Tells what is different from what was told before.
+    fn tell_changes(&mut self, now: Time, is: &Told) {
+        let was = std::mem::take(&mut self.told);
+        if is.handshake_complete && !was.handshake_complete {
+            self.tell(now, &Observation::Phase(Phase::HandshakeComplete));
+        }
+        if is.handshake_confirmed && !was.handshake_confirmed {
+            self.tell(now, &Observation::Phase(Phase::HandshakeConfirmed));
+        }
+        for phase in was.key_phase + 1..=is.key_phase {
+            self.tell(now, &Observation::KeysUpdated { phase });
+        }
+        if let (Some((path, new, done)), old) = (is.mtu, was.mtu)
+            && is.mtu != old
+        {
+            let old = old.map_or(new, |(_, size, _)| size);
+            let event = Observation::MtuUpdated {
+                path,
+                old,
+                new,
+                done,
+            };
+            self.tell(now, &event);
+        }
+        if let (Some((path, new)), old) = (is.ecn, was.ecn)
+            && is.ecn != old
+        {
+            let old = old.filter(|old| old.0 == path).map(|(_, old)| old);
+            self.tell(now, &Observation::EcnStateUpdated { path, old, new });
+        }
+        if let (Some((path, new)), old) = (is.congestion, was.congestion)
+            && is.congestion != old
+        {
+            let old = old.filter(|old| old.0 == path).map(|(_, old)| old);
+            self.tell(now, &Observation::CongestionStateUpdated { path, old, new });
+        }
+        if let Some(metrics) = &is.metrics
+            && was.metrics.as_ref() != Some(metrics)
+        {
+            self.tell(now, &Observation::Metrics(metrics));
+        }
+        if let Some(end) = is.end
+            && was.end != Some(end)
+        {
+            self.tell(now, &Observation::Phase(end));
+        }
+    }
+}
+
+impl Connection {
+    /// Tells the observer, if there is one.
+    pub(super) fn report(&mut self, now: Time, event: &Observation<'_>) {
+        if let Some(reporter) = &mut self.outgoing.reporter {
+            reporter.tell(now, event);
+        }
+    }
+
+    /// Counts a packet that is dropped, and tells of it.
+    pub(super) fn drop_packet(&mut self, now: Time, size: usize, reason: DropReason) {
+        self.counters.packets_dropped += 1;
+        if let Some(reporter) = &mut self.outgoing.reporter
+            && reporter.wants_packets
+        {
+            reporter.tell(now, &Observation::PacketDropped { size, reason });
+        }
+    }
+
+    /// Tells what has changed since the last call.
+    pub(super) fn report_changes(&mut self, now: Time) {
+        if self.outgoing.reporter.is_none() {
+            return;
+        }
+        let is = self.state_to_tell();
+        if let Some(reporter) = &mut self.outgoing.reporter
+            && reporter.has_started()
+        {
+            reporter.tell_changes(now, &is);
+            reporter.told = is;
+        }
+    }
+
+    fn state_to_tell(&self) -> Told {
+        let path = &self.paths[0];
+        let done = path.discovery.phase() == MtuPhase::SearchComplete;
+        Told {
+            handshake_complete: self.handshake.complete,
+            handshake_confirmed: self.handshake.confirmed,
+            end: match self.state {
+                State::Open => None,
+                State::Closing { .. } => Some(Phase::Closing),
+                State::Draining { .. } => Some(Phase::Draining),
+                State::Closed => Some(Phase::Drained),
+            },
+            key_phase: self.keys.update_count(),
+            mtu: Some((path.id, path.mtu, done)),
+            ecn: Some((path.id, path.ecn.phase().into())),
+            congestion: Some((path.id, path.controller.snapshot().phase)),
+            metrics: Some(self.metrics()),
+        }
+    }
+
+    fn metrics(&self) -> Metrics {
+        let path = &self.paths[0];
+        Metrics {
+            path: path.id,
+            min_rtt: path.rtt.has_sample().then(|| path.rtt.min()),
+            smoothed_rtt: path.rtt.smoothed(),
+            latest_rtt: path.rtt.latest(),
+            rtt_variation: path.rtt.variation(),
+            rtt_samples: path.rtt.samples(),
+            pto_count: self.recovery.pto_count(),
+            window: path.controller.window(),
+            in_flight: ByteSize::from_bytes(path.in_flight),
+            pacing_rate: path.controller.pacing_rate(),
+            controller: path.controller.snapshot(),
+            totals: self.totals(),
+        }
+    }
+
+    /// The sums over the paths that the connection has and had.
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = self.counters.left;
+        totals.packets_dropped = self.counters.packets_dropped;
+        totals.bytes_retransmitted = ByteSize::from_bytes(self.outgoing.retransmitted);
+        self.paths.iter().for_each(|path| totals.add(path));
+        totals
+    }
+}
+
+impl Totals {
+    /// Adds what a path counted.
+    pub(super) fn add(&mut self, path: &Path) {
+        let stats = &path.stats;
+        self.datagrams_sent += stats.datagrams_sent;
+        self.datagrams_received += stats.datagrams_received;
+        self.bytes_sent += ByteSize::from_bytes(path.sent);
+        self.bytes_received += ByteSize::from_bytes(path.received);
+        self.packets_sent += stats.packets_sent;
+        self.packets_received += stats.packets_received;
+        self.packets_lost += stats.packets_lost;
+        self.spurious_losses += stats.spurious_losses;
+        self.bytes_lost += ByteSize::from_bytes(stats.bytes_lost);
+        self.ce_marks += stats.ce_marks;
+        self.congestion_events += stats.congestion_events;
+        self.probe_timeouts += stats.probe_timeouts;
+        self.black_holes += path.discovery.stats().black_holes;
+    }
+}
+
+impl Path {
+    /// Which addresses the path joins.
+    pub(super) fn addresses(&self) -> PathAddresses {
+        PathAddresses {
+            path: self.id,
+            local: self.local,
+            remote: self.remote,
+        }
+    }
+}

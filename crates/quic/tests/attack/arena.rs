@@ -1,0 +1,872 @@
+//! The place where a script is played.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_quic::crypto::seeded::{SeededClient, SeededServer};
+use weir_quic::packet::write_version_negotiation;
+use weir_quic::{
+    ClientConfig, Code, ConnectionError, ConnectionHandle, DatagramConfig, Direction, Endpoint,
+    EndpointConfig, EndpointSecret, Level, MoveCause, RetryPolicy, ServerConfig, Side, StreamId,
+    TransportConfig,
+};
+use weir_units::{ByteSize, Duration, Time};
+
+use super::frames::{Verdict, write_frame};
+use super::host::Host;
+use super::peer::{Disguise, Peer};
+use super::script::{Hostile, Look, Script, Seal, Step, Wish, Wrong};
+
+/// What the victim may hold beside its connections: the endpoint's tables, once they have grown.
+const ENDPOINT_MEMORY: i64 = 64 * 1024;
+/// What one connection may hold with [`transport`]: `docs/security.md` derives it.
+pub(crate) const CONNECTION_MEMORY: i64 = 640 * 1024;
+/// The most allocations for a datagram: so many, and one for this many bytes of it. The smallest
+/// frame that is worth one, a piece of a stream behind a gap, has six bytes and makes two.
+const MOST_ALLOCATIONS: u64 = 300;
+const BYTES_PER_ALLOCATION: u64 = 2;
+/// As long as the victim's datagrams answered one another, they answered one of the attacker's.
+const MOST_ROUNDS: usize = 2_000;
+/// Timers that may be due in one step of time: more means that one does not go away.
+const MOST_TIMERS: usize = 20_000;
+/// Half-open handshakes from which on the victim has clients prove their address.
+const HALF_OPEN: usize = 8;
+/// Connections that the victim has at most.
+const MAX_CONNECTIONS: usize = 24;
+/// What was sent and may be sent again.
+const REMEMBERED: usize = 64;
+/// Connections of the attacker's that go on.
+const MAX_ATTACKERS: usize = 4;
+/// What the honest client asks.
+const REQUEST: usize = 3_000;
+
+/// A connection of the attacker's.
+struct Attacker {
+    peer: Peer,
+    /// The victim's name for it.
+    handle: Option<ConnectionHandle>,
+    /// Whether something was sent for which the victim may close.
+    provoked: bool,
+    /// Whether the victim's side of the handshake is complete.
+    established: bool,
+}
+
+pub(crate) struct Arena {
+    pub(crate) now: Time,
+    role: Side,
+    pub(crate) victim: Host,
+    honest: Host,
+    /// The honest connection, at the client and the server.
+    honest_pair: [ConnectionHandle; 2],
+    attackers: Vec<Attacker>,
+    client_crypto: Arc<SeededClient>,
+    server_crypto: Arc<SeededServer>,
+    sent: VecDeque<Vec<u8>>,
+    /// Bytes that came from and went to each address.
+    ledger: BTreeMap<SocketAddr, (u64, u64)>,
+    validated: BTreeSet<SocketAddr>,
+    reads: bool,
+    /// The victim's last stream, for the application's wishes.
+    stream: Option<StreamId>,
+    names: u64,
+    addresses: u32,
+    copies: u8,
+    flips: bool,
+    closed_seen: usize,
+    /// The most memory that the victim held.
+    pub(crate) peak: i64,
+}
+
+/// Plays a script against a server or a client.
+pub(crate) fn run(role: Side, script: &Script) {
+    let mut arena = Arena::new(role, script.seed, script.reads);
+    for step in &script.steps {
+        arena.play(step);
+    }
+    arena.finish();
+}
+
+fn transport() -> TransportConfig {
+    TransportConfig {
+        stream_window: ByteSize::from_kib(64),
+        connection_window: ByteSize::from_kib(128),
+        send_buffer: ByteSize::from_kib(32),
+        max_bidirectional_streams: 8,
+        max_unidirectional_streams: 8,
+        idle_timeout: Duration::from_secs(10),
+        handshake_timeout: Duration::from_secs(5),
+        datagrams: Some(DatagramConfig {
+            receive_buffer: ByteSize::from_kib(16),
+            send_buffer: ByteSize::from_kib(16),
+            ..DatagramConfig::default()
+        }),
+        ..TransportConfig::data_center()
+    }
+}
+
+fn address(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, host], port))
+}
+
+impl Arena {
+    pub(crate) fn new(role: Side, seed: u8, reads: bool) -> Self {
+        let client_crypto = Arc::new(SeededClient::new(seed.into()));
+        let server_crypto = Arc::new(SeededServer::new(seed.into()));
+        let server = ServerConfig {
+            max_connections: MAX_CONNECTIONS,
+            retry: RetryPolicy::UnderLoad {
+                half_open: HALF_OPEN,
+            },
+            ..ServerConfig::new(server_crypto.clone(), Arc::new(transport()))
+        };
+        let endpoint = |server, name| {
+            let config = EndpointConfig {
+                secret: Some(EndpointSecret::new([name; 32])),
+                ..EndpointConfig::default()
+            };
+            Endpoint::new(config, server, [name; 32])
+        };
+        let (of_victim, of_honest) = match role {
+            Side::Server => (Some(server), None),
+            Side::Client => (None, Some(server)),
+        };
+        let victim = Host::new(endpoint(of_victim, 1), address(1, 1), true);
+        let honest = Host::new(endpoint(of_honest, 2), address(2, 2), role == Side::Client);
+        let mut arena = Self {
+            now: Time::from_nanos(1_000_000_000),
+            role,
+            victim,
+            honest,
+            honest_pair: [ConnectionHandle(0); 2],
+            attackers: Vec::new(),
+            client_crypto,
+            server_crypto,
+            sent: VecDeque::new(),
+            ledger: BTreeMap::new(),
+            validated: BTreeSet::new(),
+            reads,
+            stream: None,
+            names: u64::from(seed),
+            addresses: 0,
+            copies: 0,
+            flips: false,
+            closed_seen: 0,
+            peak: 0,
+        };
+        arena.connect_honest();
+        let stalls = seed & 0x80 != 0;
+        arena.begin(false, stalls);
+        arena
+    }
+
+    /// Whether the attacker's newest connection is open and its handshake complete.
+    pub(crate) fn is_established(&self) -> bool {
+        let newest = self.attackers.last();
+        newest.is_some_and(|attacker| attacker.established && attacker.handle.is_some())
+    }
+
+    fn connect_honest(&mut self) {
+        let config = ClientConfig::new(
+            Arc::new(SeededClient::new(77)),
+            Arc::new(TransportConfig {
+                keep_alive: Duration::from_secs(3),
+                ..transport()
+            }),
+        );
+        let (client, server) = match self.role {
+            Side::Server => (&mut self.honest, self.victim.address),
+            Side::Client => (&mut self.victim, self.honest.address),
+        };
+        let local = Some(client.address);
+        let now = self.now;
+        let (handle, _) = client.measured(|host| {
+            let (handle, connection) = host
+                .endpoint
+                .connect(now, config, server, local, "honest.test")
+                .unwrap();
+            host.connections.insert(handle, connection);
+            handle
+        });
+        self.collect();
+        let at_server = match self.role {
+            Side::Server => &self.victim,
+            Side::Client => &self.honest,
+        };
+        let server = *at_server.connections.keys().next().unwrap();
+        self.honest_pair = [handle, server];
+        self.elapse(Duration::from_millis(10));
+        assert!(self.honest_client().connections[&handle].is_established());
+    }
+
+    fn honest_client(&mut self) -> &mut Host {
+        match self.role {
+            Side::Server => &mut self.honest,
+            Side::Client => &mut self.victim,
+        }
+    }
+
+    /// The victim's end of the honest connection.
+    fn honest_handle(&self) -> ConnectionHandle {
+        match self.role {
+            Side::Server => self.honest_pair[1],
+            Side::Client => self.honest_pair[0],
+        }
+    }
+
+    fn attacker_address(&self, index: u8) -> SocketAddr {
+        address(9, 1000 + u16::from(index % 16))
+    }
+
+    fn new_address(&mut self) -> SocketAddr {
+        self.addresses += 1;
+        let [_, a, b, c] = self.addresses.to_be_bytes();
+        SocketAddr::from(([11, a, b, c], 4433))
+    }
+
+    /// Begins a connection between the attacker and the victim.
+    fn begin(&mut self, early: bool, stalls: bool) {
+        self.names += 1;
+        match self.role {
+            Side::Server => self.begin_as_client(early, stalls),
+            Side::Client => self.begin_as_server(stalls),
+        }
+        if self.attackers.len() > MAX_ATTACKERS {
+            self.attackers.remove(0);
+        }
+        if !stalls {
+            for _ in 0..4 {
+                self.behave(0);
+            }
+            self.elapse(Duration::from_millis(2));
+        }
+    }
+
+    fn begin_as_client(&mut self, early: bool, stalls: bool) {
+        let mut peer = Peer::client(&self.client_crypto, self.names, early);
+        let before: BTreeSet<_> = self.victim.connections.keys().copied().collect();
+        let first = peer.behave();
+        let early_packet = peer.packet(
+            Level::ZeroRtt,
+            0,
+            // A request on the first stream.
+            &[0x0a, 0, 3, 1, 2, 3],
+            Disguise::default(),
+        );
+        self.attackers.push(Attacker {
+            peer,
+            handle: None,
+            provoked: stalls,
+            established: false,
+        });
+        let from = self.attacker_address(0);
+        for datagram in first.into_iter().chain(early_packet) {
+            self.deliver(from, datagram);
+            let mut keys = self.victim.connections.keys();
+            let new = keys.find(|handle| !before.contains(handle)).copied();
+            if let Some(attacker) = self.attackers.last_mut() {
+                attacker.handle = attacker.handle.or(new);
+            }
+            self.collect();
+        }
+    }
+
+    fn begin_as_server(&mut self, stalls: bool) {
+        if self.victim.connections.len() >= MAX_CONNECTIONS {
+            return;
+        }
+        let config = ClientConfig::new(self.client_crypto.clone(), Arc::new(transport()));
+        let (now, remote) = (self.now, self.attacker_address(0));
+        let (handle, _) = self.victim.measured(|host| {
+            let local = Some(host.address);
+            let (handle, connection) = host
+                .endpoint
+                .connect(now, config, remote, local, "victim.test")
+                .unwrap();
+            host.connections.insert(handle, connection);
+            handle
+        });
+        let first = self.victim.transmit(now);
+        let peer = first
+            .iter()
+            .find_map(|(_, bytes)| Peer::server(&self.server_crypto, self.names, bytes));
+        let Some(peer) = peer else { return };
+        self.attackers.push(Attacker {
+            peer,
+            handle: Some(handle),
+            provoked: stalls,
+            established: false,
+        });
+        for (to, bytes) in first {
+            self.hand_over(to, &bytes);
+        }
+        self.collect();
+    }
+
+    /// What a hostile or honest peer sends arrives at the victim.
+    fn deliver(&mut self, from: SocketAddr, datagram: Vec<u8>) {
+        let length = datagram.len() as u64;
+        self.ledger.entry(from).or_default().0 += length;
+        let (reply, work) = self.victim.receive(self.now, from, &datagram);
+        assert!(
+            work.allocations <= MOST_ALLOCATIONS + length / BYTES_PER_ALLOCATION,
+            "{} allocations for {length} bytes",
+            work.allocations
+        );
+        if let Some(reply) = reply {
+            self.hand_over(from, &reply);
+        }
+        self.sent.push_back(datagram);
+        if self.sent.len() > REMEMBERED {
+            self.sent.pop_front();
+        }
+    }
+
+    /// What the victim sends arrives where it is sent to.
+    fn hand_over(&mut self, to: SocketAddr, datagram: &[u8]) {
+        let (received, sent) = self.ledger.entry(to).or_default();
+        *sent += datagram.len() as u64;
+        // RFC 9000, section 8.1.
+        let bounded = self.role == Side::Server && !self.validated.contains(&to);
+        assert!(
+            !bounded || to == self.honest.address || *sent <= 3 * *received,
+            "{sent} bytes to {to}, from which {received} came"
+        );
+        if to == self.honest.address {
+            let (reply, _) = self.honest.receive(self.now, self.victim.address, datagram);
+            if let Some(reply) = reply {
+                self.deliver(to, reply);
+            }
+            return;
+        }
+        for attacker in self.attackers.iter_mut().rev() {
+            if attacker.peer.receive(to, datagram) {
+                break;
+            }
+        }
+    }
+
+    /// Lets everybody send until nobody has anything to say.
+    fn collect(&mut self) {
+        for _ in 0..MOST_ROUNDS {
+            self.serve();
+            let from_victim = self.victim.transmit(self.now);
+            let from_honest = self.honest.transmit(self.now);
+            if from_victim.is_empty() && from_honest.is_empty() {
+                return self.check();
+            }
+            for (to, bytes) in from_victim {
+                self.hand_over(to, &bytes);
+            }
+            for (_, bytes) in from_honest {
+                self.send_honest(bytes);
+            }
+            self.now += Duration::from_micros(1);
+        }
+        panic!("the victim does not come to rest");
+    }
+
+    /// A datagram of the honest peer's, behind the copies that somebody makes of it.
+    fn send_honest(&mut self, bytes: Vec<u8>) {
+        for copy in 0..self.copies {
+            let from = self.new_address();
+            let mut bytes = bytes.clone();
+            if self.flips {
+                let index = usize::from(copy) * 37 % bytes.len();
+                bytes[index] ^= 1 << (copy % 8);
+            }
+            self.deliver(from, bytes);
+        }
+        let honest = self.honest.address;
+        self.deliver(honest, bytes);
+    }
+
+    fn serve(&mut self) {
+        let honest = self.honest_handle();
+        self.honest.serve(None);
+        if self.role == Side::Server || self.reads {
+            let only = (!self.reads).then_some(honest);
+            self.victim.serve(only);
+        }
+    }
+
+    /// What must hold at any time.
+    fn check(&mut self) {
+        let honest = self.honest_handle();
+        while let Some((handle, error)) = self.victim.closed.get(self.closed_seen) {
+            self.closed_seen += 1;
+            assert!(*handle != honest, "the honest connection ended: {error}");
+            let attacker = self
+                .attackers
+                .iter_mut()
+                .find(|attacker| attacker.handle == Some(*handle));
+            if let ConnectionError::Transport(error) = error {
+                assert!(error.code != Code::INTERNAL_ERROR, "{error}");
+                assert!(
+                    attacker.as_ref().is_none_or(|attacker| attacker.provoked),
+                    "closed without a reason: {error}"
+                );
+            }
+            if let Some(attacker) = attacker {
+                attacker.handle = None;
+            }
+        }
+        let connections = self.victim.connections.len() as i64;
+        let bound = ENDPOINT_MEMORY + connections * CONNECTION_MEMORY;
+        self.peak = self.peak.max(self.victim.memory);
+        assert!(
+            self.victim.memory <= bound,
+            "{} bytes for {connections} connections",
+            self.victim.memory
+        );
+    }
+
+    pub(crate) fn elapse(&mut self, span: Duration) {
+        let end = self.now + span;
+        self.collect();
+        for _ in 0..MOST_TIMERS {
+            let next = [self.victim.timeout(), self.honest.timeout()];
+            match next.into_iter().flatten().min() {
+                Some(next) if next <= end => {
+                    self.now = self.now.max(next);
+                    self.victim.handle_timeouts(self.now);
+                    self.honest.handle_timeouts(self.now);
+                    self.collect();
+                }
+                _ => {
+                    self.now = self.now.max(end);
+                    return;
+                }
+            }
+        }
+        panic!("a timer does not go away");
+    }
+
+    /// What the attacker sends from one of its addresses.
+    fn attack(&mut self, from: u8, datagram: Vec<u8>) {
+        let from = self.attacker_address(from);
+        self.deliver(from, datagram);
+        self.collect();
+    }
+
+    fn behave(&mut self, from: u8) {
+        let Some(attacker) = self.attackers.last_mut() else {
+            return;
+        };
+        let peer = &mut attacker.peer;
+        let answered: Vec<_> = peer.challenges.iter().map(|(_, at)| *at).collect();
+        let mut datagrams = peer.behave();
+        let finished = peer.complete && !attacker.established;
+        if finished && self.role == Side::Client {
+            let number = peer.next_number(Level::OneRtt);
+            datagrams.extend(peer.packet(Level::OneRtt, number, &[0x1e], Disguise::default()));
+        }
+        self.validated.extend(answered);
+        if peer.has_keys(Level::Handshake) {
+            let address = self.attacker_address(from);
+            self.validated.insert(address);
+        }
+        for datagram in datagrams {
+            self.attack(from, datagram);
+        }
+        if let Some(attacker) = self.attackers.last_mut() {
+            attacker.established |= finished;
+        }
+    }
+
+    /// The code with which the victim closed one of the attacker's connections, the last one.
+    pub(crate) fn closed_with(&self) -> Option<Code> {
+        let closed = self.victim.closed.iter().rev();
+        closed
+            .filter_map(|(_, error)| match error {
+                ConnectionError::Transport(error) => Some(error.code),
+                _ => None,
+            })
+            .next()
+    }
+
+    /// Does one thing of the script.
+    pub(crate) fn play(&mut self, step: &Step) {
+        match step {
+            Step::Packet { .. } => self.send_packet(step),
+            Step::Flood {
+                frame,
+                packets,
+                per_packet,
+                new_addresses,
+            } => self.flood(frame, *packets, *per_packet, *new_addresses),
+            Step::Behave { from } => self.behave(*from),
+            Step::Begin { early, stalls } => self.begin(*early, *stalls),
+            Step::Initials { count } => self.send_initials(*count),
+            Step::Raw { look, bytes, from } => self.send_raw(*look, bytes, *from),
+            Step::Replay { index, from, flip } => self.replay(*index, *from, *flip),
+            Step::UseId(index) => {
+                if let Some(attacker) = self.attackers.last_mut() {
+                    attacker.peer.use_id((*index).into());
+                }
+            }
+            Step::UpdateKeys => {
+                if let Some(attacker) = self.attackers.last_mut() {
+                    attacker.provoked = true;
+                    attacker.peer.update_keys();
+                }
+            }
+            Step::Elapse { mantissa, exponent } => {
+                let nanos = u64::from(*mantissa) << (exponent % 32);
+                self.elapse(Duration::from_nanos(nanos));
+            }
+            Step::Honest { copies, flip } => {
+                (self.copies, self.flips) = (copies % 16, *flip);
+                self.ask();
+                (self.copies, self.flips) = (0, false);
+            }
+            Step::Application(wish) => self.wish(*wish),
+        }
+        self.collect();
+    }
+
+    fn send_packet(&mut self, step: &Step) {
+        let Step::Packet {
+            seal,
+            number,
+            frames,
+            from,
+            wrong,
+        } = step
+        else {
+            return;
+        };
+        let Some(attacker) = self.attackers.last_mut() else {
+            return;
+        };
+        let level = match seal {
+            Seal::OneRtt => Level::OneRtt,
+            Seal::Initial => Level::Initial,
+            Seal::Handshake => Level::Handshake,
+            Seal::ZeroRtt => Level::ZeroRtt,
+        };
+        let next = attacker.peer.next_number(level);
+        let mut number = number.value(next);
+        if number > next + (1 << 24) {
+            number = next + (number & 0xffff);
+        }
+        let mut payload = Vec::new();
+        let mut verdict = Verdict::Harmless;
+        for frame in frames.iter().take(64) {
+            let this = write_frame(
+                &mut attacker.peer,
+                self.role.other(),
+                level,
+                frame,
+                &mut payload,
+            );
+            if verdict == Verdict::Harmless {
+                verdict = this;
+            }
+        }
+        let disguise = Disguise {
+            reserved_bits: matches!(wrong, Wrong::ReservedBits),
+            no_fixed_bit: matches!(wrong, Wrong::FixedBit),
+            wrong_phase: matches!(wrong, Wrong::Phase),
+            wrong_id: matches!(wrong, Wrong::Id),
+        };
+        let taken = attacker.established
+            && level == Level::OneRtt
+            && number >= next
+            && !payload.is_empty()
+            && (self.role == Side::Server || from % 16 == 0)
+            && matches!(wrong, Wrong::Nothing | Wrong::FixedBit);
+        let provokes = verdict != Verdict::Harmless || !taken;
+        let expected = match verdict {
+            // What went wrong before decides what is taken now.
+            Verdict::Violation(code) if taken && !attacker.provoked => Some(code),
+            _ => None,
+        };
+        attacker.provoked |= provokes;
+        let open = attacker.handle.is_some();
+        let Some(packet) = attacker.peer.packet(level, number, &payload, disguise) else {
+            return;
+        };
+        if level == Level::Handshake {
+            // RFC 9000, section 8.1: who has these keys got the server's answer.
+            let address = self.attacker_address(*from);
+            self.validated.insert(address);
+        }
+        let before = self.victim.closed.len();
+        self.attack(*from, packet);
+        if let Some(code) = expected.filter(|_| open) {
+            match self.victim.closed.get(before) {
+                Some((_, ConnectionError::Transport(error))) if error.code == code => {}
+                other => panic!("{code} expected after {frames:?}, got {other:?}"),
+            }
+        }
+    }
+
+    fn flood(&mut self, frame: &Hostile, packets: u8, per_packet: u8, new_addresses: bool) {
+        for index in 0..packets {
+            let Some(attacker) = self.attackers.last_mut() else {
+                return;
+            };
+            let mut payload = Vec::new();
+            for repeat in 0..=per_packet % 64 {
+                let frame = advanced(frame, index, repeat);
+                let side = self.role.other();
+                let verdict = write_frame(
+                    &mut attacker.peer,
+                    side,
+                    Level::OneRtt,
+                    &frame,
+                    &mut payload,
+                );
+                attacker.provoked |= verdict != Verdict::Harmless;
+            }
+            let number = attacker.peer.next_number(Level::OneRtt);
+            let packet = attacker
+                .peer
+                .packet(Level::OneRtt, number, &payload, Disguise::default());
+            let Some(packet) = packet.filter(|_| !payload.is_empty()) else {
+                return;
+            };
+            let from = match new_addresses {
+                true => self.new_address(),
+                false => self.attacker_address(0),
+            };
+            self.deliver(from, packet);
+            if index % 8 == 7 {
+                self.collect();
+            }
+        }
+    }
+
+    /// First packets that begin a handshake which nobody goes on with.
+    fn send_initials(&mut self, count: u8) {
+        for _ in 0..count {
+            self.names += 1;
+            let from = self.new_address();
+            for datagram in Peer::client(&self.client_crypto, self.names, false).behave() {
+                self.deliver(from, datagram);
+            }
+        }
+    }
+
+    fn send_raw(&mut self, look: Look, bytes: &[u8], from: u8) {
+        let destination = self
+            .attackers
+            .last()
+            .and_then(|attacker| attacker.peer.ids.last())
+            .map_or(vec![0; 8], |(_, id)| id.as_bytes().to_vec());
+        let mut datagram = Vec::new();
+        let long = |out: &mut Vec<u8>, first: u8, version: u32| {
+            out.push(first);
+            out.extend(version.to_be_bytes());
+            out.push(destination.len() as u8);
+            out.extend(&destination);
+            out.push(0);
+        };
+        match look {
+            Look::Anything => {}
+            Look::ShortHeader => {
+                datagram.push(0x41);
+                datagram.extend(&destination);
+            }
+            Look::Initial => long(&mut datagram, 0xc3, 1),
+            Look::OtherVersion => long(&mut datagram, 0xc3, 0xbaba_baba),
+            Look::Retry => long(&mut datagram, 0xf0, 1),
+            Look::Handshake => long(&mut datagram, 0xe3, 1),
+            Look::VersionNegotiation => {
+                let versions = [1, 0xff00_001d];
+                write_version_negotiation(&mut datagram, &destination, &[], &versions, 0);
+            }
+        }
+        datagram.extend(&bytes[..bytes.len().min(60_000)]);
+        if matches!(look, Look::Initial | Look::OtherVersion) {
+            datagram.resize(datagram.len().max(1200), 0);
+        }
+        // Who has not been heard yet can be told anything.
+        self.provoke_unestablished();
+        self.attack(from, datagram);
+    }
+
+    fn provoke_unestablished(&mut self) {
+        for attacker in &mut self.attackers {
+            attacker.provoked |= !attacker.established;
+        }
+    }
+
+    fn replay(&mut self, index: u8, from: u8, flip: Option<(u16, u8)>) {
+        if self.sent.is_empty() {
+            return;
+        }
+        let mut datagram = self.sent[usize::from(index) % self.sent.len()].clone();
+        if let Some((at, bit)) = flip {
+            let at = usize::from(at) % datagram.len();
+            datagram[at] ^= 1 << (bit % 8);
+        }
+        self.provoke_unestablished();
+        self.attack(from, datagram);
+    }
+
+    fn wish(&mut self, wish: Wish) {
+        let handle = self.attackers.last().and_then(|attacker| attacker.handle);
+        let Some(handle) = handle else { return };
+        let (now, stream) = (self.now, self.stream);
+        let (opened, _) = self.victim.measured(|host| {
+            let connection = host.connections.get_mut(&handle)?;
+            match wish {
+                Wish::Write(hundreds) => {
+                    let direction = match hundreds & 1 {
+                        0 => Direction::Bidirectional,
+                        _ => Direction::Unidirectional,
+                    };
+                    let id = connection.open(direction).or(stream)?;
+                    let _ = connection.write(id, &vec![5; usize::from(hundreds) * 100]);
+                    return Some(id);
+                }
+                Wish::Finish => _ = connection.finish(stream?),
+                Wish::Reset => _ = connection.reset(stream?, 3),
+                Wish::Stop => _ = connection.stop_sending(stream?, 4),
+                Wish::Datagram(length) => {
+                    let _ = connection.send_datagram(vec![length; length.into()].into());
+                }
+                Wish::UpdateKeys => _ = connection.update_keys(now),
+                Wish::AddAddress(port) => {
+                    connection.add_local_address(now, address(1, u16::from(port % 4) + 1));
+                }
+                Wish::Rebind(port) => {
+                    let _ = connection.rebind(now, address(1, u16::from(port % 4) + 1));
+                }
+                Wish::Move(path) => {
+                    let paths = connection.stats().paths;
+                    let path = paths[usize::from(path) % paths.len()].id;
+                    let _ = connection.move_to(now, path, MoveCause::Asked);
+                }
+                Wish::Close => connection.close(now, 1, b"enough"),
+            }
+            None
+        });
+        self.stream = opened.or(self.stream);
+        if matches!(wish, Wish::UpdateKeys) {
+            // The peer does not follow, so that it may break the rules of the next update.
+            self.attackers
+                .iter_mut()
+                .for_each(|attacker| attacker.provoked = true);
+        }
+    }
+
+    /// The honest client asks, and must get an answer.
+    fn ask(&mut self) {
+        let client = self.honest_pair[0];
+        let host = self.honest_client();
+        let (id, _) = host.measured(|host| {
+            let connection = host.connections.get_mut(&client).unwrap();
+            let id = connection.open(Direction::Bidirectional).unwrap();
+            assert_eq!(connection.write(id, &[6; REQUEST]), Ok(REQUEST));
+            connection.finish(id).unwrap();
+            id
+        });
+        let mut got = 0;
+        for _ in 0..400 {
+            self.elapse(Duration::from_millis(50));
+            let host = self.honest_client();
+            let (ended, _) = host.measured(|host| {
+                let connection = host.connections.get_mut(&client).unwrap();
+                loop {
+                    match connection.read(id, usize::MAX) {
+                        Ok(Some(bytes)) => got += bytes.len(),
+                        Ok(None) => return true,
+                        Err(_) => return false,
+                    }
+                }
+            });
+            if ended {
+                assert_eq!(got, REQUEST);
+                return;
+            }
+        }
+        panic!("no answer for the honest client");
+    }
+
+    /// The attackers fall silent: the honest connection must work, and nothing else must be left.
+    pub(crate) fn finish(&mut self) {
+        self.ask();
+        self.elapse(Duration::from_secs(60));
+        self.ask();
+        let left = self.victim.connections.len();
+        assert_eq!(left, 1, "connections of silent peers are left");
+        assert_eq!(self.victim.endpoint.connections(), 1);
+        assert!(self.victim.memory <= ENDPOINT_MEMORY + CONNECTION_MEMORY);
+    }
+}
+
+/// The same frame with the numbers that the next one of a flood has.
+fn advanced(frame: &Hostile, packet: u8, repeat: u8) -> Hostile {
+    use super::script::Number;
+    let index = u64::from(packet) * 64 + u64::from(repeat);
+    let next = |number: &Number| Number::Any(number.value(0).saturating_add(index) & (1 << 62) - 1);
+    match frame {
+        Hostile::NewId {
+            sequence,
+            retire_prior_to,
+            id,
+        } => Hostile::NewId {
+            sequence: next(sequence),
+            retire_prior_to: match retire_prior_to {
+                Number::Near(_) => next(sequence),
+                other => *other,
+            },
+            id: id.wrapping_add(index as u8),
+        },
+        Hostile::Retire(sequence) => Hostile::Retire(match sequence {
+            // Relative to what was issued.
+            Number::Near(_) => *sequence,
+            other => next(other),
+        }),
+        Hostile::Challenge(data) => Hostile::Challenge(data.wrapping_add(index)),
+        Hostile::Stream {
+            initiated_by_victim,
+            unidirectional,
+            index: stream,
+            offset,
+            length,
+            fin,
+            without_length,
+        } => Hostile::Stream {
+            initiated_by_victim: *initiated_by_victim,
+            unidirectional: *unidirectional,
+            index: *stream,
+            offset: Number::Any(offset.value(0).saturating_add(2 * index) & (1 << 62) - 1),
+            length: *length,
+            fin: *fin,
+            without_length: *without_length,
+        },
+        Hostile::Pieces {
+            stream,
+            start,
+            stride,
+            length,
+            count,
+        } => Hostile::Pieces {
+            stream: *stream,
+            start: start.wrapping_add((index as u32).wrapping_mul(256)),
+            stride: *stride,
+            length: *length,
+            count: *count,
+        },
+        Hostile::Crypto { offset, length } => Hostile::Crypto {
+            offset: next(offset),
+            length: *length,
+        },
+        Hostile::AckFrequency {
+            sequence,
+            threshold,
+            delay,
+            reordering,
+        } => Hostile::AckFrequency {
+            sequence: next(sequence),
+            threshold: *threshold,
+            delay: *delay,
+            reordering: *reordering,
+        },
+        other => other.clone(),
+    }
+}
