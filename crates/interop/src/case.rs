@@ -210,7 +210,7 @@ impl Case {
                 by_peer("version 1 only (`SUPPORTED_VERSIONS` of `s2n-quic-transport`)")
             }
             (Self::ZeroRtt, Peer::S2n, _) => {
-                by_peer("no way to send or take early data; a server drops 0-RTT packets")
+                by_peer("its API has no way to send or take early data")
             }
             (Self::Ecn, Peer::Quiche, _) => {
                 by_peer("its ACK frames never have ECN counts, and its API no codepoints")

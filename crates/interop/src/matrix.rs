@@ -86,8 +86,9 @@ decrypts every packet and finds nothing malformed and no error.
 - **rebind-port and rebind-addr, quiche's server:** the address changes after a silence of 200 ms
   instead of in the middle of the transfer. With much in flight in both directions a quiche server
   often sends nothing but probes afterwards, to quiche's own client too.
-- **zerortt:** a Retry packet in the first connection of the Wireshark test does not keep early data
-  from being taken in the second.
+- **retry, quiche's client:** after the Retry packet it sends another ClientHello than before, which
+  RFC 9000, section 17.2.5.3, forbids and no server notices. Wireshark does: its conversation with our
+  server is captured without Retry.
 ";
 
 /// The document.

@@ -80,9 +80,6 @@ fn config(setup: &Setup, version: u32, tls: SslContextBuilder) -> Result<Config>
     }
     if setup.key_log.is_some() {
         config.log_keys();
-        // Otherwise BoringSSL's ClientHello, with a post-quantum key share, takes two packets, and
-        // Wireshark 4.0 does not put it together after a Retry packet.
-        config.set_curves_list("X25519")?;
     }
     Ok(config)
 }
