@@ -8,11 +8,16 @@ FUZZ_SECONDS ?= 60
 LONG_CASES ?= 5000
 LONGER_CASES ?= 300000
 
+# quiche brings BoringSSL.
+CAN_BUILD_QUICHE = command -v cmake >/dev/null && command -v c++ >/dev/null && \
+	ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1
+QUICHE_NEEDS = apt-get install cmake g++ libclang-dev
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint doc unit long longer bench fuzz deny
+.PHONY: help demo test fmt lint doc unit stacks interop long longer bench bench-paths fuzz deny
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and print its result
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir
@@ -32,6 +37,19 @@ doc: ## build the documentation, warnings are errors
 unit: ## unit, property, interoperability and command-line tests
 	$(CARGO) test $(CARGO_FLAGS)
 
+stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, where they can be built or are there
+	@if $(CAN_BUILD_QUICHE); then \
+		command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (apt-get install tshark)"; \
+		$(CARGO) clippy $(CARGO_FLAGS) -p weir-interop --all-targets -- -D warnings && \
+		$(CARGO) test $(CARGO_FLAGS) -p weir-interop; \
+	else \
+		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche ($(QUICHE_NEEDS))"; \
+	fi
+
+interop: ## run the interoperability matrix and write docs/interop.md (a long build)
+	@$(CAN_BUILD_QUICHE) || { echo "make interop builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
+	@$(CARGO) run $(CARGO_FLAGS) -p weir-interop -- docs/interop.md
+
 long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
 	PROPTEST_CASES=$(LONG_CASES) $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
 
@@ -40,10 +58,15 @@ longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC e
 		--test interactions --test attacks --test proactive
 
 bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four minutes and a long build)
-	@command -v cmake >/dev/null && command -v c++ >/dev/null && ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1 || { \
-		echo "make bench builds quiche, which needs: apt-get install cmake g++ libclang-dev"; exit 1; }
+	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers all
+
+bench-paths: ## what packet sizes and paths held ready cost and bring (two minutes and a long build)
+	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
+	@target/release/weir-peers sizes
+	@target/release/weir-peers armed
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
 	@command -v cargo-fuzz >/dev/null || { echo "make fuzz needs: cargo install --locked cargo-fuzz"; exit 1; }

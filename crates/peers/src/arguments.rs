@@ -24,6 +24,11 @@ pub(crate) enum Command {
     Bulk(Options),
     /// The paper's mixes only: 200 connections at once
     Mixes(Options),
+    /// DCQUIC's packet sizes only: tasks by packet size and socket buffer, mixes with and without
+    /// the paper's rule (its Figures 4 and 6)
+    Sizes(Options),
+    /// DCQUIC with and without another path held ready
+    Armed(Options),
     /// Serves or measures for another process
     #[command(hide = true)]
     Worker,

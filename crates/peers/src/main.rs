@@ -44,6 +44,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Error> {
         Command::Latency(options) => measure(&options, vec![plans::latency(&options)?]),
         Command::Bulk(options) => measure(&options, vec![plans::bulk(&options)?]),
         Command::Mixes(options) => measure(&options, vec![plans::mixes(&options)?]),
+        Command::Sizes(options) => measure(&options, plans::sizes(&options)?),
+        Command::Armed(options) => measure(&options, plans::armed(&options)?),
     }
 }
 

@@ -44,6 +44,19 @@ pub(crate) const BULK: [&str; 16] = [
 /// Transports that run the mixes.
 pub(crate) const MIXES: [&str; 5] = ["dcquic", "tcp-tls", "quinn", "quiche", "s2n-quic"];
 
+/// DCQUIC's packet sizes, with each of the paper's socket buffers.
+const PACKET_SIZES: [&str; 6] = [
+    "dcquic@1252+buffer=200KB",
+    "dcquic@5000+buffer=200KB",
+    "dcquic@8972+buffer=200KB",
+    "dcquic@1252+buffer=1MB",
+    "dcquic@5000+buffer=1MB",
+    "dcquic@8972+buffer=1MB",
+];
+
+/// DCQUIC's packet sizes without and with the paper's rule.
+const RULES: [&str; 3] = ["dcquic@1252", "dcquic@8972", "dcquic+by-task"];
+
 /// How long any step may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -110,6 +123,36 @@ pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
         },
     ];
     Ok(plan)
+}
+
+/// Tasks at three packet sizes and two socket buffers, and the mixes with and without the rule that
+/// chooses between them (DCQUIC paper, section 4.2).
+pub(crate) fn sizes(options: &Options) -> Result<Vec<Plan>, Error> {
+    let placements = placements(options, &[Placement::TwoCores]);
+    let mut tasks = plan(options, &PACKET_SIZES, placements)?;
+    let calls = options.iterations.unwrap_or(match options.quick {
+        true => 500,
+        false => 2000,
+    });
+    let sizes = [100_000, 1_000_000].map(ByteSize::from_bytes);
+    tasks.latencies = run::latencies(&[Phase::Established], &sizes, calls);
+    let mut by_rule = mixes(options)?;
+    by_rule.transports = plan(options, &RULES, Vec::new())?.transports;
+    Ok(vec![tasks, by_rule])
+}
+
+/// What it costs to hold a path ready while nothing fails.
+pub(crate) fn armed(options: &Options) -> Result<Vec<Plan>, Error> {
+    let names = ["dcquic", "dcquic+armed"];
+    let choose = |mut planned: Plan| -> Result<Plan, Error> {
+        planned.transports = plan(options, &names, Vec::new())?.transports;
+        Ok(planned)
+    };
+    let mut calls = choose(latency(options)?)?;
+    let iterations = options.iterations.unwrap_or(4000);
+    let sizes = [10_000, 100_000].map(ByteSize::from_bytes);
+    calls.latencies = run::latencies(&[Phase::Established], &sizes, iterations);
+    Ok(vec![calls, choose(bulk(options)?)?])
 }
 
 fn placements(options: &Options, default: &[Placement]) -> Vec<Placement> {

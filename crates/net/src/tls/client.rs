@@ -9,6 +9,7 @@ use weir_quic::TokenStore;
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::tls::{TlsClient, provider};
 
+use super::cipher_suite::{CipherSuite, provider_with};
 use super::pin::PinnedCertificate;
 use super::{DEFAULT_APPLICATION_PROTOCOL, Fingerprint, Identity, Roots, TlsError};
 
@@ -23,6 +24,7 @@ pub struct ClientTls {
     verifier: Arc<dyn ServerCertVerifier>,
     identity: Option<Identity>,
     application_protocols: Vec<Vec<u8>>,
+    cipher_suites: Vec<CipherSuite>,
     early_data: bool,
     resumption: Resumption,
     tokens: bool,
@@ -51,6 +53,7 @@ impl ClientTls {
             verifier,
             identity: None,
             application_protocols: vec![DEFAULT_APPLICATION_PROTOCOL.to_vec()],
+            cipher_suites: CipherSuite::ALL.to_vec(),
             early_data: false,
             resumption: Resumption::in_memory_sessions(SESSIONS),
             tokens: true,
@@ -70,6 +73,13 @@ impl ClientTls {
         protocols: impl IntoIterator<Item = Protocol>,
     ) -> Self {
         self.application_protocols = protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Speaks these cipher suites and no others, in order of preference: for who must, or whose
+    /// processors have no AES instructions. AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305 otherwise.
+    pub fn cipher_suites(mut self, suites: impl IntoIterator<Item = CipherSuite>) -> Self {
+        self.cipher_suites = suites.into_iter().collect();
         self
     }
 
@@ -105,10 +115,11 @@ impl ClientTls {
     /// The configuration ready for use; clones of the result share the kept sessions and tokens.
     ///
     /// # Errors
-    /// [`TlsError::Rustls`] where rustls refuses the identity; [`TlsError::Quic`] where QUIC cannot
-    /// use the configuration.
+    /// [`TlsError::Rustls`] where rustls refuses the identity, and without any cipher suite;
+    /// [`TlsError::Quic`] where QUIC cannot use the configuration.
     pub fn build(self) -> Result<ClientCredentials, TlsError> {
-        let builder = rustls::ClientConfig::builder_with_provider(provider())
+        let cryptography = provider_with(&self.cipher_suites);
+        let builder = rustls::ClientConfig::builder_with_provider(cryptography)
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
             .with_custom_certificate_verifier(self.verifier);

@@ -7,6 +7,7 @@
 //!
 //! Where the environment variable `SSLKEYLOGFILE` names a file, keys are written to it.
 
+mod cipher_suite;
 mod client;
 mod error;
 mod fingerprint;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 
 use rustls::{KeyLog, KeyLogFile, NoKeyLog};
 
+pub use cipher_suite::CipherSuite;
 pub use client::{ClientCredentials, ClientTls};
 pub use error::TlsError;
 pub use fingerprint::{Fingerprint, FingerprintError};

@@ -7,6 +7,7 @@ use rustls::version::TLS13;
 use weir_quic::crypto::ServerCrypto;
 use weir_quic::crypto::tls::{TlsServer, provider};
 
+use super::cipher_suite::{CipherSuite, provider_with};
 use super::sessions::Sessions;
 use super::{DEFAULT_APPLICATION_PROTOCOL, Identity, Roots, TlsError};
 
@@ -19,6 +20,7 @@ pub struct ServerTls {
     identity: Identity,
     client_roots: Option<Roots>,
     application_protocols: Vec<Vec<u8>>,
+    cipher_suites: Vec<CipherSuite>,
     early_data: bool,
     tickets: usize,
 }
@@ -30,6 +32,7 @@ impl ServerTls {
             identity,
             client_roots: None,
             application_protocols: vec![DEFAULT_APPLICATION_PROTOCOL.to_vec()],
+            cipher_suites: CipherSuite::ALL.to_vec(),
             early_data: false,
             tickets: 2,
         }
@@ -47,6 +50,13 @@ impl ServerTls {
         protocols: impl IntoIterator<Item = Protocol>,
     ) -> Self {
         self.application_protocols = protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Speaks these cipher suites and no others, in order of preference: for who must, or whose
+    /// processors have no AES instructions. AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305 otherwise.
+    pub fn cipher_suites(mut self, suites: impl IntoIterator<Item = CipherSuite>) -> Self {
+        self.cipher_suites = suites.into_iter().collect();
         self
     }
 
@@ -71,10 +81,11 @@ impl ServerTls {
     /// The configuration ready for use; clones of the result share the kept sessions.
     ///
     /// # Errors
-    /// [`TlsError::Rustls`] where rustls refuses the identity, [`TlsError::Verifier`] the client
-    /// authorities; [`TlsError::Quic`] where QUIC cannot use the configuration.
+    /// [`TlsError::Rustls`] where rustls refuses the identity, and without any cipher suite;
+    /// [`TlsError::Verifier`] where it refuses the client authorities; [`TlsError::Quic`] where QUIC cannot use the configuration.
     pub fn build(self) -> Result<ServerCredentials, TlsError> {
-        let builder = rustls::ServerConfig::builder_with_provider(provider())
+        let cryptography = provider_with(&self.cipher_suites);
+        let builder = rustls::ServerConfig::builder_with_provider(cryptography)
             .with_protocol_versions(&[&TLS13])?;
         let builder = match self.client_roots {
             None => builder.with_no_client_auth(),

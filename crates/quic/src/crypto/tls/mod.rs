@@ -2,7 +2,7 @@
 //!
 //! [`TlsClient`] and [`TlsServer`] wrap a rustls configuration, check that QUIC can use it, and
 //! begin handshakes. [`provider()`] is the choice of algorithms for data centers; a configuration
-//! may use any other rustls provider that has `TLS13_AES_128_GCM_SHA256`.
+//! may use any other rustls provider.
 
 mod client_hello;
 mod compatible;
@@ -48,8 +48,7 @@ impl TlsClient {
     /// [`start`](ClientCrypto::start) says whether it wants early data.
     ///
     /// # Errors
-    /// [`StartError::Configuration`] without TLS 1.3 or `TLS13_AES_128_GCM_SHA256`, the suite of
-    /// Initial packets.
+    /// [`StartError::Configuration`] without TLS 1.3.
     pub fn new(config: Arc<ClientConfig>) -> Result<Self, StartError> {
         let initial = initial_suite(config.crypto_provider())?;
         // rustls tells only a connection whether a configuration has TLS 1.3. This one must not
@@ -113,7 +112,7 @@ impl TlsServer {
     /// Wraps a configuration.
     ///
     /// # Errors
-    /// [`StartError::Configuration`] without TLS 1.3 or `TLS13_AES_128_GCM_SHA256`; where
+    /// [`StartError::Configuration`] without TLS 1.3; where
     /// `max_early_data_size` is neither 0 nor 2³² − 1 (RFC 9001, section 4.6.1); or where early
     /// data are wanted that rustls could never accept, because it needs a session store for them
     /// and has none, or a ticketer in its place.
@@ -246,11 +245,12 @@ impl fmt::Debug for TlsServer {
     }
 }
 
-/// The suite of Initial packets, whatever is negotiated later (RFC 9001, section 5.2).
-fn initial_suite(provider: &CryptoProvider) -> Result<Suite, StartError> {
-    provider
-        .cipher_suites
-        .iter()
+/// The suite of Initial packets, whatever is negotiated later (RFC 9001, section 5.2): also where
+/// the configuration offers it for no other packets.
+fn initial_suite(chosen: &CryptoProvider) -> Result<Suite, StartError> {
+    let ours = provider();
+    let suites = chosen.cipher_suites.iter().chain(&ours.cipher_suites);
+    suites
         .filter(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256)
         .find_map(|suite| suite.tls13()?.quic_suite())
         .ok_or_else(|| {

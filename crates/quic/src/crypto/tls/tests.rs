@@ -345,12 +345,18 @@ fn configurations_that_cannot_carry_quic_are_refused() {
     let mut no_store = World::new().server;
     no_store.session_storage = Arc::new(NoServerSessionStorage {});
     assert!(refused(no_store).contains("session store"));
+}
 
-    let mut no_initial_suite = CryptoProvider::clone(&provider());
-    no_initial_suite.cipher_suites.remove(0);
-    let client = client_config(Arc::new(no_initial_suite), &World::new().certificate);
-    let error = TlsClient::new(Arc::new(client)).unwrap_err();
-    assert!(error.to_string().contains("TLS13_AES_128_GCM_SHA256"));
+#[test]
+fn initial_packets_have_their_suite_whatever_else_is_offered() {
+    let mut others = CryptoProvider::clone(&provider());
+    others.cipher_suites.remove(0);
+    let client = client_config(Arc::new(others), &World::new().certificate);
+    let client = TlsClient::new(Arc::new(client)).unwrap();
+    assert_eq!(
+        client.initial.suite.common.suite,
+        CipherSuite::TLS13_AES_128_GCM_SHA256
+    );
 }
 
 #[test]

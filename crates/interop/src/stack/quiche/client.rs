@@ -1,0 +1,216 @@
+//! The client.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use quiche::Config;
+
+use super::super::{Client, Connection, Facts, Local, Result, SERVER_NAME, Setup};
+use super::core::Core;
+use super::link::Link;
+use super::new_connection_id;
+
+pub(super) fn client(setup: &Setup, config: Config) -> Result<Box<dyn Client>> {
+    Ok(Box::new(QuicheClient {
+        core: Core::start(setup, config, None)?,
+        session: Rc::default(),
+    }))
+}
+
+struct QuicheClient {
+    core: Rc<Core>,
+    /// The newest session.
+    session: Rc<RefCell<Option<Vec<u8>>>>,
+}
+
+impl QuicheClient {
+    fn begin(&self, to: SocketAddr) -> Result<QuicheConnection> {
+        let id = new_connection_id()?;
+        let local = self.core.address()?;
+        let mut config = self.core.config.borrow_mut();
+        let connection = quiche::connect(Some(SERVER_NAME), &id, local, to, &mut config)?;
+        let link = self.core.add(connection);
+        if let Some(session) = self.session.borrow_mut().take() {
+            link.quiche.borrow_mut().set_session(&session)?;
+        }
+        self.core.wake.notify_one();
+        Ok(QuicheConnection {
+            core: Rc::clone(&self.core),
+            link,
+            session: Rc::clone(&self.session),
+            next_stream: Cell::new(0),
+        })
+    }
+}
+
+impl Drop for QuicheClient {
+    fn drop(&mut self) {
+        self.core.stop();
+    }
+}
+
+impl Client for QuicheClient {
+    fn connect(&self, to: SocketAddr) -> Local<'_, Result<Box<dyn Connection>>> {
+        Box::pin(async move {
+            let connection = self.begin(to)?;
+            connection.established().await?;
+            Ok(Box::new(connection) as Box<dyn Connection>)
+        })
+    }
+
+    fn connect_early(
+        &self,
+        to: SocketAddr,
+        data: Bytes,
+    ) -> Local<'_, Result<(Box<dyn Connection>, Bytes)>> {
+        Box::pin(async move {
+            let connection = self.begin(to)?;
+            // The first flight is made by sending it.
+            connection.link.changed.notified().await;
+            if !connection.link.quiche.borrow().is_in_early_data() {
+                return Err("quiche has no session that allows early data".into());
+            }
+            let echoed = connection.echo(data).await?;
+            connection.established().await?;
+            Ok((Box::new(connection) as Box<dyn Connection>, echoed))
+        })
+    }
+
+    fn migrate(&self) -> Local<'_, Result<()>> {
+        Box::pin(async move {
+            let local = self.core.address()?;
+            let local = self.core.open(SocketAddr::new(local.ip(), 0))?;
+            let link = self.core.links.borrow().last().cloned();
+            let link = link.ok_or("no connection")?;
+            loop {
+                let migrated = link.quiche.borrow_mut().migrate_source(local);
+                match migrated {
+                    Ok(_) => break,
+                    // Until the server has given some.
+                    Err(quiche::Error::OutOfIdentifiers) => link.changed.notified().await,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            self.core.wake.notify_one();
+            Ok(())
+        })
+    }
+}
+
+struct QuicheConnection {
+    core: Rc<Core>,
+    link: Rc<Link>,
+    session: Rc<RefCell<Option<Vec<u8>>>>,
+    next_stream: Cell<u64>,
+}
+
+impl QuicheConnection {
+    /// Waits until the driver has done something.
+    async fn step(&self) -> Result<()> {
+        if let Some(end) = self.link.end() {
+            return Err(end.into());
+        }
+        self.core.wake.notify_one();
+        self.link.changed.notified().await;
+        Ok(())
+    }
+
+    async fn established(&self) -> Result<()> {
+        while !self.link.quiche.borrow().is_established() {
+            self.step().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Connection for QuicheConnection {
+    fn echo(&self, data: Bytes) -> Local<'_, Result<Bytes>> {
+        Box::pin(async move {
+            let stream = self.next_stream.replace(self.next_stream.get() + 4);
+            let mut transfer = Transfer {
+                stream,
+                left: data,
+                ended: false,
+                received: Vec::new(),
+            };
+            while !transfer.advance(&mut self.link.quiche.borrow_mut())? {
+                self.step().await?;
+            }
+            // Reading has made room at the peer's.
+            self.core.wake.notify_one();
+            Ok(transfer.received.into())
+        })
+    }
+
+    fn datagram(&self, data: Bytes) -> Local<'_, Result<Bytes>> {
+        Box::pin(async move {
+            self.link.quiche.borrow_mut().dgram_send(&data)?;
+            let mut buffer = vec![0; usize::from(u16::MAX)];
+            loop {
+                let received = self.link.quiche.borrow_mut().dgram_recv(&mut buffer);
+                if let Ok(length) = received {
+                    buffer.truncate(length);
+                    return Ok(buffer.into());
+                }
+                self.step().await?;
+            }
+        })
+    }
+
+    fn update_keys(&self) -> Local<'_, Result<()>> {
+        Box::pin(async { Err("quiche begins no key updates".into()) })
+    }
+
+    fn facts(&self) -> Facts {
+        self.link.facts()
+    }
+
+    fn close(&self) {
+        let mut quiche = self.link.quiche.borrow_mut();
+        *self.session.borrow_mut() = quiche.session().map(<[u8]>::to_vec);
+        // It may be over already.
+        let _ = quiche.close(true, 0, b"");
+        self.core.wake.notify_one();
+    }
+}
+
+/// An echo on its way.
+struct Transfer {
+    stream: u64,
+    left: Bytes,
+    /// All is sent.
+    ended: bool,
+    received: Vec<u8>,
+}
+
+impl Transfer {
+    /// Writes and reads what is possible; whether the echo is complete.
+    fn advance(&mut self, quiche: &mut quiche::Connection) -> Result<bool> {
+        if !self.ended {
+            match quiche.stream_send(self.stream, &self.left, true) {
+                Ok(taken) => {
+                    self.ended = taken == self.left.len();
+                    let _ = self.left.split_to(taken);
+                }
+                Err(quiche::Error::Done | quiche::Error::StreamLimit) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            match quiche.stream_recv(self.stream, &mut buffer) {
+                Ok((length, ended)) => {
+                    self.received
+                        .extend_from_slice(buffer.get(..length).unwrap_or_default());
+                    if ended {
+                        return Ok(true);
+                    }
+                }
+                Err(quiche::Error::Done) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

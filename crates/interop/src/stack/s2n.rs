@@ -1,0 +1,249 @@
+//! s2n-quic, with its rustls provider.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use s2n_quic::client::Connect;
+use s2n_quic::connection::{Handle, StreamAcceptor};
+use s2n_quic::provider::datagram::default::{
+    DatagramError, Endpoint as Datagrams, Receiver, Sender,
+};
+use s2n_quic::provider::endpoint_limits::{ConnectionAttempt, Limiter, Outcome};
+use s2n_quic::provider::io::tokio::{Builder as IoBuilder, Provider as Io};
+use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
+use s2n_quic::stream::BidirectionalStream;
+
+use super::{
+    Client, Connection, Facts, LARGEST_ECHO, Local, Result, SERVER_NAME, Server, Setup, Stack, tls,
+};
+
+mod events;
+
+use events::{Counts, Events};
+
+/// IPv4 and UDP headers, which s2n-quic counts in its MTU.
+const HEADERS: u16 = 28;
+/// Datagrams that wait to be sent or read.
+const DATAGRAMS: usize = 100;
+
+pub(super) struct S2n;
+
+impl Stack for S2n {
+    fn serve(&self, setup: &Setup) -> Result<Box<dyn Server>> {
+        let mut server = s2n_quic::Server::builder()
+            .with_tls(TlsServer::from(tls::server(setup)?))?
+            .with_io(io(setup)?)?
+            .with_event(Events)?
+            .with_datagram(datagrams()?)?
+            .with_endpoint_limits(Gate { retry: setup.retry })?
+            .start()?;
+        let address = server.local_addr()?;
+        let connections = Rc::<RefCell<Vec<Handle>>>::default();
+        let accepted = Rc::clone(&connections);
+        tokio::task::spawn_local(async move {
+            while let Some(connection) = server.accept().await {
+                let (handle, streams) = connection.split();
+                accepted.borrow_mut().push(handle.clone());
+                tokio::spawn(echo_datagrams(handle));
+                tokio::spawn(echo_streams(streams));
+            }
+        });
+        Ok(Box::new(S2nServer {
+            address,
+            connections,
+        }))
+    }
+
+    fn client(&self, setup: &Setup) -> Result<Box<dyn Client>> {
+        let client = s2n_quic::Client::builder()
+            .with_tls(TlsClient::from(tls::client(setup)?))?
+            .with_io(io(setup)?)?
+            .with_event(Events)?
+            .with_datagram(datagrams()?)?
+            .start()?;
+        Ok(Box::new(S2nClient { client }))
+    }
+}
+
+fn io(setup: &Setup) -> Result<Io> {
+    let mut io = IoBuilder::default().with_receive_address(SocketAddr::new(setup.ip, 0))?;
+    if let Some(size) = setup.packet_size {
+        let mtu = size.saturating_add(HEADERS);
+        io = io
+            .with_max_mtu(mtu)?
+            .with_initial_mtu(mtu)?
+            .with_gso_disabled()?;
+    }
+    Ok(io.build()?)
+}
+
+fn datagrams() -> Result<Datagrams> {
+    let builder = Datagrams::builder().with_send_capacity(DATAGRAMS)?;
+    Ok(builder.with_recv_capacity(DATAGRAMS)?.build()?)
+}
+
+/// Asks for proof of the address, or does not. s2n-quic asks it about clients without a token only.
+struct Gate {
+    retry: bool,
+}
+
+impl Limiter for Gate {
+    fn on_connection_attempt(&mut self, _: &ConnectionAttempt) -> Outcome {
+        if self.retry {
+            Outcome::retry()
+        } else {
+            Outcome::allow()
+        }
+    }
+}
+
+async fn echo_datagrams(handle: Handle) {
+    while let Ok(data) = receive_datagram(&handle).await {
+        // One that does not fit is one that is lost.
+        let _ = handle.datagram_mut(|sender: &mut Sender| sender.send_datagram(data));
+    }
+}
+
+async fn receive_datagram(handle: &Handle) -> Result<Bytes> {
+    let received = poll_fn(|cx| {
+        let polled = handle.datagram_mut(|receiver: &mut Receiver| receiver.poll_recv_datagram(cx));
+        match polled {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(received)) => Poll::Ready(Ok(received)),
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    });
+    let received: std::result::Result<Bytes, DatagramError> =
+        received.await.map_err(|error| error.to_string())?;
+    received.map_err(|error| error.to_string().into())
+}
+
+async fn echo_streams(mut streams: StreamAcceptor) {
+    while let Ok(Some(stream)) = streams.accept_bidirectional_stream().await {
+        tokio::spawn(echo_back(stream));
+    }
+}
+
+async fn echo_back(stream: BidirectionalStream) {
+    let (mut receive, mut send) = stream.split();
+    while let Ok(Some(chunk)) = receive.receive().await {
+        if send.send(chunk).await.is_err() {
+            return;
+        }
+    }
+    // The client may have gone.
+    let _ = send.finish();
+}
+
+struct S2nServer {
+    address: SocketAddr,
+    connections: Rc<RefCell<Vec<Handle>>>,
+}
+
+impl Server for S2nServer {
+    fn address(&self) -> Result<SocketAddr> {
+        Ok(self.address)
+    }
+
+    fn newest(&self) -> Option<Facts> {
+        self.connections.borrow().last().map(facts)
+    }
+
+    fn update_keys(&self) -> Local<'_, Result<()>> {
+        Box::pin(async { Err("s2n-quic updates keys near the cipher's limit only".into()) })
+    }
+}
+
+struct S2nClient {
+    client: s2n_quic::Client,
+}
+
+impl Client for S2nClient {
+    fn connect(&self, to: SocketAddr) -> Local<'_, Result<Box<dyn Connection>>> {
+        Box::pin(async move {
+            let connect = Connect::new(to).with_server_name(SERVER_NAME);
+            let connection = self.client.connect(connect).await?;
+            Ok(Box::new(S2nConnection(connection.handle())) as Box<dyn Connection>)
+        })
+    }
+
+    fn connect_early(
+        &self,
+        _: SocketAddr,
+        _: Bytes,
+    ) -> Local<'_, Result<(Box<dyn Connection>, Bytes)>> {
+        Box::pin(async { Err("s2n-quic sends no early data".into()) })
+    }
+
+    fn migrate(&self) -> Local<'_, Result<()>> {
+        Box::pin(async { Err("s2n-quic's client does not migrate".into()) })
+    }
+}
+
+struct S2nConnection(Handle);
+
+impl Connection for S2nConnection {
+    fn echo(&self, data: Bytes) -> Local<'_, Result<Bytes>> {
+        let mut handle = self.0.clone();
+        Box::pin(async move {
+            let stream = handle.open_bidirectional_stream().await?;
+            let (mut receive, mut send) = stream.split();
+            let sending = async {
+                send.send(data).await?;
+                send.finish()?;
+                Ok(())
+            };
+            let receiving = async {
+                let mut received = Vec::new();
+                while let Some(chunk) = receive.receive().await? {
+                    received.extend_from_slice(&chunk);
+                    if received.len() > LARGEST_ECHO {
+                        return Err("the echo is longer than what was sent".into());
+                    }
+                }
+                Result::Ok(received)
+            };
+            let ((), received) = tokio::try_join!(sending, receiving)?;
+            Ok(received.into())
+        })
+    }
+
+    fn datagram(&self, data: Bytes) -> Local<'_, Result<Bytes>> {
+        Box::pin(async move {
+            let sent = self
+                .0
+                .datagram_mut(|sender: &mut Sender| sender.send_datagram(data));
+            sent.map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())?;
+            receive_datagram(&self.0).await
+        })
+    }
+
+    fn update_keys(&self) -> Local<'_, Result<()>> {
+        Box::pin(async { Err("s2n-quic updates keys near the cipher's limit only".into()) })
+    }
+
+    fn facts(&self) -> Facts {
+        facts(&self.0)
+    }
+
+    fn close(&self) {
+        self.0.close(0_u32.into());
+    }
+}
+
+fn facts(handle: &Handle) -> Facts {
+    let counts = handle.query_event_context(|counts: &Counts| *counts);
+    let counts = counts.unwrap_or_default();
+    Facts {
+        peer: handle.remote_addr().ok(),
+        key_updates: Some(counts.key_updates),
+        ecn_works: Some(counts.ecn_works),
+        ecn_marks: Some(counts.ecn_marks),
+        ..Facts::default()
+    }
+}

@@ -1,0 +1,382 @@
+//! The network between client and server: a forwarder on loopback that does to each datagram what
+//! a rule says, and keeps a record of all.
+//!
+//! It is a NAT: every client address gets a socket of its own towards the server, so that a client
+//! that moves, or a rule that [rebinds](Verdict::Rebind), changes the address that the server sees.
+
+use std::cell::{Ref, RefCell};
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use quinn_udp::EcnCodepoint;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+mod packet;
+mod port;
+pub(crate) mod rule;
+
+pub(crate) use packet::PacketKind;
+use port::{Message, Port};
+
+/// Where this variable of the environment is set, what went over the wire is told in the end.
+const TRACE: &str = "WEIR_INTEROP_TRACE";
+
+/// Where a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Toward {
+    /// From a client to the server.
+    Server,
+    /// From the server to a client.
+    Client,
+}
+
+/// A datagram that came to the wire.
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    /// When it came, since the wire was laid.
+    pub(crate) at: Duration,
+    /// Where it goes.
+    pub(crate) toward: Toward,
+    /// How many went the same way before it.
+    pub(crate) number: usize,
+    /// The client's own address.
+    pub(crate) client: SocketAddr,
+    /// Its ECN codepoint.
+    pub(crate) ecn: Option<EcnCodepoint>,
+    /// Its payload.
+    pub(crate) bytes: Bytes,
+}
+
+/// What becomes of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It arrives.
+    Pass,
+    /// It does not.
+    Lose,
+    /// It arrives with one byte changed: the one with this index, modulo the length.
+    Corrupt(usize),
+    /// It arrives marked as having met congestion, if it said that it can be.
+    Mark,
+    /// It arrives so much later. Everything must be delayed alike: there is no overtaking.
+    Delay(Duration),
+    /// It arrives, and from now on its client appears to come from another port of this address.
+    Rebind(IpAddr),
+}
+
+/// Decides about each datagram.
+pub(crate) type Rule = Box<dyn FnMut(&Datagram) -> Verdict>;
+
+/// A datagram, what became of it, and the client's address on the server's side at the time.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) datagram: Datagram,
+    pub(crate) verdict: Verdict,
+    pub(crate) seen_as: SocketAddr,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let datagram = &self.datagram;
+        write!(
+            f,
+            "{:9.3} ms {} {:?} #{} {:?} {} bytes {:?} {:?}",
+            datagram.at.as_secs_f64() * 1e3,
+            self.seen_as,
+            datagram.toward,
+            datagram.number,
+            PacketKind::of(&datagram.bytes),
+            datagram.bytes.len(),
+            datagram.ecn,
+            self.verdict,
+        )
+    }
+}
+
+impl Record {
+    /// Whether it arrived.
+    pub(crate) fn arrived(&self) -> bool {
+        self.verdict != Verdict::Lose
+    }
+}
+
+/// A wire that was laid; it is cut when this is dropped.
+pub(crate) struct Wire {
+    address: SocketAddr,
+    records: Rc<RefCell<Vec<Record>>>,
+    task: AbortHandle,
+}
+
+impl Wire {
+    /// Lays a wire to the server at `server`.
+    ///
+    /// # Errors
+    /// Where no socket can be had.
+    pub(crate) fn lay(server: SocketAddr, rule: Rule) -> io::Result<Self> {
+        let front = Rc::new(Port::bind(server.ip())?);
+        let address = front.address()?;
+        let records = Rc::default();
+        let (late, queue) = mpsc::unbounded_channel();
+        let exchange = Exchange {
+            started: Instant::now(),
+            server,
+            front,
+            lanes: HashMap::new(),
+            counts: [0; 2],
+            rule,
+            records: Rc::clone(&records),
+            late,
+        };
+        let task = tokio::task::spawn_local(exchange.run(queue)).abort_handle();
+        Ok(Self {
+            address,
+            records,
+            task,
+        })
+    }
+
+    /// Where clients find the server.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// All that came so far.
+    pub(crate) fn records(&self) -> Ref<'_, [Record]> {
+        Ref::map(self.records.borrow(), Vec::as_slice)
+    }
+
+    /// How many packets of a kind arrived, going one way.
+    pub(crate) fn count(&self, toward: Toward, kind: PacketKind) -> usize {
+        let records = self.records();
+        let arrived = records.iter().filter(|record| {
+            record.arrived()
+                && record.datagram.toward == toward
+                && PacketKind::of(&record.datagram.bytes) == Some(kind)
+        });
+        arrived.count()
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.task.abort();
+        if std::env::var_os(TRACE).is_some() {
+            for record in self.records().iter() {
+                eprintln!("{record}");
+            }
+        }
+    }
+}
+
+/// The way of one client.
+struct Lane {
+    port: Rc<Port>,
+    reader: AbortHandle,
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+/// What the forwarder's task has.
+struct Exchange {
+    started: Instant,
+    server: SocketAddr,
+    front: Rc<Port>,
+    lanes: HashMap<SocketAddr, Lane>,
+    counts: [usize; 2],
+    rule: Rule,
+    records: Rc<RefCell<Vec<Record>>>,
+    late: mpsc::UnboundedSender<Late>,
+}
+
+/// A datagram on its way.
+struct Departure {
+    port: Rc<Port>,
+    to: SocketAddr,
+    ecn: Option<EcnCodepoint>,
+    bytes: Bytes,
+}
+
+struct Late {
+    due: Instant,
+    departure: Departure,
+}
+
+impl Exchange {
+    async fn run(mut self, queue: mpsc::UnboundedReceiver<Late>) {
+        let (answers, mut answered) = mpsc::unbounded_channel();
+        let front = Rc::clone(&self.front);
+        let mut buffer = port::buffer();
+        let delaying = tokio::task::spawn_local(deliver_late(queue)).abort_handle();
+        let _guard = AbortOnDrop(delaying);
+        loop {
+            tokio::select! {
+                received = front.receive(&mut buffer) => {
+                    // A socket reports errors of earlier sends, such as refused ones, when it reads.
+                    let Ok(messages) = received else { continue };
+                    for message in messages {
+                        let client = message.from;
+                        self.forward(Toward::Server, client, message, &answers).await;
+                    }
+                }
+                Some((client, message)) = answered.recv() => {
+                    self.forward(Toward::Client, client, message, &answers).await;
+                }
+            }
+        }
+    }
+
+    async fn forward(
+        &mut self,
+        toward: Toward,
+        client: SocketAddr,
+        message: Message,
+        answers: &mpsc::UnboundedSender<(SocketAddr, Message)>,
+    ) {
+        let Ok(seen_as) = self.lane(client, answers) else {
+            return;
+        };
+        let count = &mut self.counts[usize::from(toward == Toward::Client)];
+        let datagram = Datagram {
+            at: self.started.elapsed(),
+            toward,
+            number: *count,
+            client,
+            ecn: message.ecn,
+            bytes: message.bytes,
+        };
+        *count += 1;
+        let verdict = (self.rule)(&datagram);
+        self.records.borrow_mut().push(Record {
+            datagram: datagram.clone(),
+            verdict,
+            seen_as,
+        });
+        self.carry_out(verdict, datagram, answers).await;
+    }
+
+    async fn carry_out(
+        &mut self,
+        verdict: Verdict,
+        datagram: Datagram,
+        answers: &mpsc::UnboundedSender<(SocketAddr, Message)>,
+    ) {
+        let Some(lane) = self.lanes.get(&datagram.client) else {
+            return;
+        };
+        let (port, to) = match datagram.toward {
+            Toward::Server => (Rc::clone(&lane.port), self.server),
+            Toward::Client => (Rc::clone(&self.front), datagram.client),
+        };
+        let mut departure = Departure {
+            port,
+            to,
+            ecn: datagram.ecn,
+            bytes: datagram.bytes,
+        };
+        match verdict {
+            Verdict::Pass => {}
+            Verdict::Lose => return,
+            Verdict::Corrupt(index) => departure.bytes = corrupted(&departure.bytes, index),
+            Verdict::Mark => departure.ecn = departure.ecn.map(|_| EcnCodepoint::Ce),
+            Verdict::Delay(delay) => {
+                let due = Instant::now() + delay;
+                // Fails when the wire is being cut.
+                let _ = self.late.send(Late { due, departure });
+                return;
+            }
+            Verdict::Rebind(address) => {
+                self.lanes.remove(&datagram.client);
+                if let Ok(lane) = open(address, datagram.client, answers) {
+                    if datagram.toward == Toward::Server {
+                        departure.port = Rc::clone(&lane.port);
+                    }
+                    self.lanes.insert(datagram.client, lane);
+                }
+            }
+        }
+        departure.send().await;
+    }
+
+    /// Sees to it that a client has a lane; the address that the server sees.
+    fn lane(
+        &mut self,
+        client: SocketAddr,
+        answers: &mpsc::UnboundedSender<(SocketAddr, Message)>,
+    ) -> io::Result<SocketAddr> {
+        if let Some(lane) = self.lanes.get(&client) {
+            return lane.port.address();
+        }
+        let lane = open(self.server.ip(), client, answers)?;
+        let seen_as = lane.port.address();
+        self.lanes.insert(client, lane);
+        seen_as
+    }
+}
+
+impl Departure {
+    async fn send(&self) {
+        // A failure is one more loss.
+        let _ = self.port.send(self.to, self.ecn, &self.bytes).await;
+    }
+}
+
+fn open(
+    address: IpAddr,
+    client: SocketAddr,
+    answers: &mpsc::UnboundedSender<(SocketAddr, Message)>,
+) -> io::Result<Lane> {
+    let port = Rc::new(Port::bind(address)?);
+    let reading = Rc::clone(&port);
+    let answers = answers.clone();
+    let reader = tokio::task::spawn_local(async move {
+        let mut buffer = port::buffer();
+        while !answers.is_closed() {
+            let Ok(messages) = reading.receive(&mut buffer).await else {
+                continue;
+            };
+            for message in messages {
+                if answers.send((client, message)).is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    Ok(Lane {
+        port,
+        reader: reader.abort_handle(),
+    })
+}
+
+async fn deliver_late(mut queue: mpsc::UnboundedReceiver<Late>) {
+    while let Some(late) = queue.recv().await {
+        tokio::time::sleep_until(late.due.into()).await;
+        late.departure.send().await;
+    }
+}
+
+fn corrupted(bytes: &Bytes, index: usize) -> Bytes {
+    let mut bytes = bytes.to_vec();
+    let length = bytes.len().max(1);
+    if let Some(byte) = bytes.get_mut(index % length) {
+        *byte ^= 0x5a;
+    }
+    bytes.into()
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

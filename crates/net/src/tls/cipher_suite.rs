@@ -1,0 +1,42 @@
+//! The cipher suites of TLS 1.3, for who wants to choose.
+
+use std::sync::Arc;
+
+use rustls::SupportedCipherSuite;
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::cipher_suite;
+use weir_quic::crypto::tls::provider;
+
+/// What protects packets after the handshake's first flight (RFC 8446, appendix B.4; Initial packets
+/// have AES-128-GCM always).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CipherSuite {
+    /// `TLS_AES_128_GCM_SHA256`: the fastest where the processor has AES instructions.
+    Aes128Gcm,
+    /// `TLS_AES_256_GCM_SHA384`.
+    Aes256Gcm,
+    /// `TLS_CHACHA20_POLY1305_SHA256`: the fastest elsewhere.
+    ChaCha20Poly1305,
+}
+
+impl CipherSuite {
+    /// All of them, as they are preferred unless told otherwise.
+    pub(super) const ALL: [Self; 3] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305];
+
+    fn supported(self) -> SupportedCipherSuite {
+        match self {
+            Self::Aes128Gcm => cipher_suite::TLS13_AES_128_GCM_SHA256,
+            Self::Aes256Gcm => cipher_suite::TLS13_AES_256_GCM_SHA384,
+            Self::ChaCha20Poly1305 => cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+        }
+    }
+}
+
+/// Weir's cryptography with these suites, in order of preference.
+pub(super) fn provider_with(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
+    let suites = suites.iter().map(|suite| suite.supported());
+    Arc::new(CryptoProvider {
+        cipher_suites: suites.collect(),
+        ..CryptoProvider::clone(&provider())
+    })
+}
