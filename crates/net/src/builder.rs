@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use weir_metrics::Registry;
 use weir_quic::{
-    EndpointConfig, EndpointSecret, RetryPolicy, ServerConfig, TransportConfig, Version, Versions,
+    EndpointConfig, EndpointSecret, PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
+    Version, Versions,
 };
 use weir_units::{ByteSize, Duration};
 
@@ -34,6 +35,7 @@ pub struct EndpointBuilder {
     max_connections: usize,
     retry: RetryPolicy,
     token_lifetime: Duration,
+    preferred: PreferredAddresses,
     server_versions: Versions,
     client_versions: (Version, Versions),
     secret: Option<EndpointSecret>,
@@ -55,6 +57,7 @@ impl Default for EndpointBuilder {
             max_connections: 10_000,
             retry: RetryPolicy::default(),
             token_lifetime: Duration::from_secs(24 * 3600),
+            preferred: PreferredAddresses::default(),
             server_versions: Versions::V1_AND_V2,
             client_versions: (Version::V1, Versions::V1),
             secret: None,
@@ -110,6 +113,16 @@ impl EndpointBuilder {
     /// once however long the answer is.
     pub fn token_lifetime(mut self, lifetime: Duration) -> Self {
         self.token_lifetime = lifetime;
+        self
+    }
+
+    /// Where clients should go on once the handshake is over (RFC 9000, section 9.6): one address of
+    /// each family at most, at which this endpoint has to listen too ([`Self::also_at`]).
+    pub fn preferred_address(mut self, address: SocketAddr) -> Self {
+        match address {
+            SocketAddr::V4(address) => self.preferred.ipv4 = Some(address),
+            SocketAddr::V6(address) => self.preferred.ipv6 = Some(address),
+        }
         self
     }
 
@@ -259,6 +272,7 @@ impl EndpointBuilder {
             retry: self.retry,
             token_lifetime: self.token_lifetime,
             versions: self.server_versions,
+            preferred: self.preferred,
             ..ServerConfig::new(credentials.crypto, self.transport.clone())
         });
         let config = EndpointConfig {

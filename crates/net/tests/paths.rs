@@ -277,6 +277,33 @@ fn a_server_with_several_addresses_answers_from_the_one_that_was_asked() {
 }
 
 #[test]
+fn a_client_goes_on_at_the_address_that_the_server_prefers() {
+    run(async {
+        // A port that is free now.
+        let free = std::net::UdpSocket::bind("127.0.0.8:0").unwrap();
+        let preferred = free.local_addr().unwrap();
+        drop(free);
+        let (server, fingerprint) = server_with(
+            |tls| tls,
+            |builder| builder.also_at(preferred).preferred_address(preferred),
+        );
+        let client = client_at(fingerprint, &["127.0.0.2"]);
+        let connecting = client.connect(server.local_address(), "localhost").unwrap();
+        let accepted = server.accept().await.unwrap();
+        let (ours, theirs) = tokio::join!(connecting, accepted);
+        let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
+        let mut events = ours.path_events();
+        while ours.remote_address() != preferred {
+            events.next().await.expect("the connection is over");
+        }
+        let (mut send, _recv) = theirs.open_bi().await.unwrap();
+        send.finish_with("from elsewhere".into()).await.unwrap();
+        let (_send, mut recv) = ours.accept_bi().await.unwrap();
+        assert_eq!(recv.read_to_end(100).await.unwrap(), "from elsewhere");
+    });
+}
+
+#[test]
 fn wrong_moves_are_errors() {
     run(async {
         let (server, fingerprint) = server_with(

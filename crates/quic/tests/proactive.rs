@@ -3,6 +3,7 @@
 //!
 //! The tests with a thousand seeds are for `make long`; they print their figures.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(clippy::print_stdout, reason = "figures to be quoted")]
 
 mod world;
 

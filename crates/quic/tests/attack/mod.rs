@@ -16,6 +16,7 @@
 )]
 
 mod arena;
+mod flood;
 mod frames;
 mod host;
 mod peer;
