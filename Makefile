@@ -23,7 +23,7 @@ demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and pri
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir
 	@target/release/weir bench rpc
 
-test: fmt lint doc unit stacks ## all that CI checks: format, lints, documentation, tests
+test: fmt lint doc unit ## all that CI checks: format, lints, documentation, tests
 
 fmt: ## check the format
 	$(CARGO) fmt --all --check
