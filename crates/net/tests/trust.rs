@@ -5,7 +5,7 @@ mod support;
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use support::{loopback, run, transport};
-use weir_net::tls::{ClientTls, Fingerprint, Identity, Roots, ServerTls};
+use weir_net::tls::{CipherSuite, ClientTls, Fingerprint, Identity, Roots, ServerTls};
 use weir_net::{Connection, ConnectionError, Endpoint};
 
 fn client(tls: ClientTls) -> Endpoint {
@@ -141,5 +141,20 @@ fn both_sides_export_the_same_keying_material() {
                 .export_keying_material(&mut theirs, b"label", b"context")
         );
         assert_eq!(ours, theirs);
+    });
+}
+
+#[test]
+fn sides_with_a_cipher_suite_in_common_connect_and_others_do_not() {
+    run(async {
+        let identity = Identity::self_signed(["localhost"]).unwrap();
+        let pinned = identity.fingerprint();
+        let chacha20 = [CipherSuite::ChaCha20Poly1305];
+        let tls = ServerTls::new(identity).cipher_suites(chacha20);
+        let server = server(tls);
+        let alike = client(ClientTls::pinned(pinned).cipher_suites(chacha20));
+        connect(&alike, &server, "localhost").await.unwrap();
+        let other = ClientTls::pinned(pinned).cipher_suites([CipherSuite::Aes128Gcm]);
+        certificate_error(connect(&client(other), &server, "localhost").await);
     });
 }
