@@ -1,5 +1,6 @@
-//! What packet headers say. Today: the ECN codepoint of the IP header.
+//! What packet headers say: the ECN codepoint of IP, the fields of TCP.
 
 mod ecn;
+pub mod tcp;
 
 pub use ecn::Ecn;

@@ -1,0 +1,142 @@
+//! What a TCP header says (RFC 9293), as plain values that fit a cache line with their addresses:
+//! what simulated hosts exchange, and what the rewrites of real frames read.
+
+mod flags;
+mod sack;
+mod sequence;
+
+pub use flags::Flags;
+pub use sack::{SackBlock, SackBlocks};
+pub use sequence::Sequence;
+
+use weir_units::ByteSize;
+
+/// A TCP header without its ports, and the length of the data that follows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// The sequence number of the first byte of data, or of SYN.
+    pub sequence: Sequence,
+    /// The next sequence number that the sender of this segment expects, where [`Flags::ACK`] is set.
+    pub acknowledgment: Sequence,
+    /// The number of data bytes. More than one maximum segment size stands for a burst that the
+    /// network interface cuts up (TSO).
+    pub payload: u32,
+    /// The window field as it is on the wire, unscaled.
+    pub window: u16,
+    /// The control bits.
+    pub flags: Flags,
+    /// The time stamps option (RFC 7323), where both ends use it.
+    pub timestamps: Option<Timestamps>,
+    /// The other options.
+    pub options: Options,
+}
+
+/// The time stamps option (RFC 7323, section 3), in ticks of the clock of the host that set them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval: when this segment was sent.
+    pub value: u32,
+    /// TSecr: the peer's TSval that this segment answers.
+    pub echo: u32,
+}
+
+/// The options beside time stamps: those of a SYN, or SACK blocks on the segments after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Options {
+    /// None.
+    #[default]
+    None,
+    /// On a SYN.
+    Syn(SynOptions),
+    /// Selective acknowledgments (RFC 2018).
+    Sack(SackBlocks),
+}
+
+/// What a SYN offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SynOptions {
+    /// The largest segment's data that its sender accepts, in bytes (RFC 9293, section 3.7.1).
+    pub maximum_segment_size: u16,
+    /// By how many bits the windows of its sender are shifted (RFC 7323, section 2); at most 14.
+    pub window_scale: Option<u8>,
+    /// Whether its sender understands SACK blocks (RFC 2018, section 2).
+    pub sack_permitted: bool,
+}
+
+impl Segment {
+    /// The length of the header with its options, padded to whole words, in bytes.
+    pub fn header_length(&self) -> ByteSize {
+        // NOP, NOP, kind, length, two times 32 bits (RFC 7323, appendix A); in a SYN the two NOPs
+        // may hold something else, but Linux and this length agree.
+        let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
+        let others = match &self.options {
+            Options::None => 0,
+            Options::Syn(syn) => {
+                // MSS: 4 bytes; window scale: NOP and 3 bytes; SACK permitted: 2 NOPs and 2 bytes, or
+                // in the place of the time stamps' NOPs.
+                let scale = if syn.window_scale.is_some() { 4 } else { 0 };
+                let sack = if syn.sack_permitted && self.timestamps.is_none() {
+                    4
+                } else {
+                    0
+                };
+                4 + scale + sack
+            }
+            // NOP, NOP, kind, length, 8 bytes per block.
+            Options::Sack(blocks) => 4 + 8 * blocks.iter().count() as u64,
+        };
+        ByteSize::from_bytes(20 + timestamps + others)
+    }
+
+    /// How far the segment reaches in sequence space: its data, and one each for SYN and FIN.
+    pub fn sequence_length(&self) -> u32 {
+        self.payload
+            .wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
+            .wrapping_add(u32::from(self.flags.contains(Flags::FIN)))
+    }
+
+    /// The sequence number after the segment's last.
+    pub fn end(&self) -> Sequence {
+        self.sequence + self.sequence_length()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_lengths_are_those_on_the_wire() {
+        let mut segment = Segment::default();
+        let length = |segment: &Segment| segment.header_length().bytes();
+        assert_eq!(length(&segment), 20);
+        segment.timestamps = Some(Timestamps::default());
+        assert_eq!(length(&segment), 32);
+        // Linux's SYN: 40 bytes.
+        segment.options = Options::Syn(SynOptions {
+            maximum_segment_size: 1460,
+            window_scale: Some(7),
+            sack_permitted: true,
+        });
+        assert_eq!(length(&segment), 40);
+        segment.timestamps = None;
+        assert_eq!(length(&segment), 32);
+        let block = SackBlock {
+            start: Sequence::new(1),
+            end: Sequence::new(2),
+        };
+        segment.options = Options::Sack([block, block].into_iter().collect());
+        assert_eq!(length(&segment), 40);
+    }
+
+    #[test]
+    fn syn_and_fin_take_a_sequence_number_each() {
+        let segment = Segment {
+            sequence: Sequence::new(u32::MAX),
+            payload: 10,
+            flags: Flags::SYN | Flags::FIN,
+            ..Segment::default()
+        };
+        assert_eq!(segment.end(), Sequence::new(11));
+    }
+}
