@@ -1,0 +1,160 @@
+//! Who is next: a tournament among sources of events, each of which knows the time of its next one.
+//!
+//! Links with constant delay deliver in order and timers are lazy, so the calendar holds one entry per
+//! link or timer and none per packet, and it never grows while the simulation runs. Each entry is one
+//! word, time above source, so that a match is the smaller of two words: setting an entry costs one
+//! such step per level, without a branch. Sources with the same time are served by number.
+
+use weir_units::Time;
+
+/// The next event of each source.
+#[derive(Clone, Debug)]
+pub(crate) struct Calendar {
+    /// A complete binary tree: the winner of the matches at 1, the sources from `leaves` on.
+    nodes: Vec<u64>,
+    leaves: usize,
+    /// The low bits of an entry, which hold the source.
+    source_bits: u32,
+}
+
+/// An entry of a source that has no event.
+const NEVER: u64 = u64::MAX;
+
+impl Calendar {
+    /// A calendar for sources numbered from zero, without events.
+    pub(crate) fn new(sources: usize) -> Self {
+        let leaves = sources.max(1).next_power_of_two();
+        Self {
+            nodes: vec![NEVER; 2 * leaves],
+            leaves,
+            source_bits: leaves.trailing_zeros(),
+        }
+    }
+
+    /// How many sources there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.leaves
+    }
+
+    /// Makes room for at least this many sources.
+    pub(crate) fn reserve(&mut self, sources: usize) {
+        if sources <= self.leaves {
+            return;
+        }
+        let mut larger = Self::new(sources);
+        for source in 0..self.leaves {
+            larger.set(source, self.time(source));
+        }
+        *self = larger;
+    }
+
+    /// Times from here on are taken for never: 2^64 ns divided by the number of sources.
+    pub(crate) fn horizon(&self) -> Time {
+        Time::from_nanos(NEVER >> self.source_bits)
+    }
+
+    /// When the source has its next event.
+    pub(crate) fn time(&self, source: usize) -> Option<Time> {
+        self.decode(self.nodes[self.leaves + source])
+            .map(|(time, _)| time)
+    }
+
+    /// The source's next event is at `time` from now on.
+    #[inline]
+    pub(crate) fn set(&mut self, source: usize, time: Option<Time>) {
+        let mut node = self.leaves + source;
+        let mut winner = match time {
+            Some(time) if time < self.horizon() => {
+                time.as_nanos() << self.source_bits | source as u64
+            }
+            _ => NEVER,
+        };
+        self.nodes[node] = winner;
+        while node > 1 {
+            winner = winner.min(self.nodes[node ^ 1]);
+            node /= 2;
+            self.nodes[node] = winner;
+        }
+    }
+
+    /// The earliest event and whose it is.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<(Time, usize)> {
+        self.decode(self.nodes[1])
+    }
+
+    #[inline]
+    fn decode(&self, entry: u64) -> Option<(Time, usize)> {
+        let source = entry & (self.leaves as u64 - 1);
+        (entry != NEVER).then(|| {
+            (
+                Time::from_nanos(entry >> self.source_bits),
+                source as usize,
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(nanos: u64) -> Option<Time> {
+        Some(Time::from_nanos(nanos))
+    }
+
+    #[test]
+    fn the_earliest_is_first_and_equals_go_by_number() {
+        let mut calendar = Calendar::new(3);
+        assert_eq!(calendar.first(), None);
+        calendar.set(2, at(5));
+        calendar.set(1, at(5));
+        calendar.set(0, at(7));
+        assert_eq!(calendar.first(), Some((Time::from_nanos(5), 1)));
+        calendar.set(1, None);
+        assert_eq!(calendar.first(), Some((Time::from_nanos(5), 2)));
+        calendar.set(2, at(8));
+        assert_eq!(calendar.first(), Some((Time::from_nanos(7), 0)));
+    }
+
+    #[test]
+    fn one_source_is_enough() {
+        let mut calendar = Calendar::new(1);
+        calendar.set(0, at(u64::MAX - 1));
+        assert_eq!(calendar.first(), Some((Time::from_nanos(u64::MAX - 1), 0)));
+        assert_eq!(Calendar::new(0).first(), None);
+    }
+
+    #[test]
+    fn beyond_the_horizon_is_never() {
+        let mut calendar = Calendar::new(4);
+        let horizon = calendar.horizon();
+        assert_eq!(horizon, Time::from_nanos(u64::MAX / 4));
+        calendar.set(3, Some(horizon));
+        assert_eq!(calendar.first(), None);
+        calendar.set(3, at(horizon.as_nanos() - 1));
+        assert_eq!(calendar.first(), at(horizon.as_nanos() - 1).map(|time| (time, 3)));
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_a_search(
+            sources in 1_usize..70,
+            events in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(0_u64..50)), 0..200),
+        ) {
+            let mut calendar = Calendar::new(1);
+            calendar.reserve(sources);
+            let mut times = vec![None; sources];
+            for (source, time) in events {
+                let source = source.index(sources);
+                times[source] = time.map(Time::from_nanos);
+                calendar.set(source, times[source]);
+                let expected = (0..sources).filter_map(|source| Some((times[source]?, source))).min();
+                prop_assert_eq!(calendar.first(), expected);
+                prop_assert_eq!(calendar.time(source), times[source]);
+            }
+        }
+    }
+}

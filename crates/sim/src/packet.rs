@@ -1,0 +1,131 @@
+//! What simulated hosts send each other: a few words, copied along.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use weir_fabric::Packet as FabricPacket;
+use weir_units::{ByteSize, Time};
+use weir_wire::tcp::{Flags, Segment};
+use weir_wire::{Ecn, FlowKey};
+
+/// The protocol numbers of the IP header.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Headers without options.
+const IP_HEADER: u64 = 20;
+const UDP_HEADER: u64 = 8;
+/// Below these ports hosts have services.
+const FIRST_DYNAMIC_PORT: u16 = 1024;
+/// Where receivers listen.
+const SERVICE_PORT: u16 = 5001;
+
+/// An IP packet between two simulated hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    pub(crate) contents: Contents,
+    /// The flow that it belongs to.
+    pub(crate) flow: FlowNumber,
+    /// The endpoint that it is for.
+    pub(crate) endpoint: u32,
+    /// Positions in the topology's list of hosts.
+    pub(crate) source: u32,
+    pub(crate) destination: u32,
+    pub(crate) ecn: Ecn,
+    /// Whether it goes from the flow's initiator to its responder.
+    pub(crate) forward: bool,
+}
+
+/// A number that no other flow of the run has.
+pub(crate) type FlowNumber = u32;
+
+/// What is in the packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Contents {
+    /// A TCP segment.
+    Segment(Segment),
+    /// A UDP datagram.
+    Datagram(Datagram),
+}
+
+/// A UDP datagram of a flow without congestion control.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagram {
+    /// The length of its data, in bytes.
+    pub(crate) payload: u32,
+    /// When it was sent.
+    pub(crate) sent: Time,
+}
+
+impl Packet {
+    /// The address of the host with this position: 10.0.0.1 for the first.
+    pub(crate) fn address(host: u32) -> IpAddr {
+        let [_, b, c, d] = host.wrapping_add(1).to_be_bytes();
+        IpAddr::V4(Ipv4Addr::new(10, b, c, d))
+    }
+}
+
+impl FabricPacket for Packet {
+    #[inline]
+    fn length(&self) -> ByteSize {
+        let transport = match &self.contents {
+            Contents::Segment(segment) => {
+                segment.header_length().bytes() + u64::from(segment.payload)
+            }
+            Contents::Datagram(datagram) => UDP_HEADER + u64::from(datagram.payload),
+        };
+        ByteSize::from_bytes(IP_HEADER + transport)
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    #[inline]
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+
+    #[inline]
+    fn destination(&self) -> u32 {
+        self.destination
+    }
+
+    fn flow(&self) -> FlowKey {
+        // As many ports as there are from the first dynamic one on.
+        let dynamic = self.flow % u32::from(u16::MAX - FIRST_DYNAMIC_PORT);
+        let initiator = FIRST_DYNAMIC_PORT + dynamic as u16;
+        let (source_port, destination_port) = match self.forward {
+            true => (initiator, SERVICE_PORT),
+            false => (SERVICE_PORT, initiator),
+        };
+        FlowKey {
+            source: Self::address(self.source),
+            destination: Self::address(self.destination),
+            source_port,
+            destination_port,
+            protocol: match self.contents {
+                Contents::Segment(_) => TCP,
+                Contents::Datagram(_) => UDP,
+            },
+        }
+    }
+
+    fn tcp(&self) -> Option<Segment> {
+        match self.contents {
+            Contents::Segment(segment) => Some(segment),
+            Contents::Datagram(_) => None,
+        }
+    }
+
+    fn set_window(&mut self, window: u16) {
+        if let Contents::Segment(segment) = &mut self.contents {
+            segment.window = window;
+        }
+    }
+
+    fn set_flags(&mut self, flags: Flags) {
+        if let Contents::Segment(segment) = &mut self.contents {
+            segment.flags = flags;
+        }
+    }
+}

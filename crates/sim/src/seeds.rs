@@ -1,0 +1,65 @@
+//! Seeds: every random choice of a run follows from the scenario's one, and none from another's.
+
+/// Who draws. The number is part of what is drawn: it must not change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Drawer {
+    /// A port's queue.
+    Queue = 1,
+    /// A port's faults.
+    Faults = 2,
+    /// A switch's choice among paths of equal cost.
+    Switch = 3,
+    /// A flow's congestion control.
+    Congestion = 4,
+    /// A flow's initial sequence numbers.
+    Sequence = 5,
+    /// A group's start times, pauses and sizes.
+    Workload = 6,
+    /// When samples are taken.
+    Samples = 7,
+}
+
+/// The scenario's seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seeds(u64);
+
+impl Seeds {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The seed of the drawer with this number, unlike those of all others.
+    pub(crate) fn of(self, drawer: Drawer, number: usize) -> u64 {
+        [drawer as u64, number as u64]
+            .into_iter()
+            .fold(mix(self.0), |seed, part| mix(seed ^ mix(part)))
+    }
+}
+
+/// The output function of SplitMix64 (Steele, Lea and Flood 2014, figure 16): a bijection in which
+/// each input bit changes each output bit with probability one half.
+fn mix(number: u64) -> u64 {
+    let z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_drawers_share_a_seed() {
+        let drawers = [Drawer::Queue, Drawer::Faults, Drawer::Samples];
+        let seeds: HashSet<_> = (0..10)
+            .flat_map(|seed| drawers.map(|drawer| (seed, drawer)))
+            .flat_map(|(seed, drawer)| {
+                (0..100).map(move |number| Seeds::new(seed).of(drawer, number))
+            })
+            .collect();
+        assert_eq!(seeds.len(), 3000);
+    }
+}
