@@ -21,21 +21,18 @@ impl Tally {
     };
 
     /// Counts one packet more.
+    #[inline]
     pub fn record(&mut self, length: ByteSize) {
-        *self = *self
-            + Self {
-                packets: 1,
-                size: length,
-            };
+        // Nobody lives to see 2^64 packets.
+        self.packets += 1;
+        self.size += length;
     }
 
-    /// Counts one packet less.
+    /// Counts one packet less, of those that were counted.
+    #[inline]
     pub fn remove(&mut self, length: ByteSize) {
-        *self = *self
-            - Self {
-                packets: 1,
-                size: length,
-            };
+        self.packets = self.packets.saturating_sub(1);
+        self.size -= length;
     }
 }
 
@@ -62,10 +59,12 @@ impl Sub for Tally {
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
-    /// The queue was full: tail drop.
-    Full,
-    /// The queue dropped it before it was full, to signal congestion.
-    Early,
+    /// The buffer was full, or the port's share of it.
+    Buffer,
+    /// The queue was above a threshold at which everything of its class is dropped.
+    Tail,
+    /// Random early detection: chance chose it while the queue was between two thresholds.
+    Red,
     /// It was larger than the link's MTU.
     Mtu,
     /// Lost at random on the way.
@@ -76,18 +75,25 @@ pub enum DropReason {
     Corruption,
     /// A test's script said so.
     Script,
+    /// The switch has no route to where it goes.
+    NoRoute,
+    /// An element in the switch's path dropped it.
+    Element,
 }
 
 impl DropReason {
     /// Every reason, in the order of declaration.
-    pub const ALL: [Self; 7] = [
-        Self::Full,
-        Self::Early,
+    pub const ALL: [Self; 10] = [
+        Self::Buffer,
+        Self::Tail,
+        Self::Red,
         Self::Mtu,
         Self::Loss,
         Self::Down,
         Self::Corruption,
         Self::Script,
+        Self::NoRoute,
+        Self::Element,
     ];
 }
 
@@ -99,6 +105,12 @@ impl Drops {
     /// Counts one packet.
     pub fn record(&mut self, reason: DropReason, length: ByteSize) {
         self.0[reason as usize].record(length);
+    }
+
+    /// Counts what was dropped elsewhere.
+    pub(crate) fn add(&mut self, reason: DropReason, dropped: Tally) {
+        let tally = &mut self.0[reason as usize];
+        *tally = *tally + dropped;
     }
 
     /// What was dropped for this reason.
@@ -134,17 +146,37 @@ pub struct Counters {
     pub arrived: Tally,
     /// Came into being here: the copies that duplication made.
     pub duplicated: Tally,
+    /// Came into being here: what elements sent on their own account.
+    pub injected: Tally,
     /// Went on.
     pub departed: Tally,
+    /// Ended here as they should: what elements took for themselves.
+    pub absorbed: Tally,
     /// Were dropped.
     pub dropped: Drops,
 }
 
 impl Counters {
     /// Whether everything is accounted for when `inside` is still here:
-    /// arrived + duplicated = departed + dropped + inside, in packets and in bytes.
+    /// arrived + duplicated + injected = departed + absorbed + dropped + inside, in packets and in
+    /// bytes.
     pub fn balance(&self, inside: Tally) -> bool {
-        self.arrived + self.duplicated == self.departed + self.dropped.total() + inside
+        self.arrived + self.duplicated + self.injected
+            == self.departed + self.absorbed + self.dropped.total() + inside
+    }
+}
+
+impl Add for Counters {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            arrived: self.arrived + other.arrived,
+            duplicated: self.duplicated + other.duplicated,
+            injected: self.injected + other.injected,
+            departed: self.departed + other.departed,
+            absorbed: self.absorbed + other.absorbed,
+            dropped: self.dropped + other.dropped,
+        }
     }
 }
 
@@ -168,8 +200,8 @@ mod tests {
             );
             assert_eq!(drops.by(reason), tally);
         }
-        assert_eq!(drops.total().packets, 28);
-        assert_eq!((drops + drops).total().size, ByteSize::from_bytes(560));
+        assert_eq!(drops.total().packets, 55);
+        assert_eq!((drops + drops).total().size, ByteSize::from_bytes(1100));
     }
 
     #[test]

@@ -34,8 +34,11 @@ pub struct FaultSettings {
     pub corruption: Probability,
     /// Which packets fall behind those sent after them.
     pub reordering: Reordering,
-    /// The most that a packet is delayed, uniformly from zero. Jitter alone does not reorder: a
-    /// packet waits for the one before it.
+    /// What every packet is delayed by beyond the link's propagation delay. A shorter one does not
+    /// reorder: a packet waits for the one before it.
+    pub delay: Duration,
+    /// The most that a packet is delayed beyond that, uniformly from zero. Jitter alone does not
+    /// reorder either.
     pub jitter: Duration,
 }
 
@@ -65,6 +68,8 @@ pub struct Faults<P> {
     settings: FaultSettings,
     script: Option<Script<P>>,
     chance: Chance,
+    /// Whether neither settings nor script can touch a packet.
+    idle: bool,
     held: BinaryHeap<Held<P>>,
     held_tally: Tally,
     next_sequence: u64,
@@ -105,6 +110,7 @@ impl<P: Packet + Clone> Faults<P> {
             settings,
             script: None,
             chance,
+            idle: settings == FaultSettings::default(),
             held: BinaryHeap::new(),
             held_tally: Tally::ZERO,
             next_sequence: 0,
@@ -127,11 +133,13 @@ impl<P: Packet + Clone> Faults<P> {
     /// Changes the random faults for packets to come.
     pub fn set(&mut self, settings: FaultSettings) {
         self.settings = settings;
+        self.update_idle();
     }
 
     /// Lets `script` decide about packets to come, before chance does; `None` ends the script.
     pub fn set_script(&mut self, script: Option<Script<P>>) {
         self.script = script;
+        self.update_idle();
     }
 
     /// A packet comes in at `now`.
@@ -147,7 +155,14 @@ impl<P: Packet + Clone> Faults<P> {
         }
     }
 
+    /// Whether a packet that comes now would only pass: whoever has it may keep it.
+    #[inline]
+    pub(crate) fn let_all_pass(&self) -> bool {
+        self.idle && self.held.is_empty()
+    }
+
     /// When the next packet comes out.
+    #[inline]
     pub fn next_time(&self) -> Option<Time> {
         self.held
             .peek()
@@ -177,6 +192,10 @@ impl<P: Packet + Clone> Faults<P> {
     /// What was done to packets that were not dropped.
     pub fn disturbances(&self) -> &Disturbances {
         &self.disturbances
+    }
+
+    fn update_idle(&mut self) {
+        self.idle = self.script.is_none() && self.settings == FaultSettings::default();
     }
 
     fn by_chance(&mut self, now: Time, packet: P) {
@@ -235,6 +254,7 @@ impl<P: Packet + Clone> Faults<P> {
     }
 
     fn delay_by_chance(&mut self, now: Time, packet: P) {
+        let now = now + self.settings.delay;
         let Reordering { probability, delay } = self.settings.reordering;
         let delay = if probability.draw(&mut self.chance.reordering) {
             Delay::HeldBack(delay)

@@ -69,19 +69,30 @@
 //! ```
 
 mod counters;
+pub mod discipline;
 mod faults;
 mod link;
+mod occupancy;
 mod packet;
 mod pipe;
 mod queue;
 mod random;
+mod red;
 mod rule;
+mod switch;
+mod timeline;
 
 pub use counters::{Counters, DropReason, Drops, Tally};
 pub use faults::{Disturbances, FaultSettings, Faults, Reordering, Script, Verdict};
 pub use link::Link;
+pub use occupancy::Occupancy;
 pub use packet::{Packet, flip_byte};
 pub use pipe::Pipe;
 pub use queue::{Admission, Queue};
 pub use random::{NotAProbability, Probability};
+pub use red::{Ramp, Red};
 pub use rule::{Action, Class, Rule, Trigger};
+pub use switch::{
+    BufferError, Element, Output, PortIndex, Routes, SharedBuffer, Switch, SwitchError,
+};
+pub use timeline::{Change, Contradiction, Timeline};

@@ -1,30 +1,27 @@
 //! A link: packets are sent one after the other at a rate, and arrive a propagation delay later.
 //!
-//! Every packet's arrival is known when its transmission starts, so a link is a FIFO with arrival
-//! times: whoever drives it needs one timer per link and none per packet.
+//! Every packet's arrival is known when its transmission starts, so that what is on a link is a FIFO
+//! with arrival times: whoever drives it needs one timer per link and none per packet.
 
-use std::collections::VecDeque;
+#[cfg(test)]
+mod tests;
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::counters::{Counters, Tally};
-use crate::packet::Packet;
-
-/// One direction of a cable between two ports, with the transmitter at its head.
+/// One direction of a cable between two ports, with the transmitter at its head: when what arrives.
+/// The packets themselves are kept by the [`Pipe`](crate::Pipe) that the link belongs to.
 #[derive(Clone, Debug)]
-pub struct Link<P> {
+pub struct Link {
     rate: Rate,
     delay: Duration,
     mtu: ByteSize,
     framing: ByteSize,
     clock: TransmitterClock,
+    work: Work,
     last_arrival: Time,
-    on_the_way: VecDeque<(Time, P)>,
-    in_flight: Tally,
-    counters: Counters,
 }
 
-impl<P: Packet> Link<P> {
+impl Link {
     /// An idle link. [`Rate::MAX`] takes no time for transmission; at [`Rate::ZERO`] nothing starts.
     pub fn new(rate: Rate, delay: Duration) -> Self {
         Self {
@@ -33,10 +30,8 @@ impl<P: Packet> Link<P> {
             mtu: ByteSize::MAX,
             framing: ByteSize::ZERO,
             clock: TransmitterClock::default(),
+            work: Work::of(ByteSize::ZERO, rate),
             last_arrival: Time::ZERO,
-            on_the_way: VecDeque::new(),
-            in_flight: Tally::ZERO,
-            counters: Counters::default(),
         }
     }
 
@@ -66,33 +61,34 @@ impl<P: Packet> Link<P> {
         self.mtu
     }
 
-    /// Changes the MTU for packets to come.
-    pub fn set_mtu(&mut self, mtu: ByteSize) {
+    /// What each packet takes on the wire beside its IP length.
+    pub fn framing(&self) -> ByteSize {
+        self.framing
+    }
+
+    pub(crate) fn set_mtu(&mut self, mtu: ByteSize) {
         self.mtu = mtu;
     }
 
     /// Changes the rate from `now` on. A transmission under way ends as it began.
-    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+    pub(crate) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.clock.change_rate();
         if self.rate.is_zero() {
             // What waited for a rate starts now, not when the link last fell idle.
             self.clock.start_no_earlier(now);
         }
         self.rate = rate;
+        self.work = Work::of(ByteSize::ZERO, rate);
     }
 
     /// Changes the propagation delay of packets to come. Under a shorter delay these do not
     /// overtake: they arrive with the last one that is on the way.
-    pub fn set_delay(&mut self, delay: Duration) {
+    pub(crate) fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
     }
 
-    /// Whether the packet is within the MTU.
-    pub fn carries(&self, packet: &P) -> bool {
-        packet.length() <= self.mtu
-    }
-
     /// When the next transmission can start; never at rate zero.
+    #[inline]
     pub fn free_at(&self) -> Option<Time> {
         if self.rate.is_zero() {
             None
@@ -102,42 +98,20 @@ impl<P: Packet> Link<P> {
     }
 
     /// Starts the transmission of a packet that is `ready` to go: then, or right behind the one
-    /// before it. At rate zero it would never arrive: ask [`Self::free_at`] first.
-    pub fn transmit(&mut self, ready: Time, packet: P) {
+    /// before it. Tells when it arrives at the far end. At rate zero that is never: ask
+    /// [`Self::free_at`] first.
+    #[inline]
+    pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> Time {
         self.clock.start_no_earlier(ready);
-        self.clock
-            .transmit(packet.length() + self.framing, self.rate);
+        if self.rate != Rate::MAX {
+            let size = length + self.framing;
+            if size != self.work.size {
+                self.work = Work::of(size, self.rate);
+            }
+            self.clock.spend(&self.work, self.rate);
+        }
         self.last_arrival = self.last_arrival.max(self.clock.reading() + self.delay);
-        self.counters.arrived.record(packet.length());
-        self.in_flight.record(packet.length());
-        self.on_the_way.push_back((self.last_arrival, packet));
-    }
-
-    /// When the next packet arrives at the far end.
-    pub fn next_time(&self) -> Option<Time> {
-        self.on_the_way
-            .front()
-            .map(|&(arrival, _)| arrival)
-            .filter(|&arrival| arrival < Time::MAX)
-    }
-
-    /// The next packet that has arrived at the far end by `now`, and when it did.
-    pub fn receive(&mut self, now: Time) -> Option<(Time, P)> {
-        self.next_time().filter(|&arrival| arrival <= now)?;
-        let (arrival, packet) = self.on_the_way.pop_front()?;
-        self.in_flight.remove(packet.length());
-        self.counters.departed.record(packet.length());
-        Some((arrival, packet))
-    }
-
-    /// What is being sent or on the way.
-    pub fn in_flight(&self) -> Tally {
-        self.in_flight
-    }
-
-    /// What became of the packets that came here.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+        self.last_arrival
     }
 }
 
@@ -152,6 +126,7 @@ struct TransmitterClock {
 
 impl TransmitterClock {
     /// The first whole nanosecond at which the transmitter is idle.
+    #[inline]
     fn reading(&self) -> Time {
         if self.fraction == 0 {
             self.nanosecond
@@ -160,6 +135,7 @@ impl TransmitterClock {
         }
     }
 
+    #[inline]
     fn start_no_earlier(&mut self, ready: Time) {
         if ready > self.reading() {
             *self = Self {
@@ -177,127 +153,52 @@ impl TransmitterClock {
         };
     }
 
-    fn transmit(&mut self, size: ByteSize, rate: Rate) {
-        if rate == Rate::MAX {
-            return;
+    #[inline]
+    fn spend(&mut self, work: &Work, rate: Rate) {
+        self.nanosecond += work.time;
+        // Both are smaller than the rate; their sum may be larger than 64 bits hold.
+        let (sum, carry) = self.fraction.overflowing_add(work.rest);
+        if carry || sum >= rate.bits_per_second() {
+            self.nanosecond += Duration::from_nanos(1);
+            self.fraction = sum.wrapping_sub(rate.bits_per_second());
+        } else {
+            self.fraction = sum;
         }
-        let rate = rate.bits_per_second();
-        let work = u128::from(size.bytes()) * 8 * 1_000_000_000 + u128::from(self.fraction);
-        // A division of 64 bits is several times faster, and enough for every usual packet.
-        let (nanos, rest) = match u64::try_from(work) {
-            Ok(work) => (work.checked_div(rate), work.checked_rem(rate)),
-            Err(_) => {
-                let nanos = work.checked_div(u128::from(rate));
-                let rest = work.checked_rem(u128::from(rate));
-                (
-                    nanos.and_then(|nanos| u64::try_from(nanos).ok()),
-                    rest.map(|rest| rest as u64),
-                )
-            }
-        };
-        self.nanosecond += nanos.map_or(Duration::MAX, Duration::from_nanos);
-        self.fraction = rest.unwrap_or(0);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::packet::testing::Numbered;
+/// How long a transmission takes. Packets of the same size follow each other, and a division costs
+/// more than all else that a link does: the last result is kept.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    size: ByteSize,
+    time: Duration,
+    /// Beyond the whole nanoseconds, in units of one nanosecond divided by the rate in bit/s.
+    rest: u64,
+}
 
-    fn arrivals(link: &mut Link<Numbered>) -> Vec<(u64, u64)> {
-        std::iter::from_fn(|| link.receive(Time::MAX))
-            .map(|(time, packet)| (time.as_nanos(), packet.number))
-            .collect()
-    }
-
-    #[test]
-    fn transmission_and_propagation_add_up() {
-        let mut link = Link::new(Rate::from_gbps(1), Duration::from_micros(25));
-        link.transmit(Time::from_nanos(100), Numbered::new(0, 1500));
-        link.transmit(Time::from_nanos(100), Numbered::new(1, 500));
-        link.transmit(Time::from_nanos(50_000), Numbered::new(2, 1500));
-        assert_eq!(
-            link.in_flight(),
-            Tally {
-                packets: 3,
-                size: ByteSize::from_bytes(3500)
+impl Work {
+    fn of(size: ByteSize, rate: Rate) -> Self {
+        let rate = rate.bits_per_second();
+        // At rate zero it takes forever.
+        let (time, rest) = match size.bytes().checked_mul(8 * 1_000_000_000) {
+            // A division of 64 bits is several times faster, and enough for every usual packet.
+            Some(bits) => (
+                bits.checked_div(rate).unwrap_or(u64::MAX),
+                bits.checked_rem(rate).unwrap_or(0),
+            ),
+            None => {
+                let bits = u128::from(size.bytes()) * 8 * 1_000_000_000;
+                let time = bits.checked_div(u128::from(rate)).unwrap_or(u128::MAX);
+                let rest = bits.checked_rem(u128::from(rate)).unwrap_or(0);
+                // The remainder is smaller than the rate.
+                (u64::try_from(time).unwrap_or(u64::MAX), rest as u64)
             }
-        );
-        assert_eq!(
-            link.next_time(),
-            Some(Time::from_nanos(100 + 12_000 + 25_000))
-        );
-        assert!(link.receive(Time::from_nanos(37_099)).is_none());
-        assert_eq!(arrivals(&mut link), [(37_100, 0), (41_100, 1), (87_000, 2)]);
-        assert_eq!(link.in_flight(), Tally::ZERO);
-    }
-
-    #[test]
-    fn framing_takes_time_on_the_wire() {
-        let framing = ByteSize::from_bytes(38);
-        let mut link = Link::new(Rate::from_gbps(1), Duration::ZERO).with_framing(framing);
-        link.transmit(Time::ZERO, Numbered::new(0, 1500));
-        assert_eq!(link.free_at(), Some(Time::from_nanos(1538 * 8)));
-    }
-
-    #[test]
-    fn fractions_of_a_nanosecond_do_not_add_up() {
-        let mut link = Link::new(Rate::from_gbps(100), Duration::ZERO);
-        for number in 0..1_000_000 {
-            link.transmit(Time::ZERO, Numbered::new(number, 64));
+        };
+        Self {
+            size,
+            time: Duration::from_nanos(time),
+            rest,
         }
-        assert_eq!(link.free_at(), Some(Time::from_nanos(5_120_000)));
-    }
-
-    #[test]
-    fn an_unbounded_link_only_delays() {
-        let mut link = Link::new(Rate::MAX, Duration::from_nanos(5));
-        (0..3).for_each(|number| link.transmit(Time::from_nanos(9), Numbered::new(number, 1500)));
-        assert_eq!(arrivals(&mut link), [(14, 0), (14, 1), (14, 2)]);
-    }
-
-    #[test]
-    fn a_stopped_link_starts_when_it_gets_a_rate() {
-        let mut link = Link::new(Rate::ZERO, Duration::ZERO);
-        assert_eq!(link.free_at(), None);
-        link.set_rate(Time::from_nanos(70), Rate::from_gbps(8));
-        assert_eq!(link.free_at(), Some(Time::from_nanos(70)));
-        link.transmit(Time::from_nanos(10), Numbered::new(0, 100));
-        assert_eq!(arrivals(&mut link), [(170, 0)]);
-    }
-
-    #[test]
-    fn at_rate_zero_a_packet_never_arrives() {
-        let mut link = Link::new(Rate::ZERO, Duration::ZERO);
-        link.transmit(Time::ZERO, Numbered::new(0, 100));
-        assert_eq!(link.next_time(), None);
-        assert!(link.receive(Time::MAX).is_none());
-        assert_eq!(link.in_flight().packets, 1);
-    }
-
-    #[test]
-    fn a_new_rate_applies_to_the_next_packet() {
-        let mut link = Link::new(Rate::from_gbps(8), Duration::ZERO);
-        link.transmit(Time::ZERO, Numbered::new(0, 1000));
-        link.set_rate(Time::from_nanos(500), Rate::from_gbps(4));
-        link.transmit(Time::from_nanos(500), Numbered::new(1, 1000));
-        assert_eq!(arrivals(&mut link), [(1000, 0), (3000, 1)]);
-    }
-
-    #[test]
-    fn a_shorter_delay_does_not_reorder() {
-        let mut link = Link::new(Rate::from_gbps(8), Duration::from_nanos(5000));
-        link.transmit(Time::ZERO, Numbered::new(0, 1000));
-        link.set_delay(Duration::from_nanos(10));
-        link.transmit(Time::ZERO, Numbered::new(1, 1000));
-        link.transmit(Time::from_nanos(9000), Numbered::new(2, 1000));
-        assert_eq!(arrivals(&mut link), [(6000, 0), (6000, 1), (10_010, 2)]);
-    }
-
-    #[test]
-    fn the_mtu_is_the_largest_that_passes() {
-        let link = Link::new(Rate::MAX, Duration::ZERO).with_mtu(ByteSize::from_bytes(1500));
-        assert!(link.carries(&Numbered::new(0, 1500)) && !link.carries(&Numbered::new(0, 1501)));
     }
 }

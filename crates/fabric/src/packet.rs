@@ -1,10 +1,14 @@
 //! What the fabric needs to know of a packet.
 
 use weir_units::ByteSize;
-use weir_wire::Ecn;
+use weir_wire::tcp::{Flags, Segment};
+use weir_wire::{Ecn, FlowKey};
 
 /// A packet as queues, links and faults see it: a few words in the simulator, a real datagram in
 /// protocol tests, a real frame in the live lab.
+///
+/// A real frame keeps its checksums right: whoever implements a setter for one updates them in it.
+/// What a kind of packet does not have keeps its default.
 pub trait Packet {
     /// The length of the IP packet: what queues count, and links too, beside their own framing.
     fn length(&self) -> ByteSize;
@@ -21,6 +25,40 @@ pub trait Packet {
     fn corrupt(&mut self, entropy: u64) -> bool {
         let _ = entropy;
         false
+    }
+
+    /// The host that it goes to: an index into the [`Routes`](crate::Routes) of a switch. By default
+    /// [`NOWHERE`](crate::Routes::NOWHERE), for packets that meet no switch.
+    fn destination(&self) -> u32 {
+        crate::switch::Routes::NOWHERE
+    }
+
+    /// The flow that it belongs to. By default none: [`FlowKey::UNSPECIFIED`].
+    fn flow(&self) -> FlowKey {
+        FlowKey::UNSPECIFIED
+    }
+
+    /// A number that all packets of a flow share, and few others: it chooses between paths of equal
+    /// cost. By default computed from [`Self::flow`]; a packet that knows its flow by a number
+    /// answers faster from that.
+    fn flow_hash(&self) -> u64 {
+        crate::switch::hash_of(&self.flow())
+    }
+
+    /// Its TCP header, if it is a TCP segment. By default it is none.
+    fn tcp(&self) -> Option<Segment> {
+        None
+    }
+
+    /// Rewrites the window field of its TCP header, as on the wire: unscaled. By default there is
+    /// none, and nothing happens.
+    fn set_window(&mut self, window: u16) {
+        let _ = window;
+    }
+
+    /// Rewrites the control bits of its TCP header. By default there are none, and nothing happens.
+    fn set_flags(&mut self, flags: Flags) {
+        let _ = flags;
     }
 }
 

@@ -1,6 +1,12 @@
 //! A pipe: one direction between two hosts, read from left to right: queue, link, faults.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
 use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_wire::Ecn;
 
 use crate::counters::{Counters, DropReason, Tally};
 use crate::faults::{FaultSettings, Faults, Script};
@@ -8,6 +14,7 @@ use crate::link::Link;
 use crate::packet::Packet;
 use crate::queue::{Admission, Queue};
 use crate::rule::Rule;
+use crate::timeline::Change;
 
 /// A queue, the link that empties it, and the faults at the link's far end.
 ///
@@ -19,81 +26,155 @@ use crate::rule::Rule;
 /// `now` must not run backwards.
 #[derive(Debug)]
 pub struct Pipe<P> {
-    queue: Queue<P>,
-    link: Link<P>,
+    /// Everything before the faults, in order: first what is on the link, then what waits. A packet
+    /// is put here once and taken out once.
+    line: VecDeque<Place<P>>,
+    /// How many of `line` are on the link.
+    on_link: usize,
+    link: Link,
+    queue: Queue,
+    /// What the link has delivered.
+    delivered: Tally,
+    /// What was larger than the MTU.
+    oversized: Tally,
     faults: Faults<P>,
-    entrance: Counters,
+}
+
+/// A packet in the line.
+#[derive(Debug)]
+struct Place<P> {
+    /// When it reaches the far end; [`Time::MAX`] while it waits.
+    arrival: Time,
+    /// What was counted when it came, so that the same is counted when it goes.
+    length: ByteSize,
+    packet: P,
 }
 
 impl<P: Packet + Clone> Pipe<P> {
     /// Puts the three in a row.
-    pub fn new(queue: Queue<P>, link: Link<P>, faults: Faults<P>) -> Self {
+    pub fn new(queue: Queue, link: Link, faults: Faults<P>) -> Self {
         Self {
-            queue,
+            line: VecDeque::new(),
+            on_link: 0,
             link,
+            queue,
+            delivered: Tally::ZERO,
+            oversized: Tally::ZERO,
             faults,
-            entrance: Counters::default(),
         }
     }
 
     /// A packet enters, and this is what the queue did with it. One larger than the link's MTU is
     /// dropped before the queue.
+    #[inline]
     pub fn send(&mut self, now: Time, packet: P) -> Admission {
-        self.advance(now);
-        self.entrance.arrived.record(packet.length());
-        if !self.link.carries(&packet) {
-            self.entrance
-                .dropped
-                .record(DropReason::Mtu, packet.length());
+        self.send_within(now, packet, ByteSize::MAX)
+    }
+
+    /// The same where the queue may hold no more than `room`: what would exceed it is dropped as
+    /// [`DropReason::Buffer`], before the queue's rules are asked.
+    #[inline]
+    pub fn send_within(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
+        self.start_transmissions(now);
+        let length = packet.length();
+        if length > self.link.mtu() {
+            self.oversized.record(length);
             return Admission::Dropped(DropReason::Mtu);
         }
-        let admission = self.queue.push(packet);
-        // A link that is idle now had nobody waiting: the next to go is this packet.
-        if self.link.free_at().is_some_and(|free| free <= now)
-            && let Some(packet) = self.queue.pop()
-        {
-            self.link.transmit(now, packet);
+        let admission = self.queue.arrive(now, length, packet.ecn(), room);
+        match admission {
+            Admission::Dropped(_) => return admission,
+            Admission::Marked => packet.set_ecn(Ecn::Ce),
+            Admission::Queued => {}
         }
+        // A link that is idle now has nobody waiting: the next to go is this packet.
+        let arrival = match self.link.free_at() {
+            Some(free) if free <= now => {
+                self.on_link += 1;
+                self.link.transmit(now, length)
+            }
+            _ => {
+                self.queue.enter(now, length);
+                Time::MAX
+            }
+        };
+        self.line.push_back(Place {
+            arrival,
+            length,
+            packet,
+        });
         admission
     }
 
     /// When [`Self::receive`] may have something next; `None` while nothing is on the way.
+    #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        [self.link.next_time(), self.faults.next_time()]
-            .into_iter()
-            .flatten()
-            .min()
+        let arrival = self.next_arrival();
+        match self.faults.next_time() {
+            None => arrival,
+            release => [arrival, release].into_iter().flatten().min(),
+        }
     }
 
     /// The next packet that has come out by `now`.
+    #[inline]
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        self.advance(now);
+        self.start_transmissions(now);
+        if self.faults.let_all_pass() {
+            return self.deliver(now).map(|place| place.packet);
+        }
+        self.meet_faults(now);
         self.faults.receive(now)
     }
 
-    /// Does what is due by `now` inside the pipe, so that what is read from it is up to date.
-    pub fn advance(&mut self, now: Time) {
-        while let Some(free) = self.link.free_at().filter(|&free| free <= now) {
-            let Some(packet) = self.queue.pop() else {
-                break;
-            };
-            self.link.transmit(free, packet);
+    /// Does what is due by `now` inside the pipe, so that what is read from it is up to date, the
+    /// queue's [`Occupancy`](crate::Occupancy) included.
+    pub fn settle(&mut self, now: Time) {
+        self.start_transmissions(now);
+        if !self.faults.let_all_pass() {
+            self.meet_faults(now);
         }
-        while let Some((arrival, packet)) = self.link.receive(now) {
-            self.faults.send(arrival, packet);
+        if let Some(occupancy) = self.queue.occupancy_mut() {
+            occupancy.advance(now);
         }
+    }
+
+    /// Settles, and lets the queue's [`Occupancy`](crate::Occupancy) begin anew: the end of a warm-up.
+    pub fn reset_occupancy(&mut self, now: Time) {
+        self.settle(now);
+        if let Some(occupancy) = self.queue.occupancy_mut() {
+            occupancy.reset(now);
+        }
+    }
+
+    /// Applies a change from a [`Timeline`](crate::Timeline) as of `now`.
+    pub fn apply(&mut self, now: Time, change: Change) {
+        let mut faults = self.faults.settings();
+        match change {
+            Change::Rate(rate) => return self.set_rate(now, rate),
+            Change::Delay(delay) => return self.set_delay(now, delay),
+            Change::Mtu(mtu) => return self.set_mtu(mtu),
+            Change::Down(down) => faults.down = down,
+            Change::Loss(loss) => faults.loss = loss,
+            Change::Duplication(duplication) => faults.duplication = duplication,
+            Change::Corruption(corruption) => faults.corruption = corruption,
+            Change::Reordering(reordering) => faults.reordering = reordering,
+            Change::AddedDelay(delay) => faults.delay = delay,
+            Change::Jitter(jitter) => faults.jitter = jitter,
+        }
+        self.set_faults(now, faults);
     }
 
     /// Changes the link's rate from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        self.advance(now);
+        self.start_transmissions(now);
         self.link.set_rate(now, rate);
-        self.advance(now);
+        self.start_transmissions(now);
     }
 
     /// Changes the propagation delay from `now` on, for packets whose transmission starts then.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
-        self.advance(now);
+        self.start_transmissions(now);
         self.link.set_delay(delay);
     }
 
@@ -109,23 +190,25 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Changes the random faults for packets that reach the link's far end after `now`.
     pub fn set_faults(&mut self, now: Time, settings: FaultSettings) {
-        self.advance(now);
+        self.start_transmissions(now);
+        self.meet_faults(now);
         self.faults.set(settings);
     }
 
     /// Starts or ends a script, for packets that reach the link's far end after `now`.
     pub fn set_script(&mut self, now: Time, script: Option<Script<P>>) {
-        self.advance(now);
+        self.start_transmissions(now);
+        self.meet_faults(now);
         self.faults.set_script(script);
     }
 
-    /// The queue; up to date after [`Self::advance`], as is the rest.
-    pub fn queue(&self) -> &Queue<P> {
+    /// The queue; up to date after [`Self::settle`], as is the rest.
+    pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
     /// The link.
-    pub fn link(&self) -> &Link<P> {
+    pub fn link(&self) -> &Link {
         &self.link
     }
 
@@ -134,114 +217,81 @@ impl<P: Packet + Clone> Pipe<P> {
         &self.faults
     }
 
+    /// When the next packet leaves the queue for the link; `None` while none waits, and at rate zero.
+    #[inline]
+    pub fn next_departure(&self) -> Option<Time> {
+        self.link
+            .free_at()
+            .filter(|_| self.line.len() > self.on_link)
+    }
+
+    /// What left the queue for the link: what it has sent, or is sending.
+    pub fn sent(&self) -> Tally {
+        self.queue.departed()
+    }
+
+    /// What is on the link: being sent, on the way, or there and not yet fetched.
+    pub fn in_flight(&self) -> Tally {
+        self.queue.departed() - self.delivered
+    }
+
     /// What waits, is on the way or is delayed.
     pub fn inside(&self) -> Tally {
-        self.queue.backlog() + self.link.in_flight() + self.faults.held()
+        self.queue.backlog() + self.in_flight() + self.faults.held()
     }
 
     /// What became of the packets that entered. These counters balance with [`Self::inside`].
     pub fn counters(&self) -> Counters {
-        let (queue, faults) = (self.queue.counters(), self.faults.counters());
+        let queue = self.queue.counters();
+        let faults = self.faults.counters();
+        // What met no faults went straight on.
+        let passed = self.delivered - faults.arrived;
+        let mut dropped = queue.dropped + faults.dropped;
+        dropped.add(DropReason::Mtu, self.oversized);
         Counters {
-            arrived: self.entrance.arrived,
+            arrived: queue.arrived + self.oversized,
             duplicated: faults.duplicated,
-            departed: faults.departed,
-            dropped: self.entrance.dropped + queue.dropped + faults.dropped,
+            departed: faults.departed + passed,
+            dropped,
+            ..Counters::default()
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::packet::testing::Numbered;
-
-    fn at(nanos: u64) -> Time {
-        Time::from_nanos(nanos)
-    }
-
-    /// 1 byte takes 1 ns, and 100 ns pass until it arrives.
-    fn pipe(rules: impl Into<Vec<Rule>>) -> Pipe<Numbered> {
-        let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100));
-        Pipe::new(Queue::new(rules, 1), link, Faults::none())
-    }
-
-    fn drain(pipe: &mut Pipe<Numbered>) -> Vec<(u64, u64)> {
-        let mut out = Vec::new();
-        while let Some(time) = pipe.next_time() {
-            out.extend(
-                pipe.receive(time)
-                    .map(|packet| (time.as_nanos(), packet.number)),
-            );
+    /// Starts what the link had time to start by `now`.
+    #[inline]
+    pub(crate) fn start_transmissions(&mut self, now: Time) {
+        while let Some(waiting) = self.line.get_mut(self.on_link) {
+            let Some(free) = self.link.free_at().filter(|&free| free <= now) else {
+                break;
+            };
+            waiting.arrival = self.link.transmit(free, waiting.length);
+            self.on_link += 1;
+            self.queue.leave(free, waiting.length);
         }
-        out
     }
 
-    #[test]
-    fn the_packet_being_sent_is_not_in_the_queue() {
-        let mut pipe = pipe([Rule::tail_drop(ByteSize::from_bytes(10))]);
-        assert_eq!(pipe.send(at(0), Numbered::new(0, 10)), Admission::Queued);
-        assert_eq!(pipe.send(at(0), Numbered::new(1, 10)), Admission::Queued);
-        assert_eq!(
-            pipe.send(at(9), Numbered::new(2, 10)),
-            Admission::Dropped(DropReason::Full)
-        );
-        // The first is out at 10 ns, before what arrives then.
-        assert_eq!(pipe.send(at(10), Numbered::new(3, 10)), Admission::Queued);
-        assert_eq!(drain(&mut pipe), [(110, 0), (120, 1), (130, 3)]);
+    /// When the next packet reaches the link's far end.
+    #[inline]
+    fn next_arrival(&self) -> Option<Time> {
+        // What waits has no arrival yet, and what never arrives has none either.
+        let first = self.line.front()?;
+        (first.arrival < Time::MAX).then_some(first.arrival)
     }
 
-    #[test]
-    fn larger_than_the_mtu_is_dropped_for_that_reason() {
-        let mut pipe = pipe([]);
-        pipe.set_mtu(ByteSize::from_bytes(9));
-        let admission = pipe.send(at(0), Numbered::new(0, 10));
-        assert_eq!(admission, Admission::Dropped(DropReason::Mtu));
-        assert_eq!(pipe.counters().dropped.by(DropReason::Mtu).packets, 1);
-        assert_eq!(pipe.next_time(), None);
+    /// The next packet that has reached the link's far end by `now`.
+    #[inline]
+    fn deliver(&mut self, now: Time) -> Option<Place<P>> {
+        self.next_arrival().filter(|&arrival| arrival <= now)?;
+        let place = self.line.pop_front()?;
+        self.on_link -= 1;
+        self.delivered.record(place.length);
+        Some(place)
     }
 
-    #[test]
-    fn a_stopped_pipe_keeps_its_packets_until_it_gets_a_rate() {
-        let mut pipe = pipe([]);
-        pipe.set_rate(at(0), Rate::ZERO);
-        pipe.send(at(0), Numbered::new(0, 10));
-        pipe.send(at(5), Numbered::new(1, 10));
-        assert_eq!(pipe.next_time(), None);
-        assert_eq!(pipe.queue().backlog().packets, 2);
-        pipe.set_rate(at(1000), Rate::from_gbps(8));
-        assert_eq!(drain(&mut pipe), [(1110, 0), (1120, 1)]);
-    }
-
-    #[test]
-    fn a_link_that_goes_down_loses_what_is_on_the_way() {
-        let mut pipe = pipe([]);
-        pipe.send(at(0), Numbered::new(0, 10));
-        pipe.send(at(50), Numbered::new(1, 10));
-        // The first has arrived at 110 ns; nobody has asked for it yet.
-        pipe.set_faults(
-            at(120),
-            FaultSettings {
-                down: true,
-                ..FaultSettings::default()
-            },
-        );
-        assert_eq!(drain(&mut pipe), [(110, 0)]);
-        assert_eq!(pipe.counters().dropped.by(DropReason::Down).packets, 1);
-    }
-
-    #[test]
-    fn rules_and_delay_change_under_way() {
-        let mut pipe = pipe([]);
-        pipe.send(at(0), Numbered::new(0, 10));
-        pipe.set_delay(at(0), Duration::from_nanos(500));
-        pipe.set_rules([Rule::tail_drop(ByteSize::ZERO)]);
-        assert_eq!(
-            pipe.send(at(20), Numbered::new(1, 10)),
-            Admission::Dropped(DropReason::Full)
-        );
-        pipe.set_rules([]);
-        pipe.send(at(20), Numbered::new(2, 10));
-        assert_eq!(drain(&mut pipe), [(110, 0), (530, 2)]);
+    /// Hands to the faults what has reached the link's far end by `now`.
+    fn meet_faults(&mut self, now: Time) {
+        while let Some(place) = self.deliver(now) {
+            self.faults.send(place.arrival, place.packet);
+        }
     }
 }

@@ -1,24 +1,36 @@
 //! A queue: rules decide who comes in and who is marked; who is in leaves in order.
 
-use std::collections::VecDeque;
+#[cfg(test)]
+mod tests;
 
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
-use crate::counters::{Counters, DropReason, Tally};
-use crate::packet::Packet;
+use crate::counters::{Counters, DropReason, Drops, Tally};
+use crate::occupancy::Occupancy;
 use crate::random::{Generator, generator};
-use crate::rule::{Action, Rule};
+use crate::red::{Hit, RedState};
+use crate::rule::{Action, Rule, Trigger};
 
-/// A first-in, first-out queue under a list of [`Rule`]s.
+/// A first-in, first-out queue under a list of [`Rule`]s: what it decides, and what it counts. The
+/// packets themselves wait in the [`Pipe`](crate::Pipe) that the queue belongs to.
 #[derive(Clone, Debug)]
-pub struct Queue<P> {
-    rules: Vec<Rule>,
-    random: Generator,
-    waiting: VecDeque<P>,
+pub struct Queue {
     backlog: Tally,
-    counters: Counters,
+    arrived: Tally,
     marked: Tally,
+    steps: Vec<Step>,
+    occupancy: Option<Box<Occupancy>>,
+    random: Generator,
+    averaging: bool,
+    dropped: Drops,
+}
+
+/// A rule with what it remembers.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    rule: Rule,
+    red: RedState,
 }
 
 /// What a queue did with a packet.
@@ -32,67 +44,75 @@ pub enum Admission {
     Dropped(DropReason),
 }
 
-impl<P: Packet> Queue<P> {
+impl Queue {
     /// An empty queue under `rules`, which are asked in order; `seed` decides what the random ones
     /// choose. Without rules it is unbounded.
     pub fn new(rules: impl Into<Vec<Rule>>, seed: u64) -> Self {
-        Self {
-            rules: rules.into(),
-            random: generator(seed, 0),
-            waiting: VecDeque::new(),
+        let mut queue = Self {
             backlog: Tally::ZERO,
-            counters: Counters::default(),
+            arrived: Tally::ZERO,
             marked: Tally::ZERO,
+            steps: Vec::new(),
+            occupancy: None,
+            random: generator(seed, 0),
+            averaging: false,
+            dropped: Drops::default(),
+        };
+        queue.set_rules(rules);
+        queue
+    }
+
+    /// Keeps account of the queue's length over time, from the epoch on. Without this it costs
+    /// nothing.
+    pub fn with_occupancy(self) -> Self {
+        Self {
+            occupancy: Some(Box::default()),
+            ..self
         }
     }
 
-    /// Replaces the rules for packets to come.
+    /// Replaces the rules for packets to come. What random early detection remembers begins anew.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
-        self.rules = rules.into();
+        let step = |rule| Step {
+            rule,
+            red: RedState::default(),
+        };
+        self.steps = rules.into().into_iter().map(step).collect();
+        self.averaging = self
+            .steps
+            .iter()
+            .any(|step| matches!(step.rule.when, Trigger::Red(_)));
     }
 
-    /// A packet arrives: it is queued, marked and queued, or dropped.
-    pub fn push(&mut self, mut packet: P) -> Admission {
-        let length = packet.length();
-        self.counters.arrived.record(length);
-        let admission = self.admit(length, packet.ecn());
-        match admission {
-            Admission::Dropped(reason) => {
-                self.counters.dropped.record(reason, length);
-                return admission;
-            }
-            Admission::Marked => {
-                packet.set_ecn(Ecn::Ce);
-                self.marked.record(length);
-            }
-            Admission::Queued => {}
-        }
-        self.backlog.record(length);
-        self.waiting.push_back(packet);
-        admission
-    }
-
-    /// The packet that has waited longest leaves.
-    pub fn pop(&mut self) -> Option<P> {
-        let packet = self.waiting.pop_front()?;
-        self.backlog.remove(packet.length());
-        self.counters.departed.record(packet.length());
-        Some(packet)
-    }
-
-    /// Whether nobody waits.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    /// What waits now.
+    /// What waits.
+    #[inline]
     pub fn backlog(&self) -> Tally {
         self.backlog
     }
 
+    /// The average backlog that the first [`Red`](crate::Red) rule sees, as of the last arrival.
+    pub fn average(&self) -> Option<ByteSize> {
+        let mut steps = self.steps.iter();
+        steps.find_map(|step| match step.rule.when {
+            Trigger::Red(_) => Some(step.red.average()),
+            _ => None,
+        })
+    }
+
+    /// How long the queue was how long, if it keeps account of it. It is accounted for up to the
+    /// last change: see [`Pipe::settle`](crate::Pipe::settle).
+    pub fn occupancy(&self) -> Option<&Occupancy> {
+        self.occupancy.as_deref()
+    }
+
     /// What became of the packets that came here.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    pub fn counters(&self) -> Counters {
+        Counters {
+            arrived: self.arrived,
+            departed: self.departed(),
+            dropped: self.dropped,
+            ..Counters::default()
+        }
     }
 
     /// Packets that this queue has marked. One that arrived with CE is not counted.
@@ -100,15 +120,89 @@ impl<P: Packet> Queue<P> {
         self.marked
     }
 
+    /// What left for the link.
+    pub(crate) fn departed(&self) -> Tally {
+        self.arrived - self.dropped.total() - self.backlog
+    }
+
+    /// A packet arrives at a queue that may hold `room`, and is let in, marked or not, or dropped.
+    /// The caller marks it, and keeps it.
+    #[inline]
+    pub(crate) fn arrive(
+        &mut self,
+        now: Time,
+        length: ByteSize,
+        ecn: Ecn,
+        room: ByteSize,
+    ) -> Admission {
+        self.arrived.record(length);
+        if self.averaging {
+            self.sample(now);
+        }
+        let admission = if self.backlog.size + length > room {
+            Admission::Dropped(DropReason::Buffer)
+        } else {
+            self.admit(length, ecn)
+        };
+        match admission {
+            Admission::Dropped(reason) => self.dropped.record(reason, length),
+            Admission::Marked => self.marked.record(length),
+            Admission::Queued => {}
+        }
+        admission
+    }
+
+    /// A packet that was let in has to wait.
+    #[inline]
+    pub(crate) fn enter(&mut self, now: Time, length: ByteSize) {
+        self.backlog.record(length);
+        if let Some(occupancy) = &mut self.occupancy {
+            occupancy.set(now, self.backlog.size);
+        }
+    }
+
+    /// A packet that waited leaves.
+    #[inline]
+    pub(crate) fn leave(&mut self, at: Time, length: ByteSize) {
+        self.backlog.remove(length);
+        if let Some(occupancy) = &mut self.occupancy {
+            occupancy.set(at, self.backlog.size);
+        }
+        if self.averaging && self.backlog.packets == 0 {
+            self.steps.iter_mut().for_each(|step| step.red.emptied(at));
+        }
+    }
+
+    pub(crate) fn occupancy_mut(&mut self) -> Option<&mut Occupancy> {
+        self.occupancy.as_deref_mut()
+    }
+
+    fn sample(&mut self, now: Time) {
+        for step in &mut self.steps {
+            if let Trigger::Red(red) = &step.rule.when {
+                step.red.sample(now, self.backlog.size, red);
+            }
+        }
+    }
+
+    #[inline]
     fn admit(&mut self, length: ByteSize, ecn: Ecn) -> Admission {
         let mut mark = false;
-        for rule in self.rules.iter().filter(|rule| rule.class.contains(ecn)) {
-            if !rule.when.applies(length, self.backlog, &mut self.random) {
+        for step in &mut self.steps {
+            if !step.rule.class.contains(ecn) {
                 continue;
             }
-            match rule.action {
+            let hit = step.ask(length, self.backlog, &mut self.random);
+            if hit == Hit::Spared {
+                continue;
+            }
+            match step.rule.action {
                 Action::Mark => mark = ecn.is_capable(),
                 Action::Drop(reason) => return Admission::Dropped(reason),
+                Action::DropEarly if hit == Hit::Chosen => {
+                    return Admission::Dropped(DropReason::Red);
+                }
+                Action::DropEarly => return Admission::Dropped(DropReason::Tail),
             }
         }
         if mark && ecn != Ecn::Ce {
@@ -119,153 +213,27 @@ impl<P: Packet> Queue<P> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::packet::testing::Numbered;
-    use crate::random::Probability;
-    use crate::rule::Class;
-
-    const THOUSAND: ByteSize = ByteSize::from_bytes(1000);
-
-    fn not_ect(number: u64) -> Numbered {
-        Numbered {
-            ecn: Ecn::NotEct,
-            ..Numbered::new(number, 500)
-        }
-    }
-
-    #[test]
-    fn tail_drop_by_bytes_fills_the_queue_to_the_last_byte() {
-        let mut queue = Queue::new([Rule::tail_drop(THOUSAND)], 0);
-        assert_eq!(queue.push(Numbered::new(0, 400)), Admission::Queued);
-        assert_eq!(
-            queue.push(Numbered::new(1, 601)),
-            Admission::Dropped(DropReason::Full)
-        );
-        assert_eq!(queue.push(Numbered::new(2, 600)), Admission::Queued);
-        assert_eq!(
-            queue.backlog(),
-            Tally {
-                packets: 2,
-                size: THOUSAND
-            }
-        );
-        assert_eq!(queue.pop().map(|packet| packet.number), Some(0));
-        assert_eq!(queue.pop().map(|packet| packet.number), Some(2));
-        assert_eq!(queue.pop(), None);
-        assert_eq!(
-            queue.counters().dropped.by(DropReason::Full).size,
-            ByteSize::from_bytes(601)
-        );
-    }
-
-    #[test]
-    fn tail_drop_by_packets_ignores_their_length() {
-        let mut queue = Queue::new([Rule::tail_drop_packets(2)], 0);
-        assert_eq!(queue.push(Numbered::new(0, 1)), Admission::Queued);
-        assert_eq!(queue.push(Numbered::new(1, 65_535)), Admission::Queued);
-        assert_eq!(
-            queue.push(Numbered::new(2, 1)),
-            Admission::Dropped(DropReason::Full)
-        );
-    }
-
-    #[test]
-    fn step_marking_starts_above_the_threshold() {
-        let mut queue = Queue::new([Rule::mark_above(THOUSAND)], 0);
-        let admissions: Vec<_> = (0..4)
-            .map(|number| queue.push(Numbered::new(number, 500)))
-            .collect();
-        // The third finds exactly the threshold, the fourth more.
-        use Admission::{Marked, Queued};
-        assert_eq!(admissions, [Queued, Queued, Queued, Marked]);
-        assert_eq!(queue.marked().packets, 1);
-        let codepoints: Vec<_> = std::iter::from_fn(|| queue.pop())
-            .map(|packet| packet.ecn)
-            .collect();
-        assert_eq!(codepoints, [Ecn::Ect0, Ecn::Ect0, Ecn::Ect0, Ecn::Ce]);
-    }
-
-    #[test]
-    fn step_marking_by_packets() {
-        let mut queue = Queue::new([Rule::mark_above_packets(1)], 0);
-        assert_eq!(queue.push(Numbered::new(0, 1)), Admission::Queued);
-        assert_eq!(queue.push(Numbered::new(1, 1)), Admission::Queued);
-        assert_eq!(queue.push(Numbered::new(2, 1)), Admission::Marked);
-    }
-
-    #[test]
-    fn not_ect_packets_are_never_marked_but_may_be_dropped_by_a_rule_of_their_own() {
-        let mark = Rule::mark_above(ByteSize::ZERO);
-        let mut lenient = Queue::new([mark.only(Class::Every)], 0);
-        assert_eq!(lenient.push(not_ect(0)), Admission::Queued);
-        assert_eq!(lenient.push(not_ect(1)), Admission::Queued);
-
-        let drop = Rule {
-            class: Class::NotEct,
-            when: mark.when,
-            action: Action::Drop(DropReason::Early),
+impl Step {
+    /// Whether it is time, for a packet of `length` that finds `backlog`.
+    #[inline]
+    fn ask(&mut self, length: ByteSize, backlog: Tally, random: &mut Generator) -> Hit {
+        let certain = match self.rule.when {
+            Trigger::Above(threshold) => backlog.size > threshold,
+            Trigger::AbovePackets(threshold) => backlog.packets > threshold,
+            Trigger::Overflows(limit) => backlog.size + length > limit,
+            Trigger::OverflowsPackets(limit) => backlog.packets >= limit,
+            Trigger::Random(probability) => return chosen(probability.draw(random)),
+            Trigger::Between { high, .. } if backlog.size > high => true,
+            Trigger::Between {
+                low, probability, ..
+            } => return chosen(backlog.size > low && probability.draw(random)),
+            Trigger::Ramp(ramp) => return ramp.draw(backlog.size, random),
+            Trigger::Red(red) => return self.red.draw(&red, random),
         };
-        let mut strict = Queue::new([mark, drop], 0);
-        assert_eq!(strict.push(not_ect(0)), Admission::Queued);
-        assert_eq!(
-            strict.push(not_ect(1)),
-            Admission::Dropped(DropReason::Early)
-        );
-        assert_eq!(strict.push(Numbered::new(2, 500)), Admission::Marked);
+        if certain { Hit::Certain } else { Hit::Spared }
     }
+}
 
-    #[test]
-    fn a_mark_that_was_there_already_is_not_counted() {
-        let mut queue = Queue::new([Rule::mark_randomly(Probability::ALWAYS)], 0);
-        assert_eq!(
-            queue.push(Numbered {
-                ecn: Ecn::Ce,
-                ..not_ect(0)
-            }),
-            Admission::Queued
-        );
-        assert_eq!(queue.marked(), Tally::ZERO);
-    }
-
-    #[test]
-    fn random_marking_and_dropping_keep_their_fractions() {
-        for value in [0.01, 0.1, 0.5] {
-            let probability = Probability::new(value).unwrap();
-            let rules = [
-                Rule::mark_randomly(probability),
-                Rule::drop_randomly(probability),
-            ];
-            let mut queue = Queue::new(rules, 7);
-            let packets = 200_000;
-            for number in 0..packets {
-                queue.push(Numbered::new(number, 1000));
-                queue.pop();
-            }
-            let near = |count: u64, out_of: u64| {
-                let deviation = (value * (1.0 - value) * out_of as f64).sqrt();
-                (count as f64 - value * out_of as f64).abs() < 4.0 * deviation
-            };
-            let dropped = queue.counters().dropped.by(DropReason::Early).packets;
-            assert!(near(dropped, packets), "{dropped} dropped at {value}");
-            let marked = queue.marked().packets;
-            assert!(
-                near(marked, packets - dropped),
-                "{marked} marked at {value}"
-            );
-        }
-    }
-
-    #[test]
-    fn rules_can_change_under_way() {
-        let mut queue = Queue::new([], 0);
-        assert_eq!(queue.push(Numbered::new(0, 5000)), Admission::Queued);
-        queue.set_rules([Rule::tail_drop(THOUSAND)]);
-        assert_eq!(
-            queue.push(Numbered::new(1, 1)),
-            Admission::Dropped(DropReason::Full)
-        );
-        assert_eq!(queue.pop().map(|packet| packet.number), Some(0));
-    }
+fn chosen(by_chance: bool) -> Hit {
+    if by_chance { Hit::Chosen } else { Hit::Spared }
 }

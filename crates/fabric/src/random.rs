@@ -2,7 +2,7 @@
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use weir_units::Duration;
+use weir_units::{ByteSize, Duration};
 
 /// The integer that stands for certainty.
 const CERTAIN: u64 = 1 << 63;
@@ -29,6 +29,17 @@ impl Probability {
     /// As a number between 0 and 1.
     pub fn value(self) -> f64 {
         self.0 as f64 / CERTAIN as f64
+    }
+
+    /// Draws: true with this probability times `part / whole`, exactly. `part` is at most `whole`.
+    pub(crate) fn draw_scaled(
+        self,
+        part: ByteSize,
+        whole: ByteSize,
+        generator: &mut Generator,
+    ) -> bool {
+        let draw = u128::from(generator.next_u64() >> 1);
+        draw * u128::from(whole.bytes()) < u128::from(self.0) * u128::from(part.bytes())
     }
 
     /// Draws: true with this probability. What never or always happens costs no draw.

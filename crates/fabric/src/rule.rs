@@ -1,15 +1,17 @@
 //! Rules: what a queue does with an arriving packet.
 //!
 //! A queue discipline is a list of rules. Each names the packets that it applies to, when it
-//! applies, and what it does. A switch that marks ECT packets above a threshold, and drops what
-//! does not fit, is `[Rule::mark_above(threshold), Rule::tail_drop(limit)]`; one that also drops
-//! Not-ECT packets early adds a rule with [`Class::NotEct`].
+//! applies, and what it does: classify, then mark or drop. A switch that marks ECT packets above a
+//! threshold, and drops what does not fit, is `[Rule::buffer(size), Rule::mark_above(threshold)]`;
+//! one that also drops Not-ECT packets early adds `Rule::red(ramp).only(Class::NotEct)`. Rules are
+//! plain descriptions; what they remember from packet to packet lives in the queue.
 
 use weir_units::ByteSize;
 use weir_wire::Ecn;
 
-use crate::counters::{DropReason, Tally};
-use crate::random::{Generator, Probability};
+use crate::counters::DropReason;
+use crate::random::Probability;
+use crate::red::{Ramp, Red};
 
 /// One step of a queue discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +36,12 @@ pub enum Class {
 }
 
 /// When a rule applies. The backlog is the instantaneous queue: what waits as the packet arrives,
-/// without the packet itself and without the one that the link is sending.
+/// without the packet itself and without the one that the link is sending. A threshold on the
+/// backlog is passed when the backlog is larger (DCTCP's K: Alizadeh et al. 2010, section 3.1), so
+/// that a queue may come to exceed it by one packet; a limit counts the packet too, and is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The backlog is larger than this (DCTCP's K: Alizadeh et al. 2010, section 3.1).
+    /// The backlog is larger than this.
     Above(ByteSize),
     /// The backlog is more packets than this.
     AbovePackets(u64),
@@ -47,6 +51,19 @@ pub enum Trigger {
     OverflowsPackets(u64),
     /// By chance, for each packet anew.
     Random(Probability),
+    /// By the same chance while the backlog is larger than `low`, and always above `high`.
+    Between {
+        /// The largest backlog at which the rule never applies.
+        low: ByteSize,
+        /// The largest backlog at which chance decides.
+        high: ByteSize,
+        /// How probably it applies between them.
+        probability: Probability,
+    },
+    /// By a chance that rises with the backlog.
+    Ramp(Ramp),
+    /// By a chance that rises with the average backlog.
+    Red(Red),
 }
 
 /// What a rule does with a packet.
@@ -56,15 +73,36 @@ pub enum Action {
     Mark,
     /// Drops it for this reason; no later rule is asked.
     Drop(DropReason),
+    /// Drops it as [`DropReason::Red`] where chance chose it, and as [`DropReason::Tail`] where it
+    /// had none; no later rule is asked.
+    DropEarly,
 }
 
 impl Rule {
+    /// Drops what would make the queue longer than the buffer.
+    pub const fn buffer(size: ByteSize) -> Self {
+        Self {
+            class: Class::Every,
+            when: Trigger::Overflows(size),
+            action: Action::Drop(DropReason::Buffer),
+        }
+    }
+
+    /// Drops what would make the queue more packets than the buffer has places.
+    pub const fn buffer_packets(places: u64) -> Self {
+        Self {
+            class: Class::Every,
+            when: Trigger::OverflowsPackets(places),
+            action: Action::Drop(DropReason::Buffer),
+        }
+    }
+
     /// Drops what would make the queue longer than `limit`.
     pub const fn tail_drop(limit: ByteSize) -> Self {
         Self {
             class: Class::Every,
             when: Trigger::Overflows(limit),
-            action: Action::Drop(DropReason::Full),
+            action: Action::Drop(DropReason::Tail),
         }
     }
 
@@ -73,7 +111,25 @@ impl Rule {
         Self {
             class: Class::Every,
             when: Trigger::OverflowsPackets(limit),
-            action: Action::Drop(DropReason::Full),
+            action: Action::Drop(DropReason::Tail),
+        }
+    }
+
+    /// Drops by random early detection on the instantaneous queue.
+    pub const fn red(ramp: Ramp) -> Self {
+        Self {
+            class: Class::Every,
+            when: Trigger::Ramp(ramp),
+            action: Action::DropEarly,
+        }
+    }
+
+    /// Drops by random early detection on the average queue.
+    pub const fn red_average(red: Red) -> Self {
+        Self {
+            class: Class::Every,
+            when: Trigger::Red(red),
+            action: Action::DropEarly,
         }
     }
 
@@ -95,6 +151,20 @@ impl Rule {
         }
     }
 
+    /// Marks ECT packets with `probability` that find more than `low` in the queue, and all that
+    /// find more than `high`.
+    pub const fn mark_between(low: ByteSize, high: ByteSize, probability: Probability) -> Self {
+        Self {
+            class: Class::Ect,
+            when: Trigger::Between {
+                low,
+                high,
+                probability,
+            },
+            action: Action::Mark,
+        }
+    }
+
     /// Marks each ECT packet with this probability, whatever the queue.
     pub const fn mark_randomly(probability: Probability) -> Self {
         Self {
@@ -109,7 +179,7 @@ impl Rule {
         Self {
             class: Class::Every,
             when: Trigger::Random(probability),
-            action: Action::Drop(DropReason::Early),
+            action: Action::Drop(DropReason::Red),
         }
     }
 
@@ -121,24 +191,12 @@ impl Rule {
 
 impl Class {
     /// Whether a packet with this codepoint belongs to the class.
+    #[inline]
     pub const fn contains(self, ecn: Ecn) -> bool {
         match self {
             Self::Every => true,
             Self::Ect => ecn.is_capable(),
             Self::NotEct => !ecn.is_capable(),
-        }
-    }
-}
-
-impl Trigger {
-    /// Whether it is time, for a packet of `length` that finds `backlog`.
-    pub(crate) fn applies(&self, length: ByteSize, backlog: Tally, random: &mut Generator) -> bool {
-        match *self {
-            Self::Above(threshold) => backlog.size > threshold,
-            Self::AbovePackets(threshold) => backlog.packets > threshold,
-            Self::Overflows(limit) => backlog.size + length > limit,
-            Self::OverflowsPackets(limit) => backlog.packets >= limit,
-            Self::Random(probability) => probability.draw(random),
         }
     }
 }

@@ -1,0 +1,194 @@
+//! How long a queue was how long: mean, maximum and percentiles over time.
+
+use weir_units::{ByteSize, Duration, Time};
+
+/// Bits of a length that its bin keeps below the leading one: 64 bins per doubling. A bin's middle
+/// is then within 0.8 % of everything in it.
+const PRECISION: u32 = 6;
+
+/// The time that a queue spent at each length since the beginning or the last [`Self::reset`]: mean
+/// and maximum exactly, percentiles to one percent.
+///
+/// A length that did not last a nanosecond leaves no trace.
+#[derive(Clone, Debug, Default)]
+pub struct Occupancy {
+    length: ByteSize,
+    since: Time,
+    maximum: ByteSize,
+    /// Nanoseconds in each bin, up to that of the longest queue so far.
+    bins: Vec<u64>,
+    /// Length times time, in byte nanoseconds.
+    area: u128,
+}
+
+impl Occupancy {
+    /// Begins at `now` with a queue of this length.
+    pub fn new(now: Time, length: ByteSize) -> Self {
+        Self {
+            length,
+            since: now,
+            ..Self::default()
+        }
+    }
+
+    /// From `now` on the queue has this length. `now` must not run backwards.
+    #[inline]
+    pub fn set(&mut self, now: Time, length: ByteSize) {
+        if now > self.since {
+            self.settle(now);
+        }
+        self.length = length;
+    }
+
+    /// Accounts for the time until `now`, so that what is read includes it.
+    pub fn advance(&mut self, now: Time) {
+        self.set(now, self.length);
+    }
+
+    /// Forgets everything before `now`: the end of a warm-up.
+    pub fn reset(&mut self, now: Time) {
+        *self = Self::new(now, self.length);
+    }
+
+    /// How much time is accounted for.
+    pub fn span(&self) -> Duration {
+        Duration::from_nanos(self.bins.iter().sum())
+    }
+
+    /// The mean over time, to the nearest byte; nothing while no time has passed.
+    pub fn mean(&self) -> ByteSize {
+        let span = u128::from(self.span().as_nanos());
+        let mean = (self.area + span / 2).checked_div(span).unwrap_or(0);
+        ByteSize::from_bytes(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+
+    /// The greatest length.
+    pub fn maximum(&self) -> ByteSize {
+        self.maximum
+    }
+
+    /// The length that the queue did not exceed for this fraction of the time, to one percent: 0.99
+    /// asks for the 99th percentile. A fraction below 0 or above 1 counts as that.
+    pub fn percentile(&self, fraction: f64) -> ByteSize {
+        let span = self.span().as_nanos();
+        let wanted = ((span as f64 * fraction).ceil() as u64).clamp(1, span.max(1));
+        let mut passed = 0;
+        let bin = self.bins.iter().position(|&nanos| {
+            passed += nanos;
+            passed >= wanted
+        });
+        let middle = bin.map_or(ByteSize::ZERO, middle_of);
+        middle.min(self.maximum)
+    }
+
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        let nanos = now.since(self.since).as_nanos();
+        self.since = now;
+        self.area += u128::from(self.length.bytes()) * u128::from(nanos);
+        let bin = bin_of(self.length);
+        match self.bins.get_mut(bin) {
+            Some(time) => *time += nanos,
+            None => {
+                self.bins.resize(bin, 0);
+                self.bins.push(nanos);
+            }
+        }
+        self.maximum = self.maximum.max(self.length);
+    }
+}
+
+/// Lengths below 128 have bins of their own; above, each doubling has 64.
+#[inline]
+fn bin_of(length: ByteSize) -> usize {
+    let bytes = length.bytes();
+    // The doublings above 2^PRECISION, zero for what is below.
+    let shift = (bytes >> PRECISION).checked_ilog2().unwrap_or(0);
+    ((shift as usize) << PRECISION) + (bytes >> shift) as usize
+}
+
+/// The middle of a bin's lengths.
+fn middle_of(bin: usize) -> ByteSize {
+    let lowest = |bin: usize| {
+        let shift = (bin >> PRECISION).saturating_sub(1);
+        let leading = (bin - (shift << PRECISION)) as u128;
+        leading << shift
+    };
+    let (low, high) = (lowest(bin), lowest(bin + 1) - 1);
+    ByteSize::from_bytes(u64::try_from(low.midpoint(high)).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(count: u64) -> ByteSize {
+        ByteSize::from_bytes(count)
+    }
+
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
+    }
+
+    proptest! {
+        #[test]
+        fn bins_are_in_order_and_narrow(length: u64) {
+            let bin = bin_of(bytes(length));
+            let middle = middle_of(bin).bytes();
+            prop_assert_eq!(bin_of(bytes(middle)), bin);
+            prop_assert!(middle.abs_diff(length) <= length / 128);
+            if let Some(next) = length.checked_add(1) {
+                let step = bin_of(bytes(next)) - bin;
+                prop_assert!(step <= 1);
+            }
+        }
+
+        #[test]
+        fn what_is_read_is_what_was(
+            warm_up in prop::collection::vec((0u64..50, 0u64..4_000_000), 0..20),
+            changes in prop::collection::vec((0u64..50, 0u64..4_000_000), 1..200),
+            fraction in 0.0..=1.0f64,
+        ) {
+            let mut now = 0;
+            let mut occupancy = Occupancy::new(at(0), bytes(0));
+            for (wait, length) in warm_up {
+                now += wait;
+                occupancy.set(at(now), bytes(length));
+            }
+            occupancy.reset(at(now));
+            // One entry per nanosecond.
+            let mut lengths = Vec::new();
+            let mut current = occupancy.length.bytes();
+            for (wait, length) in changes {
+                lengths.extend((0..wait).map(|_| current));
+                now += wait;
+                occupancy.set(at(now), bytes(length));
+                current = length;
+            }
+            lengths.extend([current; 7]);
+            occupancy.advance(at(now + 7));
+
+            prop_assert_eq!(occupancy.span().as_nanos(), lengths.len() as u64);
+            lengths.sort_unstable();
+            prop_assert_eq!(Some(&occupancy.maximum().bytes()), lengths.last());
+            let mean = lengths.iter().sum::<u64>() as f64 / lengths.len() as f64;
+            prop_assert!((occupancy.mean().bytes() as f64 - mean).abs() <= 0.5);
+            let rank = ((lengths.len() as f64 * fraction).ceil() as usize).max(1);
+            let percentile = occupancy.percentile(fraction).bytes();
+            prop_assert!(percentile.abs_diff(lengths[rank - 1]) <= lengths[rank - 1] / 100);
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_before_time_passes() {
+        let mut occupancy = Occupancy::default();
+        occupancy.set(at(0), bytes(1000));
+        occupancy.set(at(0), bytes(10));
+        assert_eq!(occupancy.mean(), ByteSize::ZERO);
+        assert_eq!(occupancy.percentile(0.5), ByteSize::ZERO);
+        occupancy.advance(at(1));
+        assert_eq!(occupancy.maximum(), bytes(10));
+    }
+}

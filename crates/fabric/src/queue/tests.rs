@@ -1,0 +1,186 @@
+//! What each rule does, one at a time.
+
+use super::*;
+use crate::packet::Packet;
+use crate::packet::testing::Numbered;
+use crate::random::Probability;
+use crate::rule::Class;
+
+/// A queue with what waits in it, without a link.
+struct Waiting {
+    queue: Queue,
+    now: Time,
+    packets: std::collections::VecDeque<Numbered>,
+}
+
+impl Waiting {
+    fn new(rules: impl Into<Vec<Rule>>, seed: u64) -> Self {
+        Self {
+            queue: Queue::new(rules, seed),
+            now: Time::ZERO,
+            packets: Default::default(),
+        }
+    }
+
+    fn push(&mut self, mut packet: Numbered) -> Admission {
+        let length = packet.length();
+        let admission = self
+            .queue
+            .arrive(self.now, length, packet.ecn, ByteSize::MAX);
+        if admission == Admission::Marked {
+            packet.ecn = Ecn::Ce;
+        }
+        if !matches!(admission, Admission::Dropped(_)) {
+            self.queue.enter(self.now, length);
+            self.packets.push_back(packet);
+        }
+        assert!(self.queue.counters().balance(self.queue.backlog()));
+        admission
+    }
+
+    fn pop(&mut self) -> Option<Numbered> {
+        let packet = self.packets.pop_front()?;
+        self.queue.leave(self.now, packet.length());
+        Some(packet)
+    }
+}
+
+const THOUSAND: ByteSize = ByteSize::from_bytes(1000);
+
+fn not_ect(number: u64) -> Numbered {
+    Numbered {
+        ecn: Ecn::NotEct,
+        ..Numbered::new(number, 500)
+    }
+}
+
+#[test]
+fn tail_drop_by_bytes_fills_the_queue_to_the_last_byte() {
+    let mut queue = Waiting::new([Rule::tail_drop(THOUSAND)], 0);
+    assert_eq!(queue.push(Numbered::new(0, 400)), Admission::Queued);
+    assert_eq!(
+        queue.push(Numbered::new(1, 601)),
+        Admission::Dropped(DropReason::Tail)
+    );
+    assert_eq!(queue.push(Numbered::new(2, 600)), Admission::Queued);
+    assert_eq!(
+        queue.queue.backlog(),
+        Tally {
+            packets: 2,
+            size: THOUSAND
+        }
+    );
+    assert_eq!(queue.pop().map(|packet| packet.number), Some(0));
+    assert_eq!(queue.pop().map(|packet| packet.number), Some(2));
+    assert_eq!(queue.pop(), None);
+    assert_eq!(
+        queue.queue.counters().dropped.by(DropReason::Tail).size,
+        ByteSize::from_bytes(601)
+    );
+}
+
+#[test]
+fn tail_drop_by_packets_ignores_their_length() {
+    let mut queue = Waiting::new([Rule::tail_drop_packets(2)], 0);
+    assert_eq!(queue.push(Numbered::new(0, 1)), Admission::Queued);
+    assert_eq!(queue.push(Numbered::new(1, 65_535)), Admission::Queued);
+    assert_eq!(
+        queue.push(Numbered::new(2, 1)),
+        Admission::Dropped(DropReason::Tail)
+    );
+}
+
+#[test]
+fn step_marking_starts_above_the_threshold() {
+    let mut queue = Waiting::new([Rule::mark_above(THOUSAND)], 0);
+    let admissions: Vec<_> = (0..4)
+        .map(|number| queue.push(Numbered::new(number, 500)))
+        .collect();
+    // The third finds exactly the threshold, the fourth more.
+    use Admission::{Marked, Queued};
+    assert_eq!(admissions, [Queued, Queued, Queued, Marked]);
+    assert_eq!(queue.queue.marked().packets, 1);
+    let codepoints: Vec<_> = std::iter::from_fn(|| queue.pop())
+        .map(|packet| packet.ecn)
+        .collect();
+    assert_eq!(codepoints, [Ecn::Ect0, Ecn::Ect0, Ecn::Ect0, Ecn::Ce]);
+}
+
+#[test]
+fn step_marking_by_packets() {
+    let mut queue = Waiting::new([Rule::mark_above_packets(1)], 0);
+    assert_eq!(queue.push(Numbered::new(0, 1)), Admission::Queued);
+    assert_eq!(queue.push(Numbered::new(1, 1)), Admission::Queued);
+    assert_eq!(queue.push(Numbered::new(2, 1)), Admission::Marked);
+}
+
+#[test]
+fn not_ect_packets_are_never_marked_but_may_be_dropped_by_a_rule_of_their_own() {
+    let mark = Rule::mark_above(ByteSize::ZERO);
+    let mut lenient = Waiting::new([mark.only(Class::Every)], 0);
+    assert_eq!(lenient.push(not_ect(0)), Admission::Queued);
+    assert_eq!(lenient.push(not_ect(1)), Admission::Queued);
+
+    let drop = Rule {
+        class: Class::NotEct,
+        when: mark.when,
+        action: Action::Drop(DropReason::Red),
+    };
+    let mut strict = Waiting::new([mark, drop], 0);
+    assert_eq!(strict.push(not_ect(0)), Admission::Queued);
+    assert_eq!(strict.push(not_ect(1)), Admission::Dropped(DropReason::Red));
+    assert_eq!(strict.push(Numbered::new(2, 500)), Admission::Marked);
+}
+
+#[test]
+fn a_mark_that_was_there_already_is_not_counted() {
+    let mut queue = Waiting::new([Rule::mark_randomly(Probability::ALWAYS)], 0);
+    assert_eq!(
+        queue.push(Numbered {
+            ecn: Ecn::Ce,
+            ..not_ect(0)
+        }),
+        Admission::Queued
+    );
+    assert_eq!(queue.queue.marked(), Tally::ZERO);
+}
+
+#[test]
+fn random_marking_and_dropping_keep_their_fractions() {
+    for value in [0.01, 0.1, 0.5] {
+        let probability = Probability::new(value).unwrap();
+        let rules = [
+            Rule::mark_randomly(probability),
+            Rule::drop_randomly(probability),
+        ];
+        let mut queue = Waiting::new(rules, 7);
+        let packets = 200_000;
+        for number in 0..packets {
+            queue.push(Numbered::new(number, 1000));
+            queue.pop();
+        }
+        let near = |count: u64, out_of: u64| {
+            let deviation = (value * (1.0 - value) * out_of as f64).sqrt();
+            (count as f64 - value * out_of as f64).abs() < 4.0 * deviation
+        };
+        let dropped = queue.queue.counters().dropped.by(DropReason::Red).packets;
+        assert!(near(dropped, packets), "{dropped} dropped at {value}");
+        let marked = queue.queue.marked().packets;
+        assert!(
+            near(marked, packets - dropped),
+            "{marked} marked at {value}"
+        );
+    }
+}
+
+#[test]
+fn rules_can_change_under_way() {
+    let mut queue = Waiting::new([], 0);
+    assert_eq!(queue.push(Numbered::new(0, 5000)), Admission::Queued);
+    queue.queue.set_rules([Rule::tail_drop(THOUSAND)]);
+    assert_eq!(
+        queue.push(Numbered::new(1, 1)),
+        Admission::Dropped(DropReason::Tail)
+    );
+    assert_eq!(queue.pop().map(|packet| packet.number), Some(0));
+}

@@ -1,0 +1,121 @@
+//! Elements: what sits in a switch's path and treats packets as it sees fit.
+
+use std::any::Any;
+use std::fmt;
+
+use weir_units::Time;
+
+use crate::counters::{DropReason, Tally};
+use crate::packet::Packet;
+
+use super::PortIndex;
+use super::ports::Ports;
+
+/// Something in a switch's path, between the arrival of a packet and the choice of its port. It may
+/// rewrite packets, hold them, drop them, take them for itself, and send packets of its own in
+/// whatever direction.
+///
+/// Every packet that it is given goes into one of the methods of [`Output`], or is held and counted
+/// in [`Self::held`]: the switch's balance tells if one got lost. A rewrite does not change a
+/// packet's length; who needs that absorbs one packet and injects another.
+///
+/// ```
+/// use weir_fabric::{Element, Output, Packet, PortIndex};
+/// use weir_units::Time;
+///
+/// /// Lets no receiver offer more than this window, unscaled.
+/// #[derive(Debug)]
+/// struct Clamp(u16);
+///
+/// impl<P: Packet + Clone + 'static> Element<P> for Clamp {
+///     fn process(&mut self, _: Time, ingress: PortIndex, mut packet: P, out: &mut Output<'_, P>) {
+///         if packet.tcp().is_some_and(|segment| segment.window > self.0) {
+///             packet.set_window(self.0);
+///         }
+///         out.forward(ingress, packet);
+///     }
+/// }
+/// ```
+pub trait Element<P>: Any + fmt::Debug + Send {
+    /// A packet that came into the switch at port `ingress`.
+    fn process(&mut self, now: Time, ingress: PortIndex, packet: P, out: &mut Output<'_, P>);
+
+    /// When it wants [`Self::on_time`] next. By default never.
+    fn next_time(&self) -> Option<Time> {
+        None
+    }
+
+    /// The time that it asked for has come. By default it does nothing; it must ask for a later one.
+    fn on_time(&mut self, now: Time, out: &mut Output<'_, P>) {
+        let _ = (now, out);
+    }
+
+    /// What it holds of the packets that it was given. By default nothing.
+    fn held(&self) -> Tally {
+        Tally::ZERO
+    }
+}
+
+/// Where an element's packets go.
+pub struct Output<'a, P> {
+    now: Time,
+    /// The elements behind the one that has this output.
+    behind: &'a mut [Box<dyn Element<P>>],
+    ports: &'a mut Ports<P>,
+    changed: &'a mut dyn FnMut(PortIndex, Option<Time>),
+}
+
+impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
+    pub(super) fn new(
+        now: Time,
+        behind: &'a mut [Box<dyn Element<P>>],
+        ports: &'a mut Ports<P>,
+        changed: &'a mut dyn FnMut(PortIndex, Option<Time>),
+    ) -> Self {
+        Self {
+            now,
+            behind,
+            ports,
+            changed,
+        }
+    }
+
+    /// Passes a packet on, rewritten or not, to the next element, and behind the last one to the port
+    /// on its way. `ingress` is where it came in.
+    pub fn forward(&mut self, ingress: PortIndex, packet: P) {
+        match self.behind.split_first_mut() {
+            None => self.ports.send(self.now, packet, self.changed),
+            Some((next, behind)) => {
+                let mut out = Output::new(self.now, behind, self.ports, self.changed);
+                next.process(self.now, ingress, packet, &mut out);
+            }
+        }
+    }
+
+    /// Sends a packet of the element's own: a copy, an answer, a message. Elements behind see it as
+    /// though it had come in at `ingress`.
+    pub fn inject(&mut self, ingress: PortIndex, packet: P) {
+        self.ports.count_injection(&packet);
+        self.forward(ingress, packet);
+    }
+
+    /// Takes a packet for the element itself: it was meant for it, or has served its purpose.
+    pub fn absorb(&mut self, packet: P) {
+        self.ports.absorb(packet);
+    }
+
+    /// Drops a packet; [`DropReason::Element`] unless another reason fits better.
+    pub fn drop(&mut self, packet: P, reason: DropReason) {
+        self.ports.drop(packet, reason);
+    }
+}
+
+impl<P> fmt::Debug for Output<'_, P> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Output")
+            .field("now", &self.now)
+            .field("elements_behind", &self.behind.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,150 @@
+//! The ports of a switch: where packets go when the elements are done with them.
+
+use weir_units::Time;
+
+use crate::counters::{Counters, DropReason, Tally};
+use crate::packet::Packet;
+use crate::pipe::Pipe;
+
+use super::shared_buffer::{Account, SharedBuffer};
+use super::{PortIndex, Routes, SwitchError};
+
+/// Pipes, the routes to them, and the buffer that they share.
+#[derive(Debug)]
+pub(super) struct Ports<P> {
+    pipes: Vec<Pipe<P>>,
+    routes: Routes,
+    seed: u64,
+    account: Option<Account>,
+    /// What happens outside the pipes.
+    counters: Counters,
+}
+
+impl<P: Packet + Clone> Ports<P> {
+    pub(super) fn new(pipes: Vec<Pipe<P>>, routes: Routes, seed: u64) -> Result<Self, SwitchError> {
+        let count = pipes.len();
+        let astray = routes.iter().find(|(_, port)| port.index() >= count);
+        if let Some((destination, port)) = astray {
+            return Err(SwitchError::NoSuchPort {
+                destination,
+                port,
+                ports: count,
+            });
+        }
+        Ok(Self {
+            pipes,
+            routes,
+            seed,
+            account: None,
+            counters: Counters::default(),
+        })
+    }
+
+    pub(super) fn with_shared_buffer(mut self, buffer: SharedBuffer) -> Result<Self, SwitchError> {
+        self.account = Some(Account::new(buffer, &self.pipes)?);
+        Ok(self)
+    }
+
+    pub(super) fn pipes(&self) -> &[Pipe<P>] {
+        &self.pipes
+    }
+
+    #[inline]
+    pub(super) fn count_arrival(&mut self, packet: &P) {
+        self.counters.arrived.record(packet.length());
+    }
+
+    pub(super) fn count_injection(&mut self, packet: &P) {
+        self.counters.injected.record(packet.length());
+    }
+
+    pub(super) fn absorb(&mut self, packet: P) {
+        self.counters.absorbed.record(packet.length());
+    }
+
+    pub(super) fn drop(&mut self, packet: P, reason: DropReason) {
+        self.counters.dropped.record(reason, packet.length());
+    }
+
+    /// Sends a packet on its way.
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        now: Time,
+        packet: P,
+        changed: &mut (impl FnMut(PortIndex, Option<Time>) + ?Sized),
+    ) {
+        let port = self.routes.port_for(&packet, self.seed);
+        let Some((port, pipe)) = port.and_then(|port| {
+            let pipe = self.pipes.get_mut(port.index())?;
+            Some((port, pipe))
+        }) else {
+            return self.drop(packet, DropReason::NoRoute);
+        };
+        let before = pipe.next_time();
+        match &mut self.account {
+            None => {
+                pipe.send(now, packet);
+            }
+            Some(account) => account.send(&mut self.pipes, now, port, packet),
+        }
+        let after = self.pipes.get(port.index()).and_then(Pipe::next_time);
+        if after != before {
+            changed(port, after);
+        }
+    }
+
+    #[inline]
+    pub(super) fn receive(&mut self, now: Time, port: PortIndex) -> Option<P> {
+        let pipe = self.pipes.get_mut(port.index())?;
+        let before = pipe.queue().backlog().size;
+        let packet = pipe.receive(now);
+        if let Some(account) = &mut self.account {
+            account.release(before - pipe.queue().backlog().size);
+        }
+        packet
+    }
+
+    /// Does something to one pipe that may change when its packets leave.
+    pub(super) fn alter(
+        &mut self,
+        port: PortIndex,
+        changed: &mut impl FnMut(PortIndex, Option<Time>),
+        act: impl FnOnce(&mut Pipe<P>),
+    ) {
+        let Some(pipe) = self.pipes.get_mut(port.index()) else {
+            return;
+        };
+        let (next_time, backlog) = (pipe.next_time(), pipe.queue().backlog().size);
+        act(pipe);
+        if let Some(account) = &mut self.account {
+            account.release(backlog - pipe.queue().backlog().size);
+            account.watch(port, pipe);
+        }
+        let after = pipe.next_time();
+        if after != next_time {
+            changed(port, after);
+        }
+    }
+
+    /// Does something to every pipe that lets packets leave in their time.
+    pub(super) fn alter_all(&mut self, mut act: impl FnMut(&mut Pipe<P>)) {
+        for index in 0..self.pipes.len() as u32 {
+            self.alter(PortIndex::new(index), &mut |_, _| {}, &mut act);
+        }
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        let mut counters = self.counters;
+        for pipe in &self.pipes {
+            let within = pipe.counters();
+            counters = counters
+                + Counters {
+                    // It came in at the switch's entrance, and was counted there.
+                    arrived: Tally::ZERO,
+                    ..within
+                };
+        }
+        counters
+    }
+}

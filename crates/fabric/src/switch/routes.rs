@@ -1,0 +1,222 @@
+//! Routes: by which port a packet leaves.
+
+use std::net::IpAddr;
+
+use weir_wire::FlowKey;
+
+use crate::packet::Packet;
+
+/// A port of a switch, counted from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortIndex(u32);
+
+impl PortIndex {
+    /// The port with this number.
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// Its number, as an index into the switch's ports.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// By which port packets leave a switch: one port for each destination, or several of equal cost
+/// among which the flow decides (ECMP: RFC 2992), so that a flow's packets stay in order.
+///
+/// Destinations are small numbers; memory grows with the largest.
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    to: Vec<Route>,
+    /// The ports of routes that have several.
+    sets: Vec<PortIndex>,
+}
+
+/// Where a destination's packets go.
+#[derive(Clone, Copy, Debug, Default)]
+struct Route {
+    /// How many ports there are to choose from.
+    choices: u32,
+    /// The port, if there is one; the place of the first in `sets`, if there are several.
+    first: u32,
+}
+
+impl Routes {
+    /// The destination that no switch has a route to.
+    pub const NOWHERE: u32 = u32::MAX;
+
+    /// No routes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same, with packets to `destination` leaving by one of `ports`. It takes the place of what
+    /// was there; no ports, or a route to [`Self::NOWHERE`], is no route.
+    pub fn with(mut self, destination: u32, ports: impl AsRef<[PortIndex]>) -> Self {
+        self.set(destination, ports.as_ref());
+        self
+    }
+
+    /// Packets to `destination` leave by one of `ports` from now on.
+    pub fn set(&mut self, destination: u32, ports: &[PortIndex]) {
+        if destination == Self::NOWHERE {
+            return;
+        }
+        let place = destination as usize;
+        if self.to.len() <= place {
+            self.to.resize(place + 1, Route::default());
+        }
+        let choices = ports.len() as u32;
+        let first = match ports {
+            &[PortIndex(port)] => port,
+            several => {
+                let first = self.sets.len() as u32;
+                self.sets.extend_from_slice(several);
+                first
+            }
+        };
+        if let Some(route) = self.to.get_mut(place) {
+            *route = Route { choices, first };
+        }
+    }
+
+    /// Every destination with each of its ports.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, PortIndex)> {
+        (0..).zip(&self.to).flat_map(|(destination, route)| {
+            (0..route.choices)
+                .filter_map(|choice| self.choice(*route, choice))
+                .map(move |port| (destination, port))
+        })
+    }
+
+    /// The port by which a packet leaves.
+    #[inline]
+    pub(super) fn port_for<P: Packet>(&self, packet: &P, seed: u64) -> Option<PortIndex> {
+        let route = *self.to.get(packet.destination() as usize)?;
+        let choice = match route.choices {
+            0 => return None,
+            1 => 0,
+            choices => {
+                let hash = mix(packet.flow_hash() ^ seed);
+                // The product is below `choices` times 2^64.
+                ((u128::from(hash) * u128::from(choices)) >> 64) as u32
+            }
+        };
+        self.choice(route, choice)
+    }
+
+    #[inline]
+    fn choice(&self, route: Route, choice: u32) -> Option<PortIndex> {
+        match route.choices {
+            1 => Some(PortIndex(route.first)),
+            _ => self
+                .sets
+                .get(route.first as usize + choice as usize)
+                .copied(),
+        }
+    }
+}
+
+/// A hash of a flow's key; the same on every machine.
+pub(crate) fn hash_of(flow: &FlowKey) -> u64 {
+    let address = |address| match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    };
+    let ports = u64::from(flow.source_port) << 24
+        | u64::from(flow.destination_port) << 8
+        | u64::from(flow.protocol);
+    let (source, destination) = (address(flow.source), address(flow.destination));
+    [source, source >> 64, destination, destination >> 64]
+        .into_iter()
+        .fold(mix(ports), |hash, word| mix(hash ^ word as u64))
+}
+
+/// Stirs the bits so that each depends on all (the finalizer of splitmix64: Steele et al. 2014,
+/// behind one step of its sequence).
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_units::ByteSize;
+    use weir_wire::Ecn;
+
+    use super::*;
+
+    struct Sent {
+        to: u32,
+        port: u16,
+    }
+
+    impl Packet for Sent {
+        fn length(&self) -> ByteSize {
+            ByteSize::ZERO
+        }
+        fn ecn(&self) -> Ecn {
+            Ecn::NotEct
+        }
+        fn set_ecn(&mut self, _: Ecn) {}
+        fn destination(&self) -> u32 {
+            self.to
+        }
+        fn flow(&self) -> FlowKey {
+            FlowKey {
+                source_port: self.port,
+                ..FlowKey::UNSPECIFIED
+            }
+        }
+    }
+
+    fn ports(indices: &[u32]) -> Vec<PortIndex> {
+        indices.iter().copied().map(PortIndex::new).collect()
+    }
+
+    #[test]
+    fn each_destination_has_its_port() {
+        let mut routes = Routes::new()
+            .with(0, ports(&[3]))
+            .with(4, ports(&[1]))
+            .with(Routes::NOWHERE, ports(&[1]));
+        let port = |to| routes.port_for(&Sent { to, port: 1 }, 9);
+        assert_eq!(port(0), Some(PortIndex(3)));
+        assert_eq!(port(4), Some(PortIndex(1)));
+        assert_eq!(port(3), None);
+        assert_eq!(port(5), None);
+        assert_eq!(port(Routes::NOWHERE), None);
+        routes.set(0, &[]);
+        assert_eq!(routes.port_for(&Sent { to: 0, port: 1 }, 9), None);
+        assert!(routes.iter().eq([(4, PortIndex(1))]));
+    }
+
+    #[test]
+    fn flows_spread_over_equal_paths_and_stay_on_theirs() {
+        let routes = Routes::new()
+            .with(0, ports(&[7]))
+            .with(1, ports(&[2, 5, 6]));
+        let choose = |port, seed| routes.port_for(&Sent { to: 1, port }, seed).unwrap();
+        let mut counts = [0u32; 7];
+        for port in 0..30_000 {
+            assert_eq!(choose(port, 1), choose(port, 1));
+            counts[choose(port, 1).index()] += 1;
+        }
+        // Four standard deviations are 327.
+        assert!(
+            [2, 5, 6]
+                .iter()
+                .all(|&port: &usize| counts[port].abs_diff(10_000) < 327)
+        );
+        // Another switch decides otherwise: a third stays by chance.
+        let same = (0..30_000).filter(|&port| choose(port, 1) == choose(port, 2));
+        assert!(same.count().abs_diff(10_000) < 327);
+        assert!(
+            routes.iter().eq([(0, 7), (1, 2), (1, 5), (1, 6)]
+                .map(|(destination, port)| (destination, PortIndex(port))))
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! A buffer that the queues of several ports share.
+//!
+//! Pipes dequeue when somebody asks, so that what the other ports hold has to be brought up to date
+//! before a packet is let in. A heap has one entry for each port with a queue: a time before which
+//! nothing leaves it. Usually the earliest is still to come, and nothing has to be done.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use weir_units::{ByteSize, Time};
+
+use crate::packet::Packet;
+use crate::pipe::Pipe;
+
+use super::{PortIndex, SwitchError};
+
+/// How several ports share a buffer. What a port is sending is no longer in it.
+#[derive(Clone, Debug)]
+pub struct SharedBuffer {
+    size: ByteSize,
+    limit: Limit,
+}
+
+/// The most that one port may hold.
+#[derive(Clone, Debug)]
+enum Limit {
+    /// This much, port by port.
+    Static(Vec<ByteSize>),
+    /// This many times what is free.
+    Dynamic(f64),
+}
+
+/// A factor for dynamic thresholds that is none.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{alpha} cannot multiply the free space: a finite number above 0 is needed")]
+pub struct BufferError {
+    /// The number given.
+    pub alpha: f64,
+}
+
+impl SharedBuffer {
+    /// Each port may hold as much as its limit, and all together `size`.
+    pub fn with_limits(size: ByteSize, limits: impl Into<Vec<ByteSize>>) -> Self {
+        Self {
+            size,
+            limit: Limit::Static(limits.into()),
+        }
+    }
+
+    /// Dynamic thresholds (Choudhury & Hahne 1998): a port may hold as much as `alpha` times the
+    /// space that is free before the packet, and all together `size`.
+    pub fn dynamic(size: ByteSize, alpha: f64) -> Result<Self, BufferError> {
+        if alpha.is_finite() && alpha > 0.0 {
+            Ok(Self {
+                size,
+                limit: Limit::Dynamic(alpha),
+            })
+        } else {
+            Err(BufferError { alpha })
+        }
+    }
+
+    /// How long the queue of a port may be that holds `backlog`, while all hold `used`.
+    fn room(&self, port: PortIndex, backlog: ByteSize, used: ByteSize) -> ByteSize {
+        let free = self.size - used;
+        let limit = match &self.limit {
+            Limit::Static(limits) => limits.get(port.index()).copied().unwrap_or(ByteSize::ZERO),
+            Limit::Dynamic(alpha) => free.mul_f64(*alpha),
+        };
+        limit.min(backlog + free)
+    }
+}
+
+/// Who holds how much of the buffer.
+#[derive(Debug)]
+pub(super) struct Account {
+    buffer: SharedBuffer,
+    /// The backlogs of all queues, as far as they are up to date.
+    used: ByteSize,
+    /// For each port with a queue, a time before which nothing leaves it.
+    departures: BinaryHeap<Reverse<(Time, PortIndex)>>,
+    /// Which ports have an entry there.
+    watched: Vec<bool>,
+}
+
+impl Account {
+    pub(super) fn new<P: Packet + Clone>(
+        buffer: SharedBuffer,
+        pipes: &[Pipe<P>],
+    ) -> Result<Self, SwitchError> {
+        if let Limit::Static(limits) = &buffer.limit
+            && limits.len() != pipes.len()
+        {
+            return Err(SwitchError::Limits {
+                limits: limits.len(),
+                ports: pipes.len(),
+            });
+        }
+        let mut account = Self {
+            buffer,
+            used: pipes.iter().map(|pipe| pipe.queue().backlog().size).sum(),
+            departures: BinaryHeap::with_capacity(pipes.len()),
+            watched: vec![false; pipes.len()],
+        };
+        for (port, pipe) in (0..).map(PortIndex::new).zip(pipes) {
+            account.watch(port, pipe);
+        }
+        Ok(account)
+    }
+
+    /// Sends a packet by `port`, if the buffer has room for it.
+    pub(super) fn send<P: Packet + Clone>(
+        &mut self,
+        pipes: &mut [Pipe<P>],
+        now: Time,
+        port: PortIndex,
+        packet: P,
+    ) {
+        self.settle(pipes, now);
+        let Some(pipe) = pipes.get_mut(port.index()) else {
+            return;
+        };
+        let before = pipe.queue().backlog().size;
+        let room = self.buffer.room(port, before, self.used);
+        pipe.send_within(now, packet, room);
+        self.used += pipe.queue().backlog().size - before;
+        self.watch(port, pipe);
+    }
+
+    /// So much has left.
+    #[inline]
+    pub(super) fn release(&mut self, size: ByteSize) {
+        self.used -= size;
+    }
+
+    /// Sees to it that a port with a queue has an entry.
+    #[inline]
+    pub(super) fn watch<P: Packet + Clone>(&mut self, port: PortIndex, pipe: &Pipe<P>) {
+        if let Some(watched) = self.watched.get_mut(port.index())
+            && !*watched
+            && let Some(departure) = pipe.next_departure()
+        {
+            *watched = true;
+            self.departures.push(Reverse((departure, port)));
+        }
+    }
+
+    /// Lets leave what left by `now`.
+    #[inline]
+    fn settle<P: Packet + Clone>(&mut self, pipes: &mut [Pipe<P>], now: Time) {
+        while let Some(mut first) = self.departures.peek_mut() {
+            let Reverse((time, port)) = *first;
+            if time > now {
+                break;
+            }
+            let next = pipes.get_mut(port.index()).and_then(|pipe| {
+                let before = pipe.queue().backlog().size;
+                pipe.start_transmissions(now);
+                self.used -= before - pipe.queue().backlog().size;
+                pipe.next_departure()
+            });
+            match next {
+                Some(next) => *first = Reverse((next, port)),
+                None => {
+                    PeekMut::pop(first);
+                    if let Some(watched) = self.watched.get_mut(port.index()) {
+                        *watched = false;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A time line: what changes about a pipe, and when.
+
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::faults::Reordering;
+use crate::random::Probability;
+
+/// One change to a pipe. It replaces what was set before, and leaves everything else as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The link's rate. A transmission under way ends as it began.
+    Rate(Rate),
+    /// The link's propagation delay, for transmissions that start from then on.
+    Delay(Duration),
+    /// The link's MTU.
+    Mtu(ByteSize),
+    /// Whether the link is down.
+    Down(bool),
+    /// How probably a packet is lost.
+    Loss(Probability),
+    /// How probably a packet is duplicated.
+    Duplication(Probability),
+    /// How probably a packet is damaged.
+    Corruption(Probability),
+    /// Which packets fall behind those sent after them.
+    Reordering(Reordering),
+    /// What every packet is delayed by beyond the link's propagation delay.
+    AddedDelay(Duration),
+    /// The most that a packet is delayed beyond that, by chance.
+    Jitter(Duration),
+}
+
+/// Changes in the order of their times.
+///
+/// ```
+/// use weir_fabric::{Change, Timeline};
+/// use weir_units::{Duration, Rate, Time};
+///
+/// let seconds = |count| Time::ZERO + Duration::from_secs(count);
+/// let mut timeline = Timeline::new([
+///     (seconds(2), Change::Down(true)),
+///     (seconds(1), Change::Rate(Rate::from_gbps(1))),
+///     (seconds(3), Change::Down(false)),
+/// ])?;
+/// assert_eq!(timeline.next_time(), Some(seconds(1)));
+/// let due: Vec<_> = std::iter::from_fn(|| timeline.due(seconds(2))).collect();
+/// assert_eq!(due, [
+///     (seconds(1), Change::Rate(Rate::from_gbps(1))),
+///     (seconds(2), Change::Down(true)),
+/// ]);
+/// assert_eq!(timeline.next_time(), Some(seconds(3)));
+/// # Ok::<(), weir_fabric::Contradiction>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// The next one last.
+    to_come: Vec<(Time, Change)>,
+}
+
+/// Two changes give the same thing two values at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{first:?} and {second:?} are both set for {time}: one of them has to go")]
+pub struct Contradiction {
+    /// When.
+    pub time: Time,
+    /// The one given first.
+    pub first: Change,
+    /// The other.
+    pub second: Change,
+}
+
+impl Timeline {
+    /// Puts the changes in order. An error if the same thing is to change twice at the same time.
+    pub fn new(changes: impl Into<Vec<(Time, Change)>>) -> Result<Self, Contradiction> {
+        let mut to_come = changes.into();
+        to_come.sort_by_key(|&(time, _)| time);
+        for same_time in to_come.chunk_by(|first, second| first.0 == second.0) {
+            for (index, &(time, second)) in same_time.iter().enumerate() {
+                let before = same_time.iter().take(index).map(|&(_, change)| change);
+                if let Some(first) = before.into_iter().find(|&first| first.concerns(second)) {
+                    return Err(Contradiction {
+                        time,
+                        first,
+                        second,
+                    });
+                }
+            }
+        }
+        to_come.reverse();
+        Ok(Self { to_come })
+    }
+
+    /// When the next change is due.
+    pub fn next_time(&self) -> Option<Time> {
+        self.to_come.last().map(|&(time, _)| time)
+    }
+
+    /// The next change that is due by `now`, and when it was: apply it as of then, by
+    /// [`Pipe::apply`](crate::Pipe::apply) or [`Switch::apply`](crate::Switch::apply).
+    pub fn due(&mut self, now: Time) -> Option<(Time, Change)> {
+        self.to_come.pop_if(|&mut (time, _)| time <= now)
+    }
+}
+
+impl Change {
+    /// Whether both set the same thing.
+    fn concerns(self, other: Self) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
+    }
+
+    #[test]
+    fn changes_of_one_time_keep_their_order() {
+        let changes = [
+            (at(5), Change::Down(true)),
+            (at(1), Change::Jitter(Duration::ZERO)),
+            (at(5), Change::Jitter(Duration::from_nanos(1))),
+        ];
+        let mut timeline = Timeline::new(changes).unwrap();
+        assert_eq!(timeline.due(at(0)), None);
+        let order: Vec<_> = std::iter::from_fn(|| timeline.due(at(5))).collect();
+        assert_eq!(order, [changes[1], changes[0], changes[2]]);
+        assert_eq!(timeline.next_time(), None);
+    }
+
+    #[test]
+    fn a_contradiction_is_told() {
+        let error = Timeline::new([
+            (at(1000), Change::Down(true)),
+            (at(1000), Change::Mtu(ByteSize::MAX)),
+            (at(1000), Change::Down(false)),
+        ])
+        .unwrap_err();
+        assert_eq!(
+            (error.first, error.second),
+            (Change::Down(true), Change::Down(false))
+        );
+        assert!(error.to_string().contains("1us"), "{error}");
+        // The same value twice is a mistake too; at different times it is none.
+        assert!(Timeline::new([(at(1), Change::Down(true)); 2]).is_err());
+        assert!(Timeline::new([(at(1), Change::Down(true)), (at(2), Change::Down(true))]).is_ok());
+    }
+}
