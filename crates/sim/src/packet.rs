@@ -3,13 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use weir_fabric::Packet as FabricPacket;
-use weir_units::{ByteSize, Time};
+use weir_units::ByteSize;
 use weir_wire::tcp::{Flags, Segment};
 use weir_wire::{Ecn, FlowKey};
 
-/// The protocol numbers of the IP header.
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 /// Headers without options.
 const IP_HEADER: u64 = 20;
 const UDP_HEADER: u64 = 8;
@@ -22,8 +19,8 @@ const SERVICE_PORT: u16 = 5001;
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     pub(crate) contents: Contents,
-    /// The flow that it belongs to.
-    pub(crate) flow: FlowNumber,
+    /// The number of the flow that it belongs to.
+    pub(crate) flow: u32,
     /// The endpoint that it is for.
     pub(crate) endpoint: u32,
     /// Positions in the topology's list of hosts.
@@ -33,9 +30,6 @@ pub struct Packet {
     /// Whether it goes from the flow's initiator to its responder.
     pub(crate) forward: bool,
 }
-
-/// A number that no other flow of the run has.
-pub(crate) type FlowNumber = u32;
 
 /// What is in the packet.
 #[derive(Clone, Copy, Debug)]
@@ -51,8 +45,6 @@ pub(crate) enum Contents {
 pub(crate) struct Datagram {
     /// The length of its data, in bytes.
     pub(crate) payload: u32,
-    /// When it was sent.
-    pub(crate) sent: Time,
 }
 
 impl Packet {
@@ -104,8 +96,8 @@ impl FabricPacket for Packet {
             source_port,
             destination_port,
             protocol: match self.contents {
-                Contents::Segment(_) => TCP,
-                Contents::Datagram(_) => UDP,
+                Contents::Segment(_) => FlowKey::TCP,
+                Contents::Datagram(_) => FlowKey::UDP,
             },
         }
     }

@@ -1,0 +1,202 @@
+//! Endpoints of TCP connections.
+
+use weir_congestion::{AlgorithmSpec, Context, Controller};
+use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions};
+use weir_tcp::{Config, ConfigError, Connection, DelayedAcks, EcnMode, LossDetection, State};
+use weir_units::{ByteSize, Duration, Time};
+use weir_wire::Ecn;
+use weir_wire::tcp::{Segment, Sequence};
+
+use crate::flows::{Achieved, PathView};
+
+/// The tick of the time stamp clock: 1 ms, as Linux has it.
+const TICK: Duration = Duration::from_millis(1);
+/// Segments at a connection's start that are acknowledged at once, as Linux does.
+const QUICK_SEGMENTS: u32 = 16;
+/// Linux's factors: twice the window per round trip in slow start, 1.2 times afterwards
+/// (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
+const LINUX_PACING: weir_tcp::Pacing = weir_tcp::Pacing::Window {
+    slow_start: 2.0,
+    avoidance: 1.2,
+};
+
+/// How a group's connections are made.
+#[derive(Debug)]
+pub(crate) struct TcpSetup {
+    config: Config,
+    handshake: bool,
+    congestion: AlgorithmSpec,
+}
+
+impl TcpSetup {
+    pub(crate) fn new(
+        options: &TcpOptions,
+        congestion: &AlgorithmSpec,
+    ) -> Result<Self, ConfigError> {
+        let delayed_ack = options.delayed_ack;
+        let config = Config {
+            mss: options.mss,
+            window_scale: Some(window_scale(options.receive_buffer)),
+            sack: options.sack,
+            timestamps: options.timestamps.then_some(TICK),
+            ecn: match options.ecn {
+                TcpEcn::Off => EcnMode::Off,
+                TcpEcn::Rfc3168 => EcnMode::Classic,
+                TcpEcn::Dctcp => EcnMode::Dctcp,
+            },
+            send_buffer: options.send_buffer,
+            receive_buffer: options.receive_buffer,
+            delayed_acks: (delayed_ack.ack_every > 1).then_some(DelayedAcks {
+                segments: delayed_ack.ack_every,
+                timeout: delayed_ack.delayed_ack_timeout,
+                quick_segments: match delayed_ack.quick_ack {
+                    true => QUICK_SEGMENTS,
+                    false => 0,
+                },
+            }),
+            nagle: options.nagle,
+            burst_segments: options.tso_segments,
+            pacing: match options.pacing {
+                Pacing::Controller => weir_tcp::Pacing::Controller,
+                Pacing::Linux => LINUX_PACING,
+            },
+            loss_detection: match options.recovery {
+                Recovery::Rack => LossDetection::RackTlp,
+                Recovery::Rfc6675 => LossDetection::DuplicateThreshold,
+            },
+            proportional_rate_reduction: options.prr,
+            idle_restart: options.idle_restart,
+            initial_rto: options.initial_rto,
+            min_rto: options.min_rto,
+            max_rto: options.max_rto,
+            ..Config::default()
+        };
+        config.check()?;
+        Ok(Self {
+            config,
+            handshake: options.handshake,
+            congestion: congestion.clone(),
+        })
+    }
+
+    /// One end of a connection. Both ends are made with the same seeds.
+    pub(crate) fn end(
+        &self,
+        now: Time,
+        initiator: bool,
+        congestion: u64,
+        sequence: u64,
+    ) -> Result<TcpEnd, ConfigError> {
+        let controller = self.congestion.build(&Context {
+            packet_size: self.config.mss,
+            seed: congestion,
+        });
+        let (first, second) = (Sequence::new(sequence as u32), Sequence::new((sequence >> 32) as u32));
+        let (own, peer) = match initiator {
+            true => (first, second),
+            false => (second, first),
+        };
+        let config = &self.config;
+        let connection = match (self.handshake, initiator) {
+            (false, _) => Connection::established(now, config, config, controller, own, peer),
+            (true, true) => Connection::client(now, config, controller, own),
+            (true, false) => Connection::server(config, controller, own),
+        };
+        Ok(TcpEnd {
+            connection: connection?,
+            told: false,
+        })
+    }
+}
+
+/// The shift by which the window field can express the whole receive buffer, as RFC 7323, section
+/// 2.3, limits it.
+fn window_scale(buffer: Option<ByteSize>) -> u8 {
+    let Some(buffer) = buffer else {
+        return 14;
+    };
+    let fits = |scale: &u8| buffer.bytes() >> scale <= u64::from(u16::MAX);
+    (0..14).find(fits).unwrap_or(14)
+}
+
+/// One end of a TCP connection.
+#[derive(Debug)]
+pub(crate) struct TcpEnd {
+    connection: Connection,
+    /// Whether the application has been told that the connection is closed.
+    told: bool,
+}
+
+impl TcpEnd {
+    #[inline]
+    pub(super) fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
+        self.connection.receive(now, segment, ecn);
+    }
+
+    #[inline]
+    pub(super) fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        self.connection.next_segment(now)
+    }
+
+    #[inline]
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.connection.next_time()
+    }
+
+    pub(super) fn on_time(&mut self, now: Time) {
+        self.connection.on_time(now);
+    }
+
+    /// Bytes delivered to the application.
+    #[inline]
+    pub(super) fn delivered(&self) -> u64 {
+        self.connection.received().bytes()
+    }
+
+    /// Whether the connection has just been closed.
+    #[inline]
+    pub(super) fn take_closed(&mut self) -> bool {
+        if self.told || !self.is_closed() {
+            return false;
+        }
+        self.told = true;
+        true
+    }
+
+    /// Whether nothing will be delivered any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self.connection.state(), State::Closed | State::TimeWait)
+    }
+
+    pub(crate) fn write(&mut self, size: ByteSize) {
+        self.connection.write(size);
+    }
+
+    pub(crate) fn write_endlessly(&mut self) {
+        self.connection.write_endlessly();
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.connection.close();
+    }
+
+    pub(crate) fn achieved(&self) -> Achieved {
+        let counters = self.connection.counters();
+        Achieved {
+            delivered: self.delivered(),
+            retransmits: counters.retransmitted_segments,
+            timeouts: counters.timeouts,
+            marks: counters.ce_received,
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathView {
+        let snapshot = self.connection.snapshot();
+        PathView {
+            smoothed_rtt: snapshot.min_rtt.map(|_| snapshot.smoothed_rtt),
+            min_rtt: snapshot.min_rtt,
+            window: (snapshot.congestion_window < ByteSize::MAX)
+                .then_some(snapshot.congestion_window),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What a group's application has to do later.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use weir_units::Time;
+
+/// Things to do by time; of those at the same time, the one that was noted first comes first.
+#[derive(Debug)]
+pub(super) struct Agenda<T> {
+    entries: BinaryHeap<Entry<T>>,
+    next_number: u64,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    time: Time,
+    number: u64,
+    what: T,
+}
+
+impl<T> Agenda<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            entries: BinaryHeap::new(),
+            next_number: 0,
+        }
+    }
+
+    /// Notes what to do at `time`.
+    pub(super) fn note(&mut self, time: Time, what: T) {
+        self.entries.push(Entry {
+            time,
+            number: self.next_number,
+            what,
+        });
+        self.next_number += 1;
+    }
+
+    /// When there is something to do next.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.entries.peek().map(|entry| entry.time)
+    }
+
+    /// The next thing to do by `now`.
+    pub(super) fn due(&mut self, now: Time) -> Option<T> {
+        self.next_time().filter(|&time| time <= now)?;
+        self.entries.pop().map(|entry| entry.what)
+    }
+}
+
+impl<T> Entry<T> {
+    fn rank(&self) -> (Time, u64) {
+        (self.time, self.number)
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    /// The heap gives its greatest entry: the earliest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.rank().cmp(&self.rank())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_order_of_time_and_of_note() {
+        let at = Time::from_nanos;
+        let mut agenda = Agenda::new();
+        for (time, what) in [(5, 'b'), (3, 'a'), (5, 'c'), (9, 'd')] {
+            agenda.note(at(time), what);
+        }
+        assert_eq!(agenda.next_time(), Some(at(3)));
+        let due: String = std::iter::from_fn(|| agenda.due(at(5))).collect();
+        assert_eq!(due, "abc");
+        assert_eq!(agenda.next_time(), Some(at(9)));
+    }
+}

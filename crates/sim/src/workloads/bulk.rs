@@ -1,0 +1,34 @@
+//! Flows that always have data to send.
+
+use weir_units::Time;
+
+use super::{Agenda, Application, Pair};
+use crate::flows::FlowId;
+use crate::world::World;
+
+#[derive(Debug)]
+pub(super) struct Bulk {
+    group: u32,
+    starts: Agenda<Pair>,
+}
+
+impl Bulk {
+    pub(super) fn new(group: u32, starts: Agenda<Pair>) -> Self {
+        Self { group, starts }
+    }
+}
+
+impl Application for Bulk {
+    fn next_time(&self) -> Option<Time> {
+        self.starts.next_time()
+    }
+
+    fn on_time(&mut self, now: Time, world: &mut World) {
+        while let Some(pair) = self.starts.due(now) {
+            let flow = world.open(now, self.group, pair, None);
+            world.write_endlessly(now, flow);
+        }
+    }
+
+    fn on_delivered(&mut self, _: Time, _: FlowId, _: &mut World) {}
+}

@@ -1,0 +1,89 @@
+//! Flows at a constant rate.
+
+use weir_scenario::{Arrivals, Group, TCP_HEADERS, Transport, UDP_HEADERS};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::{Agenda, Application, Pair, Random};
+use crate::flows::FlowId;
+use crate::world::{Side, World};
+
+/// The times between packets.
+#[derive(Debug)]
+pub(super) struct Ticks {
+    interval: Duration,
+    arrivals: Arrivals,
+    random: Random,
+}
+
+#[derive(Debug)]
+pub(super) struct Cbr {
+    group: u32,
+    starts: Agenda<Pair>,
+    sends: Agenda<FlowId>,
+    ticks: Ticks,
+    /// The data of each packet.
+    payload: ByteSize,
+    is_tcp: bool,
+}
+
+impl Ticks {
+    pub(super) fn new(rate: Rate, packet: ByteSize, arrivals: Arrivals, random: Random) -> Self {
+        Self {
+            // A rate beyond a packet per nanosecond would never let time pass.
+            interval: rate.time_for(packet).max(Duration::from_nanos(1)),
+            arrivals,
+            random,
+        }
+    }
+
+    fn next(&mut self) -> Duration {
+        match self.arrivals {
+            Arrivals::Regular => self.interval,
+            Arrivals::Poisson => self.random.exponential(self.interval),
+        }
+    }
+}
+
+impl Cbr {
+    pub(super) fn new(
+        number: u32,
+        starts: Agenda<Pair>,
+        group: &Group,
+        packet: ByteSize,
+        ticks: Ticks,
+    ) -> Self {
+        let is_tcp = matches!(group.transport, Transport::Tcp { .. });
+        let headers = if is_tcp { TCP_HEADERS } else { UDP_HEADERS };
+        Self {
+            group: number,
+            starts,
+            sends: Agenda::new(),
+            ticks,
+            payload: packet - headers,
+            is_tcp,
+        }
+    }
+}
+
+impl Application for Cbr {
+    fn next_time(&self) -> Option<Time> {
+        let times = [self.starts.next_time(), self.sends.next_time()];
+        times.into_iter().flatten().min()
+    }
+
+    fn on_time(&mut self, now: Time, world: &mut World) {
+        while let Some(pair) = self.starts.due(now) {
+            let flow = world.open(now, self.group, pair, None);
+            self.sends.note(now, flow);
+        }
+        while let Some((time, flow)) = self.sends.due_at(now) {
+            match self.is_tcp {
+                true => world.write(now, flow, Side::Initiator, self.payload),
+                false => world.send_datagram(now, flow, self.payload.bytes() as u32),
+            }
+            self.sends.note(time + self.ticks.next(), flow);
+        }
+    }
+
+    fn on_delivered(&mut self, _: Time, _: FlowId, _: &mut World) {}
+}

@@ -1,0 +1,184 @@
+//! What the flows of a group carry, and when: one file per kind of workload.
+//!
+//! A group's [`Application`] opens its flows, hands them data, waits for what arrives, and closes
+//! them. It acts when its time comes and when a flow has something to tell.
+
+mod agenda;
+mod bulk;
+mod cbr;
+mod incast;
+mod poisson;
+mod random;
+mod request_response;
+mod transfer;
+
+use std::fmt::Debug;
+
+use weir_scenario::{Group, HostIndex, Workload};
+use weir_units::Time;
+
+use crate::flows::FlowId;
+use crate::hosts::Notice;
+use crate::world::World;
+
+use agenda::Agenda;
+pub(crate) use random::Random;
+
+/// The applications of a group's flows.
+pub(crate) trait Application: Debug + Send {
+    /// When [`Self::on_time`] is to be called next.
+    fn next_time(&self) -> Option<Time>;
+
+    /// Does what is due by `now`.
+    fn on_time(&mut self, now: Time, world: &mut World);
+
+    /// What a flow of the group waits for has been delivered.
+    fn on_delivered(&mut self, now: Time, flow: FlowId, world: &mut World);
+}
+
+/// A group at run time.
+#[derive(Debug)]
+pub(crate) struct GroupRunner {
+    number: u32,
+    application: Box<dyn Application>,
+    stop: Option<Time>,
+}
+
+/// From where to where a flow goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    pub(crate) from: HostIndex,
+    pub(crate) to: HostIndex,
+}
+
+impl Pair {
+    pub(crate) fn reversed(self) -> Self {
+        Self {
+            from: self.to,
+            to: self.from,
+        }
+    }
+}
+
+impl GroupRunner {
+    /// The group with this number.
+    pub(crate) fn new(number: u32, group: &Group, seed: u64) -> Self {
+        Self {
+            number,
+            application: application(number, group, Random::new(seed)),
+            stop: group.stop,
+        }
+    }
+
+    /// When [`Self::on_time`] is to be called next.
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        let application = self.application.next_time();
+        application.into_iter().chain(self.stop).min()
+    }
+
+    /// Does what is due by `now`.
+    pub(crate) fn on_time(&mut self, now: Time, world: &mut World) {
+        if self.stop.is_some_and(|stop| stop <= now) {
+            self.stop = None;
+            self.application = Box::new(Stopped);
+            world.abort_group(now, self.number);
+        }
+        self.application.on_time(now, world);
+    }
+
+    /// A flow of the group has something to tell.
+    pub(crate) fn on_notice(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        notice: Notice,
+        world: &mut World,
+    ) {
+        match notice {
+            Notice::Delivered => self.application.on_delivered(now, flow, world),
+            Notice::Closed => world.remove_if_closed(flow),
+        }
+    }
+}
+
+/// A group whose time is over.
+#[derive(Debug)]
+struct Stopped;
+
+impl Application for Stopped {
+    fn next_time(&self) -> Option<Time> {
+        None
+    }
+    fn on_time(&mut self, _: Time, _: &mut World) {}
+    fn on_delivered(&mut self, _: Time, _: FlowId, _: &mut World) {}
+}
+
+fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Application> {
+    let starts = starts(group, &mut random);
+    match &group.workload {
+        Workload::Bulk => Box::new(bulk::Bulk::new(number, starts)),
+        Workload::Transfer { size } => Box::new(transfer::Transfers::new(number, starts, *size)),
+        Workload::Cbr {
+            rate,
+            packet,
+            arrivals,
+        } => {
+            let ticks = cbr::Ticks::new(*rate, *packet, *arrivals, random);
+            Box::new(cbr::Cbr::new(number, starts, group, *packet, ticks))
+        }
+        Workload::Incast {
+            response,
+            rounds,
+            pause,
+            spread,
+        } => {
+            let rounds = incast::Rounds {
+                response: *response,
+                count: *rounds,
+                pause: *pause,
+                spread: *spread,
+            };
+            Box::new(incast::Incast::new(number, starts, rounds, random))
+        }
+        Workload::RequestResponse {
+            request,
+            response,
+            pause,
+            requests,
+        } => {
+            let exchange = request_response::Exchange {
+                request: *request,
+                response: *response,
+                pause: *pause,
+                count: requests.map_or(u64::MAX, u64::from),
+            };
+            Box::new(request_response::Requests::new(number, starts, exchange))
+        }
+        Workload::Poisson {
+            mean_interval,
+            distribution,
+        } => {
+            let arrivals = poisson::Arrivals {
+                mean_interval: *mean_interval,
+                sizes: distribution.clone(),
+            };
+            Box::new(poisson::Poisson::new(number, group, arrivals, random))
+        }
+    }
+}
+
+/// The flows that a group begins with, each with its start.
+fn starts(group: &Group, random: &mut Random) -> Agenda<Pair> {
+    let count = match group.workload {
+        Workload::Poisson { .. } => 0,
+        _ => group.flows,
+    };
+    let mut starts = Agenda::new();
+    for (from, to) in group.pairs() {
+        for _ in 0..count {
+            let start = group.start + random.span_up_to(group.start_within);
+            starts.note(start, Pair { from, to });
+        }
+    }
+    starts
+}
