@@ -1,0 +1,62 @@
+//! The key `congestion`: an algorithm of the registry and its parameters.
+
+use serde::Deserialize;
+use weir_congestion::AlgorithmSpec;
+
+use crate::document::{At, Reported, Value};
+use crate::error::ProblemKind;
+use crate::schema::Accepts;
+
+pub(crate) const ACCEPTS: Accepts =
+    Accepts::Other("a name such as \"dctcp\", or a table such as { name = \"dctcp\", g = 0.0625 }");
+
+/// Reads an algorithm. Each wrong parameter is reported where it stands.
+pub(crate) fn read(at: &At<'_>) -> Result<AlgorithmSpec, Reported> {
+    let Some(table) = at.node.as_table() else {
+        at.text(&ACCEPTS.to_string())?;
+        return parse(at, value(&at.node.value));
+    };
+    let mut whole = toml::Table::new();
+    let mut refused = None;
+    let name = table.get("name").map(|node| at.child("name", node));
+    if let Some(name) = &name {
+        name.text("the name of an algorithm")?;
+        whole.insert("name".to_owned(), value(&name.node.value));
+        parse(name, toml::Value::Table(whole.clone()))?;
+    }
+    for entry in table.entries.iter().filter(|entry| entry.key != "name") {
+        let mut alone = toml::Table::new();
+        if let Some(name) = whole.get("name") {
+            alone.insert("name".to_owned(), name.clone());
+        }
+        alone.insert(entry.key.clone(), value(&entry.node.value));
+        let at = at.child(&entry.key, &entry.node);
+        if let Err(reported) = parse(&at, toml::Value::Table(alone)) {
+            refused = Some(reported);
+        }
+        whole.insert(entry.key.clone(), value(&entry.node.value));
+    }
+    match refused {
+        Some(reported) => Err(reported),
+        None => parse(at, toml::Value::Table(whole)),
+    }
+}
+
+fn parse(at: &At<'_>, value: toml::Value) -> Result<AlgorithmSpec, Reported> {
+    AlgorithmSpec::deserialize(value).map_err(|error| {
+        at.problem(ProblemKind::Congestion {
+            message: error.message().to_owned(),
+        })
+    })
+}
+
+/// A value as serde takes it. What no parameter is becomes a list, which the registry refuses.
+fn value(value: &Value) -> toml::Value {
+    match value {
+        Value::Text(text) => toml::Value::String(text.clone()),
+        Value::Integer(value) => toml::Value::Integer(*value),
+        Value::Float(value) => toml::Value::Float(*value),
+        Value::Boolean(value) => toml::Value::Boolean(*value),
+        Value::Date(_) | Value::Array(_) | Value::Table(_) => toml::Value::Array(Vec::new()),
+    }
+}

@@ -1,0 +1,146 @@
+//! Reading the tree: a position in it, and where mistakes are collected.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::{Node, Value};
+use crate::error::{Place, Problem, ProblemKind, ScenarioError};
+
+/// A mistake has been reported; there is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reported;
+
+/// The mistakes found so far.
+#[derive(Debug)]
+pub(crate) struct Problems {
+    file: Arc<str>,
+    variant: Option<String>,
+    found: RefCell<Vec<Problem>>,
+}
+
+impl Problems {
+    pub(crate) fn new(file: &Arc<str>, variant: Option<&str>) -> Self {
+        Self {
+            file: Arc::clone(file),
+            variant: variant.map(str::to_owned),
+            found: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn add(&self, place: Place, key: String, kind: ProblemKind) -> Reported {
+        let problem = Problem {
+            file: Arc::clone(&self.file),
+            place,
+            variant: self.variant.clone(),
+            key,
+            kind,
+        };
+        let mut found = self.found.borrow_mut();
+        if !found.contains(&problem) {
+            found.push(problem);
+        }
+        Reported
+    }
+
+    /// `value`, unless something was wrong.
+    pub(crate) fn finish<T>(self, value: Result<T, Reported>) -> Result<T, ScenarioError> {
+        let mut problems = self.found.into_inner();
+        // Settings come after lines: see the order of `Place`.
+        problems.sort_by(|a, b| a.place.cmp(&b.place));
+        match value {
+            Ok(value) if problems.is_empty() => Ok(value),
+            _ => Err(ScenarioError::Invalid { problems }),
+        }
+    }
+}
+
+/// A value in the tree, and how one gets there.
+#[derive(Clone, Debug)]
+pub(crate) struct At<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) key: String,
+    pub(crate) problems: &'a Problems,
+}
+
+impl<'a> At<'a> {
+    /// Reports that this value is wrong.
+    pub(crate) fn problem(&self, kind: ProblemKind) -> Reported {
+        let key = match &self.node.parameter {
+            Some(parameter) => format!("{} (parameters.{parameter})", self.key),
+            None => self.key.clone(),
+        };
+        self.problems.add(self.node.place.clone(), key, kind)
+    }
+
+    /// Reports that this value does not fit another one.
+    pub(crate) fn conflict(
+        &self,
+        conflict: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Reported {
+        self.problem(ProblemKind::Conflict {
+            conflict: conflict.into(),
+            remedy: remedy.into(),
+        })
+    }
+
+    /// Reports that something else should stand here.
+    pub(crate) fn wrong_kind(&self, expected: impl Into<String>) -> Reported {
+        self.problem(ProblemKind::WrongKind {
+            expected: expected.into(),
+            found: self.node.value.describe(),
+        })
+    }
+
+    /// The value of a key of this table.
+    pub(crate) fn child(&self, name: &str, node: &'a Node) -> At<'a> {
+        let key = match self.key.is_empty() {
+            true => name.to_owned(),
+            false => format!("{}.{name}", self.key),
+        };
+        At {
+            node,
+            key,
+            problems: self.problems,
+        }
+    }
+
+    /// The items of a list; a single value counts as a list of one.
+    pub(crate) fn items(&self) -> Vec<At<'a>> {
+        match &self.node.value {
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .map(|(index, node)| self.child(&index.to_string(), node))
+                .collect(),
+            _ => vec![self.clone()],
+        }
+    }
+
+    /// The items of a list.
+    pub(crate) fn list(&self, expected: &str) -> Result<Vec<At<'a>>, Reported> {
+        match &self.node.value {
+            Value::Array(_) => Ok(self.items()),
+            _ => Err(self.wrong_kind(expected)),
+        }
+    }
+
+    /// The named tables in this table: `[groups.NAME]`.
+    pub(crate) fn named(&self, expected: &str) -> Result<Vec<(&'a str, At<'a>)>, Reported> {
+        let Some(table) = self.node.as_table() else {
+            return Err(self.wrong_kind(expected));
+        };
+        let entries = table.entries.iter();
+        Ok(entries
+            .map(|entry| (entry.key.as_str(), self.child(&entry.key, &entry.node)))
+            .collect())
+    }
+
+    /// The text that stands here.
+    pub(crate) fn text(&self, expected: &str) -> Result<&'a str, Reported> {
+        match &self.node.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.wrong_kind(expected)),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A scenario file as a tree of values that know where they were written.
+//!
+//! Settings and variants replace values in the tree; only then is it read, so that a scenario is
+//! checked as a whole whatever its values' origins.
+
+mod at;
+mod fields;
+mod parameters;
+mod parse;
+mod path;
+mod scalar;
+
+use std::sync::Arc;
+
+pub(crate) use at::{At, Problems, Reported};
+pub(crate) use fields::{Fields, section_by_kind};
+pub(crate) use parameters::{check_used, substitute};
+pub(crate) use parse::{parse, parse_value};
+pub(crate) use path::set;
+pub(crate) use scalar::{FromScalar, Scalar};
+
+use crate::error::Place;
+
+/// A value of a scenario file, and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) place: Place,
+    /// The parameter that the value was taken from.
+    pub(crate) parameter: Option<Arc<str>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    /// A date or time, which no key takes: as it was written.
+    Date(String),
+    Array(Vec<Node>),
+    Table(Table),
+}
+
+/// Keys and values in the order in which they were written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) place: Place,
+    pub(crate) node: Node,
+}
+
+impl Node {
+    pub(crate) fn new(value: Value, place: Place) -> Self {
+        Self {
+            value,
+            place,
+            parameter: None,
+        }
+    }
+
+    pub(crate) fn as_table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_table_mut(&mut self) -> Option<&mut Table> {
+        match &mut self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+}
+
+impl Value {
+    /// The value as an error names it.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Text(text) => format!("`{text}`"),
+            Self::Integer(value) => format!("the number {value}"),
+            Self::Float(value) => format!("the number {value}"),
+            Self::Boolean(value) => value.to_string(),
+            Self::Date(text) => format!("the date {text}"),
+            Self::Array(_) => "a list".to_owned(),
+            Self::Table(_) => "a table".to_owned(),
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        let entry = self.entries.iter().find(|entry| entry.key == key)?;
+        Some(&entry.node)
+    }
+
+    /// Sets `key`, which may exist.
+    pub(crate) fn set(&mut self, key: &str, place: Place, node: Node) {
+        match self.entries.iter_mut().find(|entry| entry.key == key) {
+            Some(entry) => entry.node = node,
+            None => self.entries.push(Entry {
+                key: key.to_owned(),
+                place,
+                node,
+            }),
+        }
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.key.as_str())
+    }
+}

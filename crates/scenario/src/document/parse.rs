@@ -1,0 +1,125 @@
+//! From text to a tree of values with line numbers.
+
+use toml::de::{DeTable, DeValue};
+
+use super::{Entry, Node, Table, Value};
+use crate::document::{Problems, Reported};
+use crate::error::{Place, ProblemKind};
+
+/// Reads TOML. All syntax errors are reported at once.
+pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {
+    let lines = Lines::of(text);
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut refused = None;
+    for error in &errors {
+        let start = error.span().map_or(text.len(), |span| span.start);
+        let message = error.message().to_owned();
+        let place = lines.place(start);
+        refused = Some(problems.add(place, String::new(), ProblemKind::Syntax { message }));
+    }
+    match refused {
+        Some(reported) => Err(reported),
+        None => Ok(Node::new(
+            lines.table(table.get_ref(), Place::Line(1)),
+            Place::Line(1),
+        )),
+    }
+}
+
+/// Reads `text` as one TOML value written at `place`, if it is one.
+pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
+    let value = DeValue::parse(text).ok()?;
+    let mut node = Lines::of("").node(value.get_ref(), Place::Line(1));
+    move_to(&mut node, place);
+    Some(node)
+}
+
+/// Has everything in `node` written at `place`.
+fn move_to(node: &mut Node, place: &Place) {
+    node.place = place.clone();
+    match &mut node.value {
+        Value::Array(items) => items.iter_mut().for_each(|item| move_to(item, place)),
+        Value::Table(table) => {
+            for entry in &mut table.entries {
+                entry.place = place.clone();
+                move_to(&mut entry.node, place);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where the lines of a text begin.
+struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self {
+            starts: std::iter::once(0).chain(breaks).collect(),
+        }
+    }
+
+    fn place(&self, offset: usize) -> Place {
+        let line = self.starts.partition_point(|start| *start <= offset);
+        Place::Line(u32::try_from(line).unwrap_or(u32::MAX))
+    }
+
+    fn node(&self, value: &DeValue<'_>, place: Place) -> Node {
+        let value = match value {
+            DeValue::String(text) => Value::Text(text.clone().into_owned()),
+            DeValue::Integer(number) => {
+                match i64::from_str_radix(number.as_str(), number.radix()) {
+                    Ok(number) => Value::Integer(number),
+                    // Beyond any count that makes sense; a float says so with the right magnitude.
+                    Err(_) => Value::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
+                }
+            }
+            DeValue::Float(number) => match number.as_str().parse() {
+                Ok(number) => Value::Float(number),
+                Err(_) => Value::Text(number.as_str().to_owned()),
+            },
+            DeValue::Boolean(value) => Value::Boolean(*value),
+            DeValue::Datetime(date) => Value::Date(date.to_string()),
+            DeValue::Array(items) => Value::Array(
+                items
+                    .iter()
+                    .map(|item| self.node(item.get_ref(), self.place(item.span().start)))
+                    .collect(),
+            ),
+            DeValue::Table(table) => self.table(table, place.clone()),
+        };
+        Node::new(value, place)
+    }
+
+    /// `table`, its keys in the order in which they were written.
+    fn table(&self, table: &DeTable<'_>, place: Place) -> Value {
+        let mut entries: Vec<_> = table
+            .iter()
+            .map(|(key, value)| (key.span().start, key, value))
+            .collect();
+        entries.sort_by_key(|(start, ..)| *start);
+        let entries = entries
+            .into_iter()
+            .map(|(start, key, value)| {
+                // A key without a position of its own belongs to the table that it stands in.
+                let place = match key.span().is_empty() {
+                    true => place.clone(),
+                    false => self.place(start),
+                };
+                let written = match value.get_ref() {
+                    DeValue::Table(_) | DeValue::Array(_) => place.clone(),
+                    _ => self.place(value.span().start),
+                };
+                Entry {
+                    key: key.get_ref().clone().into_owned(),
+                    place,
+                    node: self.node(value.get_ref(), written),
+                }
+            })
+            .collect();
+        Value::Table(Table { entries })
+    }
+}

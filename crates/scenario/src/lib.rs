@@ -1,0 +1,77 @@
+//! Scenario files: what people write about an experiment, as checked types.
+//!
+//! A [`Scenario`] is everything that decides an experiment's outcome: the network, its queues, the
+//! flows and what they carry, faults, measurements. [`Scenario::load`] reads it from a TOML file,
+//! with [`Setting`]s in place of some of its values, and with the file's [`Variant`]s.
+//! `docs/scenario.md` describes the file; [`key_reference`] is its list of keys, from the same
+//! descriptions that the loader reads by.
+//!
+//! ```
+//! use weir_scenario::{Scenario, Transport};
+//!
+//! let text = r#"
+//! title = "Two DCTCP flows share a link"
+//! source = "an example"
+//! duration = "1s"
+//!
+//! [parameters]
+//! ecn_threshold = "65 packets"
+//!
+//! [dumbbell]
+//! rate = "10Gbps"
+//! queue = { kind = "step", ecn_threshold = "$ecn_threshold", buffer = "1MB" }
+//!
+//! [dumbbell.senders.sender]
+//! count = 2
+//! rtt = "100us"
+//!
+//! [groups.dctcp]
+//! from = "sender"
+//! to = "receiver"
+//! congestion = "dctcp"
+//! workload = "bulk"
+//! "#;
+//! let settings = ["parameters.ecn_threshold=20 packets".parse()?];
+//! let loaded = Scenario::parse("example.toml", text, &settings)?;
+//! let group = &loaded.scenario.groups[0];
+//! assert_eq!(group.pairs().count(), 2);
+//! assert!(matches!(&group.transport, Transport::Tcp { congestion, .. } if congestion.name() == "dctcp"));
+//!
+//! let error = Scenario::parse("example.toml", &text.replace("rtt", "rt"), &[]).unwrap_err();
+//! assert!(error.to_string().contains("example.toml:15: dumbbell.senders.sender.rt: there is no such key"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod congestion;
+mod document;
+mod error;
+mod fault;
+mod group;
+mod loader;
+mod measurements;
+mod queue;
+mod read;
+mod scenario;
+mod schema;
+mod topology;
+mod transport;
+mod variants;
+mod workload;
+mod written;
+
+pub use error::{Place, Problem, ProblemKind, ScenarioError};
+pub use fault::{Fault, FaultKind};
+pub use group::{Group, Pairing};
+pub use loader::{Document, Loaded, NotASetting, Setting, Variant};
+pub use measurements::Measurements;
+pub use queue::{Buffer, Discipline, Level, Queue, Red, RedLength};
+pub use scenario::Scenario;
+pub use schema::key_reference;
+pub use topology::{
+    ETHERNET_FRAMING, Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer,
+    SharedLimit, Switch, SwitchIndex, Topology,
+};
+pub use transport::{
+    DelayedAck, Pacing, Recovery, TCP_HEADERS, TcpEcn, TcpOptions, Transport, UDP_HEADERS, UdpEcn,
+};
+pub use workload::{Arrivals, Distribution, Workload};

@@ -1,0 +1,217 @@
+//! From a file to a checked scenario and its variants.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::document::{Node, Problems, Value, check_used, parse, parse_value, set};
+use crate::error::{Place, Problem, ProblemKind};
+use crate::read::read_scenario;
+use crate::variants::expand;
+use crate::{Scenario, ScenarioError};
+
+pub(crate) use crate::read::FILE;
+
+/// The largest file that is read. A scenario of 20,000 hosts written one by one has 3 MB.
+const LARGEST_FILE: u64 = 64 << 20;
+
+/// A scenario file and its variants, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The file's own values.
+    pub scenario: Scenario,
+    /// The variants, in the file's order; a grid's points follow, the last key changing fastest.
+    pub variants: Vec<Variant>,
+}
+
+/// A scenario under other values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// What differs from the file.
+    pub settings: Vec<Setting>,
+    /// The whole scenario.
+    pub scenario: Scenario,
+}
+
+/// A value that replaces the one in the file: `parameters.line_rate=5Gbps`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The path to the key: `groups.dctcp.flows`, `links.0.rate`.
+    pub path: String,
+    /// The value, in TOML; what is not TOML is taken as text.
+    pub value: String,
+}
+
+/// A text that is no setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no path=value; write for example `parameters.line_rate=5Gbps`")]
+pub struct NotASetting {
+    /// The text.
+    pub text: String,
+}
+
+impl FromStr for Setting {
+    type Err = NotASetting;
+
+    fn from_str(text: &str) -> Result<Self, NotASetting> {
+        match text.split_once('=') {
+            Some((path, value)) if !path.trim().is_empty() => Ok(Self {
+                path: path.trim().to_owned(),
+                value: value.trim().to_owned(),
+            }),
+            _ => Err(NotASetting {
+                text: text.to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.path, self.value)
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario file, with `settings` in place of its own values.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it has mistakes: the error lists those that were found.
+    pub fn load(path: &Path, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+        let document = Document::load(path)?;
+        document.with(settings)?.expand()
+    }
+
+    /// Reads a scenario from text; errors call it `name`.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse(name: &str, text: &str, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+        let document = Document::parse(name, text)?;
+        document.with(settings)?.expand()
+    }
+}
+
+/// A scenario file as it was written, before it is checked: what settings change. Whoever runs the
+/// same file under many values reads it once, and asks for one scenario after the other.
+#[derive(Clone, Debug)]
+pub struct Document {
+    pub(crate) file: Arc<str>,
+    pub(crate) root: Node,
+}
+
+impl Document {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not TOML, or has parameters that nothing uses.
+    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        let unreadable = |source| ScenarioError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let length = fs::metadata(path).map_err(unreadable)?.len();
+        if length > LARGEST_FILE {
+            return Err(unreadable(std::io::Error::new(
+                std::io::ErrorKind::FileTooLarge,
+                "more than 64 MiB are no scenario file",
+            )));
+        }
+        let text = fs::read_to_string(path).map_err(unreadable)?;
+        Self::parse(&path.display().to_string(), &text)
+    }
+
+    /// Reads text; errors call it `name`.
+    ///
+    /// # Errors
+    /// The text is not TOML, or has parameters that nothing uses.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let file: Arc<str> = Arc::from(name);
+        let problems = Problems::new(&file, None);
+        let root = parse(text, &problems).and_then(|root| {
+            check_used(&root, &problems)?;
+            Ok(root)
+        });
+        let root = problems.finish(root)?;
+        Ok(Self { file, root })
+    }
+
+    /// The same under `settings`; of two for one path the later one holds.
+    ///
+    /// # Errors
+    /// A path leads nowhere.
+    pub fn with(&self, settings: &[Setting]) -> Result<Self, ScenarioError> {
+        let mut document = self.clone();
+        let problems = Problems::new(&self.file, None);
+        for setting in settings {
+            let place = Place::Setting(Arc::from(setting.to_string()));
+            let value = parse_value(&setting.value, &place)
+                .unwrap_or_else(|| Node::new(Value::Text(setting.value.clone()), place.clone()));
+            if let Err(kind) = set(&mut document.root, &setting.path, value) {
+                problems.add(place, setting.path.clone(), kind);
+            }
+        }
+        problems.finish(Ok(document))
+    }
+
+    /// The scenario, checked, without the file's variants.
+    ///
+    /// # Errors
+    /// All mistakes that were found.
+    pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        self.read(None)
+    }
+
+    pub(crate) fn read(&self, variant: Option<&str>) -> Result<Scenario, ScenarioError> {
+        let problems = Problems::new(&self.file, variant);
+        let scenario = read_scenario(self.root.clone(), &problems);
+        problems.finish(scenario)
+    }
+
+    /// The scenario and its variants, checked.
+    ///
+    /// # Errors
+    /// All mistakes that were found; those in variants only where the file's own values have none.
+    pub fn expand(&self) -> Result<Loaded, ScenarioError> {
+        let scenario = self.scenario()?;
+        let mut variants = Vec::new();
+        let mut problems: Vec<Problem> = Vec::new();
+        for (name, settings, document) in expand(self)? {
+            match document.read(Some(&name)) {
+                Ok(scenario) => variants.push(Variant {
+                    name,
+                    settings,
+                    scenario,
+                }),
+                Err(ScenarioError::Invalid { problems: found }) => problems.extend(found),
+                Err(other) => return Err(other),
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(Loaded { scenario, variants }),
+            false => Err(ScenarioError::Invalid { problems }),
+        }
+    }
+}
+
+/// Reports a mistake outside the reading of one scenario.
+pub(crate) fn invalid(
+    document: &Document,
+    place: Place,
+    key: String,
+    kind: ProblemKind,
+) -> ScenarioError {
+    ScenarioError::Invalid {
+        problems: vec![Problem {
+            file: Arc::clone(&document.file),
+            place,
+            variant: None,
+            key,
+            kind,
+        }],
+    }
+}

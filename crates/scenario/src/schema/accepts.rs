@@ -1,0 +1,188 @@
+//! What a key takes: the kind of value and its range.
+
+use std::fmt;
+
+use weir_fabric::Probability;
+use weir_units::{ByteSize, Duration, Rate};
+
+use crate::document::{Scalar, Value};
+use crate::error::{ProblemKind, nearest};
+use crate::queue::{Buffer, Level, UNLIMITED};
+
+/// What a key takes. Ranges include their ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Accepts {
+    Boolean,
+    /// A whole number.
+    Count(u64, u64),
+    /// A finite number.
+    Number(f64, f64),
+    /// A number between 0 and 1.
+    Probability,
+    Rate(Rate, Rate),
+    Size(ByteSize, ByteSize),
+    Duration(Duration, Duration),
+    /// A size or a number of packets.
+    Level,
+    /// A size, a number of packets, or no limit.
+    Buffer,
+    /// A size or no limit.
+    Limit(ByteSize),
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Any text that is not empty.
+    Text,
+    /// Something with a structure of its own, which the reader of the key checks.
+    Other(&'static str),
+}
+
+/// The fastest link. Keeps products of rates and spans within 128 bits by far.
+const FASTEST: Rate = Rate::from_gbps(100_000);
+/// The slowest link: a packet of 64 KB takes nine minutes.
+const SLOWEST: Rate = Rate::from_bits_per_second(1_000);
+
+/// The largest number of packets that a queue may count.
+const MOST_PACKETS: u64 = 1_000_000_000;
+/// More memory than any switch has, and small enough that sums of such sizes do not overflow.
+const LARGEST: ByteSize = ByteSize::from_bytes(1_000_000_000_000);
+/// The longest span: sums of a few hundred of them are far from overflowing.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1000 * 3600);
+
+impl Accepts {
+    /// A rate of a link or a sender.
+    pub(crate) const RATE: Self = Self::Rate(SLOWEST, FASTEST);
+    /// A size that is not nothing.
+    pub(crate) const SIZE: Self = Self::Size(ByteSize::from_bytes(1), LARGEST);
+    /// A threshold, which may be nothing.
+    pub(crate) const THRESHOLD: Self = Self::Size(ByteSize::ZERO, LARGEST);
+    /// A point in time or a span that may be empty.
+    pub(crate) const SPAN: Self = Self::Duration(Duration::ZERO, LONGEST);
+    /// A span that is not empty.
+    pub(crate) const POSITIVE_SPAN: Self = Self::Duration(Duration::from_nanos(1), LONGEST);
+
+    /// Reads `value` as what is accepted.
+    pub(crate) fn check(&self, value: &Value) -> Result<Scalar, ProblemKind> {
+        let wrong_kind = || ProblemKind::WrongKind {
+            expected: self.to_string(),
+            found: value.describe(),
+        };
+        let scalar = match (*self, value) {
+            (Self::Boolean, Value::Boolean(value)) => Scalar::Boolean(*value),
+            (Self::Count(..), Value::Integer(value)) => match u64::try_from(*value) {
+                Ok(count) => Scalar::Count(count),
+                Err(_) => return Err(self.out_of_range(value)),
+            },
+            (Self::Number(..), Value::Integer(value)) => Scalar::Number(*value as f64),
+            (Self::Number(..), Value::Float(value)) => Scalar::Number(*value),
+            (Self::Probability, Value::Integer(value)) => self.probability(*value as f64)?,
+            (Self::Probability, Value::Float(value)) => self.probability(*value)?,
+            (Self::Rate(..), Value::Text(text)) => Scalar::Rate(text.parse()?),
+            (Self::Size(..), Value::Text(text)) => Scalar::Size(text.parse()?),
+            (Self::Duration(..), Value::Text(text)) => Scalar::Duration(text.parse()?),
+            (Self::Level, Value::Text(text)) => Scalar::Level(text.parse()?),
+            (Self::Buffer | Self::Limit(_), Value::Text(text)) if text == UNLIMITED => match self {
+                Self::Buffer => Scalar::Buffer(Buffer::Unlimited),
+                _ => Scalar::Limit(None),
+            },
+            (Self::Buffer, Value::Text(text)) => Scalar::Buffer(Buffer::Limited(text.parse()?)),
+            (Self::Limit(_), Value::Text(text)) => Scalar::Limit(Some(text.parse()?)),
+            (Self::Word(words), Value::Text(text)) => word(words, text)?,
+            (Self::Text, Value::Text(text)) if !text.trim().is_empty() => {
+                Scalar::Text(text.clone())
+            }
+            _ => return Err(wrong_kind()),
+        };
+        match self.contains(&scalar) {
+            true => Ok(scalar),
+            false => Err(ProblemKind::OutOfRange {
+                expected: self.to_string(),
+                found: bare(value),
+            }),
+        }
+    }
+
+    fn probability(&self, value: f64) -> Result<Scalar, ProblemKind> {
+        match Probability::new(value) {
+            Ok(probability) => Ok(Scalar::Probability(probability)),
+            Err(_) => Err(self.out_of_range(value)),
+        }
+    }
+
+    fn out_of_range(&self, value: impl ToString) -> ProblemKind {
+        ProblemKind::OutOfRange {
+            expected: self.to_string(),
+            found: value.to_string(),
+        }
+    }
+
+    fn contains(&self, scalar: &Scalar) -> bool {
+        let level = |level: &Level| match level {
+            Level::Bytes(size) => *size <= LARGEST,
+            Level::Packets(packets) => *packets <= MOST_PACKETS,
+        };
+        match (self, scalar) {
+            (Self::Count(least, most), Scalar::Count(value)) => (least..=most).contains(&value),
+            (Self::Number(least, most), Scalar::Number(value)) => (least..=most).contains(&value),
+            (Self::Rate(least, most), Scalar::Rate(value)) => (least..=most).contains(&value),
+            (Self::Size(least, most), Scalar::Size(value)) => (least..=most).contains(&value),
+            (Self::Duration(least, most), Scalar::Duration(value)) => {
+                (least..=most).contains(&value)
+            }
+            (_, Scalar::Level(value)) => level(value),
+            (_, Scalar::Buffer(Buffer::Limited(value))) => level(value) && !value.is_zero(),
+            (Self::Limit(least), Scalar::Limit(Some(value))) => (least..=&LARGEST).contains(&value),
+            _ => true,
+        }
+    }
+}
+
+fn word(words: &[&'static str], text: &str) -> Result<Scalar, ProblemKind> {
+    if words.contains(&text) {
+        return Ok(Scalar::Text(text.to_owned()));
+    }
+    Err(ProblemKind::UnknownWord {
+        found: text.to_owned(),
+        accepted: words.join(", "),
+        nearest: nearest(text, words.iter().copied()),
+    })
+}
+
+/// The value as it was written, without the words that tell its kind.
+fn bare(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        Value::Integer(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        other => other.describe(),
+    }
+}
+
+impl fmt::Display for Accepts {
+    /// With its article, as it continues the sentence "it takes …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boolean => f.write_str("true or false"),
+            Self::Count(least, most) => write!(f, "a whole number from {least} to {most}"),
+            Self::Number(least, most) => write!(f, "a number from {least} to {most}"),
+            Self::Probability => f.write_str("a probability from 0 to 1"),
+            Self::Rate(least, most) => write!(f, "a rate from {least} to {most}, in text"),
+            Self::Size(least, most) => write!(f, "a size from {least} to {most}, in text"),
+            Self::Duration(least, most) => write!(f, "a duration from {least} to {most}, in text"),
+            Self::Level => f.write_str("a size or a number of packets, such as \"65 packets\""),
+            Self::Buffer => f.write_str(
+                "a size above 0B, a number of packets such as \"100 packets\", or \"unlimited\"",
+            ),
+            Self::Limit(least) => write!(f, "a size from {least} upwards, or \"unlimited\""),
+            Self::Word(words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                match words.split_last() {
+                    Some((last, [])) => f.write_str(last),
+                    Some((last, rest)) => write!(f, "{} or {last}", rest.join(", ")),
+                    None => Ok(()),
+                }
+            }
+            Self::Text => f.write_str("text"),
+            Self::Other(description) => f.write_str(description),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The reference of all keys, as `docs/scenario.md` has it.
+
+use std::fmt::Write as _;
+
+use super::{Literal, Presence, Section};
+use crate::{fault, group, loader, measurements, queue, topology, transport, workload};
+
+/// All tables, in the order in which people meet them.
+fn sections() -> impl Iterator<Item = &'static Section> {
+    let first: [&'static Section; 13] = [
+        &loader::FILE,
+        &topology::DUMBBELL,
+        &topology::SENDERS,
+        &topology::RECEIVERS,
+        &topology::STAR,
+        &topology::STAR_HOSTS,
+        &topology::HOST,
+        &topology::SWITCH,
+        &topology::SHARED_BUFFER,
+        &topology::LINK,
+        &topology::ROUTE,
+        &group::GROUP,
+        &transport::TCP,
+    ];
+    (first.into_iter())
+        .chain([&transport::UDP])
+        .chain(workload::SECTIONS)
+        .chain(queue::SECTIONS)
+        .chain(fault::SECTIONS)
+        .chain([&measurements::MEASUREMENTS])
+}
+
+/// Every table with its keys, what they take, their defaults and meanings, as Markdown.
+pub fn key_reference() -> String {
+    let mut page = String::new();
+    for section in sections() {
+        // Writing to a string cannot fail.
+        let _ = write!(page, "### `{}`\n\n{}\n\n", section.title, section.doc);
+        page.push_str("| key | takes | if absent | meaning |\n|---|---|---|---|\n");
+        for key in section.keys {
+            let absent = match key.presence {
+                Presence::Required => "an error".to_owned(),
+                Presence::Optional(meaning) => meaning.to_owned(),
+                Presence::Default(Literal::Text(text)) => format!("`\"{text}\"`"),
+                Presence::Default(Literal::Integer(value)) => format!("`{value}`"),
+                Presence::Default(Literal::Boolean(value)) => format!("`{value}`"),
+            };
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | {absent} | {} |",
+                key.name, key.accepts, key.doc
+            );
+        }
+        page.push('\n');
+    }
+    page
+}

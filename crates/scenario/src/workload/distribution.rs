@@ -1,0 +1,223 @@
+//! Distributions of flow sizes.
+
+use serde::{Serialize, Serializer};
+use weir_units::ByteSize;
+
+use crate::document::{At, Reported, Value};
+use crate::error::ProblemKind;
+use crate::schema::Accepts;
+
+/// Flow sizes by their cumulative distribution: between two points it is linear.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    name: Option<&'static str>,
+    points: Vec<(ByteSize, f64)>,
+}
+
+/// A distribution that is known by name, in packets of 1460 bytes.
+struct Known {
+    name: &'static str,
+    packets: &'static [(u64, f64)],
+}
+
+/// The distributions of the DCTCP paper and of VL2 as the pFabric paper's simulations tabulate them
+/// (Alizadeh et al., SIGCOMM 2013): web search after Alizadeh et al. 2010, figure 4, with a mean of
+/// 1.7 MB; data mining after Greenberg et al. 2009, figure 2, with a mean of 7.5 MB.
+const KNOWN: [Known; 2] = [
+    Known {
+        name: "web-search",
+        packets: &[
+            (1, 0.0),
+            (6, 0.15),
+            (13, 0.2),
+            (19, 0.3),
+            (33, 0.4),
+            (53, 0.53),
+            (133, 0.6),
+            (667, 0.7),
+            (1_333, 0.8),
+            (3_333, 0.9),
+            (6_667, 0.97),
+            (20_000, 1.0),
+        ],
+    },
+    Known {
+        name: "data-mining",
+        packets: &[
+            (1, 0.5),
+            (2, 0.6),
+            (3, 0.7),
+            (7, 0.8),
+            (267, 0.9),
+            (2_107, 0.95),
+            (66_667, 0.99),
+            (666_667, 1.0),
+        ],
+    },
+];
+
+const PACKET: u64 = 1460;
+
+/// What the key takes.
+pub(super) const ACCEPTS: Accepts = Accepts::Other(
+    "\"web-search\", \"data-mining\", or a list of points [size, fraction of flows up to it]",
+);
+
+impl Distribution {
+    /// The web search workload of the DCTCP paper.
+    pub fn web_search() -> Self {
+        Self::known(&KNOWN[0])
+    }
+
+    /// The data mining workload of VL2.
+    pub fn data_mining() -> Self {
+        Self::known(&KNOWN[1])
+    }
+
+    fn known(known: &'static Known) -> Self {
+        let size = |packets: u64| ByteSize::from_bytes(packets * PACKET);
+        let points = known.packets.iter();
+        Self {
+            name: Some(known.name),
+            points: points.map(|(packets, to)| (size(*packets), *to)).collect(),
+        }
+    }
+
+    /// Sizes, ascending, and the fraction of flows up to each, ascending to 1.
+    pub fn points(&self) -> &[(ByteSize, f64)] {
+        &self.points
+    }
+
+    /// The size that a fraction of the flows does not exceed; `fraction` is taken as between 0 and 1.
+    /// A uniformly random fraction gives a random size.
+    pub fn quantile(&self, fraction: f64) -> ByteSize {
+        let above = self.points.partition_point(|(_, to)| *to < fraction);
+        let Some((size, to)) = self.points.get(above).or(self.points.last()).copied() else {
+            return ByteSize::ZERO;
+        };
+        let Some((before, from)) = above.checked_sub(1).and_then(|at| self.points.get(at)) else {
+            return size;
+        };
+        let part = ((fraction - from) / (to - from)).clamp(0.0, 1.0);
+        *before + (size - *before).mul_f64(part)
+    }
+
+    /// The mean size.
+    pub fn mean(&self) -> ByteSize {
+        let bytes = |size: ByteSize| size.bytes() as f64;
+        let first = self
+            .points
+            .first()
+            .map_or(0.0, |(size, to)| bytes(*size) * to);
+        let between = self.points.windows(2).map(|pair| {
+            let ((low, from), (high, to)) = (pair[0], pair[1]);
+            (bytes(low) + bytes(high)) / 2.0 * (to - from)
+        });
+        ByteSize::from_bytes((first + between.sum::<f64>()) as u64)
+    }
+
+    /// Reads a name or a list of points.
+    pub(super) fn read(at: &At<'_>) -> Result<Self, Reported> {
+        if let Value::Text(name) = &at.node.value {
+            let known = KNOWN.iter().find(|known| known.name == name);
+            return known.map(Self::known).ok_or_else(|| {
+                at.problem(ProblemKind::UnknownWord {
+                    found: name.clone(),
+                    accepted: ACCEPTS.to_string(),
+                    nearest: crate::error::nearest(name, KNOWN.iter().map(|known| known.name)),
+                })
+            });
+        }
+        let points: Result<Vec<_>, _> = at.list(&ACCEPTS.to_string())?.iter().map(point).collect();
+        let points = points?;
+        let ascending = |pair: &[(ByteSize, f64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
+        if !points.windows(2).all(ascending) {
+            return Err(at.conflict(
+                "the points are not in ascending order",
+                "sizes must grow from point to point, and fractions must not shrink",
+            ));
+        }
+        match points.last() {
+            Some((_, 1.0)) => Ok(Self { name: None, points }),
+            _ => Err(at.conflict(
+                "the last fraction is not 1",
+                "end with the largest size and the fraction 1",
+            )),
+        }
+    }
+}
+
+fn point(at: &At<'_>) -> Result<(ByteSize, f64), Reported> {
+    let expected = "a point [size, fraction], such as [\"10KB\", 0.5]";
+    let parts = at.list(expected)?;
+    let [size, fraction] = &parts[..] else {
+        return Err(at.wrong_kind(expected));
+    };
+    let read = |at: &At<'_>, accepts: Accepts| {
+        accepts
+            .check(&at.node.value)
+            .map_err(|kind| at.problem(kind))
+    };
+    use crate::document::Scalar;
+    match (
+        read(size, Accepts::SIZE)?,
+        read(fraction, Accepts::Number(0.0, 1.0))?,
+    ) {
+        (Scalar::Size(size), Scalar::Number(fraction)) => Ok((size, fraction)),
+        _ => Err(at.wrong_kind(expected)),
+    }
+}
+
+impl Serialize for Distribution {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.name {
+            Some(name) => serializer.serialize_str(name),
+            None => self.points.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_those_of_the_literature() {
+        // The mean of 1,711,250 bytes that simulations state is 1140.8 packets of 1500 bytes.
+        let packets = |distribution: Distribution| distribution.mean().bytes() / PACKET;
+        assert_eq!(packets(Distribution::web_search()), 1_140);
+        assert_eq!(packets(Distribution::data_mining()), 5_116);
+    }
+
+    #[test]
+    fn quantiles_invert_the_distribution() {
+        let sizes = Distribution::web_search();
+        for (size, fraction) in sizes.points() {
+            assert_eq!(sizes.quantile(*fraction), *size);
+        }
+        assert_eq!(
+            sizes.quantile(0.75),
+            ByteSize::from_bytes((667 + 333) * PACKET)
+        );
+        let sizes = Distribution::data_mining();
+        assert_eq!(sizes.quantile(0.2), ByteSize::from_bytes(PACKET));
+        assert_eq!(
+            sizes.quantile(f64::NAN),
+            sizes.quantile(0.0),
+            "nonsense is taken as the smallest"
+        );
+        assert_eq!(sizes.quantile(7.0), sizes.quantile(1.0));
+    }
+
+    #[test]
+    fn the_mean_of_quantiles_is_the_mean() {
+        for sizes in [Distribution::web_search(), Distribution::data_mining()] {
+            let draws = 1_000_000;
+            let sum: f64 = (0..draws)
+                .map(|n| sizes.quantile((n as f64 + 0.5) / draws as f64).bytes() as f64)
+                .sum();
+            let (found, expected) = (sum / draws as f64, sizes.mean().bytes() as f64);
+            assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a group's flows have to carry, and when.
+
+mod distribution;
+mod read;
+
+use serde::Serialize;
+use weir_units::{ByteSize, Duration, Rate};
+
+pub use distribution::Distribution;
+pub(crate) use read::SECTIONS;
+
+/// What the flows of a group carry.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Workload {
+    /// Each flow always has data to send.
+    Bulk,
+    /// Each flow sends packets at a rate.
+    Cbr {
+        /// The rate of IP bytes, headers included.
+        rate: Rate,
+        /// The IP length of each packet.
+        packet: ByteSize,
+        /// How the packets are spread over time.
+        arrivals: Arrivals,
+    },
+    /// Each flow sends an amount and closes.
+    Transfer {
+        /// How much.
+        size: ByteSize,
+    },
+    /// Each receiver asks all its senders at once, waits for all responses, and asks again.
+    Incast {
+        /// What each flow responds with.
+        response: ByteSize,
+        /// How often a receiver asks.
+        rounds: u32,
+        /// How long it waits after the last response before it asks again.
+        pause: Duration,
+        /// Each sender begins to respond at a random time within this span from the request.
+        spread: Duration,
+    },
+    /// Each sender sends a request, waits for the response and a pause, and sends the next one.
+    RequestResponse {
+        /// The size of a request.
+        request: ByteSize,
+        /// The size of a response.
+        response: ByteSize,
+        /// How long the sender waits after a response.
+        pause: Duration,
+        /// How many requests; without a number, until the flow stops.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        requests: Option<u32>,
+    },
+    /// Flows of random sizes arrive at random times, each a connection of its own between a pair of
+    /// hosts of the group, drawn evenly.
+    Poisson {
+        /// The mean time between two arrivals in the whole group.
+        mean_interval: Duration,
+        /// How large the flows are.
+        distribution: Distribution,
+    },
+}
+
+/// How packets of a constant rate are spread over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// At equal distances.
+    Regular,
+    /// As a Poisson process with the rate as its mean.
+    Poisson,
+}

@@ -1,0 +1,268 @@
+//! The tables `[groups.NAME.workload]`.
+
+use weir_units::{ByteSize, Duration, Rate};
+
+use super::{Arrivals, Distribution, Workload, distribution};
+use crate::Topology;
+use crate::document::{At, Fields, Node, Reported, Table, Value, section_by_kind};
+use crate::error::{ProblemKind, list, nearest};
+use crate::schema::{Accepts, Key, Literal, Section};
+use crate::topology::BOTTLENECK;
+
+static BULK: Section = Section {
+    title: "[groups.NAME.workload] kind = \"bulk\"",
+    doc: "Each flow always has data to send. Short: `workload = \"bulk\"`.",
+    keys: &[Key::kind(&["bulk"])],
+};
+
+static CBR: Section = Section {
+    title: "[groups.NAME.workload] kind = \"cbr\"",
+    doc: "Each flow sends packets at a constant rate. With TCP the application writes at that rate.",
+    keys: &[
+        Key::kind(&["cbr"]),
+        Key::required(
+            "rate",
+            Accepts::RATE,
+            "each flow's rate of IP bytes, headers included",
+        ),
+        Key::optional(
+            "packet",
+            Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_535)),
+            "the smallest MTU of all links",
+            "the IP length of each packet, or of what TCP is given at a time with its headers",
+        ),
+        Key::default(
+            "arrivals",
+            Accepts::Word(&["regular", "poisson"]),
+            Literal::Text("regular"),
+            "whether packets leave at equal distances or as a Poisson process",
+        ),
+    ],
+};
+
+static TRANSFER: Section = Section {
+    title: "[groups.NAME.workload] kind = \"transfer\"",
+    doc: "Each flow sends an amount, from its start on, and closes.",
+    keys: &[
+        Key::kind(&["transfer"]),
+        Key::required("size", Accepts::SIZE, "how much each flow sends"),
+    ],
+};
+
+static INCAST: Section = Section {
+    title: "[groups.NAME.workload] kind = \"incast\"",
+    doc: "Each host of `to` asks all hosts of `from` at once, waits until all have responded, and \
+          asks again. Connections stay open.",
+    keys: &[
+        Key::kind(&["incast"]),
+        Key::required("response", Accepts::SIZE, "what each flow responds with"),
+        Key::default(
+            "rounds",
+            Accepts::Count(1, 1_000_000),
+            Literal::Integer(1),
+            "how often each receiver asks",
+        ),
+        Key::default(
+            "pause",
+            Accepts::SPAN,
+            Literal::Text("0s"),
+            "how long a receiver waits after the last response before it asks again",
+        ),
+        Key::default(
+            "spread",
+            Accepts::SPAN,
+            Literal::Text("0s"),
+            "each sender begins to respond at a random time within this span",
+        ),
+    ],
+};
+
+static REQUEST_RESPONSE: Section = Section {
+    title: "[groups.NAME.workload] kind = \"request-response\"",
+    doc: "Each flow's `from` host sends a request, waits for the response and a pause, and sends the \
+          next request.",
+    keys: &[
+        Key::kind(&["request-response"]),
+        Key::required("request", Accepts::SIZE, "the size of a request"),
+        Key::required("response", Accepts::SIZE, "the size of a response"),
+        Key::default(
+            "pause",
+            Accepts::SPAN,
+            Literal::Text("0s"),
+            "how long the sender waits after each response",
+        ),
+        Key::optional(
+            "requests",
+            Accepts::Count(1, 1_000_000_000),
+            "as many as there is time for",
+            "how many requests each flow makes",
+        ),
+    ],
+};
+
+static POISSON: Section = Section {
+    title: "[groups.NAME.workload] kind = \"poisson\"",
+    doc: "Flows of random sizes arrive as a Poisson process, each a connection of its own between a \
+          pair of the group's hosts, drawn evenly. `flows` has no meaning here.",
+    keys: &[
+        Key::kind(&["poisson"]),
+        Key::optional(
+            "mean_interval",
+            Accepts::POSITIVE_SPAN,
+            "`load` decides",
+            "the mean time between two arrivals in the whole group; instead of `load`",
+        ),
+        Key::optional(
+            "load",
+            Accepts::Number(0.001, 10.0),
+            "`mean_interval` decides",
+            "the bytes that arrive, as a fraction of the rate of the port `of`; instead of \
+             `mean_interval`",
+        ),
+        Key::optional(
+            "of",
+            Accepts::Other("the name of a port"),
+            "`\"bottleneck\"`",
+            "the port whose rate `load` is a fraction of",
+        ),
+        Key::required(
+            "distribution",
+            distribution::ACCEPTS,
+            "the sizes of the flows",
+        ),
+    ],
+};
+
+/// All kinds of workloads.
+pub(crate) static SECTIONS: [&Section; 6] =
+    [&BULK, &CBR, &TRANSFER, &INCAST, &REQUEST_RESPONSE, &POISSON];
+
+impl Workload {
+    /// Reads a workload: a table, or the `kind` alone for one without other keys.
+    pub(crate) fn read(at: &At<'_>, topology: &Topology) -> Result<Self, Reported> {
+        let Value::Text(_) = &at.node.value else {
+            return Self::read_table(at, topology);
+        };
+        let mut table = Table::default();
+        table.set("kind", at.node.place.clone(), at.node.clone());
+        let node = Node {
+            value: Value::Table(table),
+            ..at.node.clone()
+        };
+        let at = At {
+            node: &node,
+            key: at.key.clone(),
+            problems: at.problems,
+        };
+        Self::read_table(&at, topology)
+    }
+
+    fn read_table(at: &At<'_>, topology: &Topology) -> Result<Self, Reported> {
+        let section = section_by_kind(at, &SECTIONS)?;
+        let fields = Fields::open(at.clone(), section)?;
+        Ok(match section.kind() {
+            Some("cbr") => read_cbr(&fields, topology)?,
+            Some("transfer") => Self::Transfer {
+                size: fields.get("size")?,
+            },
+            Some("incast") => {
+                let (response, rounds) = (fields.get("response"), fields.get("rounds"));
+                let (pause, spread) = (fields.get("pause"), fields.get("spread"));
+                Self::Incast {
+                    response: response?,
+                    rounds: rounds?,
+                    pause: pause?,
+                    spread: spread?,
+                }
+            }
+            Some("request-response") => {
+                let (request, response) = (fields.get("request"), fields.get("response"));
+                let (pause, requests) = (fields.get("pause"), fields.optional("requests"));
+                Self::RequestResponse {
+                    request: request?,
+                    response: response?,
+                    pause: pause?,
+                    requests: requests?,
+                }
+            }
+            Some("poisson") => read_poisson(&fields, topology)?,
+            _ => Self::Bulk,
+        })
+    }
+}
+
+fn read_cbr(fields: &Fields<'_>, topology: &Topology) -> Result<Workload, Reported> {
+    let (rate, packet) = (fields.get("rate"), fields.optional("packet"));
+    let arrivals: String = fields.get("arrivals")?;
+    let mtu = topology.smallest_mtu();
+    let packet = packet?.unwrap_or(mtu);
+    if packet > mtu {
+        return Err(fields.blame("packet").conflict(
+            format!("packets of {packet} exceed the smallest MTU, {mtu}"),
+            "set a smaller `packet`, or a larger `mtu`",
+        ));
+    }
+    Ok(Workload::Cbr {
+        rate: rate?,
+        packet,
+        arrivals: match arrivals.as_str() {
+            "poisson" => Arrivals::Poisson,
+            _ => Arrivals::Regular,
+        },
+    })
+}
+
+fn read_poisson(fields: &Fields<'_>, topology: &Topology) -> Result<Workload, Reported> {
+    let distribution = fields
+        .needed("distribution")
+        .and_then(|at| Distribution::read(&at));
+    let (interval, load) = (
+        fields.optional::<Duration>("mean_interval")?,
+        fields.optional::<f64>("load")?,
+    );
+    let distribution = distribution?;
+    let mean_interval = match (interval, load) {
+        (Some(interval), None) if fields.has("of") => {
+            return Err(fields.blame("of").conflict(
+                format!("`of` has no meaning beside `mean_interval`, {interval}"),
+                "remove it, or write `load` instead of `mean_interval`",
+            ));
+        }
+        (Some(interval), None) => interval,
+        (None, Some(load)) => {
+            let rate = reference_rate(fields, topology)?.mul_f64(load);
+            // An empty mean would make an infinite number of arrivals.
+            (rate.time_for(distribution.mean())).max(Duration::from_nanos(1))
+        }
+        _ => {
+            return Err(fields.at.conflict(
+                "one of `mean_interval` and `load` must say how often flows arrive",
+                "write one of them",
+            ));
+        }
+    };
+    Ok(Workload::Poisson {
+        mean_interval,
+        distribution,
+    })
+}
+
+/// The rate of the port that a load is a fraction of.
+fn reference_rate(fields: &Fields<'_>, topology: &Topology) -> Result<Rate, Reported> {
+    let name = match fields.at("of") {
+        Some(at) => at.text("the name of a port")?,
+        None => BOTTLENECK,
+    };
+    match topology.port_by_name(name) {
+        Some(port) => Ok(topology.port(port).rate),
+        None => {
+            let names = || topology.ports.iter().map(|port| port.name.as_str());
+            Err(fields.blame("of").problem(ProblemKind::UnknownName {
+                what: "port",
+                name: name.to_owned(),
+                existing: list(names()),
+                nearest: nearest(name, names()),
+            }))
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A scenario as a file in the general form: what `weir check` prints and results embed.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use weir_congestion::AlgorithmSpec;
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::transport::{TcpOptions, Transport, UdpEcn};
+use crate::{
+    Fault, FaultKind, Group, HostIndex, Pairing, PortIndex, Queue, Scenario, SharedBuffer,
+    SharedLimit, Topology, Workload,
+};
+
+impl Serialize for Scenario {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        File::of(self).serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct File<'s> {
+    title: &'s str,
+    source: &'s str,
+    seed: u64,
+    duration: Duration,
+    warm_up: Duration,
+    hosts: Named<'s, Empty>,
+    switches: Named<'s, WrittenSwitch>,
+    links: Vec<Link<'s>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    routes: Vec<WrittenRoute<'s>>,
+    groups: Named<'s, WrittenGroup<'s>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<WrittenFault<'s>>,
+    measurements: WrittenMeasurements<'s>,
+}
+
+/// A table whose keys are names, in order.
+struct Named<'s, T>(Vec<(&'s str, T)>);
+
+impl<T: Serialize> Serialize for Named<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// A table without keys.
+type Empty = BTreeMap<(), ()>;
+
+#[derive(Serialize)]
+struct WrittenSwitch {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_buffer: Option<WrittenBuffer>,
+}
+
+#[derive(Serialize)]
+struct WrittenBuffer {
+    size: ByteSize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alpha: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_port: Option<ByteSize>,
+}
+
+#[derive(Serialize)]
+struct Link<'s> {
+    from: &'s str,
+    to: &'s str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'s str>,
+    rate: Rate,
+    delay: Duration,
+    mtu: ByteSize,
+    framing: ByteSize,
+    queue: Queue,
+    reverse_queue: Queue,
+}
+
+#[derive(Serialize)]
+struct WrittenRoute<'s> {
+    switch: &'s str,
+    to: Vec<&'s str>,
+    via: Vec<&'s str>,
+}
+
+#[derive(Serialize)]
+struct WrittenGroup<'s> {
+    from: Vec<&'s str>,
+    to: Vec<&'s str>,
+    pairing: Pairing,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flows: Option<u32>,
+    transport: &'static str,
+    start: Time,
+    start_within: Duration,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    congestion: Option<&'s AlgorithmSpec>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp: Option<&'s TcpOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udp: Option<WrittenUdp>,
+    workload: &'s Workload,
+}
+
+#[derive(Serialize)]
+struct WrittenUdp {
+    ecn: UdpEcn,
+}
+
+#[derive(Serialize)]
+struct WrittenFault<'s> {
+    ports: Vec<&'s str>,
+    at: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Time>,
+    #[serde(flatten)]
+    kind: FaultKind,
+}
+
+#[derive(Serialize)]
+struct WrittenMeasurements<'s> {
+    sample_interval: Duration,
+    ports: Vec<&'s str>,
+    snap_length: ByteSize,
+}
+
+impl<'s> File<'s> {
+    fn of(scenario: &'s Scenario) -> Self {
+        let topology = &scenario.topology;
+        let hosts = topology.hosts.iter();
+        let switches = topology.switches.iter();
+        let groups = scenario.groups.iter();
+        let measurements = &scenario.measurements;
+        Self {
+            title: &scenario.title,
+            source: &scenario.source,
+            seed: scenario.seed,
+            duration: scenario.duration,
+            warm_up: scenario.warm_up,
+            hosts: Named(hosts.map(|host| (&host.name[..], Empty::new())).collect()),
+            switches: Named(
+                switches
+                    .map(|switch| (&switch.name[..], WrittenSwitch::of(&switch.shared_buffer)))
+                    .collect(),
+            ),
+            links: links(topology),
+            routes: routes(topology),
+            groups: Named(
+                groups
+                    .map(|group| (&group.name[..], WrittenGroup::of(group, topology)))
+                    .collect(),
+            ),
+            faults: (scenario.faults.iter())
+                .map(|fault| WrittenFault::of(fault, topology))
+                .collect(),
+            measurements: WrittenMeasurements {
+                sample_interval: measurements.sample_interval,
+                ports: ports(&measurements.ports, topology),
+                snap_length: measurements.snap_length,
+            },
+        }
+    }
+}
+
+fn links(topology: &Topology) -> Vec<Link<'_>> {
+    let pairs = topology.ports.chunks_exact(2);
+    pairs
+        .map(|pair| {
+            let (there, back) = (&pair[0], &pair[1]);
+            let (from, to) = (topology.name(there.from), topology.name(there.to));
+            Link {
+                from,
+                to,
+                name: Some(&there.name[..]).filter(|name| **name != format!("{from}->{to}")),
+                rate: there.rate,
+                delay: there.delay,
+                mtu: there.mtu,
+                framing: there.framing,
+                queue: there.queue,
+                reverse_queue: back.queue,
+            }
+        })
+        .collect()
+}
+
+fn routes(topology: &Topology) -> Vec<WrittenRoute<'_>> {
+    let written = topology.chosen_routes.iter().map(|route| WrittenRoute {
+        switch: &topology.switch(route.switch).name,
+        to: hosts(&route.to, topology),
+        via: (route.via.iter())
+            .map(|port| topology.name(topology.port(*port).to))
+            .collect(),
+    });
+    written.collect()
+}
+
+fn hosts<'s>(hosts: &[HostIndex], topology: &'s Topology) -> Vec<&'s str> {
+    let names = hosts.iter().map(|host| &topology.host(*host).name[..]);
+    names.collect()
+}
+
+fn ports<'s>(ports: &[PortIndex], topology: &'s Topology) -> Vec<&'s str> {
+    let names = ports.iter().map(|port| &topology.port(*port).name[..]);
+    names.collect()
+}
+
+impl WrittenSwitch {
+    fn of(shared_buffer: &Option<SharedBuffer>) -> Self {
+        Self {
+            shared_buffer: shared_buffer.map(|buffer| WrittenBuffer {
+                size: buffer.size,
+                alpha: match buffer.limit {
+                    SharedLimit::Dynamic { alpha } => Some(alpha),
+                    SharedLimit::Static(_) => None,
+                },
+                per_port: match buffer.limit {
+                    SharedLimit::Static(limit) => Some(limit),
+                    SharedLimit::Dynamic { .. } => None,
+                },
+            }),
+        }
+    }
+}
+
+impl<'s> WrittenGroup<'s> {
+    fn of(group: &'s Group, topology: &'s Topology) -> Self {
+        let (transport, tcp, congestion, udp) = match &group.transport {
+            Transport::Tcp {
+                options,
+                congestion,
+            } => ("tcp", Some(options), Some(congestion), None),
+            Transport::Udp { ecn } => ("udp", None, None, Some(WrittenUdp { ecn: *ecn })),
+        };
+        let random = matches!(group.workload, Workload::Poisson { .. });
+        Self {
+            from: hosts(&group.from, topology),
+            to: hosts(&group.to, topology),
+            pairing: group.pairing,
+            flows: (!random).then_some(group.flows),
+            transport,
+            start: group.start,
+            start_within: group.start_within,
+            stop: group.stop,
+            congestion,
+            tcp,
+            udp,
+            workload: &group.workload,
+        }
+    }
+}
+
+impl<'s> WrittenFault<'s> {
+    fn of(fault: &'s Fault, topology: &'s Topology) -> Self {
+        Self {
+            ports: ports(&fault.ports, topology),
+            at: fault.at,
+            until: fault.until,
+            kind: fault.kind,
+        }
+    }
+}
