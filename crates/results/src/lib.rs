@@ -3,11 +3,14 @@
 //! Whoever runs an experiment fills [`Summary`] and the records [`FlowRecord`], [`PortSample`] and
 //! [`GroupSample`]; this crate knows nothing of what ran.
 
+mod output;
 mod ratio;
 mod record;
 mod serialized;
 mod summary;
+mod table;
 
+pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
 pub use ratio::Ratio;
 pub use record::{FlowRecord, GroupSample, PortSample};
 pub use summary::{
