@@ -3,6 +3,7 @@
 //! Whoever runs an experiment fills [`Summary`] and the records [`FlowRecord`], [`PortSample`] and
 //! [`GroupSample`]; this crate knows nothing of what ran.
 
+mod capture;
 mod output;
 mod ratio;
 mod record;
@@ -10,6 +11,7 @@ mod serialized;
 mod summary;
 mod table;
 
+pub use capture::{CapturedPacket, Content, Direction, Interface, PacketCapture};
 pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
 pub use ratio::Ratio;
 pub use record::{FlowRecord, GroupSample, PortSample};

@@ -14,7 +14,9 @@ fn flow(index: u64) -> FlowRecord<'static> {
         source: "sender-1",
         destination: "receiver",
         start: Time::from_nanos(1_500_000_000),
-        end: index.is_multiple_of(2).then(|| Time::from_nanos(1_750_000_000)),
+        end: index
+            .is_multiple_of(2)
+            .then(|| Time::from_nanos(1_750_000_000)),
         size: Some(ByteSize::from_bytes(index)),
         delivered: ByteSize::MAX,
         goodput: Rate::from_mbps(10),
