@@ -2,10 +2,14 @@
 //! what simulated hosts exchange, and what the rewrites of real frames read.
 
 mod flags;
+mod header;
+mod parse;
 mod sack;
 mod sequence;
 
 pub use flags::Flags;
+pub use header::{Header, PROTOCOL, Ports};
+pub use parse::ParseError;
 pub use sack::{SackBlock, SackBlocks};
 pub use sequence::Sequence;
 

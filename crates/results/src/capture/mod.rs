@@ -1,0 +1,191 @@
+//! Packets as a pcapng file, for Wireshark and tshark.
+
+mod frame;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::io::{self, BufWriter, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::{DataLink, PcapError};
+use weir_units::{ByteSize, Time};
+use weir_wire::Ecn;
+use weir_wire::tcp::Segment;
+
+use crate::output::{OutputError, StagedFile};
+
+/// A packet as it passed an interface. Its payload is zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapturedPacket {
+    /// When it passed; shown as time since 1970.
+    pub time: Time,
+    /// Where.
+    pub interface: Interface,
+    /// Which way.
+    pub direction: Direction,
+    /// Whence, with the port.
+    pub source: SocketAddr,
+    /// Whereto, with the port; an address of the same family. Wireshark takes what goes to a known port
+    /// for that port's protocol, and zeros for a malformed packet of it.
+    pub destination: SocketAddr,
+    /// The ECN codepoint.
+    pub ecn: Ecn,
+    /// Time to live, or hop limit.
+    pub hops: u8,
+    /// The identification field of IPv4.
+    pub identification: u16,
+    /// What it carries.
+    pub content: Content,
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A UDP datagram with so much data.
+    Udp(ByteSize),
+}
+
+/// Whether a packet came in by an interface or went out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// It arrived.
+    Inbound,
+    /// It was sent.
+    Outbound,
+}
+
+/// An interface of a [`PacketCapture`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface(u32);
+
+/// A pcapng file in the making, with times in nanoseconds. It appears under its name when it is
+/// [finished](Self::finish); dropped before, it leaves nothing behind.
+pub struct PacketCapture {
+    writer: Writer<BufWriter<StagedFile>>,
+    path: PathBuf,
+}
+
+impl PacketCapture {
+    /// Opens a file. Of every frame the first `snap` bytes are kept, headers included; zero keeps all.
+    ///
+    /// # Errors
+    /// The file cannot be made or written.
+    pub fn create(path: impl Into<PathBuf>, snap: ByteSize) -> Result<Self, OutputError> {
+        let path = path.into();
+        let file = BufWriter::new(StagedFile::create(&path)?);
+        let writer = Writer::new(file, snap).map_err(OutputError::writing(&path))?;
+        Ok(Self { writer, path })
+    }
+
+    /// Adds an interface by name: a port, or a host.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn interface(&mut self, name: &str) -> Result<Interface, OutputError> {
+        let added = self.writer.interface(name);
+        added.map_err(OutputError::writing(&self.path))
+    }
+
+    /// Adds a packet.
+    ///
+    /// # Errors
+    /// The file cannot be written; the interface is another file's; the addresses are of two families;
+    /// the packet is longer than IP can say.
+    pub fn record(&mut self, packet: &CapturedPacket) -> Result<(), OutputError> {
+        let written = self.writer.record(packet);
+        written.map_err(OutputError::writing(&self.path))
+    }
+
+    /// Puts the file in its place and returns its path.
+    ///
+    /// # Errors
+    /// The file cannot be written or renamed.
+    pub fn finish(self) -> Result<PathBuf, OutputError> {
+        let file = self.writer.pcapng.into_inner().into_inner();
+        let file = file.map_err(io::IntoInnerError::into_error);
+        file.map_err(OutputError::writing(&self.path))?.persist()
+    }
+}
+
+/// The format, over any writer.
+struct Writer<W: Write> {
+    pcapng: PcapNgWriter<W>,
+    interfaces: u32,
+    snap: usize,
+    /// The frame that is being written, kept for its memory.
+    frame: Vec<u8>,
+}
+
+/// `if_tsresol`: time stamps are in nanoseconds.
+const NANOSECONDS: u8 = 9;
+
+impl<W: Write> Writer<W> {
+    fn new(writer: W, snap: ByteSize) -> io::Result<Self> {
+        Ok(Self {
+            pcapng: PcapNgWriter::new(writer).map_err(into_io)?,
+            interfaces: 0,
+            snap: if snap.is_zero() {
+                usize::MAX
+            } else {
+                snap.as_usize()
+            },
+            frame: Vec::new(),
+        })
+    }
+
+    fn interface(&mut self, name: &str) -> io::Result<Interface> {
+        let description = InterfaceDescriptionBlock {
+            linktype: DataLink::ETHERNET,
+            // Zero: no limit.
+            snaplen: u32::try_from(self.snap).unwrap_or_default(),
+            options: vec![
+                InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+            ],
+        };
+        self.pcapng
+            .write_pcapng_block(description)
+            .map_err(into_io)?;
+        let interface = Interface(self.interfaces);
+        self.interfaces += 1;
+        Ok(interface)
+    }
+
+    fn record(&mut self, packet: &CapturedPacket) -> io::Result<()> {
+        if packet.interface.0 >= self.interfaces {
+            let message = "the interface is not of this file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let length = frame::write(packet, self.snap, &mut self.frame)?;
+        let direction = match packet.direction {
+            Direction::Inbound => 1,
+            Direction::Outbound => 2,
+        };
+        let block = EnhancedPacketBlock {
+            interface_id: packet.interface.0,
+            timestamp: std::time::Duration::from_nanos(packet.time.as_nanos()),
+            original_len: length,
+            data: Cow::Borrowed(&self.frame),
+            options: vec![EnhancedPacketOption::Flags(direction)],
+        };
+        self.pcapng.write_pcapng_block(block).map_err(into_io)?;
+        Ok(())
+    }
+}
+
+/// The reason of an operating system where there is one.
+fn into_io(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}

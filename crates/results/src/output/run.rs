@@ -1,0 +1,95 @@
+//! The tables of one run.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::{OutputError, StagedFile};
+use crate::table::{Row, Sample, Table};
+use crate::{FlowRecord, GroupSample, PortSample};
+
+/// The tables of one run while it goes on: rows wait in memory until there are some thousands. Each
+/// run has its own, so that several can go on at a time.
+pub struct RunFiles {
+    flows: TableFile,
+    samples: TableFile,
+}
+
+/// Both tables of a run, whole, under their temporary names.
+#[derive(Debug)]
+pub struct FinishedRun {
+    files: [StagedFile; 2],
+}
+
+impl RunFiles {
+    pub(super) fn create(directory: &Path, suffix: &str) -> Result<Self, OutputError> {
+        let path = |table| directory.join(format!("{table}{suffix}.parquet"));
+        Ok(Self {
+            flows: TableFile::create::<FlowRecord<'_>>(&path("flows"))?,
+            samples: TableFile::create::<Sample<'_>>(&path("samples"))?,
+        })
+    }
+
+    /// Adds a flow.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
+        self.flows.push(flow)
+    }
+
+    /// Adds a sample of a port.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
+        self.samples.push(&Sample::Port(*sample))
+    }
+
+    /// Adds a sample of a group.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
+        self.samples.push(&Sample::Group(*sample))
+    }
+
+    /// Writes what is left in memory.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn finish(self) -> Result<FinishedRun, OutputError> {
+        Ok(FinishedRun {
+            files: [self.flows.finish()?, self.samples.finish()?],
+        })
+    }
+}
+
+impl FinishedRun {
+    pub(super) fn into_files(self) -> [StagedFile; 2] {
+        self.files
+    }
+}
+
+struct TableFile {
+    staged: StagedFile,
+    table: Table<File>,
+}
+
+impl TableFile {
+    fn create<R: Row>(path: &Path) -> Result<Self, OutputError> {
+        let staged = StagedFile::create(path)?;
+        let table = Table::new::<R>(staged.handle()?).map_err(OutputError::writing(path))?;
+        Ok(Self { staged, table })
+    }
+
+    fn push<R: Row>(&mut self, row: &R) -> Result<(), OutputError> {
+        let pushed = self.table.push(row);
+        pushed.map_err(OutputError::writing(self.staged.path()))
+    }
+
+    fn finish(self) -> Result<StagedFile, OutputError> {
+        let finished = self.table.finish();
+        finished.map_err(OutputError::writing(self.staged.path()))?;
+        Ok(self.staged)
+    }
+}

@@ -1,0 +1,205 @@
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use tempfile::TempDir;
+use weir_units::{ByteSize, Rate, Time};
+
+use super::*;
+use crate::{Drops, FlowRecord, GroupSample, PortSample, RunSummary};
+
+fn flow(index: u64) -> FlowRecord<'static> {
+    FlowRecord {
+        group: "dctcp",
+        index,
+        source: "a",
+        destination: "b",
+        start: Time::ZERO,
+        end: None,
+        size: None,
+        delivered: ByteSize::from_kib(index),
+        goodput: Rate::ZERO,
+        retransmits: 0,
+        timeouts: 0,
+        marks: 0,
+        smoothed_rtt: None,
+        min_rtt: None,
+    }
+}
+
+fn port(nanos: u64) -> PortSample<'static> {
+    PortSample {
+        time: Time::from_nanos(nanos),
+        port: "bottleneck",
+        // Does not compress well.
+        queue: ByteSize::from_bytes(nanos.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 8),
+        queue_packets: nanos,
+        sent: ByteSize::ZERO,
+        marks: 0,
+        drops: Drops::default(),
+    }
+}
+
+fn summary() -> Summary {
+    Summary::new("title", "source", RunSummary::default())
+}
+
+/// A run with so many rows in each table.
+fn filled(mut run: RunFiles, rows: u64) -> Result<FinishedRun, OutputError> {
+    for index in 0..rows {
+        run.flow(&flow(index))?;
+        run.port(&port(index))?;
+        run.group(&GroupSample {
+            time: Time::from_nanos(index),
+            group: "dctcp",
+            delivered: ByteSize::ZERO,
+            goodput: Rate::ZERO,
+            retransmits: 0,
+            timeouts: 0,
+            window: None,
+        })?;
+    }
+    run.finish()
+}
+
+fn written(directory: &Path, rows: u64) -> Result<Vec<PathBuf>, OutputError> {
+    let output = Output::create(directory)?;
+    let own = filled(output.run()?, rows)?;
+    let variant = filled(output.variant("a/b c")?, rows)?;
+    output.commit(&summary(), "<!doctype html>", [own, variant])
+}
+
+fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(directory).unwrap();
+    let entries = entries.map(|entry| {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        (name, fs::read(entry.path()).unwrap())
+    });
+    entries.collect()
+}
+
+#[test]
+fn all_files_are_there_and_nothing_else() {
+    let parent = TempDir::new().unwrap();
+    let directory = parent.path().join("made/on/the/way");
+    let paths = written(&directory, 10).unwrap();
+    let files = contents(&directory);
+    let names = [
+        "flows.a%2Fb%20c.parquet",
+        "flows.parquet",
+        "report.html",
+        "samples.a%2Fb%20c.parquet",
+        "samples.parquet",
+        "summary.json",
+    ];
+    assert!(files.keys().eq(&names), "{:?}", files.keys());
+    assert_eq!(paths.len(), names.len());
+    assert_eq!(paths.last(), Some(&directory.join("summary.json")));
+    let text = String::from_utf8(files["summary.json"].clone()).unwrap();
+    assert_eq!(Summary::from_json(&text).unwrap(), summary());
+    assert!(files["flows.parquet"].ends_with(b"PAR1"));
+}
+
+#[test]
+fn the_same_results_are_the_same_bytes() {
+    let [one, two] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    written(one.path(), 3000).unwrap();
+    written(two.path(), 3000).unwrap();
+    assert_eq!(contents(one.path()), contents(two.path()));
+}
+
+#[test]
+fn what_is_dropped_leaves_the_directory_as_it_was() {
+    let directory = TempDir::new().unwrap();
+    written(directory.path(), 10).unwrap();
+    let before = contents(directory.path());
+    {
+        let output = Output::create(directory.path()).unwrap();
+        let mut run = output.run().unwrap();
+        (0..20_000).for_each(|index| run.port(&port(index)).unwrap());
+        let _finished = filled(output.variant("x").unwrap(), 10).unwrap();
+        assert_eq!(contents(directory.path()).len(), before.len() + 6);
+    }
+    assert_eq!(contents(directory.path()), before);
+}
+
+#[test]
+fn new_files_replace_old_ones() {
+    let directory = TempDir::new().unwrap();
+    written(directory.path(), 10).unwrap();
+    let before = contents(directory.path());
+    written(directory.path(), 11).unwrap();
+    let after = contents(directory.path());
+    assert!(after.keys().eq(before.keys()));
+    assert_ne!(after["flows.parquet"], before["flows.parquet"]);
+}
+
+#[test]
+fn names_stay_apart() {
+    assert_eq!(file_name("ecn=200KB,red"), "ecn=200KB,red");
+    assert_eq!(file_name("../µ%2F"), "..%2F%C2%B5%252F");
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_the_run() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = Output::create(&file).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("cannot create {}: ", file.display())),
+        "{error}"
+    );
+
+    fs::create_dir(directory.path().join("summary.json")).unwrap();
+    let error = Output::create(directory.path()).unwrap_err().to_string();
+    assert!(error.contains("summary.json: is a directory"), "{error}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+
+    // Not even root can make files there.
+    let error = Output::create("/proc/self").unwrap_err();
+    assert!(matches!(error, OutputError::Create { .. }), "{error}");
+}
+
+/// A file system with little room, unmounted when dropped.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    /// `None`, with the reason printed, where nothing can be mounted.
+    fn mount() -> Option<Self> {
+        let directory = TempDir::new().unwrap();
+        let arguments = ["-t", "tmpfs", "-o", "size=256k", "tmpfs"];
+        let mount = Command::new("mount")
+            .args(arguments)
+            .arg(directory.path())
+            .output();
+        if mount.is_ok_and(|mount| mount.status.success()) {
+            return Some(Self(directory));
+        }
+        println!("SKIPPED: a full disk: no tmpfs can be mounted (needs root)");
+        None
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing() {
+    let Some(disk) = SmallDisk::mount() else {
+        return;
+    };
+    let directory = disk.0.path();
+    written(directory, 10).unwrap();
+    let before = contents(directory);
+    let error = written(directory, 100_000).unwrap_err();
+    let OutputError::Write { path, source } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(path.parent(), Some(directory));
+    assert_eq!(source.kind(), std::io::ErrorKind::StorageFull, "{error}");
+    assert_eq!(contents(directory), before);
+}

@@ -1,0 +1,81 @@
+//! What is written row by row while a run goes on.
+
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::Drops;
+
+/// One flow, as it was at the end of the run: a row of `flows.parquet`. Counters are about the whole
+/// run, with the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRecord<'a> {
+    /// Its group's name.
+    pub group: &'a str,
+    /// Its number within the group, from 0.
+    pub index: u64,
+    /// The sending host's name.
+    pub source: &'a str,
+    /// The receiving host's name.
+    pub destination: &'a str,
+    /// When it started.
+    pub start: Time,
+    /// When all that it had to carry had arrived; `None` for a flow without end, or cut off by the end
+    /// of the run.
+    pub end: Option<Time>,
+    /// What it had to carry; `None` for a flow without end.
+    pub size: Option<ByteSize>,
+    /// What arrived in order at the receiving application.
+    pub delivered: ByteSize,
+    /// What arrived per time after the warm-up, or of a flow that ended, from start to end.
+    pub goodput: Rate,
+    /// Segments, or datagrams, sent again.
+    pub retransmits: u64,
+    /// Retransmission time-outs that went off.
+    pub timeouts: u64,
+    /// Packets that arrived with a CE mark.
+    pub marks: u64,
+    /// The smoothed round-trip time at the end, if there was a sample.
+    pub smoothed_rtt: Option<Duration>,
+    /// The shortest round-trip time, if there was a sample.
+    pub min_rtt: Option<Duration>,
+}
+
+/// A port at one moment: a row of `samples.parquet`. Counters have run since the start of the run and
+/// go on through the warm-up, so that any two rows tell what happened between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortSample<'a> {
+    /// The moment.
+    pub time: Time,
+    /// The port's name.
+    pub port: &'a str,
+    /// The queue's length in IP bytes.
+    pub queue: ByteSize,
+    /// The queue's length in packets.
+    pub queue_packets: u64,
+    /// IP bytes that have left.
+    pub sent: ByteSize,
+    /// Packets that the queue has marked.
+    pub marks: u64,
+    /// Packets that have been dropped.
+    pub drops: Drops,
+}
+
+/// A group of flows at one moment: a row of `samples.parquet`. Counters have run since the start of
+/// the run and go on through the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSample<'a> {
+    /// The moment.
+    pub time: Time,
+    /// The group's name.
+    pub group: &'a str,
+    /// Bytes that have arrived in order at the receiving applications.
+    pub delivered: ByteSize,
+    /// What arrived since the group's previous sample, per time.
+    pub goodput: Rate,
+    /// Segments, or datagrams, sent again.
+    pub retransmits: u64,
+    /// Retransmission time-outs that went off.
+    pub timeouts: u64,
+    /// The flows' congestion windows, averaged over those that are open; `None` if none is, or if
+    /// they have no window.
+    pub window: Option<ByteSize>,
+}

@@ -1,0 +1,37 @@
+//! What a group of flows achieved.
+
+use serde::{Deserialize, Serialize};
+use weir_units::{ByteSize, Rate};
+
+use super::CompletionTimes;
+use crate::Ratio;
+use crate::serialized::{bps, bytes};
+
+/// What a group of flows achieved after the warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupSummary {
+    /// Bytes that arrived in order at the receiving applications, per time, summed over the flows.
+    #[serde(rename = "goodput_bps", with = "bps")]
+    pub goodput: Rate,
+    /// The group's part of all groups' goodput, between 0 and 1.
+    pub share: Ratio,
+    /// How many flows it has.
+    pub flows: u64,
+    /// The bytes behind the goodput.
+    #[serde(rename = "delivered_bytes", with = "bytes")]
+    pub delivered: ByteSize,
+    /// Segments, or datagrams, that the senders sent again.
+    pub retransmits: u64,
+    /// Retransmission time-outs that went off.
+    pub timeouts: u64,
+    /// Packets that arrived at the receivers with a CE mark.
+    pub marks: u64,
+    /// Transfers of a given size that were completed.
+    pub completed: u64,
+    /// How long they took, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion: Option<CompletionTimes>,
+    /// Jain's index of the flows' goodputs ([`Ratio::fairness`]), if the group has any goodput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<Ratio>,
+}

@@ -1,0 +1,122 @@
+use proptest::prelude::*;
+use weir_units::{ByteSize, Rate};
+
+use super::*;
+use crate::Ratio;
+
+fn run() -> RunSummary {
+    let group = GroupSummary {
+        goodput: Rate::from_mbps(15_000),
+        share: Ratio::of(3, 4),
+        flows: 100,
+        delivered: ByteSize::from_bytes(206_250_000_000),
+        retransmits: 3,
+        timeouts: 1,
+        marks: 7_000,
+        completed: 0,
+        completion: None,
+        fairness: Ratio::new(0.98),
+    };
+    let port = PortSummary {
+        packets: 200_000_000,
+        bytes: ByteSize::from_bytes(300_000_000_000),
+        marks: 7_000,
+        drops: Drops {
+            red: 40,
+            tail: 2,
+            ..Drops::default()
+        },
+        queue_mean: ByteSize::from_bytes(399_000),
+        queue_p50: ByteSize::from_bytes(401_000),
+        queue_p99: ByteSize::from_bytes(900_000),
+        queue_max: ByteSize::from_bytes(1_100_000),
+        utilization: Ratio::new(0.9875).unwrap(),
+    };
+    RunSummary {
+        seed: 7,
+        settings: [("parameters.ecn".to_owned(), "200KB".to_owned())].into(),
+        simulated: Duration::from_secs(120),
+        warm_up: Duration::from_millis(10_500),
+        cpu: Duration::from_millis(3_250),
+        interrupted: false,
+        groups: [("dctcp".to_owned(), group)].into(),
+        ports: [("bottleneck".to_owned(), port)].into(),
+    }
+}
+
+#[test]
+fn the_text_is_this() {
+    let mut summary = Summary::new("Buffer sharing", "003, section 6", run());
+    let variant = RunSummary {
+        groups: [(
+            "web".to_owned(),
+            GroupSummary {
+                completed: 1,
+                completion: CompletionTimes::of(&mut [Duration::from_micros(1_500)]),
+                ..GroupSummary::default()
+            },
+        )]
+        .into(),
+        ..RunSummary::default()
+    };
+    summary.variants.insert("ecn=100KB".to_owned(), variant);
+    let text = summary.to_json().unwrap();
+    assert_eq!(text, include_str!("golden.json"), "{text}");
+    assert_eq!(Summary::from_json(&text).unwrap(), summary);
+}
+
+#[test]
+fn maps_keep_their_order() {
+    let mut summary = Summary::new("", "", RunSummary::default());
+    for name in ["b", "a", "c"] {
+        let groups = &mut summary.run.groups;
+        groups.insert(name.to_owned(), GroupSummary::default());
+        summary.variants.insert(name.to_owned(), run());
+    }
+    let read = Summary::from_json(&summary.to_json().unwrap()).unwrap();
+    assert!(read.run.groups.keys().eq(["b", "a", "c"]));
+    assert!(
+        read.runs()
+            .map(|(name, _)| name)
+            .eq([None, Some("b"), Some("a"), Some("c")])
+    );
+}
+
+#[test]
+fn other_versions_and_other_texts_are_refused() {
+    let mut summary = Summary::new("", "", RunSummary::default());
+    summary.schema_version = 2;
+    let error = Summary::from_json(&summary.to_json().unwrap()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "this summary has schema_version 2; this program reads 1"
+    );
+    for text in ["", "{}", "[1]", r#"{"schema_version":1}"#] {
+        let error = Summary::from_json(text).unwrap_err();
+        assert!(matches!(error, SummaryError::Format(_)), "{text}: {error}");
+    }
+    let negative = Summary::new("", "", RunSummary::default())
+        .to_json()
+        .unwrap();
+    let negative = negative.replace("\"cpu_s\": 0.0", "\"cpu_s\": -1");
+    assert!(Summary::from_json(&negative).is_err());
+}
+
+proptest! {
+    #[test]
+    fn every_number_reads_back(
+        seed: u64,
+        nanos in 0..1_u64 << 51,
+        goodput: u64,
+        share in proptest::num::f64::NORMAL | proptest::num::f64::ZERO,
+        title: String,
+    ) {
+        let mut summary = Summary::new(title.clone(), title, run());
+        summary.run.seed = seed;
+        summary.run.simulated = Duration::from_nanos(nanos);
+        summary.run.groups["dctcp"].goodput = Rate::from_bits_per_second(goodput);
+        summary.run.groups["dctcp"].share = Ratio::new(share).unwrap();
+        let text = summary.to_json().unwrap();
+        prop_assert_eq!(Summary::from_json(&text).unwrap(), summary);
+    }
+}

@@ -1,0 +1,113 @@
+//! Rows to a Parquet file, a row group at a time, so that memory stays bounded however long a run is.
+
+mod column;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use rows::Sample;
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use column::{Cell, Column};
+
+/// Rows that wait in memory: a few megabytes of either table.
+const GROUP_ROWS: usize = 8192;
+
+/// What has a row in a table.
+pub(crate) trait Row {
+    /// A row that shows which columns there are.
+    const BLANK: Self;
+
+    /// Every column's name and its cell in this row: the same names and kinds for every row.
+    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)>;
+}
+
+/// A Parquet file in the making. Equal rows give equal bytes.
+pub(crate) struct Table<W: Write> {
+    file: SerializedFileWriter<W>,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl<W: Write + Send> Table<W> {
+    /// A table for rows like this one.
+    pub(crate) fn new<R: Row>(writer: W) -> io::Result<Self> {
+        let columns: Vec<Column> = R::BLANK
+            .cells()
+            .map(|(name, cell)| Column::new(name, &cell))
+            .collect();
+        let schema = schema(&columns).map_err(into_io)?;
+        // Nothing in the file may change from one build or run to the next.
+        let properties = WriterProperties::builder()
+            .set_created_by("weir".to_owned())
+            .set_compression(Compression::SNAPPY)
+            .build();
+        let file = SerializedFileWriter::new(writer, Arc::new(schema), Arc::new(properties))
+            .map_err(into_io)?;
+        Ok(Self {
+            file,
+            columns,
+            rows: 0,
+        })
+    }
+
+    /// Adds a row.
+    pub(crate) fn push<R: Row>(&mut self, row: &R) -> io::Result<()> {
+        for (column, (_, cell)) in self.columns.iter_mut().zip(row.cells()) {
+            column.push(cell)?;
+        }
+        self.rows += 1;
+        if self.rows == GROUP_ROWS {
+            self.write_group().map_err(into_io)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, and the end of the file.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        if self.rows > 0 {
+            self.write_group().map_err(into_io)?;
+        }
+        self.file.finish().map_err(into_io)?;
+        Ok(())
+    }
+
+    fn write_group(&mut self) -> Result<(), ParquetError> {
+        let mut group = self.file.next_row_group()?;
+        for column in &mut self.columns {
+            if let Some(mut writer) = group.next_column()? {
+                column.write(&mut writer)?;
+                writer.close()?;
+            }
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
+    let fields = columns.iter().map(|column| column.schema().map(Arc::new));
+    Type::group_type_builder("schema")
+        .with_fields(fields.collect::<Result<_, _>>()?)
+        .build()
+}
+
+/// The reason of an operating system where there is one: "no space left" says more than "external".
+fn into_io(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        error => io::Error::other(error),
+    }
+}

@@ -1,0 +1,133 @@
+//! Which columns the tables have.
+
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::Row;
+use super::column::Cell;
+use crate::{Drops, FlowRecord, GroupSample, PortSample};
+
+impl Row for FlowRecord<'_> {
+    const BLANK: Self = Self {
+        group: "",
+        index: 0,
+        source: "",
+        destination: "",
+        start: Time::ZERO,
+        end: None,
+        size: None,
+        delivered: ByteSize::ZERO,
+        goodput: Rate::ZERO,
+        retransmits: 0,
+        timeouts: 0,
+        marks: 0,
+        smoothed_rtt: None,
+        min_rtt: None,
+    };
+
+    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
+        let completion = self.end.map(|end| end.since(self.start));
+        [
+            ("group", Cell::Text(Some(self.group))),
+            ("index", count(self.index)),
+            ("source", Cell::Text(Some(self.source))),
+            ("destination", Cell::Text(Some(self.destination))),
+            ("start_s", time(self.start)),
+            ("end_s", Cell::Number(self.end.map(since_start))),
+            ("completion_s", span(completion)),
+            ("size_bytes", size(self.size)),
+            ("delivered_bytes", size(Some(self.delivered))),
+            ("goodput_bps", count(self.goodput.bits_per_second())),
+            ("retransmits", count(self.retransmits)),
+            ("timeouts", count(self.timeouts)),
+            ("marks", count(self.marks)),
+            ("srtt_s", span(self.smoothed_rtt)),
+            ("min_rtt_s", span(self.min_rtt)),
+        ]
+        .into_iter()
+    }
+}
+
+/// A row of `samples.parquet`: of a port or of a group, with the other's columns empty.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sample<'a> {
+    /// Of a port.
+    Port(PortSample<'a>),
+    /// Of a group of flows.
+    Group(GroupSample<'a>),
+}
+
+impl Row for Sample<'_> {
+    const BLANK: Self = Self::Group(GroupSample {
+        time: Time::ZERO,
+        group: "",
+        delivered: ByteSize::ZERO,
+        goodput: Rate::ZERO,
+        retransmits: 0,
+        timeouts: 0,
+        window: None,
+    });
+
+    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
+        let (port, group) = match self {
+            Self::Port(port) => (Some(port), None),
+            Self::Group(group) => (None, Some(group)),
+        };
+        let at = port.map(|port| port.time).or(group.map(|group| group.time));
+        let of_port = |value: fn(&PortSample<'_>) -> u64| Cell::Count(port.map(|port| value(port)));
+        let of_group =
+            |value: fn(&GroupSample<'_>) -> u64| Cell::Count(group.map(|group| value(group)));
+        [
+            ("time_s", Cell::Number(at.map(since_start))),
+            ("port", Cell::Text(port.map(|port| port.port))),
+            ("group", Cell::Text(group.map(|group| group.group))),
+            ("queue_bytes", of_port(|port| port.queue.bytes())),
+            ("queue_packets", of_port(|port| port.queue_packets)),
+            ("sent_bytes", of_port(|port| port.sent.bytes())),
+            ("marks", of_port(|port| port.marks)),
+            ("drops_red", of_port(|port| port.drops.red)),
+            ("drops_tail", of_port(|port| port.drops.tail)),
+            ("drops_buffer", of_port(|port| port.drops.buffer)),
+            ("drops_other", of_port(|port| other(&port.drops))),
+            ("delivered_bytes", of_group(|group| group.delivered.bytes())),
+            (
+                "goodput_bps",
+                of_group(|group| group.goodput.bits_per_second()),
+            ),
+            ("retransmits", of_group(|group| group.retransmits)),
+            ("timeouts", of_group(|group| group.timeouts)),
+            ("window_bytes", size(group.and_then(|group| group.window))),
+        ]
+        .into_iter()
+    }
+}
+
+/// Drops that no queue decided on.
+fn other(drops: &Drops) -> u64 {
+    let by_queue = [drops.red, drops.tail, drops.buffer];
+    let by_queue = by_queue.into_iter().fold(0, u64::saturating_add);
+    drops.total().saturating_sub(by_queue)
+}
+
+fn count(count: u64) -> Cell<'static> {
+    Cell::Count(Some(count))
+}
+
+fn size(size: Option<ByteSize>) -> Cell<'static> {
+    Cell::Count(size.map(ByteSize::bytes))
+}
+
+fn time(time: Time) -> Cell<'static> {
+    Cell::Number(Some(since_start(time)))
+}
+
+fn since_start(time: Time) -> f64 {
+    seconds(time.since(Time::ZERO))
+}
+
+fn span(span: Option<Duration>) -> Cell<'static> {
+    Cell::Number(span.map(seconds))
+}
+
+fn seconds(span: Duration) -> f64 {
+    span.as_nanos() as f64 / 1e9
+}
