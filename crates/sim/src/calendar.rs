@@ -55,8 +55,8 @@ impl Calendar {
 
     /// When the source has its next event.
     pub(crate) fn time(&self, source: usize) -> Option<Time> {
-        self.decode(self.nodes[self.leaves + source])
-            .map(|(time, _)| time)
+        let entry = self.nodes[self.leaves + source];
+        (entry != NEVER).then(|| Time::from_nanos(entry >> self.source_bits))
     }
 
     /// The source's next event is at `time` from now on.
@@ -77,21 +77,12 @@ impl Calendar {
         }
     }
 
-    /// The earliest event and whose it is.
+    /// The earliest event and whose it is; without any, [`Self::horizon`] and nobody.
     #[inline]
-    pub(crate) fn first(&self) -> Option<(Time, usize)> {
-        self.decode(self.nodes[1])
-    }
-
-    #[inline]
-    fn decode(&self, entry: u64) -> Option<(Time, usize)> {
+    pub(crate) fn first(&self) -> (Time, usize) {
+        let entry = self.nodes[1];
         let source = entry & (self.leaves as u64 - 1);
-        (entry != NEVER).then(|| {
-            (
-                Time::from_nanos(entry >> self.source_bits),
-                source as usize,
-            )
-        })
+        (Time::from_nanos(entry >> self.source_bits), source as usize)
     }
 }
 
@@ -108,23 +99,23 @@ mod tests {
     #[test]
     fn the_earliest_is_first_and_equals_go_by_number() {
         let mut calendar = Calendar::new(3);
-        assert_eq!(calendar.first(), None);
+        assert_eq!(calendar.first().0, calendar.horizon());
         calendar.set(2, at(5));
         calendar.set(1, at(5));
         calendar.set(0, at(7));
-        assert_eq!(calendar.first(), Some((Time::from_nanos(5), 1)));
+        assert_eq!(calendar.first(), (Time::from_nanos(5), 1));
         calendar.set(1, None);
-        assert_eq!(calendar.first(), Some((Time::from_nanos(5), 2)));
+        assert_eq!(calendar.first(), (Time::from_nanos(5), 2));
         calendar.set(2, at(8));
-        assert_eq!(calendar.first(), Some((Time::from_nanos(7), 0)));
+        assert_eq!(calendar.first(), (Time::from_nanos(7), 0));
     }
 
     #[test]
     fn one_source_is_enough() {
         let mut calendar = Calendar::new(1);
         calendar.set(0, at(u64::MAX - 1));
-        assert_eq!(calendar.first(), Some((Time::from_nanos(u64::MAX - 1), 0)));
-        assert_eq!(Calendar::new(0).first(), None);
+        assert_eq!(calendar.first(), (Time::from_nanos(u64::MAX - 1), 0));
+        assert_eq!(Calendar::new(0).first().0, Time::MAX);
     }
 
     #[test]
@@ -133,9 +124,10 @@ mod tests {
         let horizon = calendar.horizon();
         assert_eq!(horizon, Time::from_nanos(u64::MAX / 4));
         calendar.set(3, Some(horizon));
-        assert_eq!(calendar.first(), None);
+        assert_eq!(calendar.first().0, horizon);
         calendar.set(3, at(horizon.as_nanos() - 1));
-        assert_eq!(calendar.first(), at(horizon.as_nanos() - 1).map(|time| (time, 3)));
+        let last = Time::from_nanos(horizon.as_nanos() - 1);
+        assert_eq!(calendar.first(), (last, 3));
     }
 
     proptest! {
@@ -152,7 +144,8 @@ mod tests {
                 times[source] = time.map(Time::from_nanos);
                 calendar.set(source, times[source]);
                 let expected = (0..sources).filter_map(|source| Some((times[source]?, source))).min();
-                prop_assert_eq!(calendar.first(), expected);
+                let first = Some(calendar.first()).filter(|(time, _)| *time < calendar.horizon());
+                prop_assert_eq!(first, expected);
                 prop_assert_eq!(calendar.time(source), times[source]);
             }
         }

@@ -13,10 +13,56 @@ pub(crate) struct FlowId {
     pub(crate) number: u32,
 }
 
+/// Something of each flow, found by its place.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowMap<T>(Vec<Option<(FlowId, T)>>);
+
+impl<T> Default for FlowMap<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> FlowMap<T> {
+    pub(crate) fn insert(&mut self, id: FlowId, value: T) {
+        let slot = id.slot as usize;
+        if self.0.len() <= slot {
+            self.0.resize_with(slot + 1, || None);
+        }
+        self.0[slot] = Some((id, value));
+    }
+
+    pub(crate) fn get(&self, id: FlowId) -> Option<&T> {
+        match self.0.get(id.slot as usize)? {
+            Some((found, value)) if *found == id => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, id: FlowId) -> Option<&mut T> {
+        match self.0.get_mut(id.slot as usize)? {
+            Some((found, value)) if *found == id => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: FlowId) -> Option<T> {
+        let place = self.0.get_mut(id.slot as usize)?;
+        place.take_if(|(found, _)| *found == id).map(|(_, value)| value)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, &T)> {
+        self.0.iter().flatten().map(|(id, value)| (*id, value))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut T)> {
+        self.0.iter_mut().flatten().map(|(id, value)| (*id, value))
+    }
+}
+
 /// A flow that is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
-    pub(crate) id: FlowId,
     pub(crate) group: u32,
     /// Its number within the group.
     pub(crate) index: u64,
@@ -50,7 +96,6 @@ pub(crate) struct Achieved {
 pub(crate) struct PathView {
     pub(crate) smoothed_rtt: Option<Duration>,
     pub(crate) min_rtt: Option<Duration>,
-    pub(crate) window: Option<ByteSize>,
 }
 
 /// A flow that is over, or that the end of the run cut off.
@@ -61,21 +106,25 @@ pub(crate) struct FlowReport {
     pub(crate) path: PathView,
 }
 
-/// What the flows of a group that are over have left behind.
+/// What the books hold on a group.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Closed {
-    pub(crate) achieved: Achieved,
+pub(crate) struct GroupAccount {
+    /// How many flows it has had.
+    pub(crate) flows: u64,
+    /// What those that are over have achieved.
+    pub(crate) closed: Achieved,
+    /// How long transfers took that were completed.
+    pub(crate) completions: Vec<Duration>,
 }
 
 /// All flows.
 #[derive(Debug)]
 pub(crate) struct Flows {
-    open: Vec<Option<Flow>>,
+    open: FlowMap<Flow>,
     free: Vec<u32>,
+    slots: u32,
     next_number: u32,
-    /// For each group, how many flows it has had.
-    opened: Vec<u64>,
-    closed: Vec<Closed>,
+    accounts: Vec<GroupAccount>,
 }
 
 impl Add for Achieved {
@@ -102,77 +151,93 @@ impl Sub for Achieved {
     }
 }
 
+impl Flow {
+    /// A flow that has just begun, of which nothing is known but this.
+    pub(crate) fn new(group: u32, pair: Pair, start: Time, size: Option<ByteSize>) -> Self {
+        Self {
+            group,
+            index: 0,
+            pair,
+            initiator: u32::MAX,
+            responder: u32::MAX,
+            start,
+            end: None,
+            size,
+            before: Achieved::default(),
+        }
+    }
+}
+
 impl Flows {
     pub(crate) fn new(groups: usize) -> Self {
         Self {
-            open: Vec::new(),
+            open: FlowMap::default(),
             free: Vec::new(),
+            slots: 0,
             next_number: 0,
-            opened: vec![0; groups],
-            closed: vec![Closed::default(); groups],
+            accounts: vec![GroupAccount::default(); groups],
         }
     }
 
-    /// Enters a flow into the books; `flow` makes it of its identity and its number in the group.
-    pub(crate) fn open(&mut self, group: u32, flow: impl FnOnce(FlowId, u64) -> Flow) -> FlowId {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.open.push(None);
-            self.open.len() as u32 - 1
-        });
+    /// Enters a flow into the books, which gives it its number in the group.
+    pub(crate) fn open(&mut self, mut flow: Flow) -> FlowId {
+        let slot = self.free.pop().unwrap_or(self.slots);
+        self.slots = self.slots.max(slot + 1);
         let id = FlowId {
             slot,
             number: self.next_number,
         };
         self.next_number = self.next_number.wrapping_add(1);
-        let count = &mut self.opened[group as usize];
-        self.open[slot as usize] = Some(flow(id, *count));
-        *count += 1;
+        let account = &mut self.accounts[flow.group as usize];
+        flow.index = account.flows;
+        account.flows += 1;
+        self.open.insert(id, flow);
         id
     }
 
     /// An open flow.
     pub(crate) fn get(&self, id: FlowId) -> Option<&Flow> {
-        self.open
-            .get(id.slot as usize)?
-            .as_ref()
-            .filter(|flow| flow.id == id)
+        self.open.get(id)
     }
 
     /// An open flow.
     pub(crate) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
-        self.open
-            .get_mut(id.slot as usize)?
-            .as_mut()
-            .filter(|flow| flow.id == id)
+        self.open.get_mut(id)
     }
 
     /// Strikes a flow out of the books, which has achieved this.
     pub(crate) fn close(&mut self, id: FlowId, achieved: Achieved) -> Option<Flow> {
-        let place = self.open.get_mut(id.slot as usize)?;
-        let flow = place.take_if(|flow| flow.id == id)?;
+        let flow = self.open.remove(id)?;
         self.free.push(id.slot);
-        let closed = &mut self.closed[flow.group as usize];
-        closed.achieved = closed.achieved + achieved;
+        let account = &mut self.accounts[flow.group as usize];
+        account.closed = account.closed + achieved;
         Some(flow)
     }
 
     /// The open flows.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Flow> {
-        self.open.iter().flatten()
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
+        self.open.iter()
     }
 
-    /// How many places there are: the identities of all open flows are below.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
-        self.open.iter_mut().flatten()
+    /// The open flows.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut Flow)> {
+        self.open.iter_mut()
     }
 
-    /// What the flows of a group that are over have achieved.
-    pub(crate) fn closed(&self, group: u32) -> Achieved {
-        self.closed[group as usize].achieved
+    /// What the books hold on each group.
+    pub(crate) fn accounts(&self) -> &[GroupAccount] {
+        &self.accounts
     }
 
-    /// How many flows a group has had.
-    pub(crate) fn opened(&self, group: u32) -> u64 {
-        self.opened[group as usize]
+    /// A group completed a transfer, which took this long.
+    pub(crate) fn count_completion(&mut self, group: u32, took: Duration) {
+        self.accounts[group as usize].completions.push(took);
+    }
+
+    /// Forgets which transfers were completed so far: the end of the warm-up.
+    pub(crate) fn forget_completions(&mut self) {
+        for account in &mut self.accounts {
+            account.completions.clear();
+        }
     }
 }

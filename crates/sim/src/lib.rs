@@ -1,1 +1,45 @@
-//! x
+//! Scenarios in virtual time: hosts, links and switches, packet by packet.
+//!
+//! A [`Simulation`] is made of a [`Scenario`](weir_scenario::Scenario), goes through its time event by
+//! event, hands what it observes to a [`Recorder`], and ends in a
+//! [`RunSummary`](weir_results::RunSummary). The same scenario with the same seed does the same, to the
+//! last bit.
+//!
+//! The way of a packet, from left to right:
+//!
+//! `workloads` → `hosts` (TCP, UDP) → `network`: uplink → switch → link → … → `hosts` → `workloads`
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `simulation` | from one event to the next |
+//! | `calendar` | whose event is the next one |
+//! | `network` | links and switches of the topology |
+//! | `queues` | from a scenario's queue to the fabric's rules |
+//! | `hosts` | endpoints of flows, their timers |
+//! | `world` | all of these together, for applications to act upon |
+//! | `workloads` | what flows carry, and when |
+//! | `flows` | the books on flows |
+//! | `measure`, `recorder` | what is observed, and who takes it |
+//! | `faults`, `seeds`, `packet` | as they say |
+//!
+//! One run is one thread. Nothing allocates, hashes or searches per packet.
+
+mod calendar;
+mod error;
+mod faults;
+mod flows;
+mod hosts;
+mod measure;
+mod network;
+mod packet;
+mod queues;
+mod recorder;
+mod seeds;
+mod simulation;
+mod workloads;
+mod world;
+
+pub use error::BuildError;
+pub use packet::Packet;
+pub use recorder::Recorder;
+pub use simulation::Simulation;

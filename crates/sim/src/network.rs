@@ -1,12 +1,11 @@
 //! Everything between the hosts: ports with their links, switches, and who sends next.
 
-use weir_fabric::{
-    self as fabric, Change, Faults, Link, Packet as _, Pipe, Queue, SharedBuffer, Switch,
-};
-use weir_scenario::{Node, PortIndex, SharedLimit, SwitchIndex, Topology};
+use weir_fabric::{self as fabric, Change, FaultSettings, Faults, Link, Pipe, Queue, SharedBuffer, Switch};
+use weir_scenario::{Node, PortIndex, SharedLimit, Topology};
 use weir_units::Time;
 
 use crate::calendar::Calendar;
+use crate::error::BuildError;
 use crate::packet::Packet;
 use crate::queues::rules;
 use crate::seeds::{Drawer, Seeds};
@@ -22,6 +21,10 @@ pub(crate) struct Network {
     places: Vec<Place>,
     /// When each port's link delivers next.
     calendar: Calendar,
+    /// The ports that are measured.
+    measured: Vec<PortIndex>,
+    /// Packets that left measured ports, each with its port's position in `measured`.
+    tapped: Vec<(Time, usize, Packet)>,
 }
 
 /// A switch, and which ports of the topology its own are.
@@ -36,6 +39,8 @@ struct Junction {
 struct Place {
     sender: Sender,
     receiver: Receiver,
+    /// Whether its packets are wanted.
+    tapped: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,29 +64,16 @@ enum Receiver {
 }
 
 impl Network {
-    /// Idle links and empty queues.
-    pub(crate) fn new(topology: &Topology, seeds: Seeds) -> Result<Self, fabric::SwitchError> {
-        let pipe = |index: PortIndex| new_pipe(topology, index, seeds);
-        let routes = topology.routes();
-        let mut own_ports: Vec<Vec<PortIndex>> = vec![Vec::new(); topology.switches.len()];
-        let mut uplinks = Vec::new();
-        let mut senders = Vec::with_capacity(topology.ports.len());
-        for index in topology.port_indices() {
-            senders.push(match topology.port(index).from {
-                Node::Host(_) => {
-                    uplinks.push(pipe(index));
-                    Sender::Host(uplinks.len() as u32 - 1)
-                }
-                Node::Switch(switch) => {
-                    let own = &mut own_ports[switch.index()];
-                    own.push(index);
-                    Sender::Switch {
-                        switch: switch.index() as u32,
-                        port: fabric::PortIndex::new(own.len() as u32 - 1),
-                    }
-                }
-            });
-        }
+    /// Idle links and empty queues; the lengths of those of `measured` are accounted for.
+    pub(crate) fn new(
+        topology: &Topology,
+        measured: &[PortIndex],
+        seeds: Seeds,
+    ) -> Result<Self, BuildError> {
+        let pipe = |index: PortIndex| new_pipe(topology, index, measured.contains(&index), seeds);
+        let (senders, own_ports) = senders(topology);
+        let hosts = topology.port_indices();
+        let hosts = hosts.filter(|port| matches!(topology.port(*port).from, Node::Host(_)));
         let place = |index: PortIndex| Place {
             sender: senders[index.index()],
             receiver: match senders[index.reverse().index()] {
@@ -91,38 +83,56 @@ impl Network {
                     ingress: port,
                 },
             },
+            tapped: false,
         };
-        let places = topology.port_indices().map(place).collect();
+        let routes = topology.routes();
         let mut switches = Vec::with_capacity(own_ports.len());
-        for (switch, ports) in topology.switch_indices().zip(own_ports) {
-            let to_port = |to: &PortIndex| match senders[to.index()] {
-                Sender::Switch { port, .. } => port,
-                Sender::Host(_) => fabric::PortIndex::new(u32::MAX),
+        for (index, ports) in topology.switch_indices().zip(own_ports) {
+            let pipes: Vec<_> = ports.iter().copied().map(pipe).collect();
+            let local = |port: &PortIndex| match senders[port.index()] {
+                Sender::Switch { port, .. } => Some(port),
+                Sender::Host(_) => None,
             };
             let mut table = fabric::Routes::new();
             for host in topology.host_indices() {
-                let ways: Vec<_> = routes.from_switch(switch, host).iter().map(to_port).collect();
+                let ways = routes.from_switch(index, host).iter().filter_map(local);
+                let ways: Vec<_> = ways.collect();
                 table.set(host.index() as u32, &ways);
             }
-            let pipes: Vec<_> = ports.iter().copied().map(pipe).collect();
-            let limits = pipes.len();
-            let built = Switch::new(pipes, table, seeds.of(Drawer::Switch, switch.index()))?;
-            switches.push(Junction {
-                switch: share_buffer(topology, switch, built, limits)?,
-                ports: ports.iter().map(|port| port.index() as u32).collect(),
-            });
+            let seed = seeds.of(Drawer::Switch, index.index());
+            let mut switch = Switch::new(pipes, table, seed)?;
+            if let Some(buffer) = &topology.switch(index).shared_buffer {
+                switch = switch.with_shared_buffer(shared_buffer(buffer, ports.len())?)?;
+            }
+            let ports = ports.iter().map(|port| port.index() as u32).collect();
+            switches.push(Junction { switch, ports });
         }
         Ok(Self {
-            uplinks,
+            uplinks: hosts.map(pipe).collect(),
             switches,
-            places,
+            places: topology.port_indices().map(place).collect(),
             calendar: Calendar::new(topology.ports.len()),
+            measured: measured.to_vec(),
+            tapped: Vec::new(),
         })
+    }
+
+    /// Whether to keep the packets that leave measured ports for [`Self::take_tapped`].
+    pub(crate) fn set_tapped(&mut self, tapped: bool) {
+        for port in &self.measured {
+            self.places[port.index()].tapped = tapped;
+        }
+    }
+
+    /// The packets that have left measured ports since this was last asked: when they arrived, by
+    /// which of the measured ports.
+    pub(crate) fn take_tapped(&mut self) -> Vec<(Time, usize, Packet)> {
+        std::mem::take(&mut self.tapped)
     }
 
     /// When the next packet arrives somewhere, and by which port's link.
     #[inline]
-    pub(crate) fn next(&self) -> Option<(Time, usize)> {
+    pub(crate) fn next(&self) -> (Time, usize) {
         self.calendar.first()
     }
 
@@ -162,6 +172,9 @@ impl Network {
             }
         };
         self.calendar.set(port, next);
+        if place.tapped {
+            self.tap(now, port, packet);
+        }
         match place.receiver {
             Receiver::Host => packet,
             Receiver::Switch { switch, ingress } => {
@@ -173,6 +186,14 @@ impl Network {
                 });
                 None
             }
+        }
+    }
+
+    #[cold]
+    fn tap(&mut self, now: Time, port: usize, packet: Option<Packet>) {
+        let position = self.measured.iter().position(|index| index.index() == port);
+        if let (Some(position), Some(packet)) = (position, packet) {
+            self.tapped.push((now, position, packet));
         }
     }
 
@@ -202,6 +223,16 @@ impl Network {
         }
     }
 
+    /// Brings what is read of one port up to date.
+    pub(crate) fn settle_port(&mut self, now: Time, port: PortIndex) {
+        match self.places[port.index()].sender {
+            Sender::Host(uplink) => self.uplinks[uplink as usize].settle(now),
+            Sender::Switch { switch, port } => {
+                self.switches[switch as usize].switch.settle_port(now, port);
+            }
+        }
+    }
+
     /// Lets the accounts of the queues' lengths begin anew.
     pub(crate) fn reset_occupancy(&mut self, now: Time) {
         self.uplinks
@@ -218,5 +249,50 @@ impl Network {
             Sender::Host(uplink) => self.uplinks.get(uplink as usize),
             Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
         }
+    }
+}
+
+/// Where each port of the topology is, and which ports each switch has.
+fn senders(topology: &Topology) -> (Vec<Sender>, Vec<Vec<PortIndex>>) {
+    let mut uplinks = 0;
+    let mut own_ports: Vec<Vec<PortIndex>> = vec![Vec::new(); topology.switches.len()];
+    let senders = topology.port_indices().map(|index| match topology.port(index).from {
+        Node::Host(_) => {
+            uplinks += 1;
+            Sender::Host(uplinks - 1)
+        }
+        Node::Switch(switch) => {
+            let own = &mut own_ports[switch.index()];
+            own.push(index);
+            Sender::Switch {
+                switch: switch.index() as u32,
+                port: fabric::PortIndex::new(own.len() as u32 - 1),
+            }
+        }
+    });
+    (senders.collect(), own_ports)
+}
+
+fn new_pipe(topology: &Topology, index: PortIndex, measured: bool, seeds: Seeds) -> Pipe<Packet> {
+    let port = topology.port(index);
+    let link = Link::new(port.rate, port.delay)
+        .with_mtu(port.mtu)
+        .with_framing(port.framing);
+    let queue = Queue::new(rules(port), seeds.of(Drawer::Queue, index.index()));
+    let queue = match measured {
+        true => queue.with_occupancy(),
+        false => queue,
+    };
+    let faults = Faults::new(FaultSettings::default(), seeds.of(Drawer::Faults, index.index()));
+    Pipe::new(queue, link, faults)
+}
+
+fn shared_buffer(
+    buffer: &weir_scenario::SharedBuffer,
+    ports: usize,
+) -> Result<SharedBuffer, fabric::BufferError> {
+    match buffer.limit {
+        SharedLimit::Static(limit) => Ok(SharedBuffer::with_limits(buffer.size, vec![limit; ports])),
+        SharedLimit::Dynamic { alpha } => SharedBuffer::dynamic(buffer.size, alpha),
     }
 }

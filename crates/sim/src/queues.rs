@@ -1,8 +1,7 @@
 //! From what a scenario says of a queue to the rules of the fabric.
 
-use weir_fabric::{Class, Ramp, Red, Rule, Trigger, discipline};
-use weir_fabric::Action;
-use weir_scenario::{Buffer, Discipline, Level, Port, Queue, RedLength, RedThresholds};
+use weir_fabric::{Action, Class, Probability, Ramp, Red, Rule, discipline};
+use weir_scenario::{Buffer, Discipline, Level, Port, Queue, RedLength};
 use weir_units::ByteSize;
 
 /// The rules of a port's queue, in the order in which they are asked.
@@ -40,7 +39,7 @@ pub(crate) fn rules(port: &Port) -> Vec<Rule> {
     rules
 }
 
-fn ramp(red: RedThresholds) -> Ramp {
+fn ramp(red: weir_scenario::Red) -> Ramp {
     Ramp {
         min: red.red_min,
         max: red.red_max,
@@ -48,12 +47,12 @@ fn ramp(red: RedThresholds) -> Ramp {
     }
 }
 
-fn early_detection(port: &Port, red: RedThresholds, length: RedLength, ecn: bool) -> Vec<Rule> {
+fn early_detection(port: &Port, red: weir_scenario::Red, length: RedLength, ecn: bool) -> Vec<Rule> {
     let rule = match length {
         RedLength::Instantaneous => Rule::red(ramp(red)),
         RedLength::Average { weight, gentle } => Rule::red_average(Red {
             ramp: ramp(red),
-            weight,
+            weight: Probability::new(weight).unwrap_or_default(),
             transmission: port.rate.time_for(port.mtu + port.framing),
             gentle,
         }),

@@ -167,13 +167,8 @@ impl Hosts {
 
     /// The earliest timer and whose it is.
     #[inline]
-    pub(crate) fn next(&self) -> Option<(Time, usize)> {
+    pub(crate) fn next(&self) -> (Time, usize) {
         self.timers.first()
-    }
-
-    /// The first moment that cannot be simulated.
-    pub(crate) fn horizon(&self) -> Time {
-        self.timers.horizon()
     }
 
     /// A packet reaches the endpoint that it is for.

@@ -2,7 +2,7 @@
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions};
-use weir_tcp::{Config, ConfigError, Connection, DelayedAcks, EcnMode, LossDetection, State};
+use weir_tcp::{Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Segment, Sequence};
@@ -77,6 +77,11 @@ impl TcpSetup {
             handshake: options.handshake,
             congestion: congestion.clone(),
         })
+    }
+
+    /// Whether connections begin with a handshake, and end with FINs.
+    pub(crate) fn has_handshake(&self) -> bool {
+        self.handshake
     }
 
     /// One end of a connection. Both ends are made with the same seeds.
@@ -168,6 +173,12 @@ impl TcpEnd {
         matches!(self.connection.state(), State::Closed | State::TimeWait)
     }
 
+    /// Whether it ended before everything was delivered.
+    pub(crate) fn has_failed(&self) -> bool {
+        let ending = self.connection.ending();
+        ending.is_some_and(|ending| ending != Ending::Closed)
+    }
+
     pub(crate) fn write(&mut self, size: ByteSize) {
         self.connection.write(size);
     }
@@ -195,8 +206,12 @@ impl TcpEnd {
         PathView {
             smoothed_rtt: snapshot.min_rtt.map(|_| snapshot.smoothed_rtt),
             min_rtt: snapshot.min_rtt,
-            window: (snapshot.congestion_window < ByteSize::MAX)
-                .then_some(snapshot.congestion_window),
         }
+    }
+
+    /// The congestion window, if the algorithm has one.
+    pub(crate) fn window(&self) -> Option<ByteSize> {
+        let window = self.connection.controller().window();
+        (window < ByteSize::MAX).then_some(window)
     }
 }

@@ -37,6 +37,11 @@ impl<T> Agenda<T> {
         self.next_number += 1;
     }
 
+    /// What is to be done, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries.iter().map(|entry| &entry.what)
+    }
+
     /// When there is something to do next.
     pub(super) fn next_time(&self) -> Option<Time> {
         self.entries.peek().map(|entry| entry.time)

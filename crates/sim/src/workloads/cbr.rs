@@ -76,12 +76,12 @@ impl Application for Cbr {
             let flow = world.open(now, self.group, pair, None);
             self.sends.note(now, flow);
         }
-        while let Some((time, flow)) = self.sends.due_at(now) {
+        while let Some(flow) = self.sends.due(now) {
             match self.is_tcp {
                 true => world.write(now, flow, Side::Initiator, self.payload),
                 false => world.send_datagram(now, flow, self.payload.bytes() as u32),
             }
-            self.sends.note(time + self.ticks.next(), flow);
+            self.sends.note(now + self.ticks.next(), flow);
         }
     }
 

@@ -3,8 +3,7 @@
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Agenda, Application, Pair};
-use crate::flows::FlowId;
-use crate::slots::Slots;
+use crate::flows::{FlowId, FlowMap};
 use crate::world::{Side, World};
 
 /// What each flow does.
@@ -24,7 +23,7 @@ pub(super) struct Requests {
     /// Flows that pause before they ask again.
     pauses: Agenda<FlowId>,
     exchange: Exchange,
-    open: Slots<Progress>,
+    open: FlowMap<Progress>,
 }
 
 /// How far a flow is.
@@ -44,7 +43,7 @@ impl Requests {
             starts,
             pauses: Agenda::new(),
             exchange,
-            open: Slots::default(),
+            open: FlowMap::default(),
         }
     }
 
@@ -77,9 +76,8 @@ impl Requests {
         if progress.asked < self.exchange.count {
             self.pauses.note(now + self.exchange.pause, flow);
         } else {
-            world.complete_all(now, flow);
-            world.close(now, flow);
-            world.dismiss(flow);
+            self.open.remove(flow);
+            world.dismiss(now, flow);
         }
     }
 }

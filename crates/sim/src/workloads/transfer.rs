@@ -44,11 +44,11 @@ pub(super) fn begin(now: Time, group: u32, pair: Pair, size: ByteSize, world: &m
     let flow = world.open(now, group, pair, Some(size));
     world.wait_for(flow, Side::Responder, size.bytes());
     world.write(now, flow, Side::Initiator, size);
-    world.close(now, flow);
+    world.finish(now, flow, Side::Initiator);
 }
 
 /// Everything has arrived.
 pub(super) fn end(now: Time, flow: FlowId, world: &mut World) {
-    world.complete(now, flow);
-    world.dismiss(flow);
+    world.count_completion_since_start(now, flow);
+    world.dismiss(now, flow);
 }

@@ -1,0 +1,33 @@
+//! What keeps a scenario from being simulated.
+
+use thiserror::Error;
+use weir_fabric::SwitchError;
+use weir_tcp::ConfigError;
+use weir_units::{Duration, Time};
+
+/// A scenario that cannot be simulated.
+#[derive(Clone, Debug, Error)]
+pub enum BuildError {
+    /// TCP cannot work with a group's options.
+    #[error("group `{group}`: {source}")]
+    Tcp {
+        /// The group's name.
+        group: String,
+        /// What TCP says.
+        source: ConfigError,
+    },
+    /// A switch cannot be built.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// A shared buffer cannot be built.
+    #[error(transparent)]
+    Buffer(#[from] weir_fabric::BufferError),
+    /// More time than the event queue can tell apart.
+    #[error("with so many ports and flows no more than {limit} can be simulated; `duration` is {duration}")]
+    TooLong {
+        /// The scenario's duration.
+        duration: Duration,
+        /// The first moment that cannot be simulated.
+        limit: Time,
+    },
+}

@@ -1,0 +1,357 @@
+//! A run: from one event to the next.
+
+use weir_fabric::Change;
+use weir_results::{FlowRecord, OutputError, Ratio, RunSummary};
+use weir_scenario::{PortIndex, Scenario};
+use weir_units::{ByteSize, Duration, Time};
+
+use crate::error::BuildError;
+use crate::faults;
+use crate::flows::{Achieved, FlowId, FlowReport};
+use crate::hosts::Notice;
+use crate::measure::{GroupMeter, PortMeter};
+use crate::recorder::Recorder;
+use crate::seeds::{Drawer, Seeds};
+use crate::workloads::{GroupRunner, Random};
+use crate::world::World;
+
+/// A scenario on its way through virtual time.
+///
+/// Make it, [`advance`](Self::advance) it to its end, and ask for the [`summary`](Self::summary).
+/// The same scenario with the same seed does the same, to the last bit, however it is cut into
+/// steps.
+#[derive(Debug)]
+pub struct Simulation {
+    scenario: Scenario,
+    world: World,
+    groups: Vec<GroupRunner>,
+    now: Time,
+    end: Time,
+    /// When the warm-up ends; `None` once it has.
+    warm_up: Option<Time>,
+    /// Changes by faults, the next one last.
+    faults: Vec<(Time, PortIndex, Change)>,
+    next_sample: Time,
+    sampler: Random,
+    /// The earliest of what does not happen on links or in endpoints: `warm_up`, `faults`,
+    /// `next_sample`, and the groups' times.
+    control: Time,
+    ports: Vec<PortMeter>,
+    group_meters: Vec<GroupMeter>,
+}
+
+impl Simulation {
+    /// At time zero, before anything has happened.
+    ///
+    /// # Errors
+    /// What the scenario asks for cannot be simulated.
+    pub fn new(scenario: Scenario) -> Result<Self, BuildError> {
+        let seeds = Seeds::new(scenario.seed);
+        let world = World::new(&scenario, seeds)?;
+        let groups = (0..).zip(&scenario.groups).map(|(number, group)| {
+            let seed = seeds.of(Drawer::Workload, number as usize);
+            GroupRunner::new(number, group, seed)
+        });
+        let mut faults = faults::changes(&scenario);
+        faults.reverse();
+        let ports = scenario.measurements.ports.iter();
+        let mut simulation = Self {
+            groups: groups.collect(),
+            now: Time::ZERO,
+            end: Time::ZERO + scenario.duration,
+            warm_up: Some(Time::ZERO + scenario.warm_up),
+            faults,
+            next_sample: Time::ZERO,
+            sampler: Random::new(seeds.of(Drawer::Samples, 0)),
+            control: Time::ZERO,
+            ports: ports
+                .map(|port| PortMeter::new(*port, scenario.topology.port(*port)))
+                .collect(),
+            group_meters: scenario
+                .groups
+                .iter()
+                .map(|group| GroupMeter::new(&group.name))
+                .collect(),
+            world,
+            scenario,
+        };
+        simulation.check_horizon()?;
+        simulation.schedule_sample();
+        simulation.schedule_control();
+        Ok(simulation)
+    }
+
+    /// The time up to which everything has happened.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// When the run ends.
+    pub fn end(&self) -> Time {
+        self.end
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// Lets everything happen that happens before `until`, or before the end if that is earlier.
+    ///
+    /// # Errors
+    /// The recorder's. The simulation can go on then, but what was not recorded is lost.
+    pub fn advance(
+        &mut self,
+        until: Time,
+        recorder: &mut dyn Recorder,
+    ) -> Result<(), OutputError> {
+        let until = until.min(self.end);
+        self.world.network.set_tapped(recorder.wants_packets());
+        loop {
+            let (arrival, port) = self.world.network.next();
+            let (timer, position) = self.world.hosts.next();
+            let next = arrival.min(timer);
+            if self.control <= next {
+                if self.control >= until {
+                    break;
+                }
+                self.now = self.control;
+                self.on_control(recorder)?;
+                continue;
+            }
+            if next >= until {
+                break;
+            }
+            self.now = next;
+            let World { network, hosts, .. } = &mut self.world;
+            let notice = if arrival <= timer {
+                match network.deliver(next, port) {
+                    Some(packet) => hosts.receive(next, &packet, network),
+                    None => continue,
+                }
+            } else {
+                hosts.on_time(next, position, network)
+            };
+            if let Some((flow, notice)) = notice {
+                self.on_notice(flow, notice, recorder)?;
+            }
+        }
+        self.now = self.now.max(until);
+        self.record_packets(recorder)
+    }
+
+    /// What happened so far, the flows that are still open included, which are recorded too: the end
+    /// of the run, or of what there is of it if it was interrupted. The CPU time is left at zero: a
+    /// simulation knows no clock.
+    ///
+    /// # Errors
+    /// The recorder's.
+    pub fn finish(mut self, recorder: &mut dyn Recorder) -> Result<RunSummary, OutputError> {
+        let open: Vec<FlowReport> = self
+            .world
+            .flows
+            .iter()
+            .map(|(_, flow)| FlowReport {
+                flow: flow.clone(),
+                achieved: self.world.achieved(flow),
+                path: self.world.path(flow),
+            })
+            .collect();
+        for report in &open {
+            self.record_flow(report, recorder)?;
+        }
+        Ok(self.summary())
+    }
+
+    fn summary(&mut self) -> RunSummary {
+        let now = self.now;
+        let interrupted = now < self.end;
+        let warm_up = match self.warm_up {
+            // It was interrupted before the warm-up was over: nothing is left out.
+            Some(_) => Duration::ZERO,
+            None => self.scenario.warm_up,
+        };
+        let span = now.since(Time::ZERO + warm_up);
+        self.world.network.settle(now);
+        let mut groups: Vec<_> = (0..)
+            .zip(&self.group_meters)
+            .map(|(number, meter)| {
+                let summary = meter.summary(&self.world, number, span);
+                (meter.name.clone(), summary)
+            })
+            .collect();
+        let all: u64 = groups.iter().map(|(_, group)| group.delivered.bytes()).sum();
+        for (_, group) in &mut groups {
+            group.share = Ratio::of(group.delivered.bytes(), all);
+        }
+        let network = &self.world.network;
+        let ports = self.ports.iter_mut().filter_map(|meter| {
+            let pipe = network.pipe(meter.port)?;
+            Some((meter.name.clone(), meter.summary(now, pipe)))
+        });
+        RunSummary {
+            seed: self.scenario.seed,
+            simulated: now.since(Time::ZERO),
+            warm_up,
+            interrupted,
+            groups: groups.into_iter().collect(),
+            ports: ports.collect(),
+            ..RunSummary::default()
+        }
+    }
+
+    fn check_horizon(&self) -> Result<(), BuildError> {
+        let limit = self.world.network.horizon();
+        match self.end < limit {
+            true => Ok(()),
+            false => Err(BuildError::TooLong {
+                duration: self.scenario.duration,
+                limit,
+            }),
+        }
+    }
+
+    fn schedule_sample(&mut self) {
+        let interval = self.scenario.measurements.sample_interval;
+        self.next_sample += self.sampler.exponential(interval);
+    }
+
+    fn schedule_control(&mut self) {
+        let groups = self.groups.iter().filter_map(GroupRunner::next_time);
+        let fault = self.faults.last().map(|(time, ..)| *time);
+        let first = groups.chain(fault).chain(self.warm_up).min();
+        self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
+    }
+
+    fn on_control(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
+        let now = self.now;
+        if self.warm_up.is_some_and(|end| end <= now) {
+            self.warm_up = None;
+            self.end_warm_up();
+        }
+        while let Some((_, port, change)) = self.faults.pop_if(|(time, ..)| *time <= now) {
+            self.world.network.apply(now, port, change);
+            if let Change::Rate(rate) = change {
+                let meters = self.ports.iter_mut();
+                for meter in meters.filter(|meter| meter.port == port) {
+                    meter.set_rate(now, rate);
+                }
+            }
+        }
+        for group in &mut self.groups {
+            if group.next_time().is_some_and(|time| time <= now) {
+                group.on_time(now, &mut self.world);
+            }
+        }
+        if self.next_sample <= now {
+            self.sample(recorder)?;
+            self.schedule_sample();
+        }
+        self.settle(recorder)
+    }
+
+    fn on_notice(
+        &mut self,
+        flow: FlowId,
+        notice: Notice,
+        recorder: &mut dyn Recorder,
+    ) -> Result<(), OutputError> {
+        self.pass_on(flow, notice);
+        self.settle(recorder)
+    }
+
+    fn pass_on(&mut self, id: FlowId, notice: Notice) {
+        if let Some(flow) = self.world.flows.get(id) {
+            let group = flow.group as usize;
+            self.groups[group].on_notice(self.now, id, notice, &mut self.world);
+        }
+    }
+
+    /// Follows up what applications did.
+    fn settle(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
+        while let Some((flow, notice)) = self.world.next_notice() {
+            self.pass_on(flow, notice);
+        }
+        while let Some(report) = self.world.next_over() {
+            self.record_flow(&report, recorder)?;
+        }
+        self.record_packets(recorder)?;
+        self.schedule_control();
+        Ok(())
+    }
+
+    fn end_warm_up(&mut self) {
+        let now = self.now;
+        self.world.network.settle(now);
+        self.world.network.reset_occupancy(now);
+        for meter in &mut self.ports {
+            if let Some(pipe) = self.world.network.pipe(meter.port) {
+                meter.begin(now, pipe);
+            }
+        }
+        for (number, meter) in (0..).zip(&mut self.group_meters) {
+            meter.begin(&self.world, number);
+        }
+        self.world.mark_flows();
+    }
+
+    fn sample(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
+        let now = self.now;
+        for meter in &self.ports {
+            self.world.network.settle_port(now, meter.port);
+            if let Some(pipe) = self.world.network.pipe(meter.port) {
+                recorder.port(&meter.sample(now, pipe))?;
+            }
+        }
+        for (number, meter) in (0..).zip(&mut self.group_meters) {
+            recorder.group(&meter.sample(now, &self.world, number))?;
+        }
+        Ok(())
+    }
+
+    fn record_packets(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
+        for (time, port, packet) in self.world.network.take_tapped() {
+            recorder.packet(time, port, &packet)?;
+        }
+        Ok(())
+    }
+
+    fn record_flow(
+        &self,
+        report: &FlowReport,
+        recorder: &mut dyn Recorder,
+    ) -> Result<(), OutputError> {
+        let FlowReport {
+            flow,
+            achieved,
+            path,
+        } = report;
+        let topology = &self.scenario.topology;
+        let Achieved { delivered, .. } = *achieved;
+        let (from, bytes) = match flow.end {
+            // A flow that had an end is measured as a whole.
+            Some(_) => (flow.start, delivered),
+            None => {
+                let begin = flow.start.max(Time::ZERO + self.scenario.warm_up);
+                (begin, delivered - flow.before.delivered)
+            }
+        };
+        let span = flow.end.unwrap_or(self.now).since(from);
+        recorder.flow(&FlowRecord {
+            group: &self.scenario.groups[flow.group as usize].name,
+            index: flow.index,
+            source: &topology.host(flow.pair.from).name,
+            destination: &topology.host(flow.pair.to).name,
+            start: flow.start,
+            end: flow.end,
+            size: flow.size,
+            delivered: ByteSize::from_bytes(delivered),
+            goodput: crate::measure::rate(bytes, span),
+            retransmits: achieved.retransmits,
+            timeouts: achieved.timeouts,
+            marks: achieved.marks,
+            smoothed_rtt: path.smoothed_rtt,
+            min_rtt: path.min_rtt,
+        })
+    }
+}
