@@ -17,6 +17,8 @@ pub struct Link {
     mtu: ByteSize,
     framing: ByteSize,
     clock: TransmitterClock,
+    /// When the next transmission can start; [`Time::MAX`] at rate zero.
+    free: Time,
     work: Work,
     last_arrival: Time,
 }
@@ -30,6 +32,11 @@ impl Link {
             mtu: ByteSize::MAX,
             framing: ByteSize::ZERO,
             clock: TransmitterClock::default(),
+            free: if rate.is_zero() {
+                Time::MAX
+            } else {
+                Time::ZERO
+            },
             work: Work::of(ByteSize::ZERO, rate),
             last_arrival: Time::ZERO,
         }
@@ -79,6 +86,11 @@ impl Link {
         }
         self.rate = rate;
         self.work = Work::of(ByteSize::ZERO, rate);
+        self.free = if rate.is_zero() {
+            Time::MAX
+        } else {
+            self.clock.reading()
+        };
     }
 
     /// Changes the propagation delay of packets to come. Under a shorter delay these do not
@@ -87,14 +99,10 @@ impl Link {
         self.delay = delay;
     }
 
-    /// When the next transmission can start; never at rate zero.
+    /// When the next transmission can start; [`Time::MAX`] at rate zero, which is never.
     #[inline]
-    pub fn free_at(&self) -> Option<Time> {
-        if self.rate.is_zero() {
-            None
-        } else {
-            Some(self.clock.reading())
-        }
+    pub fn free_at(&self) -> Time {
+        self.free
     }
 
     /// Starts the transmission of a packet that is `ready` to go: then, or right behind the one
@@ -102,7 +110,9 @@ impl Link {
     /// [`Self::free_at`] first.
     #[inline]
     pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> Time {
-        self.clock.start_no_earlier(ready);
+        if ready > self.free {
+            self.clock.start_no_earlier(ready);
+        }
         if self.rate != Rate::MAX {
             let size = length + self.framing;
             if size != self.work.size {
@@ -110,7 +120,8 @@ impl Link {
             }
             self.clock.spend(&self.work, self.rate);
         }
-        self.last_arrival = self.last_arrival.max(self.clock.reading() + self.delay);
+        self.free = self.clock.reading();
+        self.last_arrival = self.last_arrival.max(self.free + self.delay);
         self.last_arrival
     }
 }
@@ -128,11 +139,7 @@ impl TransmitterClock {
     /// The first whole nanosecond at which the transmitter is idle.
     #[inline]
     fn reading(&self) -> Time {
-        if self.fraction == 0 {
-            self.nanosecond
-        } else {
-            self.nanosecond + Duration::from_nanos(1)
-        }
+        self.nanosecond + Duration::from_nanos(u64::from(self.fraction > 0))
     }
 
     #[inline]

@@ -31,6 +31,11 @@ pub struct Pipe<P> {
     line: VecDeque<Place<P>>,
     /// How many of `line` are on the link.
     on_link: usize,
+    /// When the first of them reaches the far end; [`Time::MAX`] if there is none.
+    next_arrival: Time,
+    /// When the first of the others leaves for the link; [`Time::MAX`] if there is none, and at rate
+    /// zero.
+    next_departure: Time,
     link: Link,
     queue: Queue,
     /// What the link has delivered.
@@ -56,6 +61,8 @@ impl<P: Packet + Clone> Pipe<P> {
         Self {
             line: VecDeque::new(),
             on_link: 0,
+            next_arrival: Time::MAX,
+            next_departure: Time::MAX,
             link,
             queue,
             delivered: Tally::ZERO,
@@ -88,15 +95,16 @@ impl<P: Packet + Clone> Pipe<P> {
             Admission::Queued => {}
         }
         // A link that is idle now has nobody waiting: the next to go is this packet.
-        let arrival = match self.link.free_at() {
-            Some(free) if free <= now => {
-                self.on_link += 1;
-                self.link.transmit(now, length)
-            }
-            _ => {
-                self.queue.enter(now, length);
-                Time::MAX
-            }
+        let free = self.link.free_at();
+        let arrival = if free > now || free == Time::MAX {
+            self.queue.enter(now, length);
+            self.next_departure = free;
+            Time::MAX
+        } else {
+            self.on_link += 1;
+            let arrival = self.link.transmit(now, length);
+            self.next_arrival = self.next_arrival.min(arrival);
+            arrival
         };
         self.line.push_back(Place {
             arrival,
@@ -109,7 +117,8 @@ impl<P: Packet + Clone> Pipe<P> {
     /// When [`Self::receive`] may have something next; `None` while nothing is on the way.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        let arrival = self.next_arrival();
+        // What never arrives has no time.
+        let arrival = (self.next_arrival < Time::MAX).then_some(self.next_arrival);
         match self.faults.next_time() {
             None => arrival,
             release => [arrival, release].into_iter().flatten().min(),
@@ -169,6 +178,7 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.start_transmissions(now);
         self.link.set_rate(now, rate);
+        self.update_departure();
         self.start_transmissions(now);
     }
 
@@ -220,9 +230,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// When the next packet leaves the queue for the link; `None` while none waits, and at rate zero.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
-        self.link
-            .free_at()
-            .filter(|_| self.line.len() > self.on_link)
+        (self.next_departure < Time::MAX).then_some(self.next_departure)
     }
 
     /// What left the queue for the link: what it has sent, or is sending.
@@ -260,30 +268,40 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Starts what the link had time to start by `now`.
     #[inline]
     pub(crate) fn start_transmissions(&mut self, now: Time) {
-        while let Some(waiting) = self.line.get_mut(self.on_link) {
-            let Some(free) = self.link.free_at().filter(|&free| free <= now) else {
-                break;
-            };
-            waiting.arrival = self.link.transmit(free, waiting.length);
-            self.on_link += 1;
-            self.queue.leave(free, waiting.length);
+        while self.next_departure <= now && self.next_departure < Time::MAX {
+            let free = self.next_departure;
+            if let Some(place) = self.line.get_mut(self.on_link) {
+                place.arrival = self.link.transmit(free, place.length);
+                self.next_arrival = self.next_arrival.min(place.arrival);
+                self.on_link += 1;
+                self.queue.leave(free, place.length);
+            }
+            self.update_departure();
         }
     }
 
-    /// When the next packet reaches the link's far end.
     #[inline]
-    fn next_arrival(&self) -> Option<Time> {
-        // What waits has no arrival yet, and what never arrives has none either.
-        let first = self.line.front()?;
-        (first.arrival < Time::MAX).then_some(first.arrival)
+    fn update_departure(&mut self) {
+        self.next_departure = if self.line.len() > self.on_link {
+            self.link.free_at()
+        } else {
+            Time::MAX
+        };
     }
 
     /// The next packet that has reached the link's far end by `now`.
     #[inline]
     fn deliver(&mut self, now: Time) -> Option<Place<P>> {
-        self.next_arrival().filter(|&arrival| arrival <= now)?;
+        if self.next_arrival > now || self.next_arrival == Time::MAX {
+            return None;
+        }
         let place = self.line.pop_front()?;
         self.on_link -= 1;
+        self.next_arrival = match self.line.front() {
+            // What waits has no arrival yet.
+            Some(next) => next.arrival,
+            None => Time::MAX,
+        };
         self.delivered.record(place.length);
         Some(place)
     }

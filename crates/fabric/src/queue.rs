@@ -8,8 +8,8 @@ use weir_wire::Ecn;
 
 use crate::counters::{Counters, DropReason, Drops, Tally};
 use crate::occupancy::Occupancy;
-use crate::random::{Generator, generator};
-use crate::red::{Hit, RedState};
+use crate::random::{Generator, Probability, generator};
+use crate::red::{Hit, Ramp, Red, RedState};
 use crate::rule::{Action, Rule, Trigger};
 
 /// A first-in, first-out queue under a list of [`Rule`]s: what it decides, and what it counts. The
@@ -19,18 +19,34 @@ pub struct Queue {
     backlog: Tally,
     arrived: Tally,
     marked: Tally,
-    steps: Vec<Step>,
+    /// What Not-ECT packets meet, and what ECT packets meet.
+    steps: [Vec<Step>; 2],
+    /// The average queues that steps look at, in the order of the rules.
+    averages: Vec<(Red, RedState)>,
     occupancy: Option<Box<Occupancy>>,
     random: Generator,
-    averaging: bool,
     dropped: Drops,
 }
 
-/// A rule with what it remembers.
+/// A rule as packets of one class meet it.
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    rule: Rule,
-    red: RedState,
+    when: When,
+    action: Action,
+}
+
+/// A trigger, without what it remembers.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Above(ByteSize),
+    AbovePackets(u64),
+    Overflows(ByteSize),
+    OverflowsPackets(u64),
+    Random(Probability),
+    Between(Ramp),
+    Ramp(Ramp),
+    /// By the average with this place.
+    Red(usize),
 }
 
 /// What a queue did with a packet.
@@ -52,10 +68,10 @@ impl Queue {
             backlog: Tally::ZERO,
             arrived: Tally::ZERO,
             marked: Tally::ZERO,
-            steps: Vec::new(),
+            steps: Default::default(),
+            averages: Vec::new(),
             occupancy: None,
             random: generator(seed, 0),
-            averaging: false,
             dropped: Drops::default(),
         };
         queue.set_rules(rules);
@@ -73,15 +89,22 @@ impl Queue {
 
     /// Replaces the rules for packets to come. What random early detection remembers begins anew.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
-        let step = |rule| Step {
-            rule,
-            red: RedState::default(),
-        };
-        self.steps = rules.into().into_iter().map(step).collect();
-        self.averaging = self
-            .steps
-            .iter()
-            .any(|step| matches!(step.rule.when, Trigger::Red(_)));
+        self.steps = Default::default();
+        self.averages.clear();
+        for rule in rules.into() {
+            let step = Step {
+                when: self.prepare(rule.when),
+                action: rule.action,
+            };
+            let [not_ect, ect] = &mut self.steps;
+            if rule.class.contains(Ecn::Ect0) {
+                ect.push(step);
+            }
+            // A mark would pass by Not-ECT packets.
+            if rule.class.contains(Ecn::NotEct) && rule.action != Action::Mark {
+                not_ect.push(step);
+            }
+        }
     }
 
     /// What waits.
@@ -92,11 +115,7 @@ impl Queue {
 
     /// The average backlog that the first [`Red`](crate::Red) rule sees, as of the last arrival.
     pub fn average(&self) -> Option<ByteSize> {
-        let mut steps = self.steps.iter();
-        steps.find_map(|step| match step.rule.when {
-            Trigger::Red(_) => Some(step.red.average()),
-            _ => None,
-        })
+        self.averages.first().map(|(_, state)| state.average())
     }
 
     /// How long the queue was how long, if it keeps account of it. It is accounted for up to the
@@ -136,8 +155,8 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
-        if self.averaging {
-            self.sample(now);
+        for (red, state) in &mut self.averages {
+            state.sample(now, self.backlog.size, red);
         }
         let admission = if self.backlog.size + length > room {
             Admission::Dropped(DropReason::Buffer)
@@ -168,8 +187,9 @@ impl Queue {
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.set(at, self.backlog.size);
         }
-        if self.averaging && self.backlog.packets == 0 {
-            self.steps.iter_mut().for_each(|step| step.red.emptied(at));
+        if self.backlog.packets == 0 {
+            let averages = self.averages.iter_mut();
+            averages.for_each(|(_, state)| state.emptied(at));
         }
     }
 
@@ -177,32 +197,55 @@ impl Queue {
         self.occupancy.as_deref_mut()
     }
 
-    fn sample(&mut self, now: Time) {
-        for step in &mut self.steps {
-            if let Trigger::Red(red) = &step.rule.when {
-                step.red.sample(now, self.backlog.size, red);
+    fn prepare(&mut self, trigger: Trigger) -> When {
+        match trigger {
+            Trigger::Above(threshold) => When::Above(threshold),
+            Trigger::AbovePackets(threshold) => When::AbovePackets(threshold),
+            Trigger::Overflows(limit) => When::Overflows(limit),
+            Trigger::OverflowsPackets(limit) => When::OverflowsPackets(limit),
+            Trigger::Random(probability) => When::Random(probability),
+            Trigger::Between {
+                low,
+                high,
+                probability,
+            } => When::Between(Ramp {
+                min: low,
+                max: high,
+                probability,
+            }),
+            Trigger::Ramp(ramp) => When::Ramp(ramp),
+            Trigger::Red(red) => {
+                self.averages.push((red, RedState::default()));
+                When::Red(self.averages.len() - 1)
             }
         }
     }
 
     #[inline]
     fn admit(&mut self, length: ByteSize, ecn: Ecn) -> Admission {
+        let [not_ect, ect] = &self.steps;
+        let steps = if ecn.is_capable() { ect } else { not_ect };
         let mut mark = false;
-        for step in &mut self.steps {
-            if !step.rule.class.contains(ecn) {
-                continue;
-            }
-            let hit = step.ask(length, self.backlog, &mut self.random);
-            if hit == Hit::Spared {
-                continue;
-            }
-            match step.rule.action {
-                Action::Mark => mark = ecn.is_capable(),
-                Action::Drop(reason) => return Admission::Dropped(reason),
-                Action::DropEarly if hit == Hit::Chosen => {
-                    return Admission::Dropped(DropReason::Red);
-                }
-                Action::DropEarly => return Admission::Dropped(DropReason::Tail),
+        for step in steps {
+            let hit = match step.when {
+                When::Above(threshold) => certain(self.backlog.size > threshold),
+                When::Overflows(limit) => certain(self.backlog.size + length > limit),
+                When::AbovePackets(threshold) => certain(self.backlog.packets > threshold),
+                When::OverflowsPackets(limit) => certain(self.backlog.packets >= limit),
+                When::Random(probability) => chosen(probability.draw(&mut self.random)),
+                When::Between(range) => range.draw_evenly(self.backlog.size, &mut self.random),
+                When::Ramp(ramp) => ramp.draw(self.backlog.size, &mut self.random),
+                When::Red(place) => match self.averages.get_mut(place) {
+                    Some((red, state)) => state.draw(red, &mut self.random),
+                    None => Hit::Spared,
+                },
+            };
+            match (hit, step.action) {
+                (Hit::Spared, _) => {}
+                (_, Action::Mark) => mark = true,
+                (_, Action::Drop(reason)) => return Admission::Dropped(reason),
+                (Hit::Chosen, Action::DropEarly) => return Admission::Dropped(DropReason::Red),
+                (Hit::Certain, Action::DropEarly) => return Admission::Dropped(DropReason::Tail),
             }
         }
         if mark && ecn != Ecn::Ce {
@@ -213,25 +256,8 @@ impl Queue {
     }
 }
 
-impl Step {
-    /// Whether it is time, for a packet of `length` that finds `backlog`.
-    #[inline]
-    fn ask(&mut self, length: ByteSize, backlog: Tally, random: &mut Generator) -> Hit {
-        let certain = match self.rule.when {
-            Trigger::Above(threshold) => backlog.size > threshold,
-            Trigger::AbovePackets(threshold) => backlog.packets > threshold,
-            Trigger::Overflows(limit) => backlog.size + length > limit,
-            Trigger::OverflowsPackets(limit) => backlog.packets >= limit,
-            Trigger::Random(probability) => return chosen(probability.draw(random)),
-            Trigger::Between { high, .. } if backlog.size > high => true,
-            Trigger::Between {
-                low, probability, ..
-            } => return chosen(backlog.size > low && probability.draw(random)),
-            Trigger::Ramp(ramp) => return ramp.draw(backlog.size, random),
-            Trigger::Red(red) => return self.red.draw(&red, random),
-        };
-        if certain { Hit::Certain } else { Hit::Spared }
-    }
+fn certain(beyond: bool) -> Hit {
+    if beyond { Hit::Certain } else { Hit::Spared }
 }
 
 fn chosen(by_chance: bool) -> Hit {

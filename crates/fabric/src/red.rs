@@ -54,6 +54,7 @@ pub(crate) enum Hit {
 
 impl Ramp {
     /// For a packet that finds `queue`.
+    #[inline]
     pub(crate) fn draw(&self, queue: ByteSize, random: &mut Generator) -> Hit {
         if queue > self.max {
             Hit::Certain
@@ -63,6 +64,17 @@ impl Ramp {
                 true => Hit::Chosen,
                 false => Hit::Spared,
             }
+        } else {
+            Hit::Spared
+        }
+    }
+
+    /// The same with the probability at `max` everywhere between the thresholds.
+    pub(crate) fn draw_evenly(&self, queue: ByteSize, random: &mut Generator) -> Hit {
+        if queue > self.max {
+            Hit::Certain
+        } else if queue > self.min && self.probability.draw(random) {
+            Hit::Chosen
         } else {
             Hit::Spared
         }
