@@ -216,6 +216,11 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.ports.alter_all(|pipe| pipe.settle(now));
     }
 
+    /// Brings what is read from one port up to date.
+    pub fn settle_port(&mut self, now: Time, port: PortIndex) {
+        self.ports.alter(port, &mut |_, _| {}, |pipe| pipe.settle(now));
+    }
+
     /// Lets the accounts of all queues' lengths begin anew: see [`Pipe::reset_occupancy`].
     pub fn reset_occupancy(&mut self, now: Time) {
         self.ports.alter_all(|pipe| pipe.reset_occupancy(now));

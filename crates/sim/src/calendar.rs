@@ -31,11 +31,6 @@ impl Calendar {
         }
     }
 
-    /// How many sources there is room for.
-    pub(crate) fn capacity(&self) -> usize {
-        self.leaves
-    }
-
     /// Makes room for at least this many sources.
     pub(crate) fn reserve(&mut self, sources: usize) {
         if sources <= self.leaves {

@@ -170,6 +170,11 @@ impl Topology {
         (0..self.hosts.len() as u32).map(HostIndex)
     }
 
+    /// All switches.
+    pub fn switch_indices(&self) -> impl Iterator<Item = SwitchIndex> + use<> {
+        (0..self.switches.len() as u32).map(SwitchIndex)
+    }
+
     /// All ports.
     pub fn port_indices(&self) -> impl Iterator<Item = PortIndex> + use<> {
         (0..self.ports.len() as u32).map(PortIndex)

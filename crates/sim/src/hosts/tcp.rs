@@ -1,6 +1,6 @@
 //! Endpoints of TCP connections.
 
-use weir_congestion::{AlgorithmSpec, Context, Controller};
+use weir_congestion::{AlgorithmSpec, Context};
 use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions};
 use weir_tcp::{Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State};
 use weir_units::{ByteSize, Duration, Time};
@@ -91,7 +91,7 @@ impl TcpSetup {
         initiator: bool,
         congestion: u64,
         sequence: u64,
-    ) -> Result<TcpEnd, ConfigError> {
+    ) -> TcpEnd {
         let controller = self.congestion.build(&Context {
             packet_size: self.config.mss,
             seed: congestion,
@@ -107,10 +107,10 @@ impl TcpSetup {
             (true, true) => Connection::client(now, config, controller, own),
             (true, false) => Connection::server(config, controller, own),
         };
-        Ok(TcpEnd {
-            connection: connection?,
+        TcpEnd {
+            connection: connection.expect("the configuration was checked when the group was set up"),
             told: false,
-        })
+        }
     }
 }
 

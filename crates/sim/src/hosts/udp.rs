@@ -1,7 +1,6 @@
 //! Endpoints of UDP flows without congestion control.
 
 use weir_scenario::UdpEcn;
-use weir_units::Time;
 use weir_wire::Ecn;
 
 use crate::flows::Achieved;

@@ -81,7 +81,7 @@ impl GroupRunner {
         if self.stop.is_some_and(|stop| stop <= now) {
             self.stop = None;
             self.application = Box::new(Stopped);
-            world.abort_group(now, self.number);
+            world.abort_group(self.number);
         }
         self.application.on_time(now, world);
     }
@@ -96,7 +96,7 @@ impl GroupRunner {
     ) {
         match notice {
             Notice::Delivered => self.application.on_delivered(now, flow, world),
-            Notice::Closed => world.remove_if_closed(flow),
+            Notice::Closed => world.on_closed(flow),
         }
     }
 }
