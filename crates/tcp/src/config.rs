@@ -102,7 +102,7 @@ pub enum Pacing {
     #[default]
     Controller,
     /// By the controller's rate where it sets one, and otherwise by a multiple of the congestion
-    /// window per smoothed round-trip time (Linux: 2 and 1.2).
+    /// window per smoothed round-trip time (Linux: 2 and 1.2), but at least a segment per second.
     Window {
         /// The multiple in slow start.
         slow_start: f64,

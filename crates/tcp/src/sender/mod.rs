@@ -133,7 +133,7 @@ impl Sender {
             rto_at: Time::MAX,
             early_at: Time::MAX,
             early: Early::Probe,
-            pacer: Pacer::new(config.pacing),
+            pacer: Pacer::new(config.pacing, mss),
             last_sent: None,
             limited_at: None,
             round_started: Time::ZERO,

@@ -1,7 +1,7 @@
 //! Pacing: segments leave no faster than a rate.
 
 use weir_congestion::Controller;
-use weir_units::{ByteSize, Rate, Time};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::Pacing;
 use crate::rtt::RoundTrip;
@@ -10,6 +10,7 @@ use crate::rtt::RoundTrip;
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     pacing: Pacing,
+    mss: ByteSize,
     rate: Option<Rate>,
     /// When the next segment may leave.
     next: Time,
@@ -18,9 +19,10 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    pub(super) fn new(pacing: Pacing) -> Self {
+    pub(super) fn new(pacing: Pacing, mss: u64) -> Self {
         Self {
             pacing,
+            mss: ByteSize::from_bytes(mss),
             rate: None,
             next: Time::ZERO,
             wake_at: Time::MAX,
@@ -43,7 +45,10 @@ impl Pacer {
             let threshold = controller.snapshot().ssthresh;
             let starting = threshold.is_none_or(|threshold| window < threshold / 2);
             let factor = if starting { slow_start } else { avoidance };
-            self.rate = Some(Rate::from_size_over(window, rtt.smoothed()).mul_f64(factor));
+            // A round trip that was long because of the pacer must not slow it down ever more.
+            let slowest = Rate::from_size_over(self.mss, Duration::from_secs(1));
+            let rate = Rate::from_size_over(window, rtt.smoothed()).mul_f64(factor);
+            self.rate = Some(rate.max(slowest));
         }
     }
 

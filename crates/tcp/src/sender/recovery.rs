@@ -195,11 +195,13 @@ impl Sender {
             self.revoke(now, counters);
             return;
         }
+        // With SACK, duplicates are no proof: the answer to what was sent again is waited for.
+        let proves = advanced || (ack.repeats && self.detection == Detection::DuplicateAcks);
         let next = match doubt {
             Doubt::Open if advanced && self.una < point && self.may_send_new() => {
                 Doubt::Probing { segments: 2 }
             }
-            Doubt::Open if !advanced && !ack.repeats => Doubt::Open,
+            Doubt::Open if !proves => Doubt::Open,
             _ => Doubt::Settled,
         };
         if let Some(recovery) = &mut self.recovery {

@@ -53,8 +53,9 @@ impl Sender {
         } else {
             self.rtt.timeout()
         };
-        // The retransmission timer comes first where it is no later.
-        let at = now + timeout;
+        // The retransmission timer comes first where it is no later. Time passes even on a path
+        // that takes none.
+        let at = now + timeout.max(Duration::from_nanos(1));
         self.early_at = if at < self.rto_at { at } else { Time::MAX };
     }
 

@@ -96,15 +96,14 @@ impl Sender {
         if !self.has_unsent() {
             return Expiry::GoOn;
         }
-        if self.unanswered_probes >= self.max_retries {
-            return Expiry::GiveUp;
-        }
-        self.unanswered_probes += 1;
         self.window_probes = self.window_probes.saturating_add(1);
         if self.edge > self.nxt {
             self.small_segment_due = true;
-        } else {
+        } else if self.unanswered_probes < self.max_retries {
+            self.unanswered_probes += 1;
             self.window_probe_due = true;
+        } else {
+            return Expiry::GiveUp;
         }
         self.rto_at = now + self.rtt.backed_off(self.window_probes);
         Expiry::GoOn

@@ -129,8 +129,8 @@ impl Sender {
             }
             return fits && !waits;
         }
-        let worthwhile = size > 0 && size >= self.largest_window / 2;
-        if worthwhile || (size > 0 && std::mem::take(&mut self.small_segment_due)) {
+        let most = self.largest_window.min(self.send_buffer);
+        if size > 0 && (size >= most / 2 || self.small_segment_due) {
             return true;
         }
         self.on_window_closed(now);
@@ -191,6 +191,7 @@ impl Sender {
         counters.cwr_sent += u64::from(cwr);
         if was_empty || self.rto_at == Time::MAX {
             self.window_probes = 0;
+            self.small_segment_due = false;
             self.rto_at = self.rtt.deadline(now);
         }
         self.schedule_tail_probe(now);

@@ -108,6 +108,8 @@ prop_compose! {
             max_syn_retries: 30,
             min_rto: Duration::from_millis(20),
             max_rto: Duration::from_secs(2),
+            // Longer than any pacer waits.
+            time_wait: Duration::from_secs(100_000),
             ..Config::default()
         }
     }
@@ -126,8 +128,6 @@ fn algorithm() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 300 } else { 3_000 }))]
-
     #[test]
     fn every_byte_arrives_once_and_both_ends_close(
         path in path(),
@@ -138,9 +138,11 @@ proptest! {
         isn in prop_oneof![any::<u32>(), (u32::MAX - 200_000)..=u32::MAX],
         request in 0u64..300_000,
         response in 0u64..300_000,
+        cut in prop::option::weighted(0.2, 100u32..1_448),
     ) {
         let opening = if handshake { Opening::Handshake } else { Opening::Established };
         let mut world = World::with(&client, &server, spec, opening, &path, Sequence::new(isn));
+        world.cut = cut;
         world.client.write(ByteSize::from_bytes(request));
         world.client.close();
         world.server.write(ByteSize::from_bytes(response));

@@ -76,6 +76,8 @@ pub(crate) struct World {
     /// What the client and the server have sent, if it is recorded.
     pub(crate) record: bool,
     pub(crate) sent: Vec<(Time, Side, Datagram)>,
+    /// Network interfaces cut segments to this length instead of a full one.
+    pub(crate) cut: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +133,7 @@ impl World {
             to_client: back.pipe(),
             record: false,
             sent: Vec::new(),
+            cut: None,
         }
     }
 
@@ -163,7 +166,7 @@ impl World {
                 let Some((segment, ecn)) = connection.next_segment(self.now) else {
                     break;
                 };
-                for segment in cut(segment) {
+                for segment in pieces(segment, self.cut) {
                     let datagram = Datagram { segment, ecn };
                     if self.record {
                         self.sent.push((self.now, side, datagram));
@@ -240,9 +243,14 @@ impl World {
 }
 
 /// What a network interface does with a burst.
-fn cut(segment: Segment) -> impl Iterator<Item = Segment> {
+fn pieces(segment: Segment, cut: Option<u32>) -> impl Iterator<Item = Segment> {
     use weir_wire::tcp::Flags;
-    let mss = 1448;
+    let full = if segment.timestamps.is_some() {
+        1448
+    } else {
+        1460
+    };
+    let mss = cut.unwrap_or(full);
     let pieces = segment.payload.div_ceil(mss).max(1);
     let last_only = Flags::PSH | Flags::FIN;
     (0..pieces).map(move |piece| {
