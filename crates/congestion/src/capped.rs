@@ -59,6 +59,10 @@ impl Controller for Capped {
         self.inner.name()
     }
 
+    fn wants_delivery(&self) -> bool {
+        self.inner.wants_delivery()
+    }
+
     fn on_sent(&mut self, sent: &PacketSent) {
         self.inner.on_sent(sent);
     }

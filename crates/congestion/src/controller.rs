@@ -117,6 +117,12 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// The name under which the registry knows the algorithm.
     fn name(&self) -> &'static str;
 
+    /// Whether the algorithm uses [`AckSample::delivery`]. A transport may save itself the estimate
+    /// where it does not.
+    fn wants_delivery(&self) -> bool {
+        true
+    }
+
     /// A packet was sent.
     fn on_sent(&mut self, _sent: &PacketSent) {}
 

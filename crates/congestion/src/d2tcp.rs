@@ -58,6 +58,10 @@ impl Controller for D2tcp {
         ALGORITHM.name
     }
 
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         if self.fraction.on_ack(ack) {
             let penalty = self.fraction.alpha().powf(self.imminence(ack.smoothed_rtt));

@@ -105,6 +105,10 @@ impl Controller for Dctcp {
         ALGORITHM.name
     }
 
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         if self.fraction.on_ack(ack) {
             let factor = 1.0 - self.fraction.alpha() / 2.0;

@@ -31,6 +31,10 @@ impl Controller for NewReno {
         ALGORITHM.name
     }
 
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         if ack.ece || !ack.ce_marked.is_zero() {
             self.window.on_mark(ack.now, ack.newest_sent, REDUCTION);

@@ -245,6 +245,10 @@ impl Controller for Swift {
         ALGORITHM.name
     }
 
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         self.used = true;
         self.timeouts = 0;

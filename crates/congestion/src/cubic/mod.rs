@@ -163,6 +163,10 @@ impl Controller for Cubic {
         ALGORITHM.name
     }
 
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         let cwnd = self.packets();
         let marked = ack.ece || !ack.ce_marked.is_zero();

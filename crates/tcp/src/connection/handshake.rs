@@ -1,0 +1,262 @@
+//! The three-way handshake (RFC 9293, section 3.5) and what it settles.
+
+use weir_units::{Duration, Time};
+use weir_wire::Ecn;
+use weir_wire::tcp::{Flags, Options, Segment, SynOptions};
+
+use super::{Connection, Ending, State};
+use crate::{Config, EcnMode, TIMESTAMPS_LENGTH};
+
+/// The MSS of a peer that names none (RFC 9293, section 3.7.1).
+const DEFAULT_MSS: u16 = 536;
+
+/// A SYN under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Handshake {
+    /// The SYN of this end has not been acknowledged.
+    pub(super) pending: bool,
+    /// A SYN, or the answer to one, has to leave.
+    pub(super) due: bool,
+    /// When it left.
+    sent_at: Option<Time>,
+    /// How often it timed out.
+    timeouts: u32,
+    /// What the answer to the peer's SYN offers back.
+    answer: Option<Answer>,
+}
+
+/// What the peer's SYN leaves to agree to.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    window_scale: bool,
+    sack: bool,
+    ecn: bool,
+}
+
+/// The options of a SYN.
+pub(super) fn offer(config: &Config) -> SynOptions {
+    SynOptions {
+        // Checked with the configuration.
+        maximum_segment_size: u16::try_from(config.mss.bytes()).unwrap_or(u16::MAX),
+        window_scale: config.window_scale,
+        sack_permitted: config.sack,
+    }
+}
+
+impl Connection {
+    /// The peer's SYN has come: both ends know what they have in common.
+    pub(super) fn settle_options(&mut self, peer: &SynOptions, peer_has_timestamps: bool) {
+        if !peer_has_timestamps {
+            self.clock = None;
+        }
+        let overhead = if self.clock.is_some() {
+            TIMESTAMPS_LENGTH
+        } else {
+            0
+        };
+        let room = |mss: u64| mss.saturating_sub(overhead).max(1);
+        let own = self.config.mss.bytes();
+        self.sender
+            .set_mss(room(own.min(u64::from(peer.maximum_segment_size))));
+        self.sack = self.config.sack && peer.sack_permitted;
+        self.sender.set_sack(self.sack, self.config.loss_detection);
+        let scale = match (self.config.window_scale, peer.window_scale) {
+            // RFC 7323, section 2.3: larger shifts mean 14.
+            (Some(own), Some(theirs)) => (own, theirs.min(14)),
+            _ => (0, 0),
+        };
+        self.peer_scale = scale.1;
+        self.receiver.settle(room(own), scale.0);
+    }
+
+    pub(super) fn settle_ecn(&mut self, both: bool) {
+        if !both {
+            self.sender.disable_ecn();
+            self.receiver.disable_ecn();
+        }
+    }
+
+    /// A segment while waiting for a SYN (RFC 9293, section 3.10.7.2).
+    pub(super) fn receive_in_listen(&mut self, now: Time, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        if segment.flags.contains(Flags::ACK) {
+            self.reset_due = Some(reset_for(segment));
+            return;
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            return;
+        }
+        let options = self.take_syn(segment);
+        // RFC 3168, section 6.1.1.
+        let ecn =
+            segment.flags.contains(Flags::ECE | Flags::CWR) && self.config.ecn != EcnMode::Off;
+        self.settle_ecn(ecn);
+        self.handshake.answer = Some(Answer {
+            window_scale: options.window_scale.is_some(),
+            sack: self.sack,
+            ecn,
+        });
+        self.handshake.pending = true;
+        self.handshake.due = true;
+        self.state = State::SynReceived;
+        self.restart_keep_alive(now);
+    }
+
+    /// Takes over what a SYN says.
+    fn take_syn(&mut self, segment: &Segment) -> SynOptions {
+        self.remote = segment.sequence + 1;
+        let options = match segment.options {
+            Options::Syn(options) => options,
+            _ => SynOptions {
+                maximum_segment_size: DEFAULT_MSS,
+                window_scale: None,
+                sack_permitted: false,
+            },
+        };
+        self.settle_options(&options, segment.timestamps.is_some());
+        if let (Some(clock), Some(timestamps)) = (&mut self.clock, segment.timestamps) {
+            clock.take(timestamps.value);
+        }
+        // The window of a SYN is never shifted (RFC 7323, section 2.2).
+        let window = u64::from(segment.window);
+        self.sender.on_window(window, window);
+        options
+    }
+
+    /// A segment while waiting for the answer to a SYN (RFC 9293, section 3.10.7.3).
+    pub(super) fn receive_in_syn_sent(&mut self, now: Time, segment: &Segment) {
+        let flags = segment.flags;
+        if flags.contains(Flags::ACK) && segment.acknowledgment != self.local {
+            if !flags.contains(Flags::RST) {
+                self.reset_due = Some(reset_for(segment));
+            }
+            return;
+        }
+        if flags.contains(Flags::RST) {
+            if flags.contains(Flags::ACK) {
+                self.end(Ending::Refused);
+            }
+            return;
+        }
+        if !flags.contains(Flags::SYN | Flags::ACK) {
+            return;
+        }
+        self.take_syn(segment);
+        let echoes = flags.intersects(Flags::ECE) && !flags.intersects(Flags::CWR);
+        self.settle_ecn(echoes && self.config.ecn != EcnMode::Off);
+        self.establish(now);
+        self.receiver.ack_now();
+    }
+
+    /// The SYN of this end has been acknowledged.
+    pub(super) fn establish(&mut self, now: Time) {
+        self.handshake.pending = false;
+        self.state_at = Time::MAX;
+        // Karn: only what was sent once measures (RFC 6298, section 3).
+        let sent = self
+            .handshake
+            .sent_at
+            .filter(|_| self.handshake.timeouts == 0);
+        self.sender.on_handshake(
+            sent.map(|sent| now.since(sent))
+                .filter(|rtt| !rtt.is_zero()),
+        );
+        self.handshake.due = false;
+        self.state = if self.sender.is_finishing() {
+            State::FinWait1
+        } else {
+            State::Established
+        };
+        self.restart_keep_alive(now);
+    }
+
+    /// Whether the SYN of this end has been acknowledged.
+    pub(super) fn awaits_acknowledgment_of_syn(&self) -> bool {
+        self.handshake.pending
+    }
+
+    /// The SYN or its answer, if it has to leave.
+    pub(super) fn next_syn(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        if !std::mem::take(&mut self.handshake.due) {
+            return None;
+        }
+        self.handshake.sent_at = Some(now);
+        self.state_at = now + self.syn_timeout();
+        self.counters.segments_sent += 1;
+        self.counters.retransmitted_segments += u64::from(self.handshake.timeouts > 0);
+        let mut options = offer(&self.config);
+        let mut segment = Segment {
+            sequence: self.local + u32::MAX,
+            window: self.receiver.initial_window(),
+            flags: Flags::SYN,
+            timestamps: self.clock.as_mut().map(|clock| clock.stamp(now)),
+            ..Segment::default()
+        };
+        let wants_ecn = match self.handshake.answer {
+            None => {
+                let wanted = self.config.ecn != EcnMode::Off;
+                if wanted {
+                    segment.flags |= Flags::ECE | Flags::CWR;
+                }
+                wanted
+            }
+            Some(answer) => {
+                segment.flags |= Flags::ACK;
+                segment.acknowledgment = self.remote;
+                if answer.ecn {
+                    segment.flags |= Flags::ECE;
+                }
+                options.window_scale = options.window_scale.filter(|_| answer.window_scale);
+                options.sack_permitted = answer.sack;
+                answer.ecn
+            }
+        };
+        segment.options = Options::Syn(options);
+        let capable = wants_ecn && self.config.ecn == EcnMode::Dctcp;
+        Some((segment, if capable { Ecn::Ect0 } else { Ecn::NotEct }))
+    }
+
+    fn syn_timeout(&self) -> Duration {
+        let factor = 1u64
+            .checked_shl(self.handshake.timeouts)
+            .unwrap_or(u64::MAX);
+        (self.config.initial_rto * factor).min(self.config.max_rto)
+    }
+
+    /// No answer to the SYN so far.
+    pub(super) fn on_handshake_time(&mut self) {
+        if self.handshake.timeouts >= self.config.max_syn_retries {
+            self.end(Ending::TimedOut);
+            return;
+        }
+        self.handshake.timeouts += 1;
+        self.counters.timeouts += 1;
+        self.handshake.due = true;
+        // Set again when it leaves.
+        self.state_at = Time::MAX;
+    }
+
+    /// The peer's SYN came again: so does the answer.
+    pub(super) fn repeat_answer(&mut self) {
+        self.handshake.due = self.handshake.answer.is_some();
+    }
+}
+
+/// The reset that answers a segment for which there is no connection (RFC 9293, section 3.10.7.1).
+pub(super) fn reset_for(segment: &Segment) -> Segment {
+    if segment.flags.contains(Flags::ACK) {
+        Segment {
+            sequence: segment.acknowledgment,
+            flags: Flags::RST,
+            ..Segment::default()
+        }
+    } else {
+        Segment {
+            acknowledgment: segment.end(),
+            flags: Flags::RST | Flags::ACK,
+            ..Segment::default()
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! One end of a connection: states, sequence numbers and headers around the two halves.
+
+mod clock;
+mod handshake;
+mod receive;
+mod state;
+mod timers;
+mod transmit;
+
+use weir_congestion::{Controller, Deadline};
+use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_wire::tcp::{Segment, Sequence};
+
+use crate::receiver::Receiver;
+use crate::sender::Sender;
+use crate::{Config, ConfigError, Counters, TIMESTAMPS_LENGTH};
+use clock::Clock;
+use handshake::Handshake;
+pub use state::{Ending, State};
+
+/// One end of a TCP connection. How it is driven is told at the top of the crate.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    state: State,
+    sender: Sender,
+    receiver: Receiver,
+    /// The sequence number of the first byte that this end sends.
+    local: Sequence,
+    /// The sequence number of the first byte that the peer sends.
+    remote: Sequence,
+    /// By how many bits the peer's windows are shifted.
+    peer_scale: u8,
+    sack: bool,
+    /// The time stamp clock, where the option is in use.
+    clock: Option<Clock>,
+    /// The sequence number of the peer's segment that last changed the window (SND.WL1), as an
+    /// offset.
+    window_from: u64,
+    /// What was acknowledged last (Last.ACK.sent of RFC 7323), as an offset.
+    last_acknowledged: u64,
+    /// The handshake while it lasts, and the end of TIME-WAIT.
+    state_at: Time,
+    keep_alive_at: Time,
+    keep_alive_probes: u32,
+    keep_alive_due: bool,
+    handshake: Handshake,
+    /// A reset has to leave.
+    reset_due: Option<Segment>,
+    /// When an ACK was last sent for a segment that was not acceptable.
+    challenged_at: Option<Time>,
+    ending: Option<Ending>,
+    counters: Counters,
+    config: Config,
+}
+
+/// What a connection shows of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Snapshot {
+    /// The controller's congestion window.
+    pub congestion_window: ByteSize,
+    /// Sent and neither acknowledged nor declared lost.
+    pub in_flight: ByteSize,
+    /// The window that the peer offers.
+    pub peer_window: ByteSize,
+    /// The smoothed round-trip time; zero before it is known.
+    pub smoothed_rtt: Duration,
+    /// The mean deviation of the round-trip time.
+    pub rtt_variation: Duration,
+    /// The shortest round-trip time, once it is known.
+    pub min_rtt: Option<Duration>,
+    /// The retransmission time-out, backed off.
+    pub retransmission_timeout: Duration,
+    /// The rate that the controller sets, if it does.
+    pub pacing_rate: Option<Rate>,
+    /// Whether losses are being repaired.
+    pub recovering: bool,
+    /// What the controller shows.
+    pub controller: weir_congestion::Snapshot,
+}
+
+impl Connection {
+    /// The end that opens the connection: a SYN leaves first. `isn` is its sequence number.
+    ///
+    /// # Errors
+    /// The configuration cannot work.
+    pub fn client(
+        now: Time,
+        config: &Config,
+        controller: Box<dyn Controller>,
+        isn: Sequence,
+    ) -> Result<Self, ConfigError> {
+        let mut client = Self::new(config, controller, isn, State::SynSent)?;
+        client.restart_keep_alive(now);
+        client.handshake.pending = true;
+        client.handshake.due = true;
+        Ok(client)
+    }
+
+    /// The end that waits for a SYN.
+    ///
+    /// # Errors
+    /// The configuration cannot work.
+    pub fn server(
+        config: &Config,
+        controller: Box<dyn Controller>,
+        isn: Sequence,
+    ) -> Result<Self, ConfigError> {
+        Self::new(config, controller, isn, State::Listen)
+    }
+
+    /// An end of a connection that is established already, without a handshake: both ends know
+    /// each other's configuration. `isn` and `peer_isn` are what the SYNs would have carried. The
+    /// round-trip time is unknown until data has been acknowledged.
+    ///
+    /// # Errors
+    /// One of the configurations cannot work.
+    pub fn established(
+        now: Time,
+        config: &Config,
+        peer: &Config,
+        controller: Box<dyn Controller>,
+        isn: Sequence,
+        peer_isn: Sequence,
+    ) -> Result<Self, ConfigError> {
+        peer.check()?;
+        let mut end = Self::new(config, controller, isn, State::Established)?;
+        end.remote = peer_isn + 1;
+        end.settle_options(&handshake::offer(peer), peer.timestamps.is_some());
+        end.settle_ecn(config.ecn != crate::EcnMode::Off && peer.ecn != crate::EcnMode::Off);
+        end.receiver.offer_all();
+        let mut peers = Receiver::new(peer, 1, end.peer_scale);
+        let offered = peers.offer_all();
+        end.sender.on_window(offered, offered);
+        end.restart_keep_alive(now);
+        Ok(end)
+    }
+
+    fn new(
+        config: &Config,
+        controller: Box<dyn Controller>,
+        isn: Sequence,
+        state: State,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let overhead = if config.timestamps.is_some() {
+            TIMESTAMPS_LENGTH
+        } else {
+            0
+        };
+        let mss = config.mss.bytes() - overhead;
+        Ok(Self {
+            state,
+            sender: Sender::new(config, controller, mss),
+            receiver: Receiver::new(config, mss, 0),
+            local: isn + 1,
+            remote: Sequence::default(),
+            peer_scale: 0,
+            sack: config.sack,
+            clock: config.timestamps.map(Clock::new),
+            window_from: 0,
+            last_acknowledged: 0,
+            state_at: Time::MAX,
+            keep_alive_at: Time::MAX,
+            keep_alive_probes: 0,
+            keep_alive_due: false,
+            handshake: Handshake::default(),
+            reset_due: None,
+            challenged_at: None,
+            ending: None,
+            counters: Counters::default(),
+            config: config.clone(),
+        })
+    }
+
+    /// The application hands over that much more to send. Nothing is added after
+    /// [`Connection::close`].
+    pub fn write(&mut self, bytes: ByteSize) {
+        self.sender.write(bytes.bytes());
+    }
+
+    /// The application always has more to send, from now on.
+    pub fn write_endlessly(&mut self) {
+        self.sender.write_endlessly();
+    }
+
+    /// The application has read that much of what was received. Only of use where
+    /// [`Config::read_automatically`] is off.
+    pub fn read(&mut self, bytes: ByteSize) {
+        self.receiver.on_read(bytes);
+    }
+
+    /// The application has no more to send: FIN follows what was handed over. The peer may go on
+    /// sending.
+    pub fn close(&mut self) {
+        self.sender.finish();
+        match self.state {
+            State::Established | State::SynReceived => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            // FIN follows the handshake.
+            State::SynSent => {}
+            State::Listen => self.end(Ending::Closed),
+            _ => {}
+        }
+    }
+
+    /// Gives up the connection: a reset leaves, and nothing else.
+    pub fn abort(&mut self) {
+        if self.state.is_synchronized() && self.state != State::TimeWait
+            || self.state == State::SynReceived
+        {
+            self.reset_due = Some(self.reset_at_next());
+        }
+        if self.state != State::Closed {
+            self.end(Ending::Aborted);
+        }
+    }
+
+    /// What is left until the deadline of the data in transfer, for controllers that heed it.
+    pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
+        self.sender.controller_mut().on_deadline(deadline);
+        self.sender.on_controller_changed();
+    }
+
+    /// The state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// How it ended, once it is [`State::Closed`] or [`State::TimeWait`].
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    /// Data received in order.
+    pub fn received(&self) -> ByteSize {
+        ByteSize::from_bytes(self.receiver.received())
+    }
+
+    /// Data received in order that the application has not read.
+    pub fn unread(&self) -> ByteSize {
+        ByteSize::from_bytes(self.receiver.unread())
+    }
+
+    /// Data that the peer has acknowledged.
+    pub fn acknowledged(&self) -> ByteSize {
+        ByteSize::from_bytes(self.sender.acknowledged())
+    }
+
+    /// Data that was handed over and has not been acknowledged.
+    pub fn remaining(&self) -> ByteSize {
+        ByteSize::from_bytes(self.sender.remaining())
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The congestion control algorithm.
+    pub fn controller(&self) -> &dyn Controller {
+        self.sender.controller()
+    }
+
+    /// The state of the sending half.
+    pub fn snapshot(&self) -> Snapshot {
+        let rtt = self.sender.rtt();
+        let controller = self.sender.controller();
+        Snapshot {
+            congestion_window: controller.window(),
+            in_flight: ByteSize::from_bytes(self.sender.in_flight()),
+            peer_window: ByteSize::from_bytes(self.sender.offered()),
+            smoothed_rtt: rtt.smoothed(),
+            rtt_variation: rtt.variation(),
+            min_rtt: rtt.has_sample().then(|| rtt.min()),
+            retransmission_timeout: rtt.timeout(),
+            pacing_rate: controller.pacing_rate(),
+            recovering: self.sender.is_recovering(),
+            controller: controller.snapshot(),
+        }
+    }
+
+    /// It is over; no timer runs any more.
+    fn end(&mut self, ending: Ending) {
+        self.state = State::Closed;
+        self.ending.get_or_insert(ending);
+        self.stop();
+    }
+
+    /// No timer runs and nothing leaves but a reset.
+    fn stop(&mut self) {
+        self.sender.stop();
+        self.receiver.acks_mut().stop();
+        self.handshake.due = false;
+        self.state_at = Time::MAX;
+        self.keep_alive_at = Time::MAX;
+        self.keep_alive_due = false;
+    }
+
+    /// The sequence number of an offset of the stream that this end sends.
+    #[inline]
+    fn sequence(&self, offset: u64) -> Sequence {
+        // Sequence numbers are offsets modulo 2^32.
+        self.local + offset as u32
+    }
+}

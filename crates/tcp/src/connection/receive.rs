@@ -1,0 +1,321 @@
+//! Arriving segments (RFC 9293, section 3.10.7; RFC 5961).
+
+use weir_units::{Duration, Time};
+use weir_wire::Ecn;
+use weir_wire::tcp::{Flags, Options, Segment};
+
+use super::handshake::reset_for;
+use super::{Connection, Ending, State};
+use crate::receiver::Arrival;
+use crate::scoreboard::Block;
+use crate::sender::Acknowledgment;
+
+/// The shortest time between two ACKs for segments that are not acceptable and carry no data: ends
+/// that disagree must not answer each other forever (RFC 5961, section 7; Linux:
+/// `tcp_invalid_ratelimit`).
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// As many SACK blocks as fit.
+const BLOCKS: usize = weir_wire::tcp::SackBlocks::CAPACITY;
+
+impl Connection {
+    /// A segment arrives, in an IP packet with this ECN codepoint.
+    #[inline]
+    pub fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
+        self.counters.segments_received += 1;
+        if self.state != State::Established {
+            match self.state {
+                State::Closed => return self.receive_in_closed(segment),
+                State::Listen => return self.receive_in_listen(now, segment),
+                State::SynSent => return self.receive_in_syn_sent(now, segment),
+                _ => {}
+            }
+        }
+        // How far ahead of what is expected it starts.
+        let distance = i64::from(
+            segment
+                .sequence
+                .distance_from(self.remote + self.receiver.next() as u32),
+        );
+        if !self.check_timestamps(now, segment, distance)
+            || !self.is_acceptable(now, segment, distance)
+            || !self.check_control(now, segment, distance)
+        {
+            return;
+        }
+        self.restart_keep_alive(now);
+        if !self.process_acknowledgment(now, segment, distance) {
+            return;
+        }
+        if segment.payload > 0 || segment.flags.contains(Flags::FIN) {
+            self.process_data(now, segment, distance, ecn);
+        }
+        if self.state != State::Established || self.receiver.is_finished() {
+            self.follow_halves(now);
+        }
+    }
+
+    fn receive_in_closed(&mut self, segment: &Segment) {
+        if !segment.flags.contains(Flags::RST) {
+            self.reset_due = Some(reset_for(segment));
+        }
+    }
+
+    /// Protection against wrapped sequence numbers (RFC 7323, section 5.3), and which value is echoed
+    /// next (section 4.3).
+    #[inline]
+    fn check_timestamps(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
+        let Some(clock) = &mut self.clock else {
+            return true;
+        };
+        if segment.flags.contains(Flags::RST) {
+            return true;
+        }
+        let Some(timestamps) = segment.timestamps else {
+            // RFC 7323, section 3.2: silently dropped.
+            return false;
+        };
+        if clock.is_old(timestamps.value) {
+            self.counters.unacceptable_segments += 1;
+            self.challenge(now, segment.payload > 0);
+            return false;
+        }
+        let next = self.receiver.next();
+        // Up to the last acknowledgment: the oldest segment that is not acknowledged is echoed.
+        let unacknowledged = (next - self.last_acknowledged.min(next)) as i64;
+        if distance <= -unacknowledged {
+            clock.take(timestamps.value);
+        }
+        true
+    }
+
+    /// RFC 9293, section 3.10.7.4, first step. What is not acceptable is answered by an ACK.
+    #[inline]
+    fn is_acceptable(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
+        let window = self.receiver.edge().saturating_sub(self.receiver.next()) as i64;
+        let length = i64::from(segment.payload)
+            + i64::from(segment.flags.contains(Flags::SYN))
+            + i64::from(segment.flags.contains(Flags::FIN));
+        let acceptable = if length == 0 {
+            distance == 0 || (distance > 0 && distance < window)
+        } else {
+            // Some of it lies in the window.
+            distance < window && distance + length > 0
+        };
+        if !acceptable {
+            self.on_unacceptable(now, segment, distance, length);
+        }
+        acceptable
+    }
+
+    #[cold]
+    fn on_unacceptable(&mut self, now: Time, segment: &Segment, distance: i64, length: i64) {
+        self.counters.unacceptable_segments += 1;
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        // The peer has not seen the answer to its SYN.
+        if segment.flags.contains(Flags::SYN) && self.awaits_acknowledgment_of_syn() {
+            self.repeat_answer();
+            return;
+        }
+        if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
+            self.state_at = now + self.config.time_wait;
+        }
+        if distance < 0 && segment.payload > 0 && distance + length <= 0 {
+            self.counters.duplicate_segments += 1;
+            self.receiver.on_old_data(distance, segment.payload);
+        }
+        // Probes of the window and of an idle connection must be answered: they carry data, or
+        // the number before the next one.
+        self.challenge(now, length > 0 || distance == -1);
+    }
+
+    /// An ACK tells the peer where this end stands.
+    fn challenge(&mut self, now: Time, always: bool) {
+        let recently = self
+            .challenged_at
+            .is_some_and(|at| now.since(at) < CHALLENGE_INTERVAL);
+        if always || !recently {
+            if !always {
+                self.challenged_at = Some(now);
+            }
+            self.receiver.ack_now();
+        }
+    }
+
+    /// RST and SYN (RFC 9293, section 3.10.7.4, second to fourth step; RFC 5961, sections 3 and 4).
+    #[inline]
+    fn check_control(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
+        if segment.flags.contains(Flags::ACK) && !segment.flags.intersects(Flags::RST | Flags::SYN)
+        {
+            return true;
+        }
+        if segment.flags.contains(Flags::RST) {
+            if distance == 0 {
+                self.end(Ending::Reset);
+            } else {
+                self.challenge(now, false);
+            }
+        } else if segment.flags.contains(Flags::SYN) {
+            self.challenge(now, false);
+        }
+        // Without ACK a segment says nothing.
+        false
+    }
+
+    /// The acknowledgment field (RFC 9293, section 3.10.7.4, fifth step; RFC 5961, section 5).
+    #[inline]
+    fn process_acknowledgment(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
+        let (una, nxt) = (self.sender.una(), self.sender.nxt());
+        let ahead = i64::from(segment.acknowledgment.distance_from(self.sequence(una)));
+        if self.awaits_acknowledgment_of_syn() {
+            if ahead < 0 || ahead.unsigned_abs() > nxt - una {
+                self.reset_due = Some(reset_for(segment));
+                return false;
+            }
+            self.establish(now);
+        }
+        if ahead < 0 {
+            // Old, but its data may be new.
+            return ahead.unsigned_abs() <= self.sender.largest_window();
+        }
+        if ahead.unsigned_abs() > nxt - una {
+            self.challenge(now, segment.payload > 0);
+            return false;
+        }
+        let upto = una + ahead.unsigned_abs();
+        let previous = self.sender.edge();
+        self.update_window(segment, distance, upto);
+        let repeats = ahead == 0
+            && segment.payload == 0
+            && !segment.flags.contains(Flags::FIN)
+            && self.sender.edge() == previous;
+        let ece = segment.flags.contains(Flags::ECE);
+        self.counters.ece_received += u64::from(ece);
+        self.sender.on_heard();
+        let mut ack = Acknowledgment {
+            upto,
+            ece,
+            repeats,
+            ..Acknowledgment::default()
+        };
+        let mut tick = Duration::ZERO;
+        if let (Some(clock), Some(timestamps)) = (&mut self.clock, segment.timestamps) {
+            ack.echoed = clock.sent_at(now, timestamps.echo);
+            tick = clock.tick();
+        }
+        match segment.options {
+            Options::Sack(_) if self.sack => self.process_sack(now, segment, &ack, tick),
+            _ if ahead > 0 || repeats => self.sender.on_ack(now, &ack, tick, &mut self.counters),
+            _ => {}
+        }
+        true
+    }
+
+    fn process_sack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        ack: &Acknowledgment<'_>,
+        tick: Duration,
+    ) {
+        let Options::Sack(sacks) = segment.options else {
+            return;
+        };
+        let nxt = self.sender.nxt();
+        let mut blocks = [Block::default(); BLOCKS];
+        let (mut count, mut first, mut duplicate) = (0, None, None);
+        for (index, sack) in sacks.iter().enumerate() {
+            let base = self.sequence(ack.upto);
+            let start = i64::from(sack.start.distance_from(base));
+            let end = i64::from(sack.end.distance_from(base));
+            let offset = |distance: i64| ack.upto.checked_add_signed(distance);
+            let (Some(start), Some(end)) = (offset(start), offset(end)) else {
+                continue;
+            };
+            let block = Block { start, end };
+            if end <= start || end > nxt {
+                continue;
+            }
+            // RFC 2883, section 4: a first block below the acknowledgment, or within the second
+            // block, says that this arrived twice.
+            if index == 0 && end <= ack.upto {
+                duplicate = Some(block);
+                continue;
+            }
+            let in_first = |first: &Block| block.start <= first.start && first.end <= block.end;
+            if let Some(before) = first.take().filter(in_first) {
+                duplicate = Some(before);
+            }
+            if index == 0 {
+                first = Some(block);
+            }
+            if start >= ack.upto
+                && let Some(place) = blocks.get_mut(count)
+            {
+                *place = block;
+                count += 1;
+            }
+        }
+        let ack = Acknowledgment {
+            blocks: blocks.get(..count).unwrap_or_default(),
+            duplicate,
+            ..*ack
+        };
+        self.sender.on_ack(now, &ack, tick, &mut self.counters);
+    }
+
+    /// The window moves with an acknowledgment of new data, with newer segments, and where the same
+    /// segment offers more (RFC 9293, section 3.10.7.4; Linux: `tcp_may_update_window`).
+    #[inline]
+    fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
+        let from = self.receiver.next().saturating_add_signed(distance);
+        let window = u64::from(segment.window) << self.peer_scale;
+        let edge = upto + window;
+        let newer = upto > self.sender.una()
+            || from > self.window_from
+            || (from == self.window_from && (edge > self.sender.edge() || window == 0));
+        if newer {
+            self.window_from = from;
+            self.sender.on_window(edge, window);
+        }
+    }
+
+    #[inline]
+    fn process_data(&mut self, now: Time, segment: &Segment, distance: i64, ecn: Ecn) {
+        self.receiver.on_arrival(
+            now,
+            &Arrival {
+                distance,
+                payload: segment.payload,
+                fin: segment.flags.contains(Flags::FIN),
+                cwr: segment.flags.contains(Flags::CWR),
+                ecn,
+            },
+            &mut self.counters,
+        );
+    }
+
+    /// FINs that have been acknowledged or received change the state (RFC 9293, section 3.10.7.4).
+    fn follow_halves(&mut self, now: Time) {
+        let acknowledged = self.sender.is_fin_acknowledged();
+        let finished = self.receiver.is_finished();
+        let before = self.state;
+        self.state = match (before, acknowledged, finished) {
+            (State::Established, _, true) => State::CloseWait,
+            (State::FinWait1, true, true) | (State::FinWait2, _, true) => State::TimeWait,
+            (State::FinWait1, true, false) => State::FinWait2,
+            (State::FinWait1, false, true) => State::Closing,
+            (State::Closing, true, _) => State::TimeWait,
+            (State::LastAck, true, _) => return self.end(Ending::Closed),
+            (state, _, _) => state,
+        };
+        if self.state == State::TimeWait && before != State::TimeWait {
+            self.sender.stop();
+            self.keep_alive_at = Time::MAX;
+            self.ending = Some(Ending::Closed);
+            self.state_at = now + self.config.time_wait;
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Time passes.
+
+use weir_units::Time;
+
+use super::{Connection, Ending, State};
+use crate::sender::Expiry;
+
+impl Connection {
+    /// When [`Connection::on_time`] is to be called at the latest; `None` while nothing is waited
+    /// for. Calls before that time do no harm.
+    #[inline]
+    pub fn next_time(&self) -> Option<Time> {
+        let next = self
+            .sender
+            .next_time()
+            .min(self.receiver.acks().next_time())
+            .min(self.state_at)
+            .min(self.keep_alive_at);
+        (next != Time::MAX).then_some(next)
+    }
+
+    /// Does what is due.
+    pub fn on_time(&mut self, now: Time) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.receiver.acks_mut().on_time(now);
+        if self.sender.next_time() <= now
+            && self.sender.on_time(now, &mut self.counters) == Expiry::GiveUp
+        {
+            self.end(Ending::TimedOut);
+            return;
+        }
+        if self.state_at <= now {
+            self.on_state_time();
+        }
+        if self.keep_alive_at <= now {
+            self.on_keep_alive_time(now);
+        }
+    }
+
+    fn on_state_time(&mut self) {
+        match self.state {
+            State::TimeWait => self.end(Ending::Closed),
+            _ => self.on_handshake_time(),
+        }
+    }
+
+    /// RFC 9293, section 3.8.4. A connection with data outstanding has other timers.
+    fn on_keep_alive_time(&mut self, now: Time) {
+        let Some(keep_alive) = self.config.keep_alive else {
+            return;
+        };
+        if self.sender.una() < self.sender.nxt() || !self.state.is_synchronized() {
+            self.keep_alive_at = now + keep_alive.idle;
+            return;
+        }
+        if self.keep_alive_probes >= keep_alive.probes {
+            self.reset_due = Some(self.reset_at_next());
+            self.end(Ending::TimedOut);
+            return;
+        }
+        self.keep_alive_probes += 1;
+        self.keep_alive_due = true;
+        self.keep_alive_at = now + keep_alive.interval;
+    }
+
+    /// The peer was heard of.
+    #[inline]
+    pub(super) fn restart_keep_alive(&mut self, now: Time) {
+        if let Some(keep_alive) = &self.config.keep_alive {
+            self.keep_alive_at = now + keep_alive.idle;
+            self.keep_alive_probes = 0;
+        }
+    }
+}

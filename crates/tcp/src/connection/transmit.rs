@@ -1,0 +1,174 @@
+//! What leaves, and its headers.
+
+use weir_units::Time;
+use weir_wire::Ecn;
+use weir_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment};
+
+use super::{Connection, State};
+use crate::EcnMode;
+use crate::sender::Outgoing;
+
+impl Connection {
+    /// The next segment that leaves now, and the ECN codepoint of its packet. To be called until
+    /// there is none, after every event.
+    #[inline]
+    pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        if self.state != State::Established
+            && let Some(early) = self.next_besides_data(now)
+        {
+            return early;
+        }
+        if self.receiver.echo_mut().has_prior()
+            && let Some(prior) = self.receiver.echo_mut().take_prior()
+        {
+            return Some(self.prior_acknowledgment(now, prior));
+        }
+        // What is reported of the disorder would not fit beside a full segment.
+        let apart = self.receiver.acks().is_due() && self.receiver.acks().has_blocks();
+        if !apart && let Some(outgoing) = self.sender.next(now, &mut self.counters) {
+            return Some(self.data_segment(now, outgoing));
+        }
+        if self.receiver.acks().is_due() {
+            self.counters.acks_sent += 1;
+            return Some(self.acknowledgment(now));
+        }
+        if self.sender.take_window_probe() {
+            self.counters.window_probes += 1;
+            return Some(self.probe(now));
+        }
+        if std::mem::take(&mut self.keep_alive_due) {
+            self.counters.keep_alive_probes += 1;
+            return Some(self.probe(now));
+        }
+        None
+    }
+
+    /// Outside of ESTABLISHED: resets, SYNs, and states in which nothing else leaves. `None` where
+    /// data may.
+    fn next_besides_data(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
+        if let Some(reset) = self.reset_due.take() {
+            self.counters.segments_sent += 1;
+            return Some(Some((reset, Ecn::NotEct)));
+        }
+        if let Some(syn) = self.next_syn(now) {
+            return Some(Some(syn));
+        }
+        let silent = matches!(self.state, State::Closed | State::Listen | State::SynSent)
+            || self.awaits_acknowledgment_of_syn();
+        silent.then_some(None)
+    }
+
+    /// A header that acknowledges all that has arrived.
+    #[inline]
+    fn header(&mut self, now: Time, offset: u64) -> Segment {
+        let next = self.receiver.next();
+        self.last_acknowledged = next;
+        let mut flags = Flags::ACK;
+        if self.receiver.echoes() {
+            flags |= Flags::ECE;
+        }
+        Segment {
+            sequence: self.sequence(offset),
+            acknowledgment: self.remote + next as u32,
+            payload: 0,
+            window: self.receiver.advertise(),
+            flags,
+            timestamps: self.clock.as_mut().map(|clock| clock.stamp(now)),
+            options: Options::None,
+        }
+    }
+
+    #[inline]
+    fn data_segment(&mut self, now: Time, outgoing: Outgoing) -> (Segment, Ecn) {
+        let mut segment = self.header(now, outgoing.start);
+        self.receiver.acks_mut().on_sent();
+        segment.payload = outgoing.payload;
+        if outgoing.push {
+            segment.flags |= Flags::PSH;
+        }
+        if outgoing.fin {
+            segment.flags |= Flags::FIN;
+        }
+        if outgoing.cwr {
+            segment.flags |= Flags::CWR;
+        }
+        let ecn = match self.sender.ecn() {
+            EcnMode::Dctcp => Ecn::Ect0,
+            // RFC 3168, section 6.1.5: not on retransmissions.
+            EcnMode::Classic if outgoing.new && outgoing.payload > 0 => Ecn::Ect0,
+            _ => Ecn::NotEct,
+        };
+        (segment, ecn)
+    }
+
+    /// RFC 3168, section 6.1.4: not on pure ACKs. DCTCP in Linux does.
+    #[inline]
+    fn codepoint_without_data(&self) -> Ecn {
+        if self.sender.ecn() == EcnMode::Dctcp {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
+    }
+
+    #[inline]
+    fn acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
+        self.counters.segments_sent += 1;
+        let mut segment = self.header(now, self.sender.nxt());
+        if self.sack && self.receiver.acks().has_blocks() {
+            segment.options = Options::Sack(self.sack_blocks());
+        }
+        self.receiver.acks_mut().on_sent();
+        (segment, self.codepoint_without_data())
+    }
+
+    fn sack_blocks(&mut self) -> SackBlocks {
+        let remote = self.remote;
+        self.receiver
+            .acks_mut()
+            .take_blocks()
+            .map(|block| SackBlock {
+                start: remote + block.start as u32,
+                end: remote + block.end as u32,
+            })
+            .collect()
+    }
+
+    /// DCTCP's acknowledgment of what came before the mark changed (RFC 8257, section 3.2). The
+    /// window's right edge stays where it is.
+    fn prior_acknowledgment(
+        &mut self,
+        now: Time,
+        prior: crate::receiver::PriorAck,
+    ) -> (Segment, Ecn) {
+        self.counters.segments_sent += 1;
+        self.counters.acks_sent += 1;
+        let mut segment = self.header(now, self.sender.nxt());
+        segment.acknowledgment = self.remote + prior.next as u32;
+        segment.window = self.receiver.advertise_from(prior.next);
+        segment.flags = segment.flags.without(Flags::ECE);
+        if prior.ece {
+            segment.flags |= Flags::ECE;
+        }
+        (segment, self.codepoint_without_data())
+    }
+
+    /// A segment that the peer has to answer: the number before the first that is not acknowledged
+    /// (RFC 9293, section 3.8.4).
+    fn probe(&mut self, now: Time) -> (Segment, Ecn) {
+        self.counters.segments_sent += 1;
+        let mut segment = self.header(now, self.sender.una());
+        segment.sequence = segment.sequence - 1;
+        (segment, self.codepoint_without_data())
+    }
+
+    /// A reset that the peer must believe (RFC 5961, section 3: exactly the next number).
+    pub(super) fn reset_at_next(&self) -> Segment {
+        Segment {
+            sequence: self.sequence(self.sender.nxt()),
+            acknowledgment: self.remote + self.receiver.next() as u32,
+            flags: Flags::RST | Flags::ACK,
+            ..Segment::default()
+        }
+    }
+}

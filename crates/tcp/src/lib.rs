@@ -1,0 +1,68 @@
+//! TCP as state machines for simulated hosts.
+//!
+//! A [`Connection`] is one end of a TCP connection. It reads no clock, opens no socket and moves no
+//! bytes: what it exchanges are the headers of `weir_wire::tcp`, and of the stream only the number
+//! of bytes is known. Its owner calls
+//!
+//! 1. [`Connection::receive`] for every segment that arrives, [`Connection::on_time`] when
+//!    [`Connection::next_time`] has come, and [`Connection::write`], [`Connection::read`] and
+//!    [`Connection::close`] as the application does;
+//! 2. after each of these, [`Connection::next_segment`] until there is none.
+//!
+//! Congestion control is a `weir_congestion::Controller` that is handed in. What RFCs leave open is
+//! a field of [`Config`], with Linux's values as defaults.
+//!
+//! ```
+//! use weir_congestion::{AlgorithmSpec, Context};
+//! use weir_tcp::{Config, Connection, State};
+//! use weir_units::{ByteSize, Duration, Time};
+//! use weir_wire::tcp::Sequence;
+//!
+//! let config = Config::default();
+//! let controller = || {
+//!     let context = Context { packet_size: config.mss, seed: 1 };
+//!     "cubic".parse::<AlgorithmSpec>().map(|spec| spec.build(&context))
+//! };
+//! let mut now = Time::ZERO;
+//! let mut client = Connection::client(now, &config, controller()?, Sequence::new(7))?;
+//! let mut server = Connection::server(&config, controller()?, Sequence::new(9))?;
+//! client.write(ByteSize::from_bytes(100_000));
+//! client.close();
+//!
+//! // Half a round trip of 1 ms.
+//! while server.received() < ByteSize::from_bytes(100_000) {
+//!     now += Duration::from_micros(500);
+//!     let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+//!     to_server.extend(std::iter::from_fn(|| client.next_segment(now)));
+//!     to_client.extend(std::iter::from_fn(|| server.next_segment(now)));
+//!     to_server.iter().for_each(|(segment, ecn)| server.receive(now, segment, *ecn));
+//!     to_client.iter().for_each(|(segment, ecn)| client.receive(now, segment, *ecn));
+//! }
+//! assert_eq!(server.state(), State::CloseWait);
+//! // The handshake and four flights of slow start.
+//! assert!(now < Time::ZERO + Duration::from_millis(6));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Inside, the stream is counted in 64-bit offsets; sequence numbers that wrap around exist only in
+//! `connection`. The sending half (`sender`) keeps a `scoreboard` of what is outstanding, the
+//! receiving half (`receiver`) what came out of order.
+//!
+//! Not modelled: urgent data, data on a SYN, simultaneous open, path MTU discovery, and segments that
+//! carry more than three SACK blocks.
+
+mod config;
+mod connection;
+mod counters;
+mod receiver;
+mod rtt;
+mod scoreboard;
+mod sender;
+
+pub use config::{Config, ConfigError, DelayedAcks, EcnMode, KeepAlive, LossDetection, Pacing};
+pub use connection::{Connection, Ending, Snapshot, State};
+pub use counters::Counters;
+
+/// What the time stamps option takes from a segment's data, padding included (RFC 7323,
+/// appendix A).
+const TIMESTAMPS_LENGTH: u64 = 12;

@@ -1,0 +1,157 @@
+//! When an acknowledgment is due, and which blocks it reports (RFC 9293 section 3.8.6.3, RFC 2018,
+//! RFC 2883).
+
+use weir_units::Time;
+
+use crate::DelayedAcks;
+use crate::scoreboard::Block;
+
+/// Blocks that are remembered for later acknowledgments.
+const RECENT: usize = 3;
+
+/// What the next acknowledgment says beside its number.
+#[derive(Clone, Debug)]
+pub(crate) struct Acks {
+    delayed: Option<DelayedAcks>,
+    /// Segments that have not been acknowledged.
+    pending: u32,
+    now: bool,
+    /// When those that are pending are acknowledged at the latest.
+    at: Time,
+    /// Segments that are still acknowledged at once.
+    quick: u32,
+    /// Runs that were received out of order, the one that changed last first; an empty block ends
+    /// the list.
+    recent: [Block; RECENT],
+    /// What arrived again; reported once.
+    duplicate: Option<Block>,
+}
+
+impl Acks {
+    pub(super) fn new(delayed: Option<DelayedAcks>) -> Self {
+        Self {
+            delayed,
+            pending: 0,
+            now: false,
+            at: Time::MAX,
+            quick: delayed.map_or(0, |delayed| delayed.quick_segments),
+            recent: [Block::default(); RECENT],
+            duplicate: None,
+        }
+    }
+
+    /// The next data has arrived.
+    #[inline]
+    pub(super) fn on_in_order(&mut self, now: Time, payload: u32, mss: u64) {
+        let Some(delayed) = self.delayed else {
+            self.now = true;
+            return;
+        };
+        let segments = if u64::from(payload) <= mss {
+            1
+        } else {
+            u64::from(payload).div_ceil(mss.max(1)) as u32
+        };
+        self.pending = self.pending.saturating_add(segments);
+        if self.pending >= delayed.segments || self.quick > 0 {
+            self.quick = self.quick.saturating_sub(segments);
+            self.now = true;
+        } else if self.at == Time::MAX {
+            self.at = now + delayed.timeout;
+        }
+    }
+
+    /// Data came out of order; it is part of `run` now.
+    pub(super) fn on_out_of_order(&mut self, run: Block) {
+        self.now = true;
+        let before = self.recent;
+        let others = before
+            .into_iter()
+            .filter(|block| block.end < run.start || block.start > run.end);
+        let blocks = std::iter::once(run).chain(others.filter(|block| block.end > block.start));
+        let mut recent = [Block::default(); RECENT];
+        for (place, block) in recent.iter_mut().zip(blocks) {
+            *place = block;
+        }
+        self.recent = recent;
+    }
+
+    /// Data arrived that had arrived before.
+    pub(super) fn on_duplicate(&mut self, start: u64, end: u64) {
+        self.now = true;
+        if end > start {
+            self.duplicate = Some(Block { start, end });
+        }
+    }
+
+    /// What is below `next` is acknowledged by number.
+    pub(super) fn forget_below(&mut self, next: u64) {
+        let before = self.recent;
+        let left = before.into_iter().filter(|block| block.end > next);
+        let mut recent = [Block::default(); RECENT];
+        for (place, block) in recent.iter_mut().zip(left) {
+            *place = block;
+        }
+        self.recent = recent;
+    }
+
+    /// An acknowledgment is due at once.
+    #[inline]
+    pub(super) fn ack_now(&mut self) {
+        self.now = true;
+    }
+
+    /// Whether data waits for its acknowledgment.
+    #[inline]
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending > 0
+    }
+
+    /// Whether an acknowledgment is due.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        self.now
+    }
+
+    /// When the delayed one is due.
+    #[inline]
+    pub(crate) fn next_time(&self) -> Time {
+        self.at
+    }
+
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if self.at <= now {
+            self.at = Time::MAX;
+            self.now = true;
+        }
+    }
+
+    /// An acknowledgment of all that arrived leaves.
+    #[inline]
+    pub(crate) fn on_sent(&mut self) {
+        self.pending = 0;
+        self.now = false;
+        self.at = Time::MAX;
+    }
+
+    /// Nothing is to be acknowledged any more.
+    pub(crate) fn stop(&mut self) {
+        self.on_sent();
+    }
+
+    /// Whether there is anything to report beside the number.
+    #[inline]
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.duplicate.is_some() || self.recent[0].end > self.recent[0].start
+    }
+
+    /// The blocks, the newest first; a duplicate before all others (RFC 2883, section 4).
+    pub(crate) fn take_blocks(&mut self) -> impl Iterator<Item = Block> {
+        let recent = self.recent;
+        self.duplicate.take().into_iter().chain(
+            recent
+                .into_iter()
+                .take_while(|block| block.end > block.start),
+        )
+    }
+}

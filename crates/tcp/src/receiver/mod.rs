@@ -1,0 +1,257 @@
+//! The receiving half: what has arrived, what is acknowledged when, and what window is offered.
+
+mod acks;
+mod echo;
+mod reassembly;
+mod window;
+
+use weir_units::{ByteSize, Time};
+use weir_wire::Ecn;
+
+use crate::{Config, Counters, EcnMode};
+use acks::Acks;
+use echo::Echo;
+pub(crate) use echo::PriorAck;
+use reassembly::Reassembly;
+use window::Window;
+
+/// A data segment, or FIN, in offsets of the peer's stream; it may lie anywhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Relative to the next byte expected.
+    pub(crate) distance: i64,
+    pub(crate) payload: u32,
+    pub(crate) fin: bool,
+    /// Whether CWR is set.
+    pub(crate) cwr: bool,
+    pub(crate) ecn: Ecn,
+}
+
+/// The receiving half of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// The next byte expected.
+    next: u64,
+    /// Where FIN is, once it has been seen.
+    fin: Option<u64>,
+    window: Window,
+    acks: Acks,
+    echo: Echo,
+    reassembly: Reassembly,
+    mss: u64,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &Config, mss: u64, scale: u8) -> Self {
+        Self {
+            next: 0,
+            fin: None,
+            window: Window::new(config, scale),
+            acks: Acks::new(config.delayed_acks),
+            echo: Echo::new(config.ecn),
+            reassembly: Reassembly::default(),
+            mss,
+        }
+    }
+
+    /// What the handshake has settled.
+    pub(crate) fn settle(&mut self, mss: u64, scale: u8) {
+        self.mss = mss;
+        self.window.set_scale(scale);
+    }
+
+    /// What the handshake has settled: ECN is not in use.
+    pub(crate) fn disable_ecn(&mut self) {
+        self.echo = Echo::new(EcnMode::Off);
+    }
+
+    /// The window field of a SYN, which is not shifted.
+    pub(crate) fn initial_window(&self) -> u16 {
+        self.window.initial()
+    }
+
+    /// All of this segment has arrived before.
+    pub(crate) fn on_old_data(&mut self, distance: i64, payload: u32) {
+        let start = self.next.saturating_sub(distance.unsigned_abs());
+        self.acks.on_duplicate(start, start + u64::from(payload));
+    }
+
+    /// Offers the whole buffer, where there is no handshake. Gives how much that is.
+    pub(crate) fn offer_all(&mut self) -> u64 {
+        self.window.offer_all();
+        self.window.acceptable_up_to()
+    }
+
+    /// The next byte expected.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Data delivered in order to the application.
+    pub(crate) fn received(&self) -> u64 {
+        self.fin.map_or(self.next, |fin| self.next.min(fin))
+    }
+
+    /// Whether everything up to FIN has arrived.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// A segment with data or FIN has arrived.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Counters) {
+        let marked = arrival.ecn == Ecn::Ce;
+        if arrival.payload > 0 {
+            counters.ce_received += u64::from(marked);
+            let waiting = self.acks.is_pending();
+            if self.echo.on_data(marked, arrival.cwr, self.next, waiting) {
+                self.acks.ack_now();
+            }
+        }
+        let end = arrival.distance + i64::from(arrival.payload);
+        let in_order = arrival.distance == 0
+            && self.reassembly.is_empty()
+            && !arrival.fin
+            && self.fin.is_none()
+            && self.next + u64::from(arrival.payload) <= self.window.acceptable_up_to();
+        if in_order {
+            self.next += u64::from(arrival.payload);
+            self.window.on_delivered(self.next);
+            self.acks.on_in_order(now, arrival.payload, self.mss);
+            return;
+        }
+        self.on_disorder(now, arrival, end, counters);
+    }
+
+    /// Anything but the next data: what is below or beyond the window is cut off.
+    fn on_disorder(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Counters) {
+        let edge = self.window.acceptable_up_to();
+        let below = self
+            .next
+            .saturating_sub(arrival.distance.min(0).unsigned_abs());
+        let start = if arrival.distance < 0 {
+            below
+        } else {
+            self.next.saturating_add(arrival.distance.unsigned_abs())
+        };
+        if end < 0 || (end == 0 && arrival.payload > 0 && !arrival.fin) {
+            counters.duplicate_segments += 1;
+            self.acks
+                .on_duplicate(start, start + u64::from(arrival.payload));
+            return;
+        }
+        let end = self.next + end.unsigned_abs();
+        if end > edge {
+            self.acks.ack_now();
+        }
+        if arrival.fin && self.fin.is_none() && end <= edge {
+            // Data beyond a FIN would be a lie; what has arrived so far decides.
+            self.fin = Some(end.max(self.reassembly.highest()));
+        }
+        let end = end.min(edge).min(self.fin.unwrap_or(u64::MAX));
+        if arrival.distance < 0 && arrival.payload > 0 {
+            counters.duplicate_segments += 1;
+            self.acks.on_duplicate(start, self.next.min(end.max(start)));
+        }
+        if arrival.distance > 0 {
+            counters.out_of_order_segments += 1;
+        }
+        let start = start.max(self.next);
+        let filled_gap = !self.reassembly.is_empty() || arrival.distance != 0;
+        if start > self.next {
+            if end > start {
+                self.keep(start, end, counters);
+            }
+            self.acks.ack_now();
+            return;
+        }
+        self.next = self.next.max(end);
+        if let Some(reached) = self.reassembly.take_up_to(self.next) {
+            self.next = reached;
+        }
+        self.acks.forget_below(self.next);
+        if self.fin == Some(self.next) {
+            self.next += 1;
+            self.acks.ack_now();
+        }
+        self.window.on_delivered(self.received());
+        if filled_gap {
+            self.acks.ack_now();
+        } else {
+            self.acks.on_in_order(now, arrival.payload, self.mss);
+        }
+    }
+
+    /// Keeps what came out of order. Where there are too many gaps, it is thrown away, as without
+    /// memory (RFC 2018, section 8, allows even more).
+    fn keep(&mut self, start: u64, end: u64, counters: &mut Counters) {
+        if let Some(known) = self.reassembly.overlap(start, end) {
+            counters.duplicate_segments += 1;
+            self.acks.on_duplicate(known.start, known.end);
+        }
+        if let Some(run) = self.reassembly.insert(start, end) {
+            self.acks.on_out_of_order(run);
+        }
+    }
+
+    /// The application has read more. An ACK tells the peer if that opens the window
+    /// considerably.
+    pub(crate) fn on_read(&mut self, bytes: ByteSize) {
+        let received = self.received();
+        self.window.on_read(bytes, received);
+        if self.window.has_opened(self.next, self.mss) {
+            self.acks.ack_now();
+        }
+    }
+
+    /// Where acceptable segments end.
+    pub(crate) fn edge(&self) -> u64 {
+        self.window.acceptable_up_to()
+    }
+
+    /// What was received and not read.
+    pub(crate) fn unread(&self) -> u64 {
+        self.window.unread(self.received())
+    }
+
+    /// Something has to be answered at once.
+    pub(crate) fn ack_now(&mut self) {
+        self.acks.ack_now();
+    }
+
+    pub(crate) fn acks(&self) -> &Acks {
+        &self.acks
+    }
+
+    pub(crate) fn acks_mut(&mut self) -> &mut Acks {
+        &mut self.acks
+    }
+
+    pub(crate) fn echo_mut(&mut self) -> &mut Echo {
+        &mut self.echo
+    }
+
+    /// Whether the acknowledgment that leaves now carries ECE.
+    #[inline]
+    pub(crate) fn echoes(&self) -> bool {
+        self.echo.echoes()
+    }
+
+    /// The window field of the segment that leaves now, in steps of the scale.
+    #[inline]
+    pub(crate) fn advertise(&mut self) -> u16 {
+        self.window.advertise(self.next, self.mss)
+    }
+
+    /// The window field of an acknowledgment of less than has arrived.
+    pub(crate) fn advertise_from(&mut self, next: u64) -> u16 {
+        self.window.advertise(next, self.mss)
+    }
+
+    /// Runs out of order that are held.
+    #[cfg(test)]
+    pub(crate) fn runs(&self) -> usize {
+        self.reassembly.len()
+    }
+}

@@ -1,0 +1,187 @@
+//! The window that is offered (RFC 9293, section 3.8.6; RFC 7323, section 2).
+//!
+//! The right edge never moves back. On the wire it can only be told in steps of the scale, counted
+//! from the acknowledgment; it is rounded up, so that what the peer hears may vary by less than a
+//! step (RFC 7323, section 2.4). What was offered once stays acceptable.
+
+use weir_units::ByteSize;
+
+use crate::Config;
+
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    /// `None`: as much as the field can express.
+    buffer: Option<u64>,
+    automatic: bool,
+    /// What the application has read, by offset.
+    read: u64,
+    /// The right edge.
+    edge: u64,
+    /// The farthest that the peer may have understood it to be.
+    heard: u64,
+    scale: u8,
+}
+
+impl Window {
+    pub(super) fn new(config: &Config, scale: u8) -> Self {
+        let mut window = Self {
+            buffer: config.receive_buffer.map(ByteSize::bytes),
+            automatic: config.read_automatically,
+            read: 0,
+            edge: 0,
+            heard: 0,
+            scale,
+        };
+        // The peer's first flight may use what the SYN offers.
+        window.edge = u64::from(window.initial());
+        window.heard = window.edge;
+        window
+    }
+
+    /// By how many bits the field will be shifted. A SYN's window is not.
+    pub(super) fn set_scale(&mut self, scale: u8) {
+        self.scale = scale;
+    }
+
+    /// Offers all there is, as both ends know without a word.
+    pub(super) fn offer_all(&mut self) {
+        self.edge = self.size();
+        self.heard = self.edge;
+    }
+
+    /// The largest window that can be offered.
+    #[inline]
+    fn largest(&self) -> u64 {
+        u64::from(u16::MAX) << self.scale
+    }
+
+    /// The buffer, as far as windows can express it.
+    #[inline]
+    fn size(&self) -> u64 {
+        let largest = self.largest();
+        self.buffer.map_or(largest, |buffer| buffer.min(largest))
+    }
+
+    /// The field of a SYN.
+    pub(super) fn initial(&self) -> u16 {
+        let buffer = self.buffer.unwrap_or(u64::MAX);
+        u16::try_from(buffer).unwrap_or(u16::MAX)
+    }
+
+    /// Where acceptable data ends.
+    #[inline]
+    pub(super) fn acceptable_up_to(&self) -> u64 {
+        self.heard
+    }
+
+    /// Data up to `received` can be read.
+    #[inline]
+    pub(super) fn on_delivered(&mut self, received: u64) {
+        if self.automatic {
+            self.read = received;
+        }
+    }
+
+    pub(super) fn on_read(&mut self, bytes: ByteSize, received: u64) {
+        self.read = self.read.saturating_add(bytes.bytes()).min(received);
+    }
+
+    pub(super) fn unread(&self, received: u64) -> u64 {
+        received.saturating_sub(self.read)
+    }
+
+    /// Where the right edge may be now; it does not move by small steps (RFC 9293, section
+    /// 3.8.6.2.2).
+    #[inline]
+    fn candidate(&self, mss: u64) -> u64 {
+        let size = self.size();
+        let candidate = self.read + size;
+        let worthwhile = mss.min(size / 2).max(1);
+        if candidate >= self.edge + worthwhile {
+            candidate
+        } else {
+            self.edge
+        }
+    }
+
+    /// Whether a window can be offered that is at least twice what is left of the last one.
+    pub(super) fn has_opened(&self, next: u64, mss: u64) -> bool {
+        let candidate = self.candidate(mss);
+        let left = self.edge.saturating_sub(next);
+        candidate > self.edge && candidate.saturating_sub(next) >= 2 * left
+    }
+
+    /// Offers a window from `next` on.
+    #[inline]
+    pub(super) fn advertise(&mut self, next: u64, mss: u64) -> u16 {
+        self.edge = self.candidate(mss);
+        let step = (1u64 << self.scale) - 1;
+        let field = (self.edge.saturating_sub(next) + step) >> self.scale;
+        let field = field.min(u64::from(u16::MAX));
+        self.heard = self.heard.max(next + (field << self.scale));
+        field as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    fn window(buffer: Option<u64>, scale: u8, automatic: bool) -> Window {
+        let config = Config {
+            receive_buffer: buffer.map(ByteSize::from_bytes),
+            read_automatically: automatic,
+            ..Config::default()
+        };
+        Window::new(&config, scale)
+    }
+
+    #[test]
+    fn an_unread_buffer_closes_and_opens_in_whole_steps() {
+        let mut window = window(Some(10_000), 0, false);
+        assert_eq!(window.advertise(0, MSS), 10_000);
+        assert_eq!(window.advertise(4_000, MSS), 6_000);
+        assert_eq!(window.advertise(10_000, MSS), 0);
+        window.on_read(ByteSize::from_bytes(999), 10_000);
+        assert!(!window.has_opened(10_000, MSS));
+        assert_eq!(window.advertise(10_000, MSS), 0);
+        window.on_read(ByteSize::from_bytes(1), 10_000);
+        assert!(window.has_opened(10_000, MSS));
+        assert_eq!(window.advertise(10_000, MSS), 1_000);
+    }
+
+    #[test]
+    fn an_unbounded_buffer_offers_all_that_the_field_can_say() {
+        let mut window = window(None, 14, true);
+        assert_eq!(window.advertise(0, MSS), u16::MAX);
+        assert_eq!(window.acceptable_up_to(), 65_535 << 14);
+    }
+
+    proptest! {
+        #[test]
+        fn the_edge_stays_within_a_step_of_the_buffer_and_of_what_was_heard(
+            buffer in 1u64..3_000_000,
+            scale in 0u8..=14,
+            steps in prop::collection::vec((0u64..5_000, 0u64..5_000), 1..100),
+        ) {
+            let mut window = window(Some(buffer), scale, false);
+            let (mut next, mut heard) = (0, window.acceptable_up_to());
+            for (arrives, read) in steps {
+                next = (next + arrives).min(window.acceptable_up_to());
+                window.on_delivered(next);
+                window.on_read(ByteSize::from_bytes(read), next);
+                let before = window.edge;
+                let edge = next + (u64::from(window.advertise(next, MSS)) << scale);
+                heard = heard.max(edge);
+                prop_assert!(window.edge >= before);
+                prop_assert!(edge + (1 << scale) > heard);
+                prop_assert_eq!(heard, window.acceptable_up_to());
+                prop_assert!(edge < window.read + buffer + (1 << scale));
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The round-trip time and the retransmission time-out (RFC 6298).
+
+use weir_units::{Duration, Time};
+
+use crate::Config;
+
+/// The estimator.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundTrip {
+    smoothed: Duration,
+    variation: Duration,
+    min: Duration,
+    /// The time-out without back-off.
+    rto: Duration,
+    min_rto: Duration,
+    max_rto: Duration,
+    /// How often the time-out has been doubled since the last sample.
+    backoff: u32,
+    sampled: bool,
+}
+
+impl RoundTrip {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            smoothed: Duration::ZERO,
+            variation: Duration::ZERO,
+            min: Duration::MAX,
+            rto: config.initial_rto.min(config.max_rto),
+            min_rto: config.min_rto,
+            max_rto: config.max_rto,
+            backoff: 0,
+            sampled: false,
+        }
+    }
+
+    /// A segment that was sent once has been acknowledged after `rtt` (RFC 6298, section 2), which
+    /// also ends the back-off (section 5).
+    #[inline]
+    pub(crate) fn on_sample(&mut self, rtt: Duration) {
+        if self.sampled {
+            let deviation = self.smoothed.abs_diff(rtt);
+            self.variation = Duration::from_nanos(
+                self.variation.as_nanos() - self.variation.as_nanos() / 4
+                    + deviation.as_nanos() / 4,
+            );
+            self.smoothed = Duration::from_nanos(
+                self.smoothed.as_nanos() - self.smoothed.as_nanos() / 8 + rtt.as_nanos() / 8,
+            );
+        } else {
+            self.smoothed = rtt;
+            self.variation = rtt / 2;
+            self.sampled = true;
+        }
+        self.rto = (self.smoothed + self.variation * 4)
+            .max(self.min_rto)
+            .min(self.max_rto);
+        self.backoff = 0;
+    }
+
+    /// The shortest round trip counts all samples, those of a segment's last acknowledged
+    /// neighbour too.
+    #[inline]
+    pub(crate) fn on_min_sample(&mut self, rtt: Duration) {
+        self.min = self.min.min(rtt);
+    }
+
+    /// The retransmission timer expired (RFC 6298, section 5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = self.backoff.saturating_add(1);
+    }
+
+    /// A SYN was sent more than once and measured nothing: data starts with 3 s (RFC 6298,
+    /// section 5.7).
+    pub(crate) fn on_syn_timeouts(&mut self) {
+        if !self.sampled {
+            self.rto = self.rto.max(Duration::from_secs(3)).min(self.max_rto);
+        }
+        self.backoff = 0;
+    }
+
+    /// The time-out, backed off.
+    #[inline]
+    pub(crate) fn timeout(&self) -> Duration {
+        if self.backoff == 0 {
+            return self.rto;
+        }
+        self.backed_off(self.backoff)
+    }
+
+    /// The time-out after `doublings`.
+    pub(crate) fn backed_off(&self, doublings: u32) -> Duration {
+        let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+        (self.rto * factor).min(self.max_rto)
+    }
+
+    /// When the retransmission timer expires that is started now.
+    #[inline]
+    pub(crate) fn deadline(&self, now: Time) -> Time {
+        now + self.timeout()
+    }
+
+    /// The smoothed round-trip time; zero before the first sample.
+    #[inline]
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The mean deviation.
+    pub(crate) fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    /// The shortest round-trip time; [`Duration::MAX`] before the first sample.
+    #[inline]
+    pub(crate) fn min(&self) -> Duration {
+        self.min
+    }
+
+    #[inline]
+    pub(crate) fn has_sample(&self) -> bool {
+        self.sampled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn samples_follow_rfc_6298() {
+        let mut rtt = RoundTrip::new(&Config {
+            min_rto: millis(10),
+            ..Config::default()
+        });
+        assert_eq!(rtt.timeout(), Duration::from_secs(1));
+        rtt.on_sample(millis(80));
+        assert_eq!((rtt.smoothed(), rtt.variation()), (millis(80), millis(40)));
+        assert_eq!(rtt.timeout(), millis(240));
+        rtt.on_sample(millis(160));
+        // 3/4 of 40 and 1/4 of 80; 7/8 of 80 and 1/8 of 160.
+        assert_eq!((rtt.smoothed(), rtt.variation()), (millis(90), millis(50)));
+        assert_eq!(rtt.timeout(), millis(290));
+    }
+
+    #[test]
+    fn backs_off_within_its_limits() {
+        let mut rtt = RoundTrip::new(&Config {
+            max_rto: Duration::from_secs(3),
+            ..Config::default()
+        });
+        rtt.on_sample(Duration::from_micros(50));
+        assert_eq!(rtt.timeout(), millis(200));
+        let times: Vec<u64> = (0..6)
+            .map(|_| {
+                rtt.back_off();
+                rtt.timeout().as_millis()
+            })
+            .collect();
+        assert_eq!(times, [400, 800, 1600, 3000, 3000, 3000]);
+        rtt.backoff = 200;
+        assert_eq!(rtt.timeout(), Duration::from_secs(3));
+        rtt.on_sample(Duration::from_micros(50));
+        assert_eq!(rtt.timeout(), millis(200));
+    }
+}

@@ -1,0 +1,101 @@
+//! Selective acknowledgments (RFC 2018, RFC 6675 section 4).
+
+use weir_units::Time;
+
+use super::{LOST, News, SACKED, Scoreboard};
+
+/// As many blocks as an acknowledgment can carry (RFC 2018, section 3).
+pub(super) const KNOWN: usize = 4;
+
+/// A run of the stream, from `start` up to `end`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl Scoreboard {
+    /// The receiver holds these blocks, all beyond what it has acknowledged. Blocks mostly repeat or
+    /// extend those of the acknowledgment before, so that only what is new is looked at.
+    pub(crate) fn sack(&mut self, now: Time, blocks: &[Block], news: &mut News) {
+        for block in blocks {
+            self.sack_block(now, *block, news);
+        }
+        self.known = [Block::default(); KNOWN];
+        for (known, block) in self.known.iter_mut().zip(blocks) {
+            *known = *block;
+        }
+    }
+
+    fn sack_block(&mut self, now: Time, block: Block, news: &mut News) {
+        let mut from = block.start;
+        // What is left of the block after the known ones, which may lie in it in any order, are
+        // taken out from the left to the right.
+        while from < block.end {
+            let next = self
+                .known
+                .iter()
+                .filter(|known| known.end > from && known.start < block.end)
+                .min_by_key(|known| known.start)
+                .copied();
+            let Some(known) = next else {
+                self.sack_run(now, from, block.end, block, news);
+                return;
+            };
+            if known.start > from {
+                self.sack_run(now, from, known.start, block, news);
+            }
+            from = known.end;
+        }
+    }
+
+    /// Marks the records that the run touches and that lie wholly within the block.
+    fn sack_run(&mut self, now: Time, start: u64, end: u64, block: Block, news: &mut News) {
+        let mut index = self.index_of(start);
+        while let Some(record) = self.records.get_mut(index) {
+            if record.start >= end {
+                break;
+            }
+            let wholly_within = record.start >= block.start && record.end() <= block.end;
+            if wholly_within && !record.has(SACKED) {
+                let before = *record;
+                record.marks = (record.marks & !LOST) | SACKED;
+                let length = u64::from(before.length);
+                if before.has(LOST) {
+                    self.lost -= length;
+                } else {
+                    self.in_flight -= length;
+                }
+                self.sacked += length;
+                let delivery = self
+                    .deliveries
+                    .as_ref()
+                    .and_then(|deliveries| deliveries.packets.get(index).copied());
+                self.arrived(now, &before, delivery, news);
+                self.highest_sacked = self.highest_sacked.max(before.end());
+            }
+            index += 1;
+        }
+    }
+
+    /// The receiver may have thrown away what it held out of order (RFC 2018, section 8): its
+    /// first segment is SACKed and yet not acknowledged.
+    pub(crate) fn has_reneged(&self) -> bool {
+        self.records
+            .front()
+            .is_some_and(|record| record.has(SACKED))
+    }
+
+    /// Forgets all SACKs (RFC 2018, section 8).
+    pub(crate) fn forget_sacks(&mut self) {
+        for record in &mut self.records {
+            if record.has(SACKED) {
+                record.marks &= !SACKED;
+                self.in_flight += u64::from(record.length);
+            }
+        }
+        self.sacked = 0;
+        self.highest_sacked = 0;
+        self.known = [Block::default(); KNOWN];
+    }
+}

@@ -1,0 +1,86 @@
+//! Pacing: segments leave no faster than a rate.
+
+use weir_congestion::Controller;
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::Pacing;
+use crate::rtt::RoundTrip;
+
+/// The pacer.
+#[derive(Clone, Debug)]
+pub(super) struct Pacer {
+    pacing: Pacing,
+    mss: ByteSize,
+    rate: Option<Rate>,
+    /// When the next segment may leave.
+    next: Time,
+    /// When a segment that waits for that may leave; never while none waits.
+    wake_at: Time,
+}
+
+impl Pacer {
+    pub(super) fn new(pacing: Pacing, mss: u64) -> Self {
+        Self {
+            pacing,
+            mss: ByteSize::from_bytes(mss),
+            rate: None,
+            next: Time::ZERO,
+            wake_at: Time::MAX,
+        }
+    }
+
+    /// The controller's rate, its window or the round-trip time has changed.
+    #[inline]
+    pub(super) fn follow(&mut self, controller: &dyn Controller, rtt: &RoundTrip, window: u64) {
+        self.rate = controller.pacing_rate();
+        if self.rate.is_none()
+            && let Pacing::Window {
+                slow_start,
+                avoidance,
+            } = self.pacing
+            && rtt.has_sample()
+        {
+            // Linux: slow start as long as the window is below half the threshold.
+            let window = ByteSize::from_bytes(window);
+            let threshold = controller.snapshot().ssthresh;
+            let starting = threshold.is_none_or(|threshold| window < threshold / 2);
+            let factor = if starting { slow_start } else { avoidance };
+            // A round trip that was long because of the pacer must not slow it down ever more.
+            let slowest = Rate::from_size_over(self.mss, Duration::from_secs(1));
+            let rate = Rate::from_size_over(window, rtt.smoothed()).mul_f64(factor);
+            self.rate = Some(rate.max(slowest));
+        }
+    }
+
+    /// Whether a segment has to wait. One timer follows then.
+    #[inline]
+    pub(super) fn holds(&mut self, now: Time) -> bool {
+        if self.rate.is_none() || now >= self.next {
+            return false;
+        }
+        self.wake_at = self.next;
+        true
+    }
+
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Time, bytes: u64) {
+        if let Some(rate) = self.rate {
+            self.next = self.next.max(now) + rate.time_for(ByteSize::from_bytes(bytes));
+        }
+    }
+
+    #[inline]
+    pub(super) fn wake_at(&self) -> Time {
+        self.wake_at
+    }
+
+    pub(super) fn on_time(&mut self, now: Time) {
+        if self.wake_at <= now {
+            self.wake_at = Time::MAX;
+        }
+    }
+
+    pub(super) fn sleep(&mut self) {
+        self.wake_at = Time::MAX;
+    }
+}

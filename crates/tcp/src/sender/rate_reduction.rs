@@ -1,0 +1,148 @@
+//! Proportional Rate Reduction (RFC 9937): in fast recovery the flight shrinks to the new window
+//! evenly over a round trip, paced by what arrives.
+
+use super::recovery::Cause;
+use super::{Acknowledgment, Detection, Sender};
+use crate::scoreboard::News;
+
+/// The state of one fast recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RateReduction {
+    /// Bytes that arrived during recovery.
+    delivered: u64,
+    /// Bytes sent during recovery.
+    out: u64,
+    /// Bytes in flight at its start.
+    flight: u64,
+    /// What may be in flight now.
+    window: u64,
+}
+
+impl RateReduction {
+    #[inline]
+    pub(super) fn window(&self) -> u64 {
+        self.window
+    }
+
+    pub(super) fn on_sent(&mut self, bytes: u64) {
+        self.out += bytes;
+    }
+
+    /// An acknowledgment says that `delivered` bytes have arrived (RFC 9937, section 7). `target` is
+    /// the new congestion window; `safe` that the acknowledgment made progress without new losses.
+    fn update(&mut self, delivered: u64, in_flight: u64, target: u64, mss: u64, safe: bool) {
+        self.delivered += delivered;
+        let allowance = if in_flight > target {
+            let share = u128::from(self.delivered) * u128::from(target);
+            let share = share.div_ceil(u128::from(self.flight.max(1)));
+            u64::try_from(share)
+                .unwrap_or(u64::MAX)
+                .saturating_sub(self.out)
+        } else {
+            let mut allowance = self.delivered.saturating_sub(self.out).max(delivered);
+            if safe {
+                allowance += mss;
+            }
+            allowance.min(target - in_flight)
+        };
+        self.window = in_flight.saturating_add(allowance);
+    }
+}
+
+impl Sender {
+    /// Starts with recovery, unless the controller sets the rate itself.
+    pub(super) fn begin_reduction(&mut self, cause: Cause, prior_flight: u64) {
+        let governs_itself = self.controller.pacing_rate().is_some();
+        let applies = cause == Cause::Acks && self.reduce_proportionally && !governs_itself;
+        self.reduction = applies.then(|| RateReduction {
+            delivered: 0,
+            out: 0,
+            flight: prior_flight,
+            window: self.board.in_flight(),
+        });
+    }
+
+    /// What an acknowledgment delivered. Without SACK a duplicate ACK stands for a segment, and a
+    /// partial ACK for what duplicates have not stood for (RFC 9937, section 6).
+    pub(super) fn delivered_for_reduction(
+        &self,
+        ack: &Acknowledgment<'_>,
+        news: &News,
+        advanced: bool,
+    ) -> u64 {
+        if self.detection != Detection::DuplicateAcks {
+            news.delivered
+        } else if advanced {
+            news.delivered.min(self.mss)
+        } else if ack.repeats {
+            self.mss
+        } else {
+            0
+        }
+    }
+
+    /// Updates the window of the reduction after an acknowledgment.
+    pub(super) fn reduce(&mut self, delivered: u64, advanced: bool) {
+        let (in_flight, target, mss) = (self.effective_flight(), self.cwnd, self.mss);
+        let safe = advanced && self.board.lost() == 0;
+        if let Some(reduction) = &mut self.reduction
+            && delivered > 0
+        {
+            reduction.update(delivered, in_flight, target, mss, safe);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    /// 20 segments are in flight, one is lost, the window falls to `target` segments: how many
+    /// segments leave with each of the 19 acknowledgments.
+    fn sent_per_ack(target: u64) -> Vec<u64> {
+        let (mut in_flight, mut sent) = (19 * MSS, Vec::new());
+        let mut reduction = RateReduction {
+            delivered: 0,
+            out: 0,
+            flight: 20 * MSS,
+            window: in_flight,
+        };
+        for _ in 0..19 {
+            in_flight -= MSS;
+            reduction.update(MSS, in_flight, target * MSS, MSS, false);
+            let count = (reduction.window() - in_flight) / MSS;
+            sent.push(count);
+            reduction.on_sent(count * MSS);
+            in_flight += count * MSS;
+        }
+        sent
+    }
+
+    #[test]
+    fn half_a_window_leaves_with_every_second_acknowledgment() {
+        let sent = sent_per_ack(10);
+        assert!(sent.iter().all(|&count| count <= 1));
+        // 10 out while 19 are delivered; the last ones hold the flight at the target.
+        assert_eq!(sent.iter().sum::<u64>(), 10);
+        assert!(sent.windows(2).all(|pair| pair[0] + pair[1] <= 2));
+    }
+
+    #[test]
+    fn a_flight_below_the_target_grows_back_by_what_arrives() {
+        let mut reduction = RateReduction {
+            delivered: 0,
+            out: 0,
+            flight: 20 * MSS,
+            window: 0,
+        };
+        // Many were lost: 3 are in flight, the target is 10.
+        reduction.update(MSS, 3 * MSS, 10 * MSS, MSS, false);
+        assert_eq!(reduction.window(), 4 * MSS);
+        reduction.update(MSS, 3 * MSS, 10 * MSS, MSS, true);
+        assert_eq!(reduction.window(), 6 * MSS);
+        reduction.update(20 * MSS, 9 * MSS, 10 * MSS, MSS, true);
+        assert_eq!(reduction.window(), 10 * MSS);
+    }
+}

@@ -1,0 +1,137 @@
+//! Tail loss probes (RFC 8985, section 7): when acknowledgments stop, one segment asks for another.
+
+use weir_congestion::{LossCause, LossSample};
+use weir_units::{ByteSize, Duration, Time};
+
+use super::{Acknowledgment, Detection, Early, Sender};
+use crate::Counters;
+use crate::scoreboard::Block;
+
+/// A probe that has not been answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TailProbe {
+    /// The end of what had been sent when it left.
+    end: u64,
+    /// What it sent again; `None` where it was new data.
+    resent: Option<Resent>,
+    /// It still has to leave.
+    due: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Resent {
+    bytes: u64,
+    /// When that was sent first.
+    first_sent: Time,
+}
+
+impl Sender {
+    /// Sets the timer, where there is reason for a probe (RFC 8985, section 7.2).
+    #[inline]
+    pub(super) fn schedule_tail_probe(&mut self, now: Time) {
+        let eligible = self.detection == Detection::Rack
+            && self.early == Early::Probe
+            && self.recovery.is_none()
+            && self.tail_probe.is_none()
+            && self.board.sacked() == 0
+            && !self.board.is_empty();
+        if !eligible {
+            if self.early == Early::Probe {
+                self.early_at = Time::MAX;
+            }
+            return;
+        }
+        // A lone segment may wait for the peer's delayed ACK; Linux allows it its smallest
+        // time-out.
+        let delay = if self.board.is_single() {
+            self.min_rto
+        } else {
+            Duration::ZERO
+        };
+        let timeout = if self.rtt.has_sample() {
+            self.rtt.smoothed() * 2 + delay
+        } else {
+            self.rtt.timeout()
+        };
+        // The retransmission timer comes first where it is no later. Time passes even on a path
+        // that takes none.
+        let at = now + timeout.max(Duration::from_nanos(1));
+        self.early_at = if at < self.rto_at { at } else { Time::MAX };
+    }
+
+    /// The timer expired: a probe is due.
+    pub(super) fn on_probe_time(&mut self, now: Time) {
+        self.early_at = Time::MAX;
+        if self.board.is_empty() || self.tail_probe.is_some() {
+            return;
+        }
+        self.tail_probe = Some(TailProbe {
+            end: self.nxt,
+            resent: None,
+            due: true,
+        });
+        // RFC 8985, section 7.3: the retransmission timer starts again with the probe.
+        self.rto_at = self.rtt.deadline(now);
+    }
+
+    pub(super) fn is_tail_probe_due(&self) -> bool {
+        self.tail_probe.is_some_and(|probe| probe.due)
+    }
+
+    /// The probe left, with new data up to `nxt` or with what was sent before.
+    pub(super) fn on_tail_probe_sent(&mut self, resent: Option<(u64, Time)>) {
+        let end = self.nxt;
+        if let Some(probe) = &mut self.tail_probe {
+            probe.due = false;
+            probe.end = end;
+            probe.resent = resent.map(|(bytes, first_sent)| Resent { bytes, first_sent });
+        }
+    }
+
+    /// Whether a segment that arrived twice was the probe.
+    pub(super) fn is_tail_probe(&self, block: Block) -> bool {
+        self.tail_probe
+            .is_some_and(|probe| probe.resent.is_some() && probe.end == block.end)
+    }
+
+    /// RFC 8985, section 7.4.2: once all that the probe covers is acknowledged without a word about
+    /// a duplicate, the probe has repaired a loss, which the controller must hear of.
+    pub(super) fn settle_tail_probe(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgment<'_>,
+        advanced: bool,
+        counters: &mut Counters,
+    ) {
+        let Some(probe) = self.tail_probe.filter(|probe| self.una >= probe.end) else {
+            return;
+        };
+        let duplicate = ack.duplicate.is_some_and(|block| block.end == probe.end);
+        let Some(resent) = probe.resent.filter(|_| !duplicate) else {
+            self.tail_probe = None;
+            return;
+        };
+        if self.una > probe.end {
+            self.tail_probe = None;
+            self.on_repaired(now, resent, counters);
+        } else if !advanced && ack.repeats && ack.blocks.is_empty() {
+            // Both sendings have arrived, at a peer that does not say so.
+            self.tail_probe = None;
+        }
+    }
+
+    fn on_repaired(&mut self, now: Time, resent: Resent, counters: &mut Counters) {
+        if self.recovery.is_some() {
+            return;
+        }
+        counters.lost += ByteSize::from_bytes(resent.bytes);
+        self.controller.on_loss(&LossSample {
+            now,
+            lost: ByteSize::from_bytes(resent.bytes),
+            newest_sent: Self::told(resent.first_sent),
+            cause: LossCause::Acks,
+            in_flight: ByteSize::from_bytes(self.board.in_flight()),
+        });
+        self.follow_controller();
+    }
+}

@@ -1,0 +1,123 @@
+//! The retransmission timer (RFC 6298), the persist timer (RFC 9293, section 3.8.6.1), and the
+//! early ones.
+
+use weir_congestion::{LossCause, LossSample};
+use weir_units::{ByteSize, Time};
+
+use super::recovery::{Cause, Doubt};
+use super::{Early, Sender};
+use crate::Counters;
+use crate::scoreboard::Found;
+
+/// What a timer has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// The connection goes on.
+    GoOn,
+    /// The peer has not been heard of for too long.
+    GiveUp,
+}
+
+impl Sender {
+    /// Does what is due.
+    pub(crate) fn on_time(&mut self, now: Time, counters: &mut Counters) -> Expiry {
+        self.pacer.on_time(now);
+        if self.early_at <= now {
+            self.early_at = Time::MAX;
+            match self.early {
+                Early::Probe => self.on_probe_time(now),
+                Early::Overdue => self.find_losses(now, false, 0, counters),
+            }
+        }
+        if self.rto_at > now {
+            return Expiry::GoOn;
+        }
+        if self.board.is_empty() {
+            self.on_persist_time(now)
+        } else {
+            self.on_retransmission_time(now, counters)
+        }
+    }
+
+    /// RFC 6298, sections 5.4 to 5.6; RFC 5681, section 3.1.
+    fn on_retransmission_time(&mut self, now: Time, counters: &mut Counters) -> Expiry {
+        if self.board.in_flight() == 0 {
+            // What is lost waits for the pacer: it cannot have been acknowledged.
+            self.rto_at = self.rtt.deadline(now);
+            return Expiry::GoOn;
+        }
+        if self.retries >= self.max_retries {
+            return Expiry::GiveUp;
+        }
+        self.retries += 1;
+        counters.timeouts += 1;
+        if self.board.has_reneged() {
+            self.board.forget_sacks();
+        }
+        let mut found = Found::default();
+        self.board.lose_all(&mut found);
+        counters.lost += ByteSize::from_bytes(found.bytes);
+
+        // The threshold stays while the same data times out again (RFC 5681, section 3.1).
+        let newest = Self::told(found.newest_sent.max(found.newest_resent));
+        let (anew, newest_sent) = match &self.recovery {
+            Some(recovery) if found.newest_sent <= recovery.newest_sent => {
+                (false, recovery.reported)
+            }
+            _ => (true, newest),
+        };
+        self.note_losses(&found, newest_sent, anew);
+        self.controller.on_loss(&LossSample {
+            now,
+            lost: ByteSize::from_bytes(found.bytes),
+            newest_sent,
+            cause: LossCause::Timeout,
+            in_flight: ByteSize::from_bytes(self.board.in_flight()),
+        });
+        self.follow_controller();
+        let outstanding_since = self.recovery.filter(|_| !anew);
+        self.begin_recovery(Cause::Timeout(Doubt::Open), newest_sent, 0);
+        if let (Some(before), Some(recovery)) = (outstanding_since, &mut self.recovery) {
+            recovery.newest_sent = before.newest_sent;
+        }
+        self.duplicates = 0;
+        self.tail_probe = None;
+        self.early = Early::Probe;
+        self.early_at = Time::MAX;
+        self.rtt.back_off();
+        self.rto_at = self.rtt.deadline(now);
+        Expiry::GoOn
+    }
+
+    /// The peer's window has been closed, or too small, for a while: it is asked, or gets what fits
+    /// into it (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1).
+    fn on_persist_time(&mut self, now: Time) -> Expiry {
+        self.rto_at = Time::MAX;
+        if !self.has_unsent() {
+            return Expiry::GoOn;
+        }
+        self.window_probes = self.window_probes.saturating_add(1);
+        if self.edge > self.nxt {
+            self.small_segment_due = true;
+        } else if self.unanswered_probes < self.max_retries {
+            self.unanswered_probes += 1;
+            self.window_probe_due = true;
+        } else {
+            return Expiry::GiveUp;
+        }
+        self.rto_at = now + self.rtt.backed_off(self.window_probes);
+        Expiry::GoOn
+    }
+
+    /// The peer's window keeps data back while nothing is outstanding.
+    pub(super) fn persist(&mut self, now: Time) {
+        if self.board.is_empty() && self.rto_at == Time::MAX {
+            self.rto_at = now + self.rtt.backed_off(self.window_probes);
+        }
+    }
+
+    /// Whether a probe of the window has to leave; it has then.
+    pub(crate) fn take_window_probe(&mut self) -> bool {
+        std::mem::take(&mut self.window_probe_due)
+    }
+}

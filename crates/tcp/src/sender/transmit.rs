@@ -1,0 +1,314 @@
+//! What leaves next.
+
+use weir_congestion::PacketSent;
+use weir_units::{ByteSize, Time};
+
+use super::recovery::{Cause, Doubt, Recovery};
+use super::{Detection, Sender};
+use crate::Counters;
+use crate::scoreboard::Record;
+
+/// A segment to be sent, in offsets of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outgoing {
+    pub(crate) start: u64,
+    /// The data in it.
+    pub(crate) payload: u32,
+    pub(crate) fin: bool,
+    /// Whether all that was handed over has left with it.
+    pub(crate) push: bool,
+    /// Whether it is sent for the first time.
+    pub(crate) new: bool,
+    /// Whether it carries CWR.
+    pub(crate) cwr: bool,
+}
+
+impl Sender {
+    /// The next segment, if one may leave now.
+    #[inline]
+    pub(crate) fn next(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+        if self.is_tail_probe_due() {
+            return self.next_tail_probe(now, counters);
+        }
+        if self.board.lost() > 0 {
+            return self.next_in_recovery(now, counters);
+        }
+        self.next_new(now, counters)
+    }
+
+    /// What is lost comes first, but for what F-RTO sends between: up to two new segments, whose
+    /// answer it waits for (RFC 5682, section 3.1, step 2).
+    fn next_in_recovery(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+        if let Some(Recovery {
+            cause: Cause::Timeout(Doubt::Probing { segments }),
+            ..
+        }) = self.recovery
+        {
+            let new = (segments > 0)
+                .then(|| self.next_new(now, counters))
+                .flatten();
+            if new.is_some() || self.board.in_flight() > 0 {
+                return new;
+            }
+            self.settle_doubt();
+        }
+        self.next_retransmission(now, counters)
+    }
+
+    /// What is in flight as far as the window is concerned: without SACK, each duplicate ACK says
+    /// that a segment has left the network; without limited transmit, nothing has until recovery
+    /// begins (RFC 3042, RFC 6675).
+    #[inline]
+    pub(super) fn effective_flight(&self) -> u64 {
+        let flight = self.board.in_flight();
+        if self.duplicates == 0 && (self.limited_transmit || self.board.sacked() == 0) {
+            return flight;
+        }
+        if self.recovery.is_none() && !self.limited_transmit {
+            return flight + self.board.sacked();
+        }
+        if self.detection == Detection::DuplicateAcks {
+            return flight.saturating_sub(self.duplicates * self.mss);
+        }
+        flight
+    }
+
+    /// Whether the window and the pacer let `bytes` go. Below one segment the window lets one be in
+    /// flight at a time.
+    #[inline]
+    fn admits(&mut self, now: Time, bytes: u64) -> bool {
+        let flight = self.effective_flight();
+        if flight > 0 && flight + bytes > self.window() || self.pacer.holds(now) {
+            // A sender that only pacing holds back makes full use of its window.
+            self.limited_at = Some(now);
+            return false;
+        }
+        true
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        self.nxt < self.written || (self.fin && self.nxt == self.written)
+    }
+
+    /// Whether there is new data that the peer accepts.
+    pub(super) fn may_send_new(&self) -> bool {
+        self.has_unsent() && self.nxt < self.edge
+    }
+
+    fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+        let data = self.written.saturating_sub(self.nxt);
+        if data == 0 && !(self.fin && self.nxt == self.written) {
+            self.on_nothing_to_send();
+            return None;
+        }
+        let edge = self.edge.min(self.una.saturating_add(self.send_buffer));
+        let allowed = edge.saturating_sub(self.nxt);
+        let size = self.mss.min(data).min(allowed);
+        if size < self.mss && !self.admits_small(now, size, data, allowed) {
+            return None;
+        }
+        if self.board.is_empty() {
+            self.restart_if_idle(now);
+        }
+        if !self.admits(now, size.max(1)) {
+            return None;
+        }
+        let length = self.burst_length(size, data.min(allowed));
+        Some(self.send_new(now, length, counters))
+    }
+
+    /// Whether a segment below the full size may leave: silly window avoidance at the sender
+    /// (RFC 9293, section 3.8.6.2.1) and Nagle's algorithm (section 3.7.4).
+    fn admits_small(&mut self, now: Time, size: u64, data: u64, allowed: u64) -> bool {
+        if size == data {
+            // The last of it, or FIN alone, which needs room of its own.
+            let fits = allowed > 0;
+            let waits = self.nagle && !self.fin && !self.board.is_empty();
+            if !fits {
+                self.on_window_closed(now);
+            }
+            return fits && !waits;
+        }
+        let most = self.largest_window.min(self.send_buffer);
+        if size > 0 && (size >= most / 2 || self.small_segment_due) {
+            return true;
+        }
+        self.on_window_closed(now);
+        false
+    }
+
+    fn on_window_closed(&mut self, now: Time) {
+        self.persist(now);
+        self.on_nothing_to_send();
+    }
+
+    /// How much leaves at once: full segments up to the length of a burst.
+    #[inline]
+    fn burst_length(&self, size: u64, available: u64) -> u64 {
+        if self.burst == 1 || size < self.mss {
+            return size;
+        }
+        let room = self.window().saturating_sub(self.effective_flight());
+        let segments = (available.min(room) / self.mss).clamp(1, self.probing_limit());
+        segments * self.mss
+    }
+
+    fn probing_limit(&self) -> u64 {
+        match self.recovery {
+            Some(Recovery {
+                cause: Cause::Timeout(Doubt::Probing { segments }),
+                ..
+            }) => u64::from(segments).clamp(1, self.burst),
+            _ => self.burst,
+        }
+    }
+
+    #[inline]
+    fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> Outgoing {
+        let start = self.nxt;
+        let was_empty = self.board.is_empty();
+        let fin = self.fin && start + length == self.written;
+        let total = length + u64::from(fin);
+        let mut left = total;
+        let mut segments = 0;
+        while left > 0 {
+            // The last segment takes FIN along.
+            let part = if left <= self.mss + u64::from(fin) {
+                left
+            } else {
+                self.mss
+            };
+            self.board.on_sent(now, self.nxt, part as u32);
+            self.nxt += part;
+            left -= part;
+            segments += 1;
+        }
+        self.on_sent(now, total);
+        self.note_probing(segments as u32);
+        counters.segments_sent += segments;
+        counters.data_segments_sent += segments;
+        let cwr = std::mem::take(&mut self.cwr_due);
+        counters.cwr_sent += u64::from(cwr);
+        if was_empty || self.rto_at == Time::MAX {
+            self.window_probes = 0;
+            self.small_segment_due = false;
+            self.rto_at = self.rtt.deadline(now);
+        }
+        self.schedule_tail_probe(now);
+        Outgoing {
+            start,
+            payload: length as u32,
+            fin,
+            push: start + length == self.written,
+            new: true,
+            cwr,
+        }
+    }
+
+    /// A segment of `bytes` is in flight now.
+    #[inline]
+    fn on_sent(&mut self, now: Time, bytes: u64) {
+        self.last_sent = Some(now);
+        self.pacer.on_sent(now, bytes);
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_sent(bytes);
+        }
+        self.controller.on_sent(&PacketSent {
+            now,
+            size: ByteSize::from_bytes(bytes),
+            in_flight: ByteSize::from_bytes(self.board.in_flight()),
+        });
+    }
+
+    /// F-RTO has let new data go.
+    fn note_probing(&mut self, sent: u32) {
+        if let Some(Recovery {
+            cause: Cause::Timeout(Doubt::Probing { segments }),
+            ..
+        }) = &mut self.recovery
+        {
+            *segments = segments.saturating_sub(sent);
+        }
+    }
+
+    fn next_retransmission(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+        let record = self.board.next_lost()?;
+        let first = self
+            .recovery
+            .as_mut()
+            .is_some_and(|recovery| std::mem::take(&mut recovery.first_due));
+        if !first && !self.admits(now, u64::from(record.length())) {
+            return None;
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.on_resent(now, record.start(), record.end());
+        }
+        Some(self.resend(now, record, counters))
+    }
+
+    fn resend(&mut self, now: Time, record: Record, counters: &mut Counters) -> Outgoing {
+        self.board.on_resent(now, record.start());
+        self.on_sent(now, u64::from(record.length()));
+        if record.start() == self.una || self.rto_at == Time::MAX {
+            // RFC 6298, section 5.1: the timer runs for what is oldest.
+            self.rto_at = self.rtt.deadline(now);
+        }
+        let fin = record.end() > self.written;
+        let payload = record.length() - u32::from(fin);
+        counters.segments_sent += 1;
+        counters.data_segments_sent += 1;
+        counters.retransmitted_segments += 1;
+        counters.retransmitted += ByteSize::from_bytes(u64::from(payload));
+        Outgoing {
+            start: record.start(),
+            payload,
+            fin,
+            push: record.end() >= self.written,
+            new: false,
+            cwr: false,
+        }
+    }
+
+    /// RFC 8985, section 7.3: a segment of new data, or else the last one again. The congestion
+    /// window does not hold it.
+    fn next_tail_probe(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+        counters.tail_loss_probes += 1;
+        let data = self.written.saturating_sub(self.nxt);
+        let size = self.mss.min(data);
+        if size > 0 && self.nxt + size <= self.edge {
+            let outgoing = self.send_new(now, size, counters);
+            self.on_tail_probe_sent(None);
+            return Some(outgoing);
+        }
+        let Some(record) = self.board.last_outstanding() else {
+            self.tail_probe = None;
+            return None;
+        };
+        self.on_tail_probe_sent(Some((u64::from(record.length()), record.sent_at())));
+        Some(self.resend(now, record, counters))
+    }
+
+    /// RFC 5681, section 4.1.
+    fn restart_if_idle(&mut self, now: Time) {
+        let idle = self
+            .last_sent
+            .is_some_and(|sent| now.since(sent) > self.rtt.timeout());
+        if idle && self.idle_restart {
+            self.controller.on_idle_restart(now);
+            self.follow_controller();
+            // Once per pause.
+            self.last_sent = Some(now);
+        }
+    }
+
+    /// The application or the peer's window is the limit: the delivery rate says nothing about the
+    /// network then.
+    fn on_nothing_to_send(&mut self) {
+        let flight = self.board.in_flight();
+        if flight + self.mss <= self.window()
+            && let Some(rate) = self.board.delivery_rate()
+        {
+            rate.set_app_limited(ByteSize::from_bytes(flight));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What the controller makes of it: windows, reductions, time-outs, marks.
+
+use weir_fabric::{FaultSettings, Probability, Rule};
+use weir_tcp::{Config, EcnMode, LossDetection};
+use weir_units::{ByteSize, Duration, Rate};
+
+use crate::world::{Opening, Path, World};
+
+const MSS: u64 = 1448;
+
+fn without_delayed_acks() -> Config {
+    Config {
+        delayed_acks: None,
+        ..Config::default()
+    }
+}
+
+fn window(world: &World) -> u64 {
+    world.client.snapshot().congestion_window.bytes() / MSS
+}
+
+#[test]
+fn slow_start_doubles_per_round_trip() {
+    for config in [without_delayed_acks(), Config::default()] {
+        let mut world = World::new(
+            &config,
+            "newreno",
+            Opening::Established,
+            &Path {
+                rate: Rate::MAX,
+                ..Path::default()
+            },
+        );
+        world.client.write_endlessly();
+        world.run_for(Duration::from_micros(10));
+        for round in 1..=5 {
+            world.run_for(Duration::from_millis(1));
+            assert_eq!(window(&world), 10 << round);
+        }
+    }
+}
+
+/// Drops exactly one data segment of a long flow and tells the windows before and after.
+fn after_one_loss(spec: &str, config: &Config) -> (u64, u64, World) {
+    let path = Path {
+        rate: Rate::from_gbps(1),
+        ..Path::default()
+    };
+    let mut world = World::new(config, spec, Opening::Established, &path);
+    world.client.write_endlessly();
+    world.run_until(100_000, |world| window(world) >= 60);
+    let before = window(&world);
+    world.to_server.set_rules([Rule::tail_drop(ByteSize::ZERO)]);
+    let dropped = world.to_server.queue().counters().dropped.total().packets;
+    world.run_until(100_000, |world| {
+        world.to_server.queue().counters().dropped.total().packets > dropped
+    });
+    world.to_server.set_rules([]);
+    world.run_until(100_000, |world| world.client.snapshot().recovering);
+    world.run_until(100_000, |world| !world.client.snapshot().recovering);
+    (before, window(&world), world)
+}
+
+#[test]
+fn one_loss_is_one_reduction() {
+    for detection in [LossDetection::RackTlp, LossDetection::DuplicateThreshold] {
+        for sack in [true, false] {
+            for (spec, factor) in [("newreno", 0.5), ("cubic", 0.7), ("dctcp", 0.5)] {
+                let config = Config {
+                    sack,
+                    loss_detection: detection,
+                    ..without_delayed_acks()
+                };
+                let (before, after, world) = after_one_loss(spec, &config);
+                let counters = world.client.counters();
+                let context =
+                    format!("{spec} {detection:?} sack {sack}: {before} {after} {counters:?}");
+                assert_eq!(counters.fast_recoveries, 1, "{context}");
+                assert_eq!(counters.timeouts, 0, "{context}");
+                // The window went on growing until the loss was noticed.
+                assert!(after as f64 >= before as f64 * factor, "{context}");
+                assert!(
+                    after as f64 <= before as f64 * 2.0 * factor + 2.0,
+                    "{context}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn alpha_is_fed_the_true_fraction() {
+    for delayed in [false, true] {
+        let config = Config {
+            ecn: EcnMode::Dctcp,
+            ..if delayed {
+                Config::default()
+            } else {
+                without_delayed_acks()
+            }
+        };
+        let path = Path {
+            rate: Rate::from_gbps(1),
+            rules: vec![Rule::mark_randomly(Probability::new(0.2).unwrap())],
+            ..Path::default()
+        };
+        let mut world = World::new(&config, "dctcp", Opening::Established, &path);
+        world.client.write_endlessly();
+        world.run_for(Duration::from_millis(500));
+        let (sender, receiver) = (world.client.counters(), world.server.counters());
+        let told = sender.ece_acknowledged.bytes() as f64;
+        let truth = (receiver.ce_received * MSS) as f64;
+        assert!(truth > 1e5, "delayed {delayed}: {truth}");
+        // What is under way makes the difference.
+        assert!(
+            (told - truth).abs() < 10_000.0,
+            "delayed {delayed}: {told} of {truth}"
+        );
+        assert_eq!(sender.retransmitted_segments, 0);
+    }
+}
+
+#[test]
+fn a_silent_peer_sees_time_outs_back_off() {
+    let path = Path {
+        faults: FaultSettings::default(),
+        ..Path::default()
+    };
+    let mut world = World::new(
+        &without_delayed_acks(),
+        "cubic",
+        Opening::Established,
+        &path,
+    );
+    world.client.write(ByteSize::from_bytes(100 * MSS));
+    world.run_for(Duration::from_millis(100));
+    assert_eq!(world.client.remaining(), ByteSize::ZERO);
+    world.to_server.set_faults(
+        world.now,
+        FaultSettings {
+            down: true,
+            ..FaultSettings::default()
+        },
+    );
+    world.record = true;
+    let start = world.now;
+    world.client.write(ByteSize::from_bytes(MSS));
+    world.run_for(Duration::from_secs(1_200));
+    let times: Vec<u64> = world
+        .sent
+        .iter()
+        .map(|(at, ..)| at.since(start).as_millis())
+        .collect();
+    // A probe would come after two round trips and 200 ms: the time-out comes first.
+    let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(gaps[0], 200);
+    assert!(
+        gaps.windows(2)
+            .all(|pair| pair[1] == (2 * pair[0]).min(120_000)),
+        "{gaps:?}"
+    );
+    assert_eq!(world.client.counters().timeouts, 15);
+    assert_eq!(world.client.ending(), Some(weir_tcp::Ending::TimedOut));
+}

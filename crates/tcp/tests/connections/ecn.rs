@@ -1,0 +1,150 @@
+//! ECN: who is asked, who echoes, and what it leads to.
+
+use weir_fabric::{Probability, Rule};
+use weir_tcp::{Config, DelayedAcks, EcnMode};
+use weir_units::{ByteSize, Duration, Rate};
+use weir_wire::Ecn;
+use weir_wire::tcp::Flags;
+
+use crate::world::{Opening, Path, Side, World};
+
+fn config(ecn: EcnMode) -> Config {
+    Config {
+        ecn,
+        delayed_acks: Some(DelayedAcks {
+            quick_segments: 0,
+            ..DelayedAcks::default()
+        }),
+        ..Config::default()
+    }
+}
+
+fn path(rules: Vec<Rule>) -> Path {
+    Path {
+        rate: Rate::from_gbps(1),
+        rules,
+        ..Path::default()
+    }
+}
+
+#[test]
+fn codepoints_follow_the_mode() {
+    for ecn in [EcnMode::Off, EcnMode::Classic, EcnMode::Dctcp] {
+        let loss = Rule::drop_randomly(Probability::new(0.02).unwrap());
+        let mut world = World::new(&config(ecn), "dctcp", Opening::Handshake, &path(vec![loss]));
+        world.record = true;
+        world.client.write(ByteSize::from_bytes(1_000_000));
+        world.run_for(Duration::from_secs(10));
+        assert_eq!(world.client.remaining(), ByteSize::ZERO);
+        assert!(world.client.counters().retransmitted_segments > 0);
+        let mut highest = None;
+        for (_, side, datagram) in &world.sent {
+            let (segment, capable) = (datagram.segment, datagram.ecn == Ecn::Ect0);
+            let syn = segment.flags.contains(Flags::SYN);
+            let negotiates = segment.flags.contains(Flags::ECE);
+            match ecn {
+                EcnMode::Off => assert!(!capable && !negotiates),
+                EcnMode::Dctcp => assert!(capable, "{segment:?}"),
+                EcnMode::Classic => {
+                    let data = *side == Side::Client && segment.payload > 0;
+                    let again = data
+                        && highest.is_some_and(|highest| !segment.sequence.precedes(highest))
+                        || data && highest.is_none();
+                    assert_eq!(capable, again, "{segment:?}");
+                    if data
+                        && highest.is_none_or(|highest: weir_wire::tcp::Sequence| {
+                            highest.precedes(segment.end())
+                        })
+                    {
+                        highest = Some(segment.end());
+                    }
+                }
+            }
+            assert!(!syn || negotiates == (ecn != EcnMode::Off));
+        }
+    }
+}
+
+#[test]
+fn one_end_without_ecn_is_enough_to_do_without() {
+    let (with, without) = (config(EcnMode::Classic), config(EcnMode::Off));
+    for (client, server) in [(&with, &without), (&without, &with)] {
+        let isn = weir_wire::tcp::Sequence::new(1);
+        let path = path(Vec::new());
+        let mut world = World::with(client, server, "cubic", Opening::Handshake, &path, isn);
+        world.record = true;
+        world.client.write(ByteSize::from_bytes(100_000));
+        world.run_for(Duration::from_millis(100));
+        assert_eq!(world.server.received(), ByteSize::from_bytes(100_000));
+        assert!(
+            world
+                .sent
+                .iter()
+                .all(|(_, _, datagram)| datagram.ecn == Ecn::NotEct)
+        );
+    }
+}
+
+#[test]
+fn classic_echo_reduces_once_per_window_and_ends_with_cwr() {
+    let mut world = World::new(
+        &config(EcnMode::Classic),
+        "newreno,initial_window=20",
+        Opening::Established,
+        &path(Vec::new()),
+    );
+    world.record = true;
+    world.client.write_endlessly();
+    world.run_for(Duration::from_micros(100));
+    // All but the first few of the first flight are marked.
+    world
+        .to_server
+        .set_rules([Rule::mark_randomly(Probability::ALWAYS)]);
+    world.run_until(10_000, |world| world.client.counters().ece_received > 0);
+    world.to_server.set_rules([]);
+    world.run_for(Duration::from_micros(2_500));
+    let counters = world.client.counters();
+    // Marked packets of two flights: what left before the first echo came is one window.
+    assert_eq!(counters.cwr_sent, 1, "{counters:?}");
+    assert!(counters.ece_received > 1);
+    let cwrs: Vec<_> = world
+        .sent
+        .iter()
+        .filter(|(_, side, datagram)| {
+            *side == Side::Client && datagram.segment.flags.contains(Flags::CWR)
+        })
+        .collect();
+    assert_eq!(cwrs.len(), 1);
+    assert!(cwrs[0].2.segment.payload > 0, "CWR goes with new data");
+    let echo_ended = world
+        .sent
+        .iter()
+        .filter(|(_, side, _)| *side == Side::Server)
+        .next_back()
+        .map(|(_, _, datagram)| !datagram.segment.flags.contains(Flags::ECE));
+    assert_eq!(echo_ended, Some(true));
+}
+
+/// The receiver's state machine of RFC 8257: acknowledgments never cover bytes with and without a
+/// mark, whatever the delayed ACKs.
+#[test]
+fn dctcp_echoes_byte_by_byte() {
+    for segments in [1, 2, 3] {
+        let config = Config {
+            delayed_acks: Some(DelayedAcks {
+                segments,
+                quick_segments: 0,
+                ..DelayedAcks::default()
+            }),
+            ..config(EcnMode::Dctcp)
+        };
+        let mark = Rule::mark_randomly(Probability::new(0.3).unwrap());
+        let mut world = World::new(&config, "dctcp", Opening::Established, &path(vec![mark]));
+        world.client.write(ByteSize::from_bytes(1448 * 1_000));
+        world.run_for(Duration::from_secs(20));
+        assert_eq!(world.client.remaining(), ByteSize::ZERO);
+        let truth = world.server.counters().ce_received * 1448;
+        assert_eq!(world.client.counters().ece_acknowledged.bytes(), truth);
+        assert!(truth > 200 * 1448);
+    }
+}

@@ -1,0 +1,12 @@
+//! Two connections over a path, in virtual time.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod congestion;
+mod ecn;
+mod hostile;
+mod lifecycle;
+mod spurious;
+mod transfers;
+mod windows;
+mod world;
