@@ -155,7 +155,7 @@ fn flatten(table: &Table) -> Changes {
     let mut changes = Vec::new();
     for entry in &table.entries {
         match &entry.node.value {
-            Value::Table(inner) => {
+            Value::Table(inner) if !inner.is_whole() => {
                 let inner = flatten(inner).into_iter();
                 changes.extend(inner.map(|(path, node)| (format!("{}.{path}", entry.key), node)));
             }
@@ -176,7 +176,13 @@ fn written(node: &Node) -> String {
             let items: Vec<_> = items.iter().map(written).collect();
             format!("[{}]", items.join(", "))
         }
-        Value::Table(_) => "a table".to_owned(),
+        Value::Table(table) => {
+            let entries = table.entries.iter();
+            let entries: Vec<_> = entries
+                .map(|entry| format!("{} = {}", entry.key, written(&entry.node)))
+                .collect();
+            format!("{{ {} }}", entries.join(", "))
+        }
     }
 }
 

@@ -10,7 +10,10 @@ fn folder() -> PathBuf {
 }
 
 fn load(name: &str, settings: &[&str]) -> Loaded {
-    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let settings: Vec<Setting> = settings
+        .iter()
+        .map(|text| text.parse().expect(text))
+        .collect();
     Scenario::load(&folder().join(name), &settings).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -1,0 +1,93 @@
+//! Lengths of queues, in bytes or in packets.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use weir_units::{ByteSize, ParseError};
+
+/// A length of a queue, in bytes or in packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// IP bytes.
+    Bytes(ByteSize),
+    /// Packets of whatever size.
+    Packets(u64),
+}
+
+/// How much a queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// This much.
+    Limited(Level),
+    /// Whatever comes.
+    Unlimited,
+}
+
+/// How "no limit" is written.
+pub(crate) const UNLIMITED: &str = "unlimited";
+
+const UNITS: &str = "B, KB, MB, GB, KiB, MiB, GiB, or packets";
+
+impl Level {
+    /// Whether this is nothing.
+    pub const fn is_zero(self) -> bool {
+        match self {
+            Self::Bytes(size) => size.is_zero(),
+            Self::Packets(packets) => packets == 0,
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let number = ["packets", "packet"]
+            .iter()
+            .find_map(|unit| text.trim().strip_suffix(unit));
+        let Some(number) = number else {
+            return text.parse().map(Self::Bytes);
+        };
+        let number = number.trim_end();
+        number
+            .parse()
+            .map(Self::Packets)
+            .map_err(|_| ParseError::Number {
+                number: number.to_owned(),
+                expected: "a number of packets",
+                accepted: UNITS,
+            })
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(size) => size.fmt(f),
+            Self::Packets(1) => f.pad("1 packet"),
+            Self::Packets(packets) => f.pad(&format!("{packets} packets")),
+        }
+    }
+}
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limited(level) => level.fmt(f),
+            Self::Unlimited => f.pad(UNLIMITED),
+        }
+    }
+}
+
+impl Serialize for Level {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for Buffer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
