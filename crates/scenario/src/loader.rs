@@ -180,13 +180,18 @@ impl Document {
         let scenario = self.scenario()?;
         let mut variants = Vec::new();
         let mut problems: Vec<Problem> = Vec::new();
+        let mut ports = 0;
         for (name, settings, document) in expand(self)? {
             match document.read(Some(&name)) {
-                Ok(scenario) => variants.push(Variant {
-                    name,
-                    settings,
-                    scenario,
-                }),
+                Ok(scenario) => {
+                    ports += scenario.topology.ports.len() as u64;
+                    check_ports(self, ports)?;
+                    variants.push(Variant {
+                        name,
+                        settings,
+                        scenario,
+                    });
+                }
                 Err(ScenarioError::Invalid { problems: found }) => problems.extend(found),
                 Err(other) => return Err(other),
             }
@@ -196,6 +201,27 @@ impl Document {
             false => Err(ScenarioError::Invalid { problems }),
         }
     }
+}
+
+/// The most ports that the variants of one file may have together.
+const MOST_PORTS: u64 = 2_000_000;
+
+fn check_ports(document: &Document, count: u64) -> Result<(), ScenarioError> {
+    if count <= MOST_PORTS {
+        return Ok(());
+    }
+    let kind = ProblemKind::TooMany {
+        what: "ports in all variants",
+        count,
+        limit: MOST_PORTS,
+        reason: "each variant is a scenario in memory; larger grids are sweeps",
+    };
+    let variants = document
+        .root
+        .as_table()
+        .and_then(|root| root.get("variants"));
+    let place = variants.unwrap_or(&document.root).place.clone();
+    Err(invalid(document, place, "variants".to_owned(), kind))
 }
 
 /// Reports a mistake outside the reading of one scenario.
