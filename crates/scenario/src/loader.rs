@@ -22,6 +22,8 @@ const LARGEST_FILE: u64 = 64 << 20;
 pub struct Loaded {
     /// The file's own values.
     pub scenario: Scenario,
+    /// What the file's `[parameters]` are, under their names: for people to read.
+    pub parameters: Vec<(String, String)>,
     /// The variants, in the file's order; a grid's points follow, the last key changing fastest.
     pub variants: Vec<Variant>,
 }
@@ -166,6 +168,16 @@ impl Document {
         self.read(None)
     }
 
+    /// What the file's `[parameters]` are, under their names.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        let root = self.root.as_table();
+        let parameters = root.and_then(|root| root.get("parameters")?.as_table());
+        let entries = parameters.iter().flat_map(|table| &table.entries);
+        entries
+            .map(|entry| (entry.key.clone(), entry.node.to_string()))
+            .collect()
+    }
+
     pub(crate) fn read(&self, variant: Option<&str>) -> Result<Scenario, ScenarioError> {
         let problems = Problems::new(&self.file, variant);
         let scenario = read_scenario(self.root.clone(), &problems);
@@ -197,7 +209,11 @@ impl Document {
             }
         }
         match problems.is_empty() {
-            true => Ok(Loaded { scenario, variants }),
+            true => Ok(Loaded {
+                scenario,
+                parameters: self.parameters(),
+                variants,
+            }),
             false => Err(ScenarioError::Invalid { problems }),
         }
     }

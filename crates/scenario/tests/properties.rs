@@ -232,9 +232,17 @@ fn group() -> BoxedStrategy<String> {
     ]);
     (keys, tcp, workload, 1_u32..50)
         .prop_map(|(keys, tcp, workload, flows)| {
-            let flows = match workload.contains("poisson\", mean") {
-                true => String::new(),
-                false => format!("flows = {flows}\n"),
+            let (keys, flows) = match workload.contains("poisson\", mean") {
+                true => {
+                    let keys = keys
+                        .lines()
+                        .filter(|line| !line.starts_with("start_within"));
+                    (
+                        keys.map(|line| format!("{line}\n")).collect(),
+                        String::new(),
+                    )
+                }
+                false => (keys, format!("flows = {flows}\n")),
             };
             format!(
                 "{keys}{flows}workload = {workload}\ntcp = {{ {} }}",
@@ -294,13 +302,13 @@ prop_compose! {
 static SHIPPED: LazyLock<Vec<String>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut paths: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
+        .expect("the scenarios")
+        .map(|entry| entry.expect("a scenario").path())
         .collect();
     paths.sort();
     let files = paths
         .iter()
-        .map(|path| std::fs::read_to_string(path).unwrap());
+        .map(|path| std::fs::read_to_string(path).expect("a scenario"));
     files.collect()
 });
 

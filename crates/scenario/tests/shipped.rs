@@ -19,8 +19,14 @@ fn load(name: &str, settings: &[&str]) -> Loaded {
 
 #[test]
 fn buffer_sharing_is_the_papers_set_up() {
-    let Loaded { scenario, variants } = load("buffer-sharing.toml", &[]);
-    assert!(variants.is_empty());
+    let Loaded {
+        scenario,
+        parameters,
+        variants,
+    } = load("buffer-sharing.toml", &["parameters.buffer=2MB"]);
+    assert_eq!(variants, []);
+    assert_eq!(parameters[0], ("line_rate".to_owned(), "25Gbps".to_owned()));
+    assert!(parameters.contains(&("buffer".to_owned(), "2MB".to_owned())));
     assert_eq!(scenario.duration, Duration::from_secs(120));
     assert_eq!(scenario.groups.len(), 2);
     for (name, rtt, ect) in [

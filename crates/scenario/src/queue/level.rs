@@ -27,6 +27,7 @@ pub enum Buffer {
 /// How "no limit" is written.
 pub(crate) const UNLIMITED: &str = "unlimited";
 
+const LENGTH: &str = "a queue's length";
 const UNITS: &str = "B, KB, MB, GB, KiB, MiB, GiB, or packets";
 
 impl Level {
@@ -47,7 +48,7 @@ impl FromStr for Level {
             .iter()
             .find_map(|unit| text.trim().strip_suffix(unit));
         let Some(number) = number else {
-            return text.parse().map(Self::Bytes);
+            return text.parse().map(Self::Bytes).map_err(mention_packets);
         };
         let number = number.trim_end();
         number
@@ -55,9 +56,27 @@ impl FromStr for Level {
             .map(Self::Packets)
             .map_err(|_| ParseError::Number {
                 number: number.to_owned(),
-                expected: "a number of packets",
+                expected: LENGTH,
                 accepted: UNITS,
             })
+    }
+}
+
+/// A size's units are not all that a length takes.
+fn mention_packets(error: ParseError) -> ParseError {
+    let (expected, accepted) = (LENGTH, UNITS);
+    match error {
+        ParseError::MissingUnit { text, .. } => ParseError::MissingUnit {
+            text,
+            expected,
+            accepted,
+        },
+        ParseError::UnknownUnit { unit, .. } => ParseError::UnknownUnit {
+            unit,
+            expected,
+            accepted,
+        },
+        other => other,
     }
 }
 
@@ -89,5 +108,33 @@ impl Serialize for Level {
 impl Serialize for Buffer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_sizes_or_packets() {
+        for (text, level) in [
+            ("1.8MB", Level::Bytes(ByteSize::from_bytes(1_800_000))),
+            ("65 packets", Level::Packets(65)),
+            ("65packets", Level::Packets(65)),
+            ("1 packet", Level::Packets(1)),
+        ] {
+            assert_eq!(text.parse(), Ok(level));
+            assert_eq!(level.to_string().parse(), Ok(level));
+        }
+        for (text, part) in [
+            ("packets", "is not a number"),
+            ("-1 packets", "`-1` is not a number for a queue's length"),
+            ("1.5 packets", "`1.5`"),
+            ("65 pakets", "`pakets` is not a unit of a queue's length"),
+            ("65", "GiB, or packets"),
+        ] {
+            let message = text.parse::<Level>().unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
     }
 }

@@ -12,12 +12,16 @@ pub(crate) static LINK: Section = Section {
     keys: &[
         Key::required(
             "from",
-            Accepts::Other("the name of a host, of several hosts or of a switch"),
+            Accepts::Other(
+                "the name of a host, of several hosts or of a switch, or a pattern such as \"spine*\"",
+            ),
             "one end",
         ),
         Key::required(
             "to",
-            Accepts::Other("the name of a host, of several hosts or of a switch"),
+            Accepts::Other(
+                "the name of a host, of several hosts or of a switch, or a pattern such as \"spine*\"",
+            ),
             "the other end",
         ),
         Key::optional(

@@ -154,3 +154,33 @@ impl TcpOptions {
         (0..MOST).find(fits).unwrap_or(MOST)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Scenario, Setting, Transport};
+
+    fn window_scale(buffer: &str) -> u8 {
+        let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
+                    [hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"b\"\n\
+                    rate = \"1Gbps\"\ndelay = \"1us\"\n\
+                    [groups.g]\nfrom = \"a\"\nto = \"b\"\nworkload = \"bulk\"\n";
+        let setting = Setting {
+            path: "groups.g.tcp.receive_buffer".to_owned(),
+            value: buffer.to_owned(),
+        };
+        let loaded = Scenario::parse("test.toml", text, &[setting]).unwrap();
+        match &loaded.scenario.groups[0].transport {
+            Transport::Tcp { options, .. } => options.window_scale(),
+            Transport::Udp { .. } => panic!("no TCP"),
+        }
+    }
+
+    #[test]
+    fn the_window_scale_is_the_smallest_that_tells_the_buffer() {
+        assert_eq!(window_scale("65535B"), 0);
+        assert_eq!(window_scale("65536B"), 1);
+        assert_eq!(window_scale("6MiB"), 7);
+        assert_eq!(window_scale("1TB"), 14);
+        assert_eq!(window_scale("unlimited"), 14);
+    }
+}
