@@ -124,7 +124,7 @@ pub(crate) static GROUP: Section = Section {
             "start_within",
             Accepts::SPAN,
             Literal::Text("0s"),
-            "each flow starts at a random time within this span from `start`",
+            "each flow starts at a random time within this span from `start`; not with `poisson`",
         ),
         Key::optional(
             "stop",
@@ -230,6 +230,12 @@ impl Group {
             return Err(fields.blame("flows").conflict(
                 "flows arrive at random with the workload `poisson`",
                 "remove `flows`; `mean_interval` or `load` says how many there are",
+            ));
+        }
+        if matches!(self.workload, Workload::Poisson { .. }) && !self.start_within.is_zero() {
+            return Err(fields.blame("start_within").conflict(
+                "flows arrive at random from `start` on with the workload `poisson`",
+                "remove `start_within`",
             ));
         }
         let begins = self.start + self.start_within;

@@ -22,6 +22,8 @@ const LARGEST_FILE: u64 = 64 << 20;
 pub struct Loaded {
     /// The file's own values.
     pub scenario: Scenario,
+    /// What the file's `[parameters]` are, under their names: for people to read.
+    pub parameters: Vec<(String, String)>,
     /// The variants, in the file's order; a grid's points follow, the last key changing fastest.
     pub variants: Vec<Variant>,
 }
@@ -166,6 +168,16 @@ impl Document {
         self.read(None)
     }
 
+    /// What the file's `[parameters]` are, under their names.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        let root = self.root.as_table();
+        let parameters = root.and_then(|root| root.get("parameters")?.as_table());
+        let entries = parameters.iter().flat_map(|table| &table.entries);
+        entries
+            .map(|entry| (entry.key.clone(), entry.node.to_string()))
+            .collect()
+    }
+
     pub(crate) fn read(&self, variant: Option<&str>) -> Result<Scenario, ScenarioError> {
         let problems = Problems::new(&self.file, variant);
         let scenario = read_scenario(self.root.clone(), &problems);
@@ -180,22 +192,52 @@ impl Document {
         let scenario = self.scenario()?;
         let mut variants = Vec::new();
         let mut problems: Vec<Problem> = Vec::new();
+        let mut ports = 0;
         for (name, settings, document) in expand(self)? {
             match document.read(Some(&name)) {
-                Ok(scenario) => variants.push(Variant {
-                    name,
-                    settings,
-                    scenario,
-                }),
+                Ok(scenario) => {
+                    ports += scenario.topology.ports.len() as u64;
+                    check_ports(self, ports)?;
+                    variants.push(Variant {
+                        name,
+                        settings,
+                        scenario,
+                    });
+                }
                 Err(ScenarioError::Invalid { problems: found }) => problems.extend(found),
                 Err(other) => return Err(other),
             }
         }
         match problems.is_empty() {
-            true => Ok(Loaded { scenario, variants }),
+            true => Ok(Loaded {
+                scenario,
+                parameters: self.parameters(),
+                variants,
+            }),
             false => Err(ScenarioError::Invalid { problems }),
         }
     }
+}
+
+/// The most ports that the variants of one file may have together.
+const MOST_PORTS: u64 = 2_000_000;
+
+fn check_ports(document: &Document, count: u64) -> Result<(), ScenarioError> {
+    if count <= MOST_PORTS {
+        return Ok(());
+    }
+    let kind = ProblemKind::TooMany {
+        what: "ports in all variants",
+        count,
+        limit: MOST_PORTS,
+        reason: "each variant is a scenario in memory; larger grids are sweeps",
+    };
+    let variants = document
+        .root
+        .as_table()
+        .and_then(|root| root.get("variants"));
+    let place = variants.unwrap_or(&document.root).place.clone();
+    Err(invalid(document, place, "variants".to_owned(), kind))
 }
 
 /// Reports a mistake outside the reading of one scenario.

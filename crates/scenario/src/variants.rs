@@ -79,7 +79,7 @@ fn apply(
     for (path, value) in changes {
         settings.push(Setting {
             path: path.clone(),
-            value: written(value),
+            value: value.to_string(),
         });
         set(&mut changed.root, path, value.clone()).map_err(|kind| {
             let key = format!("variants.{name}.{path}");
@@ -122,7 +122,7 @@ fn points(document: &Document, grid: &Table) -> Result<Vec<(String, Changes)>, S
             let comma = if name.is_empty() { "" } else { "," };
             let mut changes = changes.clone();
             changes.push((path.clone(), value.clone()));
-            (format!("{name}{comma}{label}={}", written(value)), changes)
+            (format!("{name}{comma}{label}={value}"), changes)
         };
         points = points
             .iter()
@@ -155,7 +155,7 @@ fn flatten(table: &Table) -> Changes {
     let mut changes = Vec::new();
     for entry in &table.entries {
         match &entry.node.value {
-            Value::Table(inner) => {
+            Value::Table(inner) if !inner.is_whole() => {
                 let inner = flatten(inner).into_iter();
                 changes.extend(inner.map(|(path, node)| (format!("{}.{path}", entry.key), node)));
             }
@@ -163,21 +163,6 @@ fn flatten(table: &Table) -> Changes {
         }
     }
     changes
-}
-
-/// A value as it would be written in a setting.
-fn written(node: &Node) -> String {
-    match &node.value {
-        Value::Text(text) | Value::Date(text) => text.clone(),
-        Value::Integer(value) => value.to_string(),
-        Value::Float(value) => value.to_string(),
-        Value::Boolean(value) => value.to_string(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(written).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Table(_) => "a table".to_owned(),
-    }
 }
 
 fn wrong_kind(document: &Document, node: &Node, key: &str, expected: &str) -> ScenarioError {

@@ -10,14 +10,23 @@ fn folder() -> PathBuf {
 }
 
 fn load(name: &str, settings: &[&str]) -> Loaded {
-    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let settings: Vec<Setting> = settings
+        .iter()
+        .map(|text| text.parse().expect(text))
+        .collect();
     Scenario::load(&folder().join(name), &settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
 fn buffer_sharing_is_the_papers_set_up() {
-    let Loaded { scenario, variants } = load("buffer-sharing.toml", &[]);
-    assert!(variants.is_empty());
+    let Loaded {
+        scenario,
+        parameters,
+        variants,
+    } = load("buffer-sharing.toml", &["parameters.buffer=2MB"]);
+    assert_eq!(variants, []);
+    assert_eq!(parameters[0], ("line_rate".to_owned(), "25Gbps".to_owned()));
+    assert!(parameters.contains(&("buffer".to_owned(), "2MB".to_owned())));
     assert_eq!(scenario.duration, Duration::from_secs(120));
     assert_eq!(scenario.groups.len(), 2);
     for (name, rtt, ect) in [

@@ -10,6 +10,7 @@ mod parse;
 mod path;
 mod scalar;
 
+use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use at::{At, Problems, Reported};
@@ -75,6 +76,42 @@ impl Node {
         match &mut self.value {
             Value::Table(table) => Some(table),
             _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Node {
+    /// As a setting would have it: text without quotes at the top, TOML below.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            Value::Text(text) => f.write_str(text),
+            other => write_toml(other, f),
+        }
+    }
+}
+
+fn write_toml(value: &Value, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match value {
+        Value::Text(text) => write!(f, "{}", toml::Value::from(text.as_str())),
+        Value::Date(text) => f.write_str(text),
+        Value::Integer(value) => write!(f, "{value}"),
+        Value::Float(value) => write!(f, "{}", toml::Value::from(*value)),
+        Value::Boolean(value) => write!(f, "{value}"),
+        Value::Array(items) => {
+            f.write_str("[")?;
+            for (index, item) in items.iter().enumerate() {
+                f.write_str(if index == 0 { "" } else { ", " })?;
+                write_toml(&item.value, f)?;
+            }
+            f.write_str("]")
+        }
+        Value::Table(table) => {
+            f.write_str("{")?;
+            for (index, entry) in table.entries.iter().enumerate() {
+                write!(f, "{} {} = ", if index == 0 { "" } else { "," }, entry.key)?;
+                write_toml(&entry.node.value, f)?;
+            }
+            f.write_str(" }")
         }
     }
 }

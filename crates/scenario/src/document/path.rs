@@ -17,13 +17,14 @@ const NAMED: [&str; 9] = [
 ];
 
 /// Sets what `path` leads to. A key that is not there is added: the schema says whether it may be.
-/// A table is set key by key.
+/// A table that says what it is replaces what was there; another one is set key by key.
 pub(crate) fn set(root: &mut Node, path: &str, value: Node) -> Result<(), ProblemKind> {
-    if let Value::Table(table) = value.value {
-        let entries = table.entries.into_iter();
+    if let Value::Table(table) = &value.value
+        && !table.is_whole()
+    {
+        let mut entries = table.entries.iter();
         return entries
-            .map(|entry| set(root, &format!("{path}.{}", entry.key), entry.node))
-            .collect();
+            .try_for_each(|entry| set(root, &format!("{path}.{}", entry.key), entry.node.clone()));
     }
     let place = value.place.clone();
     let mut current = root;
@@ -78,17 +79,26 @@ fn step<'n>(
     }
 }
 
-/// An algorithm that is written by its name alone gets a table to set its parameters in.
+/// What is written by its name alone gets a table in which to set its other keys.
 fn widen(node: &mut Node, walked: &str) {
-    let is_name = matches!(&node.value, Value::Text(name) if !name.starts_with('$'));
-    if is_name && walked.ends_with(".congestion") {
+    let key = match walked.rsplit('.').next() {
+        Some("congestion") => "name",
+        Some("workload") => "kind",
+        _ => return,
+    };
+    if matches!(&node.value, Value::Text(name) if !name.starts_with('$')) {
         let mut table = Table::default();
-        table.set("name", node.place.clone(), node.clone());
+        table.set(key, node.place.clone(), node.clone());
         node.value = Value::Table(table);
     }
 }
 
 impl Table {
+    /// Whether this describes something of one of several kinds, whose keys depend on which.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.get("kind").or(self.get("name")).is_some()
+    }
+
     /// The value of `segment`, an empty table if there was none.
     fn get_or_insert(&mut self, segment: &str, place: &Place) -> &mut Node {
         let index = match self.entries.iter().position(|entry| entry.key == segment) {

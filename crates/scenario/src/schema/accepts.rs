@@ -168,11 +168,18 @@ impl fmt::Display for Accepts {
             Self::Rate(least, most) => write!(f, "a rate from {least} to {most}, in text"),
             Self::Size(least, most) => write!(f, "a size from {least} to {most}, in text"),
             Self::Duration(least, most) => write!(f, "a duration from {least} to {most}, in text"),
-            Self::Level => f.write_str("a size or a number of packets, such as \"65 packets\""),
-            Self::Buffer => f.write_str(
-                "a size above 0B, a number of packets such as \"100 packets\", or \"unlimited\"",
+            Self::Level => write!(
+                f,
+                "a size up to {LARGEST}, or a number of packets such as \"65 packets\""
             ),
-            Self::Limit(least) => write!(f, "a size from {least} upwards, or \"unlimited\""),
+            Self::Buffer => write!(
+                f,
+                "a size from 1B to {LARGEST}, a number of packets such as \"100 packets\", or \
+                 \"unlimited\""
+            ),
+            Self::Limit(least) => {
+                write!(f, "a size from {least} to {LARGEST}, or \"unlimited\"")
+            }
             Self::Word(words) => {
                 let words: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 match words.split_last() {

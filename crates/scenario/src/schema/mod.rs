@@ -6,6 +6,8 @@
 
 mod accepts;
 mod reference;
+#[cfg(test)]
+mod tests;
 
 use crate::document::Value;
 

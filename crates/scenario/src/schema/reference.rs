@@ -6,7 +6,7 @@ use super::{Literal, Presence, Section};
 use crate::{fault, group, loader, measurements, queue, topology, transport, workload};
 
 /// All tables, in the order in which people meet them.
-fn sections() -> impl Iterator<Item = &'static Section> {
+pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
     let first: [&'static Section; 13] = [
         &loader::FILE,
         &topology::DUMBBELL,

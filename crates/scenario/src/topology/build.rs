@@ -177,7 +177,7 @@ impl<'q> Builder<'q> {
         let ends = [(from, to), (to, from)];
         for ((from, to), queue) in ends.into_iter().zip(queues) {
             let arrow = format!("{}->{}", self.topology.name(from), self.topology.name(to));
-            let forward = self.topology.ports.len() % 2 == 0;
+            let forward = self.topology.ports.len().is_multiple_of(2);
             let name = name
                 .filter(|_| forward)
                 .map_or_else(|| arrow.clone(), str::to_owned);
@@ -208,37 +208,41 @@ impl<'q> Builder<'q> {
         Ok(())
     }
 
-    /// The queue that a key names or describes.
-    pub(crate) fn queue(&self, at: &At<'_>) -> Result<Queue, Reported> {
-        let Value::Text(name) = &at.node.value else {
-            return Queue::read(at);
+    /// The queue that a key names or describes. What is wrong with it has been reported and keeps the
+    /// scenario from being accepted; an unlimited queue stands in, so that the rest is looked at too.
+    pub(crate) fn queue(&self, at: &At<'_>) -> Queue {
+        let queue = match &at.node.value {
+            Value::Text(name) if name == UNLIMITED => Ok(Queue::UNLIMITED),
+            Value::Text(name) => self.named_queue(at, name),
+            _ => Queue::read(at),
         };
-        if name == UNLIMITED {
-            return Ok(Queue::UNLIMITED);
-        }
+        queue.unwrap_or(Queue::UNLIMITED)
+    }
+
+    /// The queue of a key that must be there.
+    pub(crate) fn needed_queue(&self, fields: &Fields<'_>) -> Queue {
+        let queue = fields.needed("queue").map(|at| self.queue(&at));
+        queue.unwrap_or(Queue::UNLIMITED)
+    }
+
+    /// The queue of a key that may be absent: then it is unlimited.
+    pub(crate) fn optional_queue(&self, fields: &Fields<'_>, name: &str) -> Queue {
+        let queue = fields.at(name).map(|at| self.queue(&at));
+        queue.unwrap_or(Queue::UNLIMITED)
+    }
+
+    fn named_queue(&self, at: &At<'_>, name: &str) -> Result<Queue, Reported> {
         self.queues.get(name).copied().unwrap_or_else(|| {
             let mut names: Vec<_> = self.queues.keys().map(String::as_str).collect();
             names.push(UNLIMITED);
             names.sort_unstable();
             Err(at.problem(ProblemKind::UnknownName {
                 what: "queue",
-                name: name.clone(),
+                name: name.to_owned(),
                 existing: list(names.iter().copied()),
                 nearest: nearest(name, names.into_iter()),
             }))
         })
-    }
-
-    /// The queue that an optional key names or describes, unlimited if there is none.
-    pub(crate) fn optional_queue(
-        &self,
-        fields: &Fields<'_>,
-        name: &str,
-    ) -> Result<Queue, Reported> {
-        match fields.at(name) {
-            Some(at) => self.queue(&at),
-            None => Ok(Queue::UNLIMITED),
-        }
     }
 }
 

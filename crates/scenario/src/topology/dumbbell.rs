@@ -100,8 +100,8 @@ pub(crate) static RECEIVERS: Section = Section {
 pub(crate) fn read(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
     let fields = Fields::open(at.clone(), &DUMBBELL)?;
     let settings = LinkSettings::read(&fields);
-    let queue = fields.needed("queue").and_then(|at| builder.queue(&at));
-    let (settings, queue) = (settings?, queue?);
+    let queue = builder.needed_queue(&fields);
+    let settings = settings?;
     let receivers = match fields.at("receivers") {
         Some(at) => Some(Fields::open(at, &RECEIVERS)?),
         None => None,
@@ -120,7 +120,7 @@ pub(crate) fn read(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reporte
     let queues = [queue, Queue::UNLIMITED];
     builder.add_link(at, (switch, far), Some(BOTTLENECK), settings, queues)?;
     if let Some(receivers) = &receivers {
-        beyond = beyond + read_receivers(receivers, builder, far, settings)?;
+        beyond += read_receivers(receivers, builder, far, settings)?;
     }
     read_senders(&fields, builder, switch, settings, beyond)
 }

@@ -12,12 +12,16 @@ pub(crate) static LINK: Section = Section {
     keys: &[
         Key::required(
             "from",
-            Accepts::Other("the name of a host, of several hosts or of a switch"),
+            Accepts::Other(
+                "the name of a host, of several hosts or of a switch, or a pattern such as \"spine*\"",
+            ),
             "one end",
         ),
         Key::required(
             "to",
-            Accepts::Other("the name of a host, of several hosts or of a switch"),
+            Accepts::Other(
+                "the name of a host, of several hosts or of a switch, or a pattern such as \"spine*\"",
+            ),
             "the other end",
         ),
         Key::optional(
@@ -53,10 +57,9 @@ pub(super) fn read(at: At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported
         .and_then(|at| builder.names.nodes(&at));
     let to = fields.needed("to").and_then(|at| builder.names.nodes(&at));
     let settings = LinkSettings::read(&fields);
-    let queue = builder.optional_queue(&fields, "queue");
-    let reverse = builder.optional_queue(&fields, "reverse_queue");
+    let queues = ["queue", "reverse_queue"].map(|key| builder.optional_queue(&fields, key));
     let name: Option<String> = fields.optional("name")?;
-    let (from, to, settings, queues) = (from?, to?, settings?, [queue?, reverse?]);
+    let (from, to, settings) = (from?, to?, settings?);
     if let Some(name) = &name {
         check_name(&fields.blame("name"), name)?;
         if from.len() * to.len() > 1 {

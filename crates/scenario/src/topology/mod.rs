@@ -6,6 +6,8 @@ mod general;
 mod links;
 mod route;
 mod star;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

@@ -57,9 +57,9 @@ pub(crate) static STAR_HOSTS: Section = Section {
 pub(crate) fn read(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
     let fields = Fields::open(at.clone(), &STAR)?;
     let settings = LinkSettings::read(&fields);
-    let queue = fields.needed("queue").and_then(|at| builder.queue(&at));
+    let queue = builder.needed_queue(&fields);
     let shared = fields.at("shared_buffer").map(|at| SharedBuffer::read(&at));
-    let (settings, queue) = (settings?, queue?);
+    let settings = settings?;
     let switch = builder.add_switch(at, "switch")?;
     builder.topology.switches[switch.index()].shared_buffer = shared.transpose()?;
     for (name, at) in fields

@@ -52,7 +52,8 @@ static TRANSFER: Section = Section {
 static INCAST: Section = Section {
     title: "[groups.NAME.workload] kind = \"incast\"",
     doc: "Each host of `to` asks all hosts of `from` at once, waits until all have responded, and \
-          asks again. Connections stay open.",
+          asks again. Connections stay open. Each receiver's first request leaves at `start`, or at a \
+          random time within `start_within`.",
     keys: &[
         Key::kind(&["incast"]),
         Key::required("response", Accepts::SIZE, "what each flow responds with"),
