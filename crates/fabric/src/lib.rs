@@ -6,12 +6,17 @@
 //!
 //! A packet goes through a [`Pipe`] from left to right:
 //!
-//! - [`Queue`]: a list of [`Rule`]s marks it, drops it or lets it wait;
+//! - [`Queue`]: a list of [`Rule`]s marks it, drops it or lets it wait; lists that have a name are in
+//!   [`discipline`], and an [`Occupancy`] keeps account of how long the queue was how long;
 //! - [`Link`]: sends one packet after the other at a rate, and delivers each after a delay;
 //! - [`Faults`]: lose, duplicate, damage, reorder or delay it, by chance or by [`Script`].
 //!
-//! Each stage is a value that can be used by itself, and counts what came, what went, and what was
-//! dropped for which [`DropReason`]; the [`Counters`] always balance.
+//! A [`Switch`] has a pipe at each port. In between, packets pass its [`Element`]s, which may rewrite,
+//! hold, drop and inject packets; [`Routes`] choose the port, and the queues may share a buffer
+//! ([`SharedBuffer`]). A [`Timeline`] says what changes about a pipe, and when.
+//!
+//! Every part counts what came, what went, and what was dropped for which [`DropReason`]; the
+//! [`Counters`] always balance.
 //!
 //! ```
 //! use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Probability, Queue, Rule};

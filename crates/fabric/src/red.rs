@@ -187,3 +187,167 @@ fn power(mut base: f64, mut exponent: u64) -> f64 {
     }
     product
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::generator;
+
+    const MIN: ByteSize = ByteSize::from_bytes(10_000);
+    const MAX: ByteSize = ByteSize::from_bytes(30_000);
+
+    fn bytes(count: u64) -> ByteSize {
+        ByteSize::from_bytes(count)
+    }
+
+    fn ramp(probability: f64) -> Ramp {
+        Ramp {
+            min: MIN,
+            max: MAX,
+            probability: Probability::new(probability).unwrap(),
+        }
+    }
+
+    /// A weight of 1 makes the average the queue itself.
+    fn red(probability: f64, weight: f64) -> Red {
+        Red {
+            ramp: ramp(probability),
+            weight: Probability::new(weight).unwrap(),
+            transmission: Duration::from_nanos(100),
+            gentle: false,
+        }
+    }
+
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
+    }
+
+    /// How many of `draws` hit, within four standard deviations of what they should.
+    fn assert_fraction(hits: usize, draws: usize, probability: f64) {
+        let expected = probability * draws as f64;
+        let deviation = (expected * (1.0 - probability)).sqrt();
+        let error = (hits as f64 - expected).abs();
+        assert!(
+            error <= 4.0 * deviation,
+            "{hits} of {draws} at {probability}"
+        );
+    }
+
+    #[test]
+    fn a_ramp_rises_linearly_between_its_thresholds() {
+        let mut random = generator(1, 0);
+        for probability in [0.05, 0.5, 1.0] {
+            for (queue, part) in [
+                (10_001, 0.000_05),
+                (15_000, 0.25),
+                (29_000, 0.95),
+                (30_000, 1.0),
+            ] {
+                let draws = 100_000;
+                let hits = (0..draws).filter(|_| {
+                    let hit = ramp(probability).draw(bytes(queue), &mut random);
+                    assert_ne!(hit, Hit::Certain);
+                    hit == Hit::Chosen
+                });
+                assert_fraction(hits.count(), draws, part * probability);
+            }
+            let mut draw = |queue| ramp(probability).draw(bytes(queue), &mut random);
+            assert!((0..1000).all(|_| draw(10_000) == Hit::Spared));
+            assert!((0..1000).all(|_| draw(30_001) == Hit::Certain));
+        }
+    }
+
+    #[test]
+    fn equal_thresholds_make_a_step() {
+        for min in [MAX, bytes(50_000)] {
+            let step = Ramp { min, ..ramp(1.0) };
+            let mut random = generator(1, 0);
+            assert_eq!(step.draw(MAX, &mut random), Hit::Spared);
+            assert_eq!(step.draw(bytes(30_001), &mut random), Hit::Certain);
+        }
+    }
+
+    #[test]
+    fn the_average_moves_by_its_weight() {
+        let red = red(0.1, 0.25);
+        let mut state = RedState::default();
+        let averages = [(); 3].map(|()| {
+            state.sample(at(0), bytes(64_000), &red);
+            state.average().bytes()
+        });
+        assert_eq!(averages, [16_000, 28_000, 37_000]);
+    }
+
+    #[test]
+    fn an_empty_queue_counts_once_per_transmission_time() {
+        let red = red(0.1, 0.5);
+        let mut state = RedState::default();
+        state.sample(at(0), bytes(64_000), &red);
+        state.emptied(at(1000));
+        // 399 ns make three whole samples, and the packet is the fourth.
+        state.sample(at(1399), ByteSize::ZERO, &red);
+        assert_eq!(state.average(), bytes(32_000 / 16));
+        // No time has passed since: one more.
+        state.sample(at(1399), ByteSize::ZERO, &red);
+        assert_eq!(state.average(), bytes(32_000 / 32));
+        // Ages later nothing is left, and nothing overflows.
+        state.sample(Time::MAX, ByteSize::ZERO, &red);
+        assert_eq!(state.average(), ByteSize::ZERO);
+    }
+
+    #[test]
+    fn powers_by_squaring() {
+        let by_hand: f64 = (0..1000).map(|_| 0.998).product();
+        assert!((power(0.998, 1000) / by_hand - 1.0).abs() < 1e-12);
+        assert_eq!(power(0.5, 0), 1.0);
+        assert_eq!(power(0.0, 3), 0.0);
+        assert_eq!(power(0.999, u64::MAX), 0.0);
+    }
+
+    #[test]
+    fn drops_come_at_uniform_distances() {
+        // In the middle of the thresholds the base probability is a tenth.
+        let red = red(0.2, 1.0);
+        let mut random = generator(1, 0);
+        let mut state = RedState::default();
+        let mut distances = [0; 11];
+        let mut distance = 0;
+        let drops = 100_000;
+        while distances.iter().sum::<usize>() < drops {
+            state.sample(at(0), bytes(20_000), &red);
+            distance += 1;
+            if state.draw(&red, &mut random) == Hit::Chosen {
+                distances[distance] += 1;
+                distance = 0;
+            }
+        }
+        // 1 to 10 packets, each as often.
+        assert_eq!(distances[0], 0);
+        for hits in &distances[1..] {
+            assert_fraction(*hits, drops, 0.1);
+        }
+    }
+
+    #[test]
+    fn between_max_and_twice_max_gentle_makes_the_difference() {
+        let mut random = generator(1, 0);
+        let red = red(0.5, 1.0);
+        let gentle = Red {
+            gentle: true,
+            ..red
+        };
+        let probability = |red: &Red, average| red.base_probability(average);
+        assert_eq!(probability(&red, 9_999.0), None);
+        assert_eq!(probability(&red, 10_000.0), Some(0.0));
+        assert_eq!(probability(&red, 25_000.0), Some(0.375));
+        assert_eq!(probability(&red, 30_000.0), Some(1.0));
+        assert_eq!(probability(&gentle, 30_000.0), Some(0.5));
+        assert_eq!(probability(&gentle, 45_000.0), Some(0.75));
+        assert_eq!(probability(&gentle, 60_000.0), Some(1.0));
+        for (red, queue, hit) in [(red, 30_000, Hit::Certain), (gentle, 60_000, Hit::Certain)] {
+            let mut state = RedState::default();
+            state.sample(at(0), bytes(queue), &red);
+            assert_eq!(state.draw(&red, &mut random), hit);
+        }
+    }
+}

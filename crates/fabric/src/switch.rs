@@ -211,11 +211,14 @@ impl<P: Packet + Clone + 'static> Switch<P> {
             .alter(port, &mut changed, |pipe| pipe.apply(now, change));
     }
 
-    /// Brings what is read from the switch up to date: see [`Pipe::settle`].
-    pub fn settle(&mut self, now: Time) {
-        self.ports.alter_all(|pipe| pipe.settle(now));
+    /// The pipe at a port, up to date as of `now`: see [`Pipe::settle`].
+    pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<P>> {
+        self.ports
+            .alter(port, &mut |_, _| {}, |pipe| pipe.settle(now));
+        self.port(port)
     }
 
+<<<<<<< HEAD
     /// Brings what is read from one port up to date.
     pub fn settle_port(&mut self, now: Time, port: PortIndex) {
         self.ports.alter(port, &mut |_, _| {}, |pipe| pipe.settle(now));
@@ -224,15 +227,22 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// Lets the accounts of all queues' lengths begin anew: see [`Pipe::reset_occupancy`].
     pub fn reset_occupancy(&mut self, now: Time) {
         self.ports.alter_all(|pipe| pipe.reset_occupancy(now));
+=======
+    /// Lets the account of a queue's length begin anew: see [`Pipe::reset_occupancy`].
+    pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
+        self.ports
+            .alter(port, &mut |_, _| {}, |pipe| pipe.reset_occupancy(now));
+>>>>>>> fabric
     }
 
-    /// The pipe at a port; `None` where there is no such port. Up to date after [`Self::settle`].
+    /// The pipe at a port, as it was when something last happened there; `None` where there is no
+    /// such port.
     #[inline]
     pub fn port(&self, port: PortIndex) -> Option<&Pipe<P>> {
         self.ports.pipes().get(port.index())
     }
 
-    /// The pipes at all ports.
+    /// The pipes at all ports, each as it was when something last happened there.
     pub fn ports(&self) -> &[Pipe<P>] {
         self.ports.pipes()
     }

@@ -1,10 +1,12 @@
 //! What each rule does, one at a time.
 
 use super::*;
+use crate::discipline;
 use crate::packet::Packet;
 use crate::packet::testing::Numbered;
 use crate::random::Probability;
 use crate::rule::Class;
+use weir_units::Duration;
 
 /// A queue with what waits in it, without a link.
 struct Waiting {
@@ -183,4 +185,118 @@ fn rules_can_change_under_way() {
         Admission::Dropped(DropReason::Tail)
     );
     assert_eq!(queue.pop().map(|packet| packet.number), Some(0));
+}
+
+fn bytes(count: u64) -> ByteSize {
+    ByteSize::from_bytes(count)
+}
+
+/// What becomes of `packets` packets of 500 bytes that all find `backlog`.
+fn offer(rules: impl Into<Vec<Rule>>, ecn: Ecn, backlog: u64, packets: u64) -> Queue {
+    let mut queue = Queue::new(rules, 3);
+    if backlog > 0 {
+        queue.enter(Time::ZERO, bytes(backlog));
+    }
+    for _ in 0..packets {
+        queue.arrive(Time::ZERO, bytes(500), ecn, ByteSize::MAX);
+    }
+    queue
+}
+
+#[test]
+fn two_thresholds_mark_by_the_same_chance_between_them_and_never_drop() {
+    let probability = Probability::new(0.2).unwrap();
+    let rules =
+        discipline::two_threshold_marking(THOUSAND, bytes(9000), probability, bytes(20_000));
+    let marked = |ecn, backlog| {
+        let queue = offer(rules, ecn, backlog, 10_000);
+        assert_eq!(queue.counters().dropped.total(), Tally::ZERO);
+        queue.marked().packets
+    };
+    assert_eq!(marked(Ecn::Ect0, 1000), 0);
+    // Four standard deviations are 160.
+    for backlog in [1001, 5000, 9000] {
+        let count = marked(Ecn::Ect0, backlog);
+        assert!(count.abs_diff(2000) < 160, "{count} at {backlog}");
+    }
+    assert_eq!(marked(Ecn::Ect0, 9001), 10_000);
+    assert_eq!(marked(Ecn::NotEct, 9001), 0);
+}
+
+#[test]
+fn the_shared_queue_marks_one_kind_and_drops_the_other() {
+    let red = Ramp {
+        min: bytes(4000),
+        max: bytes(8000),
+        probability: Probability::new(0.2).unwrap(),
+    };
+    let rules = discipline::shared_queue(bytes(2000), red, bytes(10_000));
+    let dropped = |ecn, backlog, reason| {
+        let queue = offer(rules, ecn, backlog, 10_000);
+        queue.counters().dropped.by(reason).packets
+    };
+    let [ect, not_ect] = [Ecn::Ect0, Ecn::NotEct];
+    // Half of the way from one threshold to the other; four standard deviations are 120.
+    assert!(dropped(not_ect, 6000, DropReason::Red).abs_diff(1000) < 120);
+    assert_eq!(dropped(not_ect, 4000, DropReason::Red), 0);
+    assert_eq!(dropped(not_ect, 8001, DropReason::Tail), 10_000);
+    assert_eq!(dropped(not_ect, 9501, DropReason::Buffer), 10_000);
+    assert_eq!(offer(rules, ect, 9500, 10_000).marked().packets, 10_000);
+    assert_eq!(offer(rules, ect, 2000, 10_000).marked().packets, 0);
+    assert_eq!(offer(rules, not_ect, 9501, 1).marked().packets, 0);
+    assert_eq!(dropped(ect, 9501, DropReason::Buffer), 10_000);
+    // At the buffer's edge only the buffer drops ECT packets.
+    assert_eq!(
+        offer(rules, ect, 9500, 1).counters().dropped.total(),
+        Tally::ZERO
+    );
+}
+
+#[test]
+fn junos_drops_at_the_threshold_at_which_it_marks() {
+    let rules = discipline::ecn_with_tail_drop(bytes(2000), bytes(10_000));
+    assert_eq!(offer(rules, Ecn::Ect1, 2001, 1).marked().packets, 1);
+    let by = |backlog| offer(rules, Ecn::NotEct, backlog, 1).counters().dropped;
+    assert_eq!(by(2001).by(DropReason::Tail).packets, 1);
+    assert_eq!(by(2000).total(), Tally::ZERO);
+}
+
+#[test]
+fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
+    let red = Red {
+        ramp: Ramp {
+            min: bytes(100),
+            max: bytes(200),
+            probability: Probability::ALWAYS,
+        },
+        weight: Probability::new(0.5).unwrap(),
+        transmission: Duration::from_nanos(10),
+        gentle: false,
+    };
+    let rule = Rule::red_average(red).only(Class::NotEct);
+    let mut queue = Waiting::new([rule], 1);
+    // Averages: 0, 250, 625; an ECT packet is never dropped.
+    for number in 0..3 {
+        assert_eq!(queue.push(Numbered::new(number, 500)), Admission::Queued);
+    }
+    assert_eq!(queue.queue.average(), Some(bytes(625)));
+    let reason = DropReason::Tail;
+    assert_eq!(queue.push(not_ect(3)), Admission::Dropped(reason));
+    // The queue runs empty at 40 ns; four samples later the next packet comes.
+    queue.now = Time::from_nanos(40);
+    for _ in 0..3 {
+        queue.pop();
+    }
+    queue.now = Time::from_nanos(70);
+    assert_eq!(queue.push(not_ect(4)), Admission::Queued);
+    assert_eq!(queue.queue.average(), Some(bytes(66)));
+}
+
+#[test]
+fn room_is_for_queue_and_packet_together() {
+    let mut queue = Queue::new([], 1);
+    let mut arrive =
+        |length, room| queue.arrive(Time::ZERO, bytes(length), Ecn::NotEct, bytes(room));
+    assert_eq!(arrive(500, 500), Admission::Queued);
+    assert_eq!(arrive(501, 500), Admission::Dropped(DropReason::Buffer));
 }

@@ -127,13 +127,6 @@ impl<P: Packet + Clone> Ports<P> {
         }
     }
 
-    /// Does something to every pipe that lets packets leave in their time.
-    pub(super) fn alter_all(&mut self, mut act: impl FnMut(&mut Pipe<P>)) {
-        for index in 0..self.pipes.len() as u32 {
-            self.alter(PortIndex::new(index), &mut |_, _| {}, &mut act);
-        }
-    }
-
     pub(super) fn counters(&self) -> Counters {
         let mut counters = self.counters;
         for pipe in &self.pipes {
