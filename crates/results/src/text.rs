@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-use crate::quantity::{count, time};
+use crate::quantity::time;
 use crate::tables::{self, Grid};
 use crate::{RunSummary, Summary};
 
@@ -44,17 +44,7 @@ fn facts(run: &RunSummary) -> String {
     if !run.warm_up.is_zero() {
         let _ = write!(out, ", the first {} not counted", time(run.warm_up));
     }
-    let _ = write!(out, "; seed {}; {} of CPU time", run.seed, time(run.cpu));
-    let packets = run.ports.values().map(|port| port.packets).max();
-    let cpu = run.cpu.as_secs_f64();
-    if let Some(packets) = packets.filter(|&packets| packets > 0 && cpu > 0.0) {
-        let speed = (packets as f64 / cpu) as u64;
-        let _ = write!(
-            out,
-            " ({} packets per second at the busiest port)",
-            count(speed)
-        );
-    }
+    let _ = write!(out, ", in {} of CPU time; seed {}", time(run.cpu), run.seed);
     out
 }
 
@@ -128,7 +118,7 @@ mod tests {
             "\
 Buffer sharing
 003, section 6
-12.0 s simulated, the first 2.00 s not counted; seed 7; 2.00 s of CPU time (10,000,000 packets per second at the busiest port)
+12.0 s simulated, the first 2.00 s not counted, in 2.00 s of CPU time; seed 7
 seed = 7
 
 group  flows    goodput   share  retransmits  timeouts  marks

@@ -163,6 +163,22 @@ fn what_cannot_be_written_is_said_before_the_run() {
     assert!(matches!(error, OutputError::Create { .. }), "{error}");
 }
 
+#[test]
+fn devices_stay_and_links_stay_links() {
+    let error = StagedFile::create("/dev/null").unwrap_err().to_string();
+    assert_eq!(error, "cannot create /dev/null: not a regular file");
+    let directory = TempDir::new().unwrap();
+    let [file, link] = ["file", "link"].map(|name| directory.path().join(name));
+    fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let mut staged = StagedFile::create(&link).unwrap();
+    staged.write_whole(b"new").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"old");
+    staged.persist().unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"new");
+    assert!(link.is_symlink());
+}
+
 /// A file system with little room, unmounted when dropped.
 struct SmallDisk(TempDir);
 

@@ -61,18 +61,16 @@ struct Area {
 }
 
 impl Size {
-    fn area(self, has_levels: bool) -> Area {
+    fn area(self) -> Area {
         let (width, height) = match self {
-            Self::Wide => (900.0, 280.0),
-            Self::Small => (440.0, 190.0),
+            Self::Wide => (1000.0, 280.0),
+            Self::Small => (480.0, 190.0),
         };
-        // Levels have their names on the right.
-        let names = if has_levels { 118.0 } else { 14.0 };
         Area {
             width,
             height,
             left: 58.0,
-            right: width - names,
+            right: width - LABEL_WIDTH,
             top: 12.0,
             bottom: height - 36.0,
         }
@@ -86,8 +84,17 @@ impl Size {
     }
 }
 
-/// Points closer together than this cannot be told apart.
+/// What the names on the right need.
+const LABEL_WIDTH: f64 = 122.0;
 const LABEL_HEIGHT: f64 = 13.0;
+const LABEL_CHARACTERS: usize = 18;
+
+/// A name on the right.
+struct Label {
+    y: f64,
+    class: String,
+    text: String,
+}
 
 impl Plot {
     /// The largest value of the series.
@@ -103,6 +110,11 @@ impl Plot {
         level.value <= 2.5 * self.reach.max(self.largest())
     }
 
+    /// Whether the lines are told apart by a legend: there are too many to name each at its end.
+    pub(crate) fn has_legend(&self) -> bool {
+        self.series.len() > 8
+    }
+
     /// The picture.
     pub(crate) fn svg(&self) -> String {
         let levels: Vec<&Level> = self
@@ -114,7 +126,7 @@ impl Plot {
         let highest = highest.fold(self.reach.max(self.largest()), f64::max);
         let (across, up) = self.size.ticks();
         let drawing = Drawing {
-            area: self.size.area(!levels.is_empty()),
+            area: self.size.area(),
             time: Axis::new(self.end, across, false, TIMES),
             value: Axis::new(highest, up, true, self.scale),
         };
@@ -122,10 +134,23 @@ impl Plot {
         let mut out = String::new();
         drawing.open(&mut out, &self.title);
         drawing.axes(&mut out, self.warm_up);
+        for level in &levels {
+            drawing.level(&mut out, level);
+        }
         for series in &self.series {
             drawing.series(&mut out, series);
         }
-        drawing.levels(&mut out, &levels, self.scale);
+        if !self.has_legend() {
+            let of_levels = levels
+                .iter()
+                .map(|level| drawing.level_label(level, self.scale));
+            let of_lines = self
+                .series
+                .iter()
+                .filter_map(|series| drawing.line_label(series));
+            let of_lines = of_lines.filter(|_| self.series.len() > 1);
+            drawing.labels(&mut out, of_levels.chain(of_lines).collect());
+        }
         out.push_str("<g class=\"cursor\"></g></svg>\n");
         out
     }
@@ -254,27 +279,65 @@ impl Drawing {
         out
     }
 
-    /// Dashed lines with their names beside them, from the top one down, no name over another.
-    fn levels(&self, out: &mut String, levels: &[&Level], scale: &Scale) {
+    fn level(&self, out: &mut String, level: &Level) {
         let Area { left, right, .. } = self.area;
-        let mut levels = levels.to_vec();
-        levels.sort_by(|one, other| other.value.total_cmp(&one.value));
+        let y = self.y(level.value);
+        let _ = writeln!(
+            out,
+            "<line class=\"level\" x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>"
+        );
+    }
+
+    fn level_label(&self, level: &Level, scale: &Scale) -> Label {
+        Label {
+            y: self.y(level.value),
+            class: "of-level".to_owned(),
+            text: format!("{} {}", level.name, in_scale(level.value, scale)),
+        }
+    }
+
+    /// At the end of the line.
+    fn line_label(&self, series: &Series) -> Option<Label> {
+        let (_, value) = series.line.last()?;
+        Some(Label {
+            y: self.y(*value),
+            class: format!("s{}", series.colour),
+            text: series.name.clone(),
+        })
+    }
+
+    /// Names on the right, from the top down, none over another.
+    fn labels(&self, out: &mut String, mut labels: Vec<Label>) {
+        let Area { right, bottom, .. } = self.area;
+        labels.sort_by(|one, other| one.y.total_cmp(&other.y));
         let mut free = f64::MIN;
-        for level in levels {
-            let y = self.y(level.value);
-            let label = y.max(free);
-            free = label + LABEL_HEIGHT;
+        for (index, label) in labels.iter().enumerate() {
+            // Those below this one need their room too.
+            let below = (labels.len() - 1 - index) as f64 * LABEL_HEIGHT;
+            let y = label.y.min(bottom + LABEL_HEIGHT - below).max(free);
+            free = y + LABEL_HEIGHT;
+            let class = &label.class;
             let _ = writeln!(
                 out,
-                "<line class=\"level\" x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>\
-                 <line class=\"leader\" x1=\"{right}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{label:.1}\"/>\
-                 <text class=\"note\" x=\"{:.1}\" y=\"{:.1}\">{} {}</text>",
+                "<line class=\"leader {class}\" x1=\"{right}\" y1=\"{:.1}\" x2=\"{:.1}\" \
+                 y2=\"{y:.1}\"/><text class=\"note {class}\" x=\"{:.1}\" y=\"{:.1}\">{}\
+                 <title>{}</title></text>",
+                label.y,
                 right + 8.0,
                 right + 10.0,
-                label + 4.0,
-                Escaped(&level.name),
-                in_scale(level.value, scale),
+                y + 4.0,
+                Escaped(&shortened(&label.text)),
+                Escaped(&label.text),
             );
         }
     }
+}
+
+/// As much of a text as fits beside a plot.
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= LABEL_CHARACTERS {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(LABEL_CHARACTERS - 1).collect();
+    format!("{start}…")
 }

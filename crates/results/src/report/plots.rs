@@ -49,7 +49,9 @@ pub(super) fn of_run(
     let goodput = goodput(run, plots, size, reach.goodput);
     if !goodput.series.is_empty() {
         heading(out, size, "Goodput by group");
-        legend(out, &goodput);
+        if goodput.has_legend() {
+            legend(out, &goodput);
+        }
         figure(out, &goodput);
     }
     for name in plots.traces.ports().keys() {
