@@ -54,6 +54,7 @@
 
 pub mod capture;
 mod output;
+mod overview;
 mod quantity;
 mod ratio;
 mod record;
@@ -61,7 +62,6 @@ mod report;
 mod serialized;
 mod summary;
 mod table;
-mod tables;
 mod text;
 mod trace;
 

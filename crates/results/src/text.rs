@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
+use crate::overview::{self, Grid};
 use crate::quantity::time;
-use crate::tables::{self, Grid};
 use crate::{RunSummary, Summary};
 
 impl Summary {
@@ -21,7 +21,7 @@ impl Summary {
         for (key, value) in &self.run.settings {
             let _ = writeln!(out, "{key} = {value}");
         }
-        for grid in [tables::groups(self), tables::ports(self)] {
+        for grid in [overview::groups(self), overview::ports(self)] {
             if !grid.rows.is_empty() {
                 let _ = write!(out, "\n{}", table(grid));
             }
@@ -34,6 +34,8 @@ impl Summary {
                 time(run.simulated)
             );
         }
+        // What a file says must not steer a terminal.
+        out.retain(|character| character == '\n' || !character.is_control());
         out
     }
 }
@@ -132,6 +134,12 @@ bottleneck  20,000,000      100.0 %       399 KB  0 B  0 B  0 B      0          
 ─────────────────────────────────────────────────────────────────────────────────────────────────
 "
         );
+    }
+
+    #[test]
+    fn a_title_cannot_steer_the_terminal() {
+        let text = Summary::new("\u{1b}[2Jtitle\r", "\u{9b}31m", run()).to_text();
+        assert!(text.starts_with("[2Jtitle\n31m\n"), "{text:?}");
     }
 
     #[test]

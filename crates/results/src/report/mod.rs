@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 use indexmap::IndexMap;
 use weir_units::ByteSize;
 
+use crate::overview::{self, Grid, OWN};
 use crate::quantity::time;
-use crate::tables::{self, Grid, OWN};
 use crate::{RunSummary, Summary, Traces};
 
 use html::Escaped;
@@ -55,7 +55,7 @@ impl Report<'_> {
         let summary = self.summary;
         head(&mut out, &summary.title);
         heading(&mut out, summary);
-        for grid in [tables::groups(summary), tables::ports(summary)] {
+        for grid in [overview::groups(summary), overview::ports(summary)] {
             table(&mut out, &grid);
         }
         if let Some(run) = self.runs.first() {
