@@ -59,6 +59,9 @@ pub(crate) fn size(size: ByteSize) -> String {
 }
 
 pub(crate) fn time(span: Duration) -> String {
+    if span.is_zero() {
+        return "0 s".to_owned();
+    }
     in_scale(span.as_secs_f64(), TIMES)
 }
 
@@ -94,7 +97,7 @@ mod tests {
         assert_eq!(time(Duration::from_micros(1_500)), "1.50 ms");
         assert_eq!(time(Duration::from_nanos(40)), "40.0 ns");
         assert_eq!(time(Duration::from_secs(120)), "120 s");
-        assert_eq!(time(Duration::ZERO), "0.00 ns");
+        assert_eq!(time(Duration::ZERO), "0 s");
         assert_eq!(percent(Ratio::of(3, 4)), "75.0 %");
     }
 

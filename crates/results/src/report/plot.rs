@@ -314,7 +314,7 @@ impl Drawing {
         for (index, label) in labels.iter().enumerate() {
             // Those below this one need their room too.
             let below = (labels.len() - 1 - index) as f64 * LABEL_HEIGHT;
-            let y = label.y.min(bottom + LABEL_HEIGHT - below).max(free);
+            let y = label.y.min(bottom - below).max(free);
             free = y + LABEL_HEIGHT;
             let class = &label.class;
             let _ = writeln!(
