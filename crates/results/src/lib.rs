@@ -1,21 +1,76 @@
 //! What comes out of an experiment, as plain records and as files that the field's tools open.
 //!
-//! Whoever runs an experiment fills [`Summary`] and the records [`FlowRecord`], [`PortSample`] and
-//! [`GroupSample`]; this crate knows nothing of what ran.
+//! Whoever runs an experiment fills the records; this crate knows nothing of what ran:
+//!
+//! - [`Summary`]: the numbers of an experiment and its variants, for `summary.json`
+//!   ([`to_json`](Summary::to_json)) and a terminal ([`to_text`](Summary::to_text));
+//! - [`FlowRecord`], [`PortSample`], [`GroupSample`]: rows of Parquet tables, written while a run goes
+//!   on ([`RunFiles`]);
+//! - [`Report`]: the summary with plots, as one HTML page;
+//! - [`capture`]: packets as pcapng.
+//!
+//! [`Output`] puts all files of an experiment into a directory together, or none of them:
+//!
+//! ```
+//! use weir_results::{FlowRecord, Output, Report, RunPlots, RunSummary, Summary};
+//! use weir_units::{ByteSize, Duration, Rate, Time};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let directory = directory.path();
+//! let output = Output::create(directory)?;
+//! let mut run = output.run(Duration::from_secs(10))?;
+//! run.flow(&FlowRecord {
+//!     group: "dctcp",
+//!     index: 0,
+//!     source: "sender-0",
+//!     destination: "receiver",
+//!     start: Time::ZERO,
+//!     end: None,
+//!     size: None,
+//!     delivered: ByteSize::from_mib(100),
+//!     goodput: Rate::from_mbps(84),
+//!     retransmits: 0,
+//!     timeouts: 0,
+//!     marks: 12,
+//!     smoothed_rtt: Some(Duration::from_micros(61)),
+//!     min_rtt: Some(Duration::from_micros(50)),
+//! })?;
+//! let run = run.finish()?;
+//!
+//! let summary = Summary::new("A flow", "", RunSummary::default());
+//! let report = Report {
+//!     summary: &summary,
+//!     parameters: &[("rate".to_owned(), "100Mbps".to_owned())],
+//!     runs: vec![RunPlots {
+//!         traces: run.traces(),
+//!         thresholds: Default::default(),
+//!     }],
+//! };
+//! let html = report.to_html();
+//! output.commit(&summary, &html, [run])?;
+//! assert!(directory.join("summary.json").exists());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-mod capture;
+pub mod capture;
 mod output;
+mod overview;
+mod quantity;
 mod ratio;
 mod record;
+mod report;
 mod serialized;
 mod summary;
 mod table;
+mod text;
+mod trace;
 
-pub use capture::{CapturedPacket, Content, Direction, Interface, PacketCapture};
 pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
 pub use ratio::Ratio;
 pub use record::{FlowRecord, GroupSample, PortSample};
+pub use report::{Report, RunPlots, Threshold};
 pub use summary::{
     CompletionTimes, Drops, GroupSummary, PortSummary, RunSummary, SCHEMA_VERSION, Summary,
     SummaryError,
 };
+pub use trace::Traces;

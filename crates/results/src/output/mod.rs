@@ -14,6 +14,8 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use weir_units::Duration;
+
 use crate::Summary;
 
 /// The files of an experiment on their way into a directory: `summary.json`, `report.html` and, for
@@ -45,21 +47,21 @@ impl Output {
         })
     }
 
-    /// Opens the files of the run with the scenario's own values.
+    /// Opens the files of the run with the scenario's own values, which is to simulate `span`.
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub fn run(&self) -> Result<RunFiles, OutputError> {
-        RunFiles::create(&self.directory, "")
+    pub fn run(&self, span: Duration) -> Result<RunFiles, OutputError> {
+        RunFiles::create(&self.directory, "", span)
     }
 
-    /// Opens the files of a variant. Characters of its name that do not belong into a file's name are
+    /// Opens the files of a variant, which is to simulate `span`. Characters of its name that do not belong into a file's name are
     /// written as `%` and two hexadecimal digits for each byte.
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub fn variant(&self, name: &str) -> Result<RunFiles, OutputError> {
-        RunFiles::create(&self.directory, &format!(".{}", file_name(name)))
+    pub fn variant(&self, name: &str, span: Duration) -> Result<RunFiles, OutputError> {
+        RunFiles::create(&self.directory, &format!(".{}", file_name(name)), span)
     }
 
     /// Writes the summary and the text of the report, and puts these and the runs' files in their

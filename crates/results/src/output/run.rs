@@ -3,29 +3,38 @@
 use std::fs::File;
 use std::path::Path;
 
+use weir_units::Duration;
+
 use super::{OutputError, StagedFile};
 use crate::table::{Row, Sample, Table};
-use crate::{FlowRecord, GroupSample, PortSample};
+use crate::{FlowRecord, GroupSample, PortSample, Traces};
 
 /// The tables of one run while it goes on: rows wait in memory until there are some thousands. Each
 /// run has its own, so that several can go on at a time.
 pub struct RunFiles {
     flows: TableFile,
     samples: TableFile,
+    traces: Traces,
 }
 
 /// Both tables of a run, whole, under their temporary names.
 #[derive(Debug)]
 pub struct FinishedRun {
     files: [StagedFile; 2],
+    traces: Traces,
 }
 
 impl RunFiles {
-    pub(super) fn create(directory: &Path, suffix: &str) -> Result<Self, OutputError> {
+    pub(super) fn create(
+        directory: &Path,
+        suffix: &str,
+        span: Duration,
+    ) -> Result<Self, OutputError> {
         let path = |table| directory.join(format!("{table}{suffix}.parquet"));
         Ok(Self {
             flows: TableFile::create::<FlowRecord<'_>>(&path("flows"))?,
             samples: TableFile::create::<Sample<'_>>(&path("samples"))?,
+            traces: Traces::new(span),
         })
     }
 
@@ -42,14 +51,16 @@ impl RunFiles {
     /// # Errors
     /// The file cannot be written.
     pub fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
+        self.traces.port(sample);
         self.samples.push(&Sample::Port(*sample))
     }
 
-    /// Adds a sample of a group.
+    /// Adds a sample of a group; a group's samples come in the order of their times.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
+        self.traces.group(sample);
         self.samples.push(&Sample::Group(*sample))
     }
 
@@ -60,11 +71,17 @@ impl RunFiles {
     pub fn finish(self) -> Result<FinishedRun, OutputError> {
         Ok(FinishedRun {
             files: [self.flows.finish()?, self.samples.finish()?],
+            traces: self.traces,
         })
     }
 }
 
 impl FinishedRun {
+    /// What a report plots of the samples.
+    pub fn traces(&self) -> &Traces {
+        &self.traces
+    }
+
     pub(super) fn into_files(self) -> [StagedFile; 2] {
         self.files
     }

@@ -1,6 +1,6 @@
 //! A file that is not there until it is whole.
 
-use std::fs::{File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,35 +17,36 @@ pub struct StagedFile {
 }
 
 impl StagedFile {
-    /// Opens a file that is to have this path.
+    /// Opens a file that is to have this path. A link at the path stays, and what it points to is
+    /// replaced.
     ///
     /// # Errors
-    /// The directory does not exist or cannot be written to, or the path is a directory's.
+    /// The directory does not exist or cannot be written to, or something other than a regular file is
+    /// at the path: a directory, a device.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
         let path = path.into();
         match Self::open(&path) {
-            Ok(file) => Ok(Self { file, path }),
+            Ok(staged) => Ok(staged),
             Err(error) => Err(OutputError::creating(&path)(error)),
         }
     }
 
-    fn open(path: &Path) -> io::Result<NamedTempFile> {
+    fn open(path: &Path) -> io::Result<Self> {
+        let path = target(path)?;
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
-        if path.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
         let directory = match path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
         let mut prefix = std::ffi::OsString::from(".");
         prefix.push(name);
-        Builder::new()
+        let file = Builder::new()
             .prefix(&prefix)
             .suffix(".tmp")
             // As any new file has them: the umask takes away from these.
             .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory)
+            .tempfile_in(directory)?;
+        Ok(Self { file, path })
     }
 
     /// The path that the file is to have.
@@ -76,6 +77,23 @@ impl StagedFile {
             Ok(_) => Ok(path),
             Err(error) => Err(OutputError::writing(&path)(error.error)),
         }
+    }
+}
+
+/// What a path stands for, if a file may take its place.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let path = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => fs::canonicalize(path)?,
+        _ => path.to_owned(),
+    };
+    match fs::metadata(&path) {
+        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => {
+            let message = "not a regular file";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(path),
     }
 }
 

@@ -7,6 +7,8 @@ use weir_units::{ByteSize, Rate, Time};
 use super::*;
 use crate::{Drops, FlowRecord, GroupSample, PortSample, RunSummary};
 
+const SPAN: Duration = Duration::from_secs(1);
+
 fn flow(index: u64) -> FlowRecord<'static> {
     FlowRecord {
         group: "dctcp",
@@ -63,8 +65,8 @@ fn filled(mut run: RunFiles, rows: u64) -> Result<FinishedRun, OutputError> {
 
 fn written(directory: &Path, rows: u64) -> Result<Vec<PathBuf>, OutputError> {
     let output = Output::create(directory)?;
-    let own = filled(output.run()?, rows)?;
-    let variant = filled(output.variant("a/b c")?, rows)?;
+    let own = filled(output.run(SPAN)?, rows)?;
+    let variant = filled(output.variant("a/b c", SPAN)?, rows)?;
     output.commit(&summary(), "<!doctype html>", [own, variant])
 }
 
@@ -115,9 +117,9 @@ fn what_is_dropped_leaves_the_directory_as_it_was() {
     let before = contents(directory.path());
     {
         let output = Output::create(directory.path()).unwrap();
-        let mut run = output.run().unwrap();
+        let mut run = output.run(SPAN).unwrap();
         (0..20_000).for_each(|index| run.port(&port(index)).unwrap());
-        let _finished = filled(output.variant("x").unwrap(), 10).unwrap();
+        let _finished = filled(output.variant("x", SPAN).unwrap(), 10).unwrap();
         assert_eq!(contents(directory.path()).len(), before.len() + 6);
     }
     assert_eq!(contents(directory.path()), before);
@@ -159,6 +161,22 @@ fn what_cannot_be_written_is_said_before_the_run() {
     // Not even root can make files there.
     let error = Output::create("/proc/self").unwrap_err();
     assert!(matches!(error, OutputError::Create { .. }), "{error}");
+}
+
+#[test]
+fn devices_stay_and_links_stay_links() {
+    let error = StagedFile::create("/dev/null").unwrap_err().to_string();
+    assert_eq!(error, "cannot create /dev/null: not a regular file");
+    let directory = TempDir::new().unwrap();
+    let [file, link] = ["file", "link"].map(|name| directory.path().join(name));
+    fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let mut staged = StagedFile::create(&link).unwrap();
+    staged.write_whole(b"new").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"old");
+    staged.persist().unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"new");
+    assert!(link.is_symlink());
 }
 
 /// A file system with little room, unmounted when dropped.

@@ -126,10 +126,3 @@ impl Summary {
         std::iter::once((None, &self.run)).chain(variants)
     }
 }
-
-impl RunSummary {
-    /// The time that counters and averages are about.
-    pub fn measured(&self) -> Duration {
-        self.simulated - self.warm_up
-    }
-}

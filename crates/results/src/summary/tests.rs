@@ -66,6 +66,29 @@ fn the_text_is_this() {
 }
 
 #[test]
+fn every_key_is_documented() {
+    let document = include_str!("../../../../docs/results.md");
+    let named = [
+        "dctcp",
+        "bottleneck",
+        "web",
+        "ecn=100KB",
+        "parameters.ecn",
+        "groups",
+        "ports",
+        "drops",
+    ];
+    let keys = include_str!("golden.json").lines();
+    let keys = keys.filter_map(|line| line.trim_start().strip_prefix('"')?.split_once("\":"));
+    for (key, _) in keys.filter(|(key, _)| !named.contains(key)) {
+        let is_there = document.contains(&format!("`{key}`"))
+            || document.contains(&format!(".{key}`"))
+            || document.contains(&format!("`{key}."));
+        assert!(is_there, "{key}");
+    }
+}
+
+#[test]
 fn maps_keep_their_order() {
     let mut summary = Summary::new("", "", RunSummary::default());
     for name in ["b", "a", "c"] {

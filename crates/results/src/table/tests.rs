@@ -151,6 +151,16 @@ fn a_table_without_rows_has_columns() {
     assert_eq!(metadata.schema().get_fields().len(), 16);
 }
 
+#[test]
+fn every_column_is_documented() {
+    let document = include_str!("../../../../docs/results.md");
+    let flows = FlowRecord::BLANK;
+    let samples = Sample::BLANK;
+    for (name, _) in flows.cells().chain(samples.cells()) {
+        assert!(document.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
 /// Has room for so many bytes, like a disk that fills up.
 struct Full(usize);
 

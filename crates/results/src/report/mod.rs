@@ -1,0 +1,186 @@
+//! The report of an experiment: one HTML page that needs nothing else, neither network nor script.
+
+mod axis;
+mod html;
+mod plot;
+mod plots;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use indexmap::IndexMap;
+use weir_units::ByteSize;
+
+use crate::overview::{self, Grid, OWN};
+use crate::quantity::time;
+use crate::{RunSummary, Summary, Traces};
+
+use html::Escaped;
+use plot::Size;
+
+/// What a page tells.
+#[derive(Clone, Debug)]
+pub struct Report<'a> {
+    /// What the experiment gave.
+    pub summary: &'a Summary,
+    /// The scenario's settings, key and value, in the order in which they are to be listed.
+    pub parameters: &'a [(String, String)],
+    /// What to plot of each run, in the order of [`Summary::runs`]; a run without has no plots.
+    pub runs: Vec<RunPlots<'a>>,
+}
+
+/// What to plot of a run.
+#[derive(Clone, Debug)]
+pub struct RunPlots<'a> {
+    /// Its samples.
+    pub traces: &'a Traces,
+    /// The thresholds of the ports' queues, by the port's name.
+    pub thresholds: IndexMap<String, Vec<Threshold>>,
+}
+
+/// A length of a queue at which something happens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// What: `ECN`, `RED min`, `buffer`.
+    pub name: String,
+    /// The length.
+    pub queue: ByteSize,
+}
+
+impl Report<'_> {
+    /// The page.
+    pub fn to_html(&self) -> String {
+        let mut out = String::new();
+        let summary = self.summary;
+        head(&mut out, &summary.title);
+        heading(&mut out, summary);
+        for grid in [overview::groups(summary), overview::ports(summary)] {
+            table(&mut out, &grid);
+        }
+        if let Some(run) = self.runs.first() {
+            plots::of_run(
+                &mut out,
+                &summary.run,
+                run,
+                Size::Wide,
+                plots::Reach::default(),
+            );
+        }
+        self.variants(&mut out);
+        parameters(&mut out, self.parameters);
+        let _ = write!(
+            out,
+            "<footer>Written by weir. The numbers are in summary.json, the flows in flows.parquet, \
+             the samples in samples.parquet.</footer>\n<script>\n{}</script>\n</body>\n</html>\n",
+            include_str!("hover.js")
+        );
+        out
+    }
+
+    /// Small plots of every run, on the same axes.
+    fn variants(&self, out: &mut String) {
+        if self.summary.variants.is_empty() || self.runs.len() < 2 {
+            return;
+        }
+        let reach = plots::Reach::of(&self.runs);
+        let _ = writeln!(out, "<h2>Variants</h2>\n<div class=\"variants\">");
+        for ((name, run), plots) in self.summary.runs().zip(&self.runs) {
+            let _ = writeln!(out, "<section><h3>{}</h3>", Escaped(name.unwrap_or(OWN)));
+            settings(out, run);
+            plots::of_run(out, run, plots, Size::Small, reach);
+            out.push_str("</section>\n");
+        }
+        out.push_str("</div>\n");
+    }
+}
+
+fn head(out: &mut String, title: &str) {
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
+        Escaped(title),
+        include_str!("style.css")
+    );
+}
+
+fn heading(out: &mut String, summary: &Summary) {
+    let run = &summary.run;
+    let _ = writeln!(out, "<h1>{}</h1>", Escaped(&summary.title));
+    if !summary.source.is_empty() {
+        let _ = writeln!(out, "<p class=\"source\">{}</p>", Escaped(&summary.source));
+    }
+    settings(out, run);
+    for (name, run) in summary.runs().filter(|(_, run)| run.interrupted) {
+        let _ = writeln!(
+            out,
+            "<p class=\"warning\">{} was interrupted after {} of simulated time: this is what there \
+             was.</p>",
+            Escaped(name.unwrap_or("The run")),
+            time(run.simulated)
+        );
+    }
+    let facts = [
+        ("simulated", time(run.simulated)),
+        ("warm-up, not counted", time(run.warm_up)),
+        ("seed", run.seed.to_string()),
+        ("CPU time", time(run.cpu)),
+    ];
+    out.push_str("<dl class=\"facts\">");
+    for (name, value) in facts {
+        let _ = write!(out, "<div><dt>{name}</dt><dd>{value}</dd></div>");
+    }
+    out.push_str("</dl>\n<h2>Results</h2>\n");
+}
+
+fn settings(out: &mut String, run: &RunSummary) {
+    if run.settings.is_empty() {
+        return;
+    }
+    let settings = run
+        .settings
+        .iter()
+        .map(|(key, value)| format!("{key} = {value}"));
+    let settings = settings.collect::<Vec<_>>().join(", ");
+    let _ = writeln!(out, "<p class=\"settings\">{}</p>", Escaped(&settings));
+}
+
+fn table(out: &mut String, grid: &Grid) {
+    if grid.rows.is_empty() {
+        return;
+    }
+    let class = |index| {
+        if index < grid.names {
+            " class=\"name\""
+        } else {
+            ""
+        }
+    };
+    out.push_str("<div class=\"wide\"><table>\n<thead><tr>");
+    for (index, title) in grid.header.iter().enumerate() {
+        let _ = write!(out, "<th{}>{}</th>", class(index), Escaped(title));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in &grid.rows {
+        out.push_str("<tr>");
+        for (index, cell) in row.iter().enumerate() {
+            let _ = write!(out, "<td{}>{}</td>", class(index), Escaped(cell));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody>\n</table></div>\n");
+}
+
+fn parameters(out: &mut String, parameters: &[(String, String)]) {
+    if parameters.is_empty() {
+        return;
+    }
+    out.push_str("<h2>Parameters</h2>\n<div class=\"wide\"><table class=\"parameters\">\n");
+    for (key, value) in parameters {
+        let (key, value) = (Escaped(key), Escaped(value));
+        let _ = writeln!(out, "<tr><th>{key}</th><td>{value}</td></tr>");
+    }
+    out.push_str("</table></div>\n");
+}

@@ -1,0 +1,343 @@
+//! A plot over time as SVG.
+
+use std::fmt::Write as _;
+
+use super::axis::Axis;
+use super::html::Escaped;
+use crate::quantity::{Scale, TIMES, in_scale};
+
+/// Something over time: seconds and values in the base unit of the plot's scale.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    /// Which of the page's colours.
+    pub(crate) colour: usize,
+    pub(crate) line: Vec<(f64, f64)>,
+    /// Least and largest values around the line.
+    pub(crate) band: Vec<(f64, f64, f64)>,
+}
+
+/// A value that a plot shows as a horizontal line.
+#[derive(Clone, Debug)]
+pub(crate) struct Level {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+}
+
+/// What to plot.
+#[derive(Clone, Debug)]
+pub(crate) struct Plot {
+    /// What it shows, for readers who do not see it.
+    pub(crate) title: String,
+    pub(crate) scale: &'static Scale,
+    pub(crate) series: Vec<Series>,
+    pub(crate) levels: Vec<Level>,
+    /// Where the time axis ends, in seconds.
+    pub(crate) end: f64,
+    /// Until when nothing is counted, in seconds.
+    pub(crate) warm_up: f64,
+    /// What the value axis must reach, so that several plots can be compared.
+    pub(crate) reach: f64,
+    pub(crate) size: Size,
+}
+
+/// How large, and with how much beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// Alone over the page's width.
+    Wide,
+    /// One of several in a row.
+    Small,
+}
+
+/// The drawing area within the picture, in pixels.
+struct Area {
+    width: f64,
+    height: f64,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Size {
+    fn area(self) -> Area {
+        let (width, height) = match self {
+            Self::Wide => (1000.0, 280.0),
+            Self::Small => (480.0, 190.0),
+        };
+        Area {
+            width,
+            height,
+            left: 58.0,
+            right: width - LABEL_WIDTH,
+            top: 12.0,
+            bottom: height - 36.0,
+        }
+    }
+
+    const fn ticks(self) -> (u32, u32) {
+        match self {
+            Self::Wide => (8, 5),
+            Self::Small => (5, 4),
+        }
+    }
+}
+
+/// What the names on the right need.
+const LABEL_WIDTH: f64 = 122.0;
+const LABEL_HEIGHT: f64 = 13.0;
+const LABEL_CHARACTERS: usize = 18;
+
+/// A name on the right.
+struct Label {
+    y: f64,
+    class: String,
+    text: String,
+}
+
+impl Plot {
+    /// The largest value of the series.
+    pub(crate) fn largest(&self) -> f64 {
+        let lines = self.series.iter().flat_map(|series| &series.line);
+        let bands = self.series.iter().flat_map(|series| &series.band);
+        let values = lines.map(|point| point.1).chain(bands.map(|point| point.2));
+        values.fold(0.0, f64::max)
+    }
+
+    /// Whether a level is drawn: those far above all values would press these to the ground.
+    pub(crate) fn shows(&self, level: &Level) -> bool {
+        level.value <= 2.5 * self.reach.max(self.largest())
+    }
+
+    /// Whether the lines are told apart by a legend: there are too many to name each at its end.
+    pub(crate) fn has_legend(&self) -> bool {
+        self.series.len() > 8
+    }
+
+    /// The picture.
+    pub(crate) fn svg(&self) -> String {
+        let levels: Vec<&Level> = self
+            .levels
+            .iter()
+            .filter(|level| self.shows(level))
+            .collect();
+        let highest = levels.iter().map(|level| level.value);
+        let highest = highest.fold(self.reach.max(self.largest()), f64::max);
+        let (across, up) = self.size.ticks();
+        let drawing = Drawing {
+            area: self.size.area(),
+            time: Axis::new(self.end, across, false, TIMES),
+            value: Axis::new(highest, up, true, self.scale),
+        };
+
+        let mut out = String::new();
+        drawing.open(&mut out, &self.title);
+        drawing.axes(&mut out, self.warm_up);
+        for level in &levels {
+            drawing.level(&mut out, level);
+        }
+        for series in &self.series {
+            drawing.series(&mut out, series);
+        }
+        if !self.has_legend() {
+            let of_levels = levels
+                .iter()
+                .map(|level| drawing.level_label(level, self.scale));
+            let of_lines = self
+                .series
+                .iter()
+                .filter_map(|series| drawing.line_label(series));
+            let of_lines = of_lines.filter(|_| self.series.len() > 1);
+            drawing.labels(&mut out, of_levels.chain(of_lines).collect());
+        }
+        out.push_str("<g class=\"cursor\"></g></svg>\n");
+        out
+    }
+}
+
+struct Drawing {
+    area: Area,
+    time: Axis,
+    value: Axis,
+}
+
+// Writing to a string cannot fail.
+impl Drawing {
+    fn x(&self, time: f64) -> f64 {
+        let Area { left, right, .. } = self.area;
+        left + (right - left) * (time / self.time.end).clamp(0.0, 1.0)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        let Area { top, bottom, .. } = self.area;
+        bottom - (bottom - top) * (value / self.value.end).clamp(0.0, 1.0)
+    }
+
+    /// The element, with what a script needs to read values off.
+    fn open(&self, out: &mut String, title: &str) {
+        let Area {
+            width,
+            height,
+            left,
+            right,
+            top,
+            bottom,
+        } = self.area;
+        let (time_unit, time_name) = self.time.unit();
+        let (value_unit, value_name) = self.value.unit();
+        let _ = writeln!(
+            out,
+            "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\" \
+             data-area=\"{left} {right} {top} {bottom}\" data-x=\"{} {time_name}\" \
+             data-y=\"{} {value_name}\">",
+            Escaped(title),
+            self.time.end / time_unit,
+            self.value.end / value_unit,
+        );
+    }
+
+    fn axes(&self, out: &mut String, warm_up: f64) {
+        let Area {
+            left,
+            right,
+            top,
+            bottom,
+            ..
+        } = self.area;
+        if warm_up > 0.0 {
+            let _ = writeln!(
+                out,
+                "<rect class=\"warm-up\" x=\"{left}\" y=\"{top}\" width=\"{:.1}\" height=\"{:.1}\"/>\
+                 <text class=\"note\" x=\"{:.1}\" y=\"{:.1}\">warm-up</text>",
+                self.x(warm_up) - left,
+                bottom - top,
+                left + 4.0,
+                top + 11.0,
+            );
+        }
+        for (value, text) in self.value.ticks() {
+            let y = self.y(value);
+            let _ = writeln!(
+                out,
+                "<line class=\"grid\" x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>\
+                 <text class=\"tick\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
+                left - 6.0,
+                y + 4.0,
+            );
+        }
+        for (time, text) in self.time.ticks() {
+            let x = self.x(time);
+            let _ = writeln!(
+                out,
+                "<line class=\"mark\" x1=\"{x:.1}\" y1=\"{bottom}\" x2=\"{x:.1}\" y2=\"{:.1}\"/>\
+                 <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
+                bottom + 4.0,
+                bottom + 17.0,
+            );
+        }
+        let middle = (top + bottom) / 2.0;
+        let _ = writeln!(
+            out,
+            "<line class=\"mark\" x1=\"{left}\" y1=\"{bottom}\" x2=\"{right}\" y2=\"{bottom}\"/>\
+             <text class=\"unit\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">time in {}</text>\
+             <text class=\"unit\" transform=\"translate(13 {middle:.1}) rotate(-90)\" \
+             text-anchor=\"middle\">{}</text>",
+            (left + right) / 2.0,
+            bottom + 33.0,
+            self.time.unit().1,
+            self.value.unit().1,
+        );
+    }
+
+    fn series(&self, out: &mut String, series: &Series) {
+        let colour = series.colour;
+        if !series.band.is_empty() {
+            let highest = series.band.iter().map(|&(time, _, most)| (time, most));
+            let lowest = series.band.iter().rev();
+            let lowest = lowest.map(|&(time, least, _)| (time, least));
+            let points = self.points(highest.chain(lowest));
+            let _ = writeln!(
+                out,
+                "<polygon class=\"band s{colour}\" points=\"{points}\"/>"
+            );
+        }
+        let points = self.points(series.line.iter().copied());
+        let _ = writeln!(
+            out,
+            "<polyline class=\"line s{colour}\" data-name=\"{}\" points=\"{points}\"/>",
+            Escaped(&series.name)
+        );
+    }
+
+    fn points(&self, points: impl Iterator<Item = (f64, f64)>) -> String {
+        let mut out = String::new();
+        for (time, value) in points {
+            let _ = write!(out, "{:.1},{:.1} ", self.x(time), self.y(value));
+        }
+        out.truncate(out.trim_end().len());
+        out
+    }
+
+    fn level(&self, out: &mut String, level: &Level) {
+        let Area { left, right, .. } = self.area;
+        let y = self.y(level.value);
+        let _ = writeln!(
+            out,
+            "<line class=\"level\" x1=\"{left}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>"
+        );
+    }
+
+    fn level_label(&self, level: &Level, scale: &Scale) -> Label {
+        Label {
+            y: self.y(level.value),
+            class: "of-level".to_owned(),
+            text: format!("{} {}", level.name, in_scale(level.value, scale)),
+        }
+    }
+
+    /// At the end of the line.
+    fn line_label(&self, series: &Series) -> Option<Label> {
+        let (_, value) = series.line.last()?;
+        Some(Label {
+            y: self.y(*value),
+            class: format!("s{}", series.colour),
+            text: series.name.clone(),
+        })
+    }
+
+    /// Names on the right, from the top down, none over another.
+    fn labels(&self, out: &mut String, mut labels: Vec<Label>) {
+        let Area { right, bottom, .. } = self.area;
+        labels.sort_by(|one, other| one.y.total_cmp(&other.y));
+        let mut free = f64::MIN;
+        for (index, label) in labels.iter().enumerate() {
+            // Those below this one need their room too.
+            let below = (labels.len() - 1 - index) as f64 * LABEL_HEIGHT;
+            let y = label.y.min(bottom - below).max(free);
+            free = y + LABEL_HEIGHT;
+            let class = &label.class;
+            let _ = writeln!(
+                out,
+                "<line class=\"leader {class}\" x1=\"{right}\" y1=\"{:.1}\" x2=\"{:.1}\" \
+                 y2=\"{y:.1}\"/><text class=\"note {class}\" x=\"{:.1}\" y=\"{:.1}\">{}\
+                 <title>{}</title></text>",
+                label.y,
+                right + 8.0,
+                right + 10.0,
+                y + 4.0,
+                Escaped(&shortened(&label.text)),
+                Escaped(&label.text),
+            );
+        }
+    }
+}
+
+/// As much of a text as fits beside a plot.
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= LABEL_CHARACTERS {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(LABEL_CHARACTERS - 1).collect();
+    format!("{start}…")
+}

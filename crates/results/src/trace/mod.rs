@@ -1,0 +1,160 @@
+//! Samples as plots need them: thinned while they come, so that memory stays bounded.
+
+mod group;
+mod port;
+
+pub(crate) use group::GroupTrace;
+pub(crate) use port::PortTrace;
+
+use indexmap::IndexMap;
+use weir_units::{Duration, Time};
+
+use crate::{GroupSample, PortSample};
+
+/// Into how many columns a trace divides a run's time: as many as a plot on a page has room for.
+pub(crate) const COLUMNS: usize = 480;
+
+/// What a report plots of one run.
+#[derive(Clone, Debug)]
+pub struct Traces {
+    span: Duration,
+    ports: IndexMap<String, PortTrace>,
+    groups: IndexMap<String, GroupTrace>,
+}
+
+impl Traces {
+    /// For a run that is to simulate so much time.
+    pub fn new(span: Duration) -> Self {
+        Self {
+            span: span.max(Duration::from_nanos(1)),
+            ports: IndexMap::new(),
+            groups: IndexMap::new(),
+        }
+    }
+
+    /// Takes a sample of a port.
+    pub fn port(&mut self, sample: &PortSample<'_>) {
+        let column = self.column(sample.time);
+        let trace = match self.ports.get_mut(sample.port) {
+            Some(trace) => trace,
+            None => self.ports.entry(sample.port.to_owned()).or_default(),
+        };
+        trace.take(column, sample.queue);
+    }
+
+    /// Takes a sample of a group; a group's samples come in the order of their times.
+    pub fn group(&mut self, sample: &GroupSample<'_>) {
+        let column = self.column(sample.time);
+        let trace = match self.groups.get_mut(sample.group) {
+            Some(trace) => trace,
+            None => self.groups.entry(sample.group.to_owned()).or_default(),
+        };
+        trace.take(column, sample.time, sample.delivered);
+    }
+
+    /// The time that the columns divide.
+    pub(crate) fn span(&self) -> Duration {
+        self.span
+    }
+
+    pub(crate) fn ports(&self) -> &IndexMap<String, PortTrace> {
+        &self.ports
+    }
+
+    pub(crate) fn groups(&self) -> &IndexMap<String, GroupTrace> {
+        &self.groups
+    }
+
+    /// Where a moment lies; the last column takes what comes after the end.
+    fn column(&self, time: Time) -> usize {
+        let at = u128::from(time.as_nanos()) * COLUMNS as u128 / u128::from(self.span.as_nanos());
+        usize::try_from(at).unwrap_or(usize::MAX).min(COLUMNS - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_units::{ByteSize, Rate};
+
+    use super::group::Stretch;
+    use super::port::Extent;
+    use super::*;
+    use crate::Drops;
+
+    fn port(nanos: u64, queue: u64) -> PortSample<'static> {
+        PortSample {
+            time: Time::from_nanos(nanos),
+            port: "p",
+            queue: ByteSize::from_bytes(queue),
+            queue_packets: 0,
+            sent: ByteSize::ZERO,
+            marks: 0,
+            drops: Drops::default(),
+        }
+    }
+
+    fn group(nanos: u64, delivered: u64) -> GroupSample<'static> {
+        GroupSample {
+            time: Time::from_nanos(nanos),
+            group: "g",
+            delivered: ByteSize::from_bytes(delivered),
+            goodput: Rate::ZERO,
+            retransmits: 0,
+            timeouts: 0,
+            window: None,
+        }
+    }
+
+    #[test]
+    fn a_column_keeps_its_extremes_and_its_mean() {
+        let mut traces = Traces::new(Duration::from_nanos(4800));
+        for sample in [
+            port(0, 10),
+            port(5, 40),
+            port(9, 1),
+            port(4799, 7),
+            port(9999, 8),
+        ] {
+            traces.port(&sample);
+        }
+        let columns: Vec<_> = traces.ports["p"].columns(1).collect();
+        let extent = |min, mean, max| Extent { min, mean, max };
+        assert_eq!(
+            columns,
+            [(0, extent(1, 17.0, 40)), (479, extent(7, 7.5, 8))]
+        );
+        let coarse: Vec<_> = traces.ports["p"].columns(480).collect();
+        assert_eq!(coarse, [(0, extent(1, 13.2, 40))]);
+    }
+
+    #[test]
+    fn goodput_is_what_arrived_between_samples() {
+        let mut traces = Traces::new(Duration::from_secs(48));
+        // 1000 bytes in each 10 ms, and from 24 s on nothing.
+        for number in 0..4800_u64 {
+            let delivered = number.min(2400) * 1000;
+            traces.group(&group(number * 10_000_000, delivered));
+        }
+        let stretches: Vec<Stretch> = traces.groups["g"].goodput(1).collect();
+        assert_eq!(stretches.len(), COLUMNS);
+        let rate = Rate::from_bits_per_second(800_000);
+        for stretch in &stretches {
+            let is_early = stretch.end <= Time::from_nanos(24_000_000_000);
+            let expected = if is_early { rate } else { Rate::ZERO };
+            // The column in which it stops lies between.
+            let is_edge = stretch.start < Time::from_nanos(24_000_000_000) && !is_early;
+            assert!(is_edge || stretch.rate == expected, "{stretch:?}");
+        }
+    }
+
+    #[test]
+    fn few_samples_make_long_stretches() {
+        let mut traces = Traces::new(Duration::from_secs(1));
+        for number in 1..=100_u64 {
+            traces.group(&group(number * 10_000_000, number));
+        }
+        assert_eq!(traces.groups["g"].goodput(1).count(), 25);
+        assert_eq!(traces.groups["g"].goodput(100).count(), 5);
+        assert_eq!(Traces::new(Duration::ZERO).span(), Duration::from_nanos(1));
+    }
+}
