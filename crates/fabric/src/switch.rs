@@ -218,21 +218,10 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.port(port)
     }
 
-<<<<<<< HEAD
-    /// Brings what is read from one port up to date.
-    pub fn settle_port(&mut self, now: Time, port: PortIndex) {
-        self.ports.alter(port, &mut |_, _| {}, |pipe| pipe.settle(now));
-    }
-
-    /// Lets the accounts of all queues' lengths begin anew: see [`Pipe::reset_occupancy`].
-    pub fn reset_occupancy(&mut self, now: Time) {
-        self.ports.alter_all(|pipe| pipe.reset_occupancy(now));
-=======
     /// Lets the account of a queue's length begin anew: see [`Pipe::reset_occupancy`].
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         self.ports
             .alter(port, &mut |_, _| {}, |pipe| pipe.reset_occupancy(now));
->>>>>>> fabric
     }
 
     /// The pipe at a port, as it was when something last happened there; `None` where there is no

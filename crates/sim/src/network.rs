@@ -215,39 +215,29 @@ impl Network {
         }
     }
 
-    /// Brings what is read of the ports up to date.
-    pub(crate) fn settle(&mut self, now: Time) {
-        self.uplinks.iter_mut().for_each(|pipe| pipe.settle(now));
-        for junction in &mut self.switches {
-            junction.switch.settle(now);
-        }
-    }
-
-    /// Brings what is read of one port up to date.
-    pub(crate) fn settle_port(&mut self, now: Time, port: PortIndex) {
+    /// The queue, link and faults of a port, up to date.
+    pub(crate) fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<Packet>> {
         match self.places[port.index()].sender {
-            Sender::Host(uplink) => self.uplinks[uplink as usize].settle(now),
+            Sender::Host(uplink) => {
+                let pipe = self.uplinks.get_mut(uplink as usize)?;
+                pipe.settle(now);
+                Some(pipe)
+            }
             Sender::Switch { switch, port } => {
-                self.switches[switch as usize].switch.settle_port(now, port);
+                self.switches[switch as usize].switch.settle(now, port)
             }
         }
     }
 
-    /// Lets the accounts of the queues' lengths begin anew.
-    pub(crate) fn reset_occupancy(&mut self, now: Time) {
-        self.uplinks
-            .iter_mut()
-            .for_each(|pipe| pipe.reset_occupancy(now));
-        for junction in &mut self.switches {
-            junction.switch.reset_occupancy(now);
-        }
-    }
-
-    /// The queue, link and faults of a port.
-    pub(crate) fn pipe(&self, port: PortIndex) -> Option<&Pipe<Packet>> {
+    /// Lets the account of a queue's length begin anew.
+    pub(crate) fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         match self.places[port.index()].sender {
-            Sender::Host(uplink) => self.uplinks.get(uplink as usize),
-            Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
+            Sender::Host(uplink) => self.uplinks[uplink as usize].reset_occupancy(now),
+            Sender::Switch { switch, port } => {
+                self.switches[switch as usize]
+                    .switch
+                    .reset_occupancy(now, port);
+            }
         }
     }
 }

@@ -172,7 +172,6 @@ impl Simulation {
             None => self.scenario.warm_up,
         };
         let span = now.since(Time::ZERO + warm_up);
-        self.world.network.settle(now);
         let mut groups: Vec<_> = (0..)
             .zip(&self.group_meters)
             .map(|(number, meter)| {
@@ -184,9 +183,9 @@ impl Simulation {
         for (_, group) in &mut groups {
             group.share = Ratio::of(group.delivered.bytes(), all);
         }
-        let network = &self.world.network;
+        let network = &mut self.world.network;
         let ports = self.ports.iter_mut().filter_map(|meter| {
-            let pipe = network.pipe(meter.port)?;
+            let pipe = network.settle(now, meter.port)?;
             Some((meter.name.clone(), meter.summary(now, pipe)))
         });
         RunSummary {
@@ -282,12 +281,12 @@ impl Simulation {
 
     fn end_warm_up(&mut self) {
         let now = self.now;
-        self.world.network.settle(now);
-        self.world.network.reset_occupancy(now);
+        let network = &mut self.world.network;
         for meter in &mut self.ports {
-            if let Some(pipe) = self.world.network.pipe(meter.port) {
+            if let Some(pipe) = network.settle(now, meter.port) {
                 meter.begin(now, pipe);
             }
+            network.reset_occupancy(now, meter.port);
         }
         for (number, meter) in (0..).zip(&mut self.group_meters) {
             meter.begin(&self.world, number);
@@ -298,8 +297,7 @@ impl Simulation {
     fn sample(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let now = self.now;
         for meter in &self.ports {
-            self.world.network.settle_port(now, meter.port);
-            if let Some(pipe) = self.world.network.pipe(meter.port) {
+            if let Some(pipe) = self.world.network.settle(now, meter.port) {
                 recorder.port(&meter.sample(now, pipe))?;
             }
         }
