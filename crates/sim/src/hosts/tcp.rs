@@ -11,8 +11,6 @@ use crate::flows::{Achieved, PathView};
 
 /// The tick of the time stamp clock: 1 ms, as Linux has it.
 const TICK: Duration = Duration::from_millis(1);
-/// Segments at a connection's start that are acknowledged at once, as Linux does.
-const QUICK_SEGMENTS: u32 = 16;
 /// Linux's factors: twice the window per round trip in slow start, 1.2 times afterwards
 /// (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
 const LINUX_PACING: weir_tcp::Pacing = weir_tcp::Pacing::Window {
@@ -49,21 +47,20 @@ impl TcpSetup {
             delayed_acks: (delayed_ack.ack_every > 1).then_some(DelayedAcks {
                 segments: delayed_ack.ack_every,
                 timeout: delayed_ack.delayed_ack_timeout,
-                quick_segments: match delayed_ack.quick_ack {
-                    true => QUICK_SEGMENTS,
-                    false => 0,
-                },
+                quick_segments: delayed_ack.quick_ack_segments,
             }),
             nagle: options.nagle,
             burst_segments: options.tso_segments,
             pacing: match options.pacing {
                 Pacing::Controller => weir_tcp::Pacing::Controller,
-                Pacing::Linux => LINUX_PACING,
+                Pacing::Window => LINUX_PACING,
             },
             loss_detection: match options.recovery {
-                Recovery::Rack => LossDetection::RackTlp,
-                Recovery::Rfc6675 => LossDetection::DuplicateThreshold,
+                // Without SACK there is no choice.
+                Some(Recovery::Rack) | None => LossDetection::RackTlp,
+                Some(Recovery::Rfc6675) => LossDetection::DuplicateThreshold,
             },
+            limited_transmit: options.limited_transmit,
             proportional_rate_reduction: options.prr,
             idle_restart: options.idle_restart,
             initial_rto: options.initial_rto,
