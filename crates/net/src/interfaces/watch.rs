@@ -5,15 +5,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::decision::{Action, Decisions};
-use super::netlink::{Netlink, News};
+use super::dialogue::News;
+use super::netlink::Netlink;
 use super::table::Usable;
 use crate::error::EndpointError;
 use crate::shared::Shared;
+use weir_quic::Interfaces;
 
 /// Sees to it that an endpoint's sockets and connections follow the machine's addresses.
 pub(crate) struct Watch {
     netlink: Netlink,
     decisions: Decisions,
+    /// The interfaces' sizes as connections know them.
+    interfaces: Arc<Interfaces>,
     /// Addresses that are gone and that some connection cannot leave, as there is no other way to
     /// its peer so far.
     stuck: Vec<IpAddr>,
@@ -28,6 +32,7 @@ impl Watch {
         Ok(Self {
             netlink: Netlink::open()?,
             decisions: Decisions::default(),
+            interfaces: Arc::default(),
             stuck: Vec::new(),
         })
     }
@@ -48,6 +53,11 @@ impl Watch {
     fn act(&mut self, shared: &Shared, news: News) {
         if !news.addresses && self.stuck.is_empty() {
             return;
+        }
+        let interfaces = self.netlink.table().interfaces();
+        if interfaces != *self.interfaces {
+            self.interfaces = Arc::new(interfaces);
+            shared.set_interfaces(&self.interfaces);
         }
         let usable = self.netlink.table().usable();
         // One place may wait for another to leave an address.
