@@ -4,13 +4,14 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use weir_quic::Interfaces;
+
 use super::decision::{Action, Decisions};
 use super::dialogue::News;
 use super::netlink::Netlink;
 use super::table::Usable;
 use crate::error::EndpointError;
 use crate::shared::Shared;
-use weir_quic::Interfaces;
 
 /// Sees to it that an endpoint's sockets and connections follow the machine's addresses.
 pub(crate) struct Watch {
