@@ -421,6 +421,27 @@ fn parameters_that_nothing_uses_are_mistakes() {
 }
 
 #[test]
+fn faults_of_one_kind_do_not_overlap() {
+    let with = |at: &str, kind: &str| {
+        let fault = format!(
+            "[[faults]]\n{kind}\nports = [\"near1->switch\", \"bottleneck\"]\nat = \"{at}\"\n"
+        );
+        Scenario::parse("test.toml", &format!("{FILE}{fault}"), &[])
+    };
+    let loss = "kind = \"loss\"\nprobability = 0.5";
+    let message = with("2999ms", loss).expect_err("an overlap").to_string();
+    assert!(
+        message.contains(
+            "faults.1: the port `bottleneck` still has another fault of this kind, `faults.0`"
+        ),
+        "{message}"
+    );
+    assert!(message.starts_with("test.toml:64: "), "{message}");
+    assert!(with("3s", loss).is_ok());
+    assert!(with("2s", "kind = \"down\"").is_ok());
+}
+
+#[test]
 fn the_line_is_exact_where_a_value_is_wrong() {
     for (from, to) in [
         ("count = 4", "count = 0"),
