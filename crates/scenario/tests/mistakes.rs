@@ -421,6 +421,24 @@ fn parameters_that_nothing_uses_are_mistakes() {
 }
 
 #[test]
+fn a_thousand_mistakes_are_cut_short() {
+    let hosts: String = (0..5000)
+        .map(|n| format!("[hosts.a{n}]\ncount = 0\n"))
+        .collect();
+    let text = format!("title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n{hosts}");
+    let queues: String = (0..5000)
+        .map(|n| format!("[queues.a{n}]\ncolour = 1\n"))
+        .collect();
+    for text in [format!("{text}{queues}"), "a = = 1\n".repeat(5000)] {
+        let Err(ScenarioError::Invalid { problems }) = Scenario::parse("test.toml", &text, &[])
+        else {
+            panic!("accepted");
+        };
+        assert_eq!(problems.len(), 50);
+    }
+}
+
+#[test]
 fn faults_of_one_kind_do_not_overlap() {
     let with = |at: &str, kind: &str| {
         let fault = format!(
