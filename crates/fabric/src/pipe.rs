@@ -268,6 +268,13 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Starts what the link had time to start by `now`.
     #[inline]
     pub(crate) fn start_transmissions(&mut self, now: Time) {
+        // Most often that is nothing, and this check is all there is to do.
+        if self.next_departure <= now {
+            self.start_waiting(now);
+        }
+    }
+
+    fn start_waiting(&mut self, now: Time) {
         while self.next_departure <= now && self.next_departure < Time::MAX {
             let free = self.next_departure;
             if let Some(place) = self.line.get_mut(self.on_link) {
