@@ -82,7 +82,7 @@ impl Connection {
             return;
         }
         if segment.flags.contains(Flags::ACK) {
-            self.reset_due = Some(reset_for(segment));
+            self.reset_due = Some(Box::new(reset_for(segment)));
             return;
         }
         if !segment.flags.contains(Flags::SYN) {
@@ -130,7 +130,7 @@ impl Connection {
         let flags = segment.flags;
         if flags.contains(Flags::ACK) && segment.acknowledgment != self.local {
             if !flags.contains(Flags::RST) {
-                self.reset_due = Some(reset_for(segment));
+                self.reset_due = Some(Box::new(reset_for(segment)));
             }
             return;
         }

@@ -56,7 +56,7 @@ impl Connection {
             return;
         }
         if self.keep_alive_probes >= keep_alive.probes {
-            self.reset_due = Some(self.reset_at_next());
+            self.reset_due = Some(Box::new(self.reset_at_next()));
             self.end(Ending::TimedOut);
             return;
         }

@@ -27,6 +27,40 @@ impl Sender {
     /// The next segment, if one may leave now.
     #[inline]
     pub(crate) fn next(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+        let routine = self.board.lost() == 0 && self.tail_probe.is_none();
+        if routine {
+            if self.has_sent_all() {
+                self.on_nothing_to_send();
+                return None;
+            }
+            // Most often the window has no room for one more segment.
+            let flight = self.board.in_flight();
+            let size = self.mss.min(self.written.saturating_sub(self.nxt)).max(1);
+            if self.duplicates == 0 && flight > 0 && flight + size > self.window() {
+                self.limited_at = Some(now);
+                return None;
+            }
+        }
+        self.next_of_any_kind(now, counters)
+    }
+
+    /// Whether certainly nothing leaves, whatever the time; nothing is to be noted of it either.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.board.lost() == 0
+            && self.tail_probe.is_none()
+            && self.has_sent_all()
+            && !self.window_probe_due
+            && !self.board.measures_delivery()
+    }
+
+    /// Whether there is nothing new to send.
+    #[inline]
+    fn has_sent_all(&self) -> bool {
+        self.nxt >= self.written + u64::from(self.fin)
+    }
+
+    fn next_of_any_kind(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
         if self.is_tail_probe_due() {
             return self.next_tail_probe(now, counters);
         }
@@ -87,7 +121,7 @@ impl Sender {
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        self.nxt < self.written || (self.fin && self.nxt == self.written)
+        !self.has_sent_all()
     }
 
     /// Whether there is new data that the peer accepts.
@@ -97,7 +131,7 @@ impl Sender {
 
     fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
         let data = self.written.saturating_sub(self.nxt);
-        if data == 0 && !(self.fin && self.nxt == self.written) {
+        if self.has_sent_all() {
             self.on_nothing_to_send();
             return None;
         }
@@ -303,7 +337,11 @@ impl Sender {
 
     /// The application or the peer's window is the limit: the delivery rate says nothing about the
     /// network then.
+    #[inline]
     fn on_nothing_to_send(&mut self) {
+        if !self.board.measures_delivery() {
+            return;
+        }
         let flight = self.board.in_flight();
         if flight + self.mss <= self.window()
             && let Some(rate) = self.board.delivery_rate()
