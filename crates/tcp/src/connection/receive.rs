@@ -55,7 +55,7 @@ impl Connection {
         if !expected || !self.take_predicted_timestamps(segment) {
             return false;
         }
-        self.restart_keep_alive(now);
+        self.on_heard(now);
         let upto = una + u64::from(ahead.unsigned_abs());
         self.update_window(segment, 0, upto);
         self.sender.on_heard();
@@ -111,7 +111,7 @@ impl Connection {
         {
             return;
         }
-        self.restart_keep_alive(now);
+        self.on_heard(now);
         if !self.process_acknowledgment(now, segment, distance) {
             return;
         }

@@ -16,7 +16,7 @@ impl Connection {
         let routine = self.state == State::Established
             && !self.receiver.acks().is_due()
             && !self.keep_alive_due;
-        if routine && self.sender.is_quiet() {
+        if routine && (self.sender.is_quiet() || self.sender.waits_for_window(now)) {
             return None;
         }
         self.next_of_any_kind(now)

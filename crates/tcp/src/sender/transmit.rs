@@ -27,21 +27,30 @@ impl Sender {
     /// The next segment, if one may leave now.
     #[inline]
     pub(crate) fn next(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
-        let routine = self.board.lost() == 0 && self.tail_probe.is_none();
-        if routine {
-            if self.has_sent_all() {
-                self.on_nothing_to_send();
-                return None;
-            }
-            // Most often the window has no room for one more segment.
-            let flight = self.board.in_flight();
-            let size = self.mss.min(self.written.saturating_sub(self.nxt)).max(1);
-            if self.duplicates == 0 && flight > 0 && flight + size > self.window() {
-                self.limited_at = Some(now);
-                return None;
-            }
+        if self.is_tail_probe_due() {
+            return self.next_tail_probe(now, counters);
         }
-        self.next_of_any_kind(now, counters)
+        if self.board.lost() > 0 {
+            return self.next_in_recovery(now, counters);
+        }
+        self.next_new(now, counters)
+    }
+
+    /// Most often the window has no room for one more segment, and nothing else could leave.
+    #[inline]
+    pub(crate) fn waits_for_window(&mut self, now: Time) -> bool {
+        let flight = self.board.in_flight();
+        let size = self.mss.min(self.written.saturating_sub(self.nxt));
+        let waits = flight > 0
+            && flight + size > self.window()
+            && size > 0
+            && self.board.lost() == 0
+            && self.tail_probe.is_none()
+            && self.duplicates == 0;
+        if waits {
+            self.limited_at = Some(now);
+        }
+        waits
     }
 
     /// Whether certainly nothing leaves, whatever the time; nothing is to be noted of it either.
@@ -58,16 +67,6 @@ impl Sender {
     #[inline]
     fn has_sent_all(&self) -> bool {
         self.nxt >= self.written + u64::from(self.fin)
-    }
-
-    fn next_of_any_kind(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
-        if self.is_tail_probe_due() {
-            return self.next_tail_probe(now, counters);
-        }
-        if self.board.lost() > 0 {
-            return self.next_in_recovery(now, counters);
-        }
-        self.next_new(now, counters)
     }
 
     /// What is lost comes first, but for what F-RTO sends between: up to two new segments, whose
@@ -129,6 +128,7 @@ impl Sender {
         self.has_unsent() && self.nxt < self.edge
     }
 
+    #[inline]
     fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
         let data = self.written.saturating_sub(self.nxt);
         if self.has_sent_all() {
@@ -203,20 +203,16 @@ impl Sender {
         let was_empty = self.board.is_empty();
         let fin = self.fin && start + length == self.written;
         let total = length + u64::from(fin);
-        let mut left = total;
-        let mut segments = 0;
-        while left > 0 {
-            // The last segment takes FIN along.
-            let part = if left <= self.mss + u64::from(fin) {
-                left
-            } else {
-                self.mss
-            };
-            self.board.on_sent(now, self.nxt, part as u32);
-            self.nxt += part;
-            left -= part;
+        // The last segment takes FIN along.
+        let (mut left, mut segments) = (total, 1);
+        while left > self.mss + u64::from(fin) {
+            self.board.on_sent(now, self.nxt, self.mss as u32);
+            self.nxt += self.mss;
+            left -= self.mss;
             segments += 1;
         }
+        self.board.on_sent(now, self.nxt, left as u32);
+        self.nxt += left;
         self.on_sent(now, total);
         self.note_probing(segments as u32);
         counters.segments_sent += segments;
