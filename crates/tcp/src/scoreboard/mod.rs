@@ -7,6 +7,8 @@
 
 mod detection;
 mod sack;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
