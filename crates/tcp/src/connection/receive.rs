@@ -52,7 +52,7 @@ impl Connection {
                 && u64::from(ahead.unsigned_abs()) <= self.sender.nxt() - una
                 && self.sender.is_plain()
         };
-        if !expected || !self.take_predicted_timestamps(segment) {
+        if !expected || !self.take_predicted_timestamps(now, segment) {
             return false;
         }
         self.on_heard(now);
@@ -73,18 +73,18 @@ impl Connection {
 
     /// The next segment in order has a time stamp that is not older than the last one, and is echoed.
     #[inline]
-    fn take_predicted_timestamps(&mut self, segment: &Segment) -> bool {
+    fn take_predicted_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
         let Some(clock) = &mut self.clock else {
             return true;
         };
         let Some(timestamps) = segment.timestamps else {
             return false;
         };
-        if clock.is_old(timestamps.value) {
+        if clock.is_old(now, timestamps.value) {
             return false;
         }
         if self.last_acknowledged == self.receiver.next() {
-            clock.take(timestamps.value);
+            clock.take(now, timestamps.value);
         }
         true
     }
@@ -143,7 +143,7 @@ impl Connection {
             // RFC 7323, section 3.2: silently dropped.
             return false;
         };
-        if clock.is_old(timestamps.value) {
+        if clock.is_old(now, timestamps.value) {
             self.counters.unacceptable_segments += 1;
             self.challenge(now, segment.payload > 0);
             return false;
@@ -152,7 +152,7 @@ impl Connection {
         // Up to the last acknowledgment: the oldest segment that is not acknowledged is echoed.
         let unacknowledged = (next - self.last_acknowledged.min(next)) as i64;
         if distance <= -unacknowledged {
-            clock.take(timestamps.value);
+            clock.take(now, timestamps.value);
         }
         true
     }
