@@ -73,7 +73,8 @@ impl ReturnWatch {
         self.next_look = Some(now + interval(after));
         let healthy = paths
             .iter()
-            .find(|path| path.preferred && self.is_healthy(path, in_use));
+            .filter(|path| path.id != current && path.preferred)
+            .find(|path| self.is_healthy(path, in_use));
         let Some(path) = healthy else {
             self.healthy = None;
             return None;
