@@ -162,3 +162,29 @@ fn a_silent_peer_sees_time_outs_back_off() {
     assert_eq!(world.client.counters().timeouts, 15);
     assert_eq!(world.client.ending(), Some(weir_tcp::Ending::TimedOut));
 }
+
+/// What leaves at the time of a reduction belongs to the next window: an unmarked round trip of one
+/// segment lets the window grow again.
+#[test]
+fn a_reduction_covers_what_left_before_it() {
+    let config = Config {
+        ecn: EcnMode::Dctcp,
+        ..without_delayed_acks()
+    };
+    let path = Path {
+        rate: Rate::MAX,
+        rules: vec![Rule::mark_randomly(Probability::ALWAYS)],
+        ..Path::default()
+    };
+    let spec = "dctcp,initial_window=1,min_window=1";
+    let mut world = World::new(&config, spec, Opening::Established, &path);
+    world.client.write_endlessly();
+    world.run_for(Duration::from_micros(5_100));
+    assert_eq!(window(&world), 1);
+    world.to_server.set_rules([]);
+    // The last marked segment is acknowledged at 6 ms, the first without a mark at 7 ms.
+    world.run_for(Duration::from_micros(1_000));
+    assert_eq!(window(&world), 1);
+    world.run_for(Duration::from_micros(1_000));
+    assert_eq!(window(&world), 2);
+}

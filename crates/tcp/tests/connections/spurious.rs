@@ -168,3 +168,41 @@ fn reordering_widens_the_window_instead_of_reducing() {
     assert!(world.server.counters().out_of_order_segments > 500);
     assert!(counters.retransmitted_segments < 20, "{counters:?}");
 }
+
+/// One segment falls behind five others: fast retransmit was not needed. The peer says so by a
+/// duplicate SACK, or the echo of a time stamp does, and the window comes back.
+#[test]
+fn a_spurious_fast_retransmit_is_taken_back() {
+    use weir_fabric::{Probability, Reordering};
+    for timestamps in [None, Some(Duration::from_micros(1))] {
+        let config = Config {
+            timestamps,
+            loss_detection: LossDetection::DuplicateThreshold,
+            delayed_acks: None,
+            ..Config::default()
+        };
+        let mut world = steady(&config, "newreno,max_window=60KB");
+        let before = world.client.snapshot().controller.ssthresh;
+        let faults = FaultSettings {
+            reordering: Reordering {
+                probability: Probability::ALWAYS,
+                delay: Duration::from_micros(600),
+            },
+            ..FaultSettings::default()
+        };
+        let late = world.to_server.faults().disturbances().reordered.packets;
+        world.to_server.set_faults(world.now, faults);
+        world.run_until(1_000, |world| {
+            world.to_server.faults().disturbances().reordered.packets > late
+        });
+        world
+            .to_server
+            .set_faults(world.now, FaultSettings::default());
+        world.run_for(Duration::from_millis(50));
+        let counters = world.client.counters();
+        assert_eq!(counters.fast_recoveries, 1, "{}", world.summary());
+        assert_eq!(counters.spurious_recoveries, 1, "{}", world.summary());
+        assert_eq!(counters.retransmitted_segments, 1, "{}", world.summary());
+        assert_eq!(world.client.snapshot().controller.ssthresh, before);
+    }
+}
