@@ -127,7 +127,7 @@ impl<P: Packet + Clone> Pipe<P> {
     #[inline]
     pub fn receive(&mut self, now: Time) -> Option<P> {
         if self.faults.let_all_pass() {
-            return self.deliver(now).map(|place| place.packet);
+            return self.deliver(now);
         }
         self.meet_faults(now);
         self.faults.receive(now)
@@ -303,24 +303,32 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// The next packet that has reached the link's far end by `now`.
     #[inline]
-    fn deliver(&mut self, now: Time) -> Option<Place<P>> {
-        if self.next_arrival > now || self.next_arrival == Time::MAX {
+    fn deliver(&mut self, now: Time) -> Option<P> {
+        if self.next_arrival > now {
             return None;
         }
-        let place = self.line.pop_front()?;
+        let place = self.line.front().filter(|place| place.arrival < Time::MAX)?;
+        // Copied from its place and not moved with it, which would copy it once more.
+        let packet = place.packet.clone();
+        let (start, length) = (place.start, place.length);
+        self.line.pop_front();
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
-            None => self.queue.leave(place.start, place.length),
+            None => self.queue.leave(start, length),
         }
         self.update_arrival();
-        self.delivered.record(place.length);
-        Some(place)
+        self.delivered.record(length);
+        Some(packet)
     }
 
     /// Hands to the faults what has reached the link's far end by `now`.
     fn meet_faults(&mut self, now: Time) {
-        while let Some(place) = self.deliver(now) {
-            self.faults.send(place.arrival, place.packet);
+        while self.next_arrival <= now {
+            let arrival = self.next_arrival;
+            let Some(packet) = self.deliver(now) else {
+                return;
+            };
+            self.faults.send(arrival, packet);
         }
     }
 }

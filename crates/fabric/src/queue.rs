@@ -167,6 +167,9 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
+        if !self.watched && room == ByteSize::MAX {
+            return Admission::Queued;
+        }
         for (red, state) in &mut self.averages {
             state.sample(now, self.backlog.size, red);
         }
