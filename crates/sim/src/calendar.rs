@@ -75,9 +75,6 @@ impl Calendar {
         };
         loop {
             let entries = &mut self.matches[place];
-            if entries[slot] == winner {
-                return;
-            }
             entries[slot] = winner;
             let [a, b, c, d] = *entries;
             winner = a.min(b).min(c.min(d));
