@@ -26,7 +26,7 @@ fn of_port(port: &Port) -> Vec<Threshold> {
     for (name, level) in levels.chain(buffer) {
         let queue = length(level, port.mtu);
         match found.iter_mut().find(|other| other.queue == queue) {
-            Some(other) => other.name = format!("{}, {name}", other.name),
+            Some(other) => other.name = joined(&other.name, &name),
             None => found.push(Threshold { name, queue }),
         }
     }
@@ -37,6 +37,15 @@ fn length(level: Level, packet: ByteSize) -> ByteSize {
     match level {
         Level::Bytes(size) => size,
         Level::Packets(count) => packet * count,
+    }
+}
+
+/// The name of two thresholds that are one: `RED` where RED's both are.
+fn joined(one: &str, other: &str) -> String {
+    let kind = |name: &str| name.split(' ').next().map(str::to_owned);
+    match kind(one) {
+        Some(first) if kind(other).as_ref() == Some(&first) => first,
+        _ => format!("{one}, {other}"),
     }
 }
 
@@ -91,7 +100,7 @@ mod tests {
             lines(text),
             [
                 ("ECN".to_owned(), 20_000),
-                ("RED min, RED max, buffer".to_owned(), 150_000)
+                ("RED, buffer".to_owned(), 150_000)
             ]
         );
         let apart = text.replace(r#"red_max = "150KB""#, r#"red_max = "149KB""#);

@@ -47,15 +47,26 @@ struct Entry {
 impl List {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let folder = self.folder.as_deref().unwrap_or(Path::new(HERE));
-        let mut entries = match files(folder) {
-            Ok(files) => files.iter().map(|path| Entry::of_file(path)).collect(),
+        let files = match files(folder) {
+            Ok(files) => files,
             Err(_) if self.folder.is_none() => Vec::new(),
             Err(error) => {
                 return Err(Failure::Failed(format!("{}: {error}", folder.display())));
             }
         };
-        let shipped = SHIPPED.iter();
-        entries.extend(shipped.map(|(name, text)| Entry::shipped(name, text)));
+        // In weir's own folder nobody needs to see everything twice.
+        let is_there = |name: &str| {
+            files
+                .iter()
+                .any(|path| path.file_stem() == Some(name.as_ref()))
+        };
+        let shipped = SHIPPED.iter().filter(|(name, _)| !is_there(name));
+        let shipped = shipped.map(|(name, text)| Entry::shipped(name, text));
+        let entries: Vec<_> = files
+            .iter()
+            .map(|path| Entry::of_file(path))
+            .chain(shipped)
+            .collect();
         match self.json {
             true => output::print_json(&entries),
             false => output::print(&text(&entries)),
@@ -68,7 +79,11 @@ fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "toml") && path.is_file() {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+            && path.is_file()
+        {
             paths.push(path);
         }
     }

@@ -4,7 +4,7 @@ mod pace;
 mod progress;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use weir_results::{Output, Summary};
@@ -85,8 +85,10 @@ impl Run {
             variants,
             capture,
         } = outcomes?;
-        let capture = capture.map(Capture::finish).transpose();
-        let capture = capture.map_err(Failure::of)?;
+        if let Some(capture) = capture {
+            let path = capture.finish().map_err(Failure::of)?;
+            eprintln!("packets written to {}", path.display());
+        }
         let mut results = Results::new(about, own);
         let mut left_out = 0;
         for (name, outcome) in variants {
@@ -95,16 +97,13 @@ impl Run {
                 None => left_out += 1,
             }
         }
-        let summary = match output {
-            Some(output) => {
+        let summary = match (output, &self.out) {
+            (Some(output), Some(directory)) => {
                 let (summary, paths) = results.write(output).map_err(Failure::of)?;
-                tell_files(paths.iter().chain(&capture));
+                tell_files(directory, &paths);
                 summary
             }
-            None => {
-                tell_files(capture.iter());
-                results.into_summary()
-            }
+            _ => results.into_summary(),
         };
         self.print(&summary)?;
         match stop.by_signal() {
@@ -140,19 +139,13 @@ impl Run {
 }
 
 /// Where results are.
-fn tell_files<'p>(paths: impl Iterator<Item = &'p PathBuf>) {
-    const MOST: usize = 6;
-    let paths: Vec<_> = paths.map(|path| path.display().to_string()).collect();
-    match paths.len() {
-        0 => {}
-        1..=MOST => eprintln!("written: {}", paths.join(", ")),
-        // The tables come first, then report and summary, then the packets.
-        count => eprintln!(
-            "written: {} files, such as {}",
-            count,
-            paths[count - 3..].join(", ")
-        ),
-    }
+fn tell_files(directory: &Path, paths: &[PathBuf]) {
+    // Summary and report are among them.
+    let tables = paths.len().saturating_sub(2);
+    eprintln!(
+        "written to {}: summary.json, report.html and {tables} tables",
+        directory.display()
+    );
 }
 
 /// What an interrupted experiment has to say.

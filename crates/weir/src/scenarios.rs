@@ -82,7 +82,9 @@ impl Chosen {
 }
 
 fn shipped(name: &Path) -> Option<&'static str> {
-    let found = SHIPPED.iter().find(|(shipped, _)| Path::new(shipped) == name);
+    let found = SHIPPED
+        .iter()
+        .find(|(shipped, _)| Path::new(shipped) == name);
     found.map(|(_, text)| *text)
 }
 

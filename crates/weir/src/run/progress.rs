@@ -140,7 +140,11 @@ fn simulated(nanos: u64, span: u64) -> String {
         _ => 1,
     };
     let seconds = |nanos: u64| nanos as f64 / 1e9;
-    format!("{:.digits$} of {:.digits$} s", seconds(nanos), seconds(span))
+    format!(
+        "{:.digits$} of {:.digits$} s",
+        seconds(nanos),
+        seconds(span)
+    )
 }
 
 /// Simulated seconds per second.
@@ -158,7 +162,10 @@ mod tests {
 
     #[test]
     fn numbers_have_digits_that_move() {
-        assert_eq!(simulated(12_340_000_000, 120_000_000_000), "12.3 of 120.0 s");
+        assert_eq!(
+            simulated(12_340_000_000, 120_000_000_000),
+            "12.3 of 120.0 s"
+        );
         assert_eq!(simulated(1_234_500_000, 2_000_000_000), "1.234 of 2.000 s");
         assert_eq!(simulated(1_234, 50_000_000), "0.000001 of 0.050000 s");
         assert_eq!(speed(0.01234), "0.0123 s/s");

@@ -55,7 +55,11 @@ impl Worker<'_> {
         })
     }
 
-    fn own(&self, run: Run, capture: Option<Capture>) -> Result<(Outcome, Option<Capture>), Failure> {
+    fn own(
+        &self,
+        run: Run,
+        capture: Option<Capture>,
+    ) -> Result<(Outcome, Option<Capture>), Failure> {
         let span = run.scenario.duration;
         let files = self.output.map(|output| output.run(span)).transpose();
         let bar = self.progress.bar("", span);
@@ -119,5 +123,6 @@ impl Worker<'_> {
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default()) + Duration::from_nanos(nanos)
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
+        + Duration::from_nanos(nanos)
 }
