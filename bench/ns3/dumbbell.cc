@@ -6,6 +6,7 @@
 #include "options.h"
 #include "shared-queue-disc.h"
 
+#include "ns3/abort.h"
 #include "ns3/boolean.h"
 #include "ns3/config.h"
 #include "ns3/double.h"
@@ -106,6 +107,8 @@ class Dumbbell
     JsonObject PortReport(double measuredSeconds);
     JsonObject SettingsReport() const;
     uint64_t EdgeDrops() const;
+    // Whether the shared queue lost track of no packet.
+    bool Balances() const;
 
     const Options m_options;
     ns3::Ptr<ns3::Node> m_switch;
@@ -219,6 +222,14 @@ Dumbbell::EdgeDrops() const
     return drops;
 }
 
+bool
+Dumbbell::Balances() const
+{
+    const QueueCounters& counters = m_queue->Counters();
+    return m_queue->GetStats().nTotalReceivedPackets ==
+           counters.departedPackets + counters.Drops() + m_queue->GetNPackets();
+}
+
 JsonObject
 CountersReport(const QueueCounters& counters)
 {
@@ -308,6 +319,7 @@ Dumbbell::Run()
     const double cpuBefore = CpuSeconds();
     ns3::Simulator::Run();
     const double cpu = CpuSeconds() - cpuBefore;
+    NS_ABORT_MSG_UNLESS(Balances(), "the shared queue's counters do not balance");
 
     const double measuredSeconds = (m_options.duration - m_options.warmUp).GetSeconds();
     const uint64_t received = m_dctcp.Received() + m_cubic.Received();
