@@ -175,7 +175,8 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.start_transmissions(now);
         let follows = self.line.get(self.started).map(|first| first.start);
-        self.link.set_rate(now, rate, follows, self.last_under_way());
+        self.link
+            .set_rate(now, rate, follows, self.last_under_way());
         for place in self.line.iter_mut().skip(self.started) {
             (place.start, place.arrival) = self.link.transmit(now, place.length);
         }
@@ -307,7 +308,10 @@ impl<P: Packet + Clone> Pipe<P> {
         if self.next_arrival > now {
             return None;
         }
-        let place = self.line.front().filter(|place| place.arrival < Time::MAX)?;
+        let place = self
+            .line
+            .front()
+            .filter(|place| place.arrival < Time::MAX)?;
         // Copied from its place and not moved with it, which would copy it once more.
         let packet = place.packet.clone();
         let (start, length) = (place.start, place.length);

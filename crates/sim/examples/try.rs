@@ -11,7 +11,16 @@ fn main() {
     sim.advance(end, &mut ()).unwrap();
     let cpu = start.elapsed();
     let run = sim.finish(&mut ()).unwrap();
-    println!("{}", weir_results::Summary::new("", "", run.clone()).to_json().unwrap());
+    println!(
+        "{}",
+        weir_results::Summary::new("", "", run.clone())
+            .to_json()
+            .unwrap()
+    );
     let packets: u64 = run.ports.values().map(|p| p.packets).sum();
-    eprintln!("{:.2} s, {:.2} M packets/s", cpu.as_secs_f64(), packets as f64 / cpu.as_secs_f64() / 1e6);
+    eprintln!(
+        "{:.2} s, {:.2} M packets/s",
+        cpu.as_secs_f64(),
+        packets as f64 / cpu.as_secs_f64() / 1e6
+    );
 }

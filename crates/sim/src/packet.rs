@@ -58,9 +58,7 @@ impl Packet {
     #[inline]
     pub(crate) fn new(contents: Contents, ecn: Ecn, address: &Address) -> Self {
         let transport = match &contents {
-            Contents::Segment(segment) => {
-                segment.header_length().bytes() as u32 + segment.payload
-            }
+            Contents::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
             Contents::Datagram(datagram) => UDP_HEADER + datagram.payload,
         };
         Self {

@@ -106,11 +106,7 @@ impl Simulation {
     ///
     /// # Errors
     /// The recorder's. The simulation can go on then, but what was not recorded is lost.
-    pub fn advance(
-        &mut self,
-        until: Time,
-        recorder: &mut dyn Recorder,
-    ) -> Result<(), OutputError> {
+    pub fn advance(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let until = until.min(self.end);
         self.world.network.set_tapped(recorder.wants_packets());
         loop {
@@ -185,7 +181,10 @@ impl Simulation {
                 (meter.name.clone(), summary)
             })
             .collect();
-        let all: u64 = groups.iter().map(|(_, group)| group.delivered.bytes()).sum();
+        let all: u64 = groups
+            .iter()
+            .map(|(_, group)| group.delivered.bytes())
+            .sum();
         for (_, group) in &mut groups {
             group.share = Ratio::of(group.delivered.bytes(), all);
         }
