@@ -217,6 +217,15 @@ impl Network {
         }
     }
 
+    /// How many packets have left a port, as far as anybody has asked.
+    pub(crate) fn sent(&self, port: PortIndex) -> u64 {
+        let pipe = match self.places[port.index()].sender {
+            Sender::Host(uplink) => self.uplinks.get(uplink as usize),
+            Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
+        };
+        pipe.map_or(0, |pipe| pipe.sent().packets)
+    }
+
     /// The queue, link and faults of a port, up to date.
     pub(crate) fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<Packet>> {
         match self.places[port.index()].sender {

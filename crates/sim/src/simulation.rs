@@ -96,6 +96,12 @@ impl Simulation {
         &self.scenario
     }
 
+    /// How many packets have left the measured ports so far, for those who watch a run's speed.
+    pub fn packets(&self) -> u64 {
+        let ports = self.ports.iter();
+        ports.map(|meter| self.world.network.sent(meter.port)).sum()
+    }
+
     /// Lets everything happen that happens before `until`, or before the end if that is earlier.
     ///
     /// # Errors
