@@ -140,6 +140,13 @@ pub(crate) static TCP: Section = Section {
             "Nagle's algorithm: a small segment waits while data is under way. Off, as programs that \
              make requests set it (TCP_NODELAY)",
         ),
+        Key::default(
+            "small_queues",
+            Accepts::Boolean,
+            Literal::Boolean(true),
+            "flows wait while their host has about a millisecond to send, as Linux's do (TCP small \
+             queues); without, a flow whose own link is the bottleneck fills its host's queue",
+        ),
     ],
 };
 

@@ -79,6 +79,8 @@ pub struct TcpOptions {
     pub idle_restart: bool,
     /// Nagle's algorithm (RFC 9293, section 3.7.4).
     pub nagle: bool,
+    /// Whether flows wait while their host has about a millisecond to send.
+    pub small_queues: bool,
 }
 
 /// When receivers acknowledge (RFC 9293, section 3.8.6.3).
