@@ -77,15 +77,26 @@ impl Link {
         self.mtu = mtu;
     }
 
-    /// Changes the rate from `now` on. A transmission under way ends as it began.
-    pub(crate) fn set_rate(&mut self, now: Time, rate: Rate) {
-        self.clock.change_rate();
+    /// Changes the rate from `now` on. A transmission under way ends as it began; what was to follow it
+    /// from `follows` on is to be transmitted anew, and arrives no earlier than `last_arrival`.
+    pub(crate) fn set_rate(
+        &mut self,
+        now: Time,
+        rate: Rate,
+        follows: Option<Time>,
+        last_arrival: Time,
+    ) {
+        match follows {
+            Some(time) if time < Time::MAX => self.clock.set(time),
+            _ => self.clock.round_up(),
+        }
         if self.rate.is_zero() {
             // What waited for a rate starts now, not when the link last fell idle.
             self.clock.start_no_earlier(now);
         }
         self.rate = rate;
         self.work = Work::of(ByteSize::ZERO, rate);
+        self.last_arrival = last_arrival;
         self.free = if rate.is_zero() {
             Time::MAX
         } else {
@@ -93,10 +104,10 @@ impl Link {
         };
     }
 
-    /// Changes the propagation delay of packets to come. Under a shorter delay these do not
-    /// overtake: they arrive with the last one that is on the way.
-    pub(crate) fn set_delay(&mut self, delay: Duration) {
+    /// Changes the propagation delay of packets to come, which arrive no earlier than `last_arrival`.
+    pub(crate) fn set_delay(&mut self, delay: Duration, last_arrival: Time) {
         self.delay = delay;
+        self.last_arrival = last_arrival;
     }
 
     /// When the next transmission can start; [`Time::MAX`] at rate zero, which is never.
@@ -105,13 +116,16 @@ impl Link {
         self.free
     }
 
-    /// Starts the transmission of a packet that is `ready` to go: then, or right behind the one
-    /// before it. Tells when it arrives at the far end. At rate zero that is never: ask
-    /// [`Self::free_at`] first.
+    /// Transmits a packet that is `ready` to go: then, or right behind the one before it. Tells when
+    /// its transmission starts, and when it arrives at the far end; both are never at rate zero.
     #[inline]
-    pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> Time {
+    pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> (Time, Time) {
+        let start = self.free.max(ready);
+        if self.free == Time::MAX {
+            return (Time::MAX, Time::MAX);
+        }
         if ready > self.free {
-            self.clock.start_no_earlier(ready);
+            self.clock.set(ready);
         }
         if self.rate != Rate::MAX {
             let size = length + self.framing;
@@ -122,7 +136,7 @@ impl Link {
         }
         self.free = self.clock.reading();
         self.last_arrival = self.last_arrival.max(self.free + self.delay);
-        self.last_arrival
+        (start, self.last_arrival)
     }
 }
 
@@ -142,22 +156,23 @@ impl TransmitterClock {
         self.nanosecond + Duration::from_nanos(u64::from(self.fraction > 0))
     }
 
-    #[inline]
     fn start_no_earlier(&mut self, ready: Time) {
         if ready > self.reading() {
-            *self = Self {
-                nanosecond: ready,
-                fraction: 0,
-            };
+            self.set(ready);
         }
     }
 
-    /// The fraction is in units of the old rate: round it up.
-    fn change_rate(&mut self) {
+    #[inline]
+    fn set(&mut self, nanosecond: Time) {
         *self = Self {
-            nanosecond: self.reading(),
+            nanosecond,
             fraction: 0,
         };
+    }
+
+    /// The fraction is in units of the old rate.
+    fn round_up(&mut self) {
+        self.set(self.reading());
     }
 
     #[inline]

@@ -29,13 +29,12 @@ pub struct Pipe<P> {
     /// Everything before the faults, in order: first what is on the link, then what waits. A packet
     /// is put here once and taken out once.
     line: VecDeque<Place<P>>,
-    /// How many of `line` are on the link.
-    on_link: usize,
-    /// When the first of them reaches the far end; [`Time::MAX`] if there is none.
+    /// How many of `line` are known to be on the link. Without anybody who looks at the queue it may
+    /// be more.
+    started: usize,
+    /// When the first of them reaches the far end; [`Time::MAX`] if there is none, and for what waits
+    /// at rate zero.
     next_arrival: Time,
-    /// When the first of the others leaves for the link; [`Time::MAX`] if there is none, and at rate
-    /// zero.
-    next_departure: Time,
     link: Link,
     queue: Queue,
     /// What the link has delivered.
@@ -45,10 +44,12 @@ pub struct Pipe<P> {
     faults: Faults<P>,
 }
 
-/// A packet in the line.
+/// A packet in the line. Its times are settled when it comes: they change only with the link.
 #[derive(Debug)]
 struct Place<P> {
-    /// When it reaches the far end; [`Time::MAX`] while it waits.
+    /// When it leaves the queue for the link; [`Time::MAX`] at rate zero.
+    start: Time,
+    /// When it reaches the far end; [`Time::MAX`] at rate zero.
     arrival: Time,
     /// What was counted when it came, so that the same is counted when it goes.
     length: ByteSize,
@@ -60,9 +61,8 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn new(queue: Queue, link: Link, faults: Faults<P>) -> Self {
         Self {
             line: VecDeque::new(),
-            on_link: 0,
+            started: 0,
             next_arrival: Time::MAX,
-            next_departure: Time::MAX,
             link,
             queue,
             delivered: Tally::ZERO,
@@ -82,11 +82,13 @@ impl<P: Packet + Clone> Pipe<P> {
     /// [`DropReason::Buffer`], before the queue's rules are asked.
     #[inline]
     pub fn send_within(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
-        self.start_transmissions(now);
         let length = packet.length();
         if length > self.link.mtu() {
             self.oversized.record(length);
             return Admission::Dropped(DropReason::Mtu);
+        }
+        if self.queue.is_watched() || room < ByteSize::MAX {
+            self.start_transmissions(now);
         }
         let admission = self.queue.arrive(now, length, packet.ecn(), room);
         match admission {
@@ -94,19 +96,15 @@ impl<P: Packet + Clone> Pipe<P> {
             Admission::Marked => packet.set_ecn(Ecn::Ce),
             Admission::Queued => {}
         }
-        // A link that is idle now has nobody waiting: the next to go is this packet.
-        let free = self.link.free_at();
-        let arrival = if free > now || free == Time::MAX {
-            self.queue.enter(now, length);
-            self.next_departure = free;
-            Time::MAX
+        let (start, arrival) = self.link.transmit(now, length);
+        if start <= now && self.started == self.line.len() {
+            self.started += 1;
         } else {
-            self.on_link += 1;
-            let arrival = self.link.transmit(now, length);
-            self.next_arrival = self.next_arrival.min(arrival);
-            arrival
-        };
+            self.queue.enter(now, length);
+        }
+        self.next_arrival = self.next_arrival.min(arrival);
         self.line.push_back(Place {
+            start,
             arrival,
             length,
             packet,
@@ -128,9 +126,8 @@ impl<P: Packet + Clone> Pipe<P> {
     /// The next packet that has come out by `now`.
     #[inline]
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        self.start_transmissions(now);
         if self.faults.let_all_pass() {
-            return self.deliver(now).map(|place| place.packet);
+            return self.deliver(now);
         }
         self.meet_faults(now);
         self.faults.receive(now)
@@ -177,15 +174,32 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Changes the link's rate from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.start_transmissions(now);
-        self.link.set_rate(now, rate);
-        self.update_departure();
+        let follows = self.line.get(self.started).map(|first| first.start);
+        self.link.set_rate(now, rate, follows, self.last_under_way());
+        for place in self.line.iter_mut().skip(self.started) {
+            (place.start, place.arrival) = self.link.transmit(now, place.length);
+        }
+        self.update_arrival();
         self.start_transmissions(now);
     }
 
-    /// Changes the propagation delay from `now` on, for packets whose transmission starts then.
+    /// Changes the propagation delay from `now` on, for packets whose transmission starts then. Under
+    /// a shorter delay these do not overtake: they arrive with the last one that is on the way.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
         self.start_transmissions(now);
-        self.link.set_delay(delay);
+        let mut last_arrival = self.last_under_way();
+        // What waits is sent without a gap: each ends when the next one starts.
+        let starts = self.line.iter().skip(self.started + 1);
+        let mut ends: Vec<Time> = starts.map(|place| place.start).collect();
+        ends.push(self.link.free_at());
+        for (place, end) in self.line.iter_mut().skip(self.started).zip(ends) {
+            if place.arrival < Time::MAX {
+                last_arrival = last_arrival.max(end + delay);
+                place.arrival = last_arrival;
+            }
+        }
+        self.link.set_delay(delay, last_arrival);
+        self.update_arrival();
     }
 
     /// Changes the link's MTU for packets to come.
@@ -200,14 +214,12 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Changes the random faults for packets that reach the link's far end after `now`.
     pub fn set_faults(&mut self, now: Time, settings: FaultSettings) {
-        self.start_transmissions(now);
         self.meet_faults(now);
         self.faults.set(settings);
     }
 
     /// Starts or ends a script, for packets that reach the link's far end after `now`.
     pub fn set_script(&mut self, now: Time, script: Option<Script<P>>) {
-        self.start_transmissions(now);
         self.meet_faults(now);
         self.faults.set_script(script);
     }
@@ -230,7 +242,8 @@ impl<P: Packet + Clone> Pipe<P> {
     /// When the next packet leaves the queue for the link; `None` while none waits, and at rate zero.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
-        (self.next_departure < Time::MAX).then_some(self.next_departure)
+        let first = self.line.get(self.started)?;
+        (first.start < Time::MAX).then_some(first.start)
     }
 
     /// What left the queue for the link: what it has sent, or is sending.
@@ -265,51 +278,57 @@ impl<P: Packet + Clone> Pipe<P> {
         }
     }
 
-    /// Starts what the link had time to start by `now`.
+    /// Lets out of the queue what the link has started to send by `now`.
     #[inline]
     pub(crate) fn start_transmissions(&mut self, now: Time) {
-        while self.next_departure <= now && self.next_departure < Time::MAX {
-            let free = self.next_departure;
-            if let Some(place) = self.line.get_mut(self.on_link) {
-                place.arrival = self.link.transmit(free, place.length);
-                self.next_arrival = self.next_arrival.min(place.arrival);
-                self.on_link += 1;
-                self.queue.leave(free, place.length);
+        while let Some(place) = self.line.get(self.started) {
+            if place.start > now || place.start == Time::MAX {
+                break;
             }
-            self.update_departure();
+            self.queue.leave(place.start, place.length);
+            self.started += 1;
         }
     }
 
-    #[inline]
-    fn update_departure(&mut self) {
-        self.next_departure = if self.line.len() > self.on_link {
-            self.link.free_at()
-        } else {
-            Time::MAX
-        };
+    /// When the last packet on the link arrives.
+    fn last_under_way(&self) -> Time {
+        let last = self.started.checked_sub(1);
+        let last = last.and_then(|last| self.line.get(last));
+        last.map_or(Time::ZERO, |place| place.arrival)
+    }
+
+    fn update_arrival(&mut self) {
+        self.next_arrival = self.line.front().map_or(Time::MAX, |first| first.arrival);
     }
 
     /// The next packet that has reached the link's far end by `now`.
     #[inline]
-    fn deliver(&mut self, now: Time) -> Option<Place<P>> {
-        if self.next_arrival > now || self.next_arrival == Time::MAX {
+    fn deliver(&mut self, now: Time) -> Option<P> {
+        if self.next_arrival > now {
             return None;
         }
-        let place = self.line.pop_front()?;
-        self.on_link -= 1;
-        self.next_arrival = match self.line.front() {
-            // What waits has no arrival yet.
-            Some(next) => next.arrival,
-            None => Time::MAX,
-        };
-        self.delivered.record(place.length);
-        Some(place)
+        let place = self.line.front().filter(|place| place.arrival < Time::MAX)?;
+        // Copied from its place and not moved with it, which would copy it once more.
+        let packet = place.packet.clone();
+        let (start, length) = (place.start, place.length);
+        self.line.pop_front();
+        match self.started.checked_sub(1) {
+            Some(started) => self.started = started,
+            None => self.queue.leave(start, length),
+        }
+        self.update_arrival();
+        self.delivered.record(length);
+        Some(packet)
     }
 
     /// Hands to the faults what has reached the link's far end by `now`.
     fn meet_faults(&mut self, now: Time) {
-        while let Some(place) = self.deliver(now) {
-            self.faults.send(place.arrival, place.packet);
+        while self.next_arrival <= now {
+            let arrival = self.next_arrival;
+            let Some(packet) = self.deliver(now) else {
+                return;
+            };
+            self.faults.send(arrival, packet);
         }
     }
 }

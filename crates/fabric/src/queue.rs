@@ -24,6 +24,8 @@ pub struct Queue {
     /// The average queues that steps look at, in the order of the rules.
     averages: Vec<(Red, RedState)>,
     occupancy: Option<Box<Occupancy>>,
+    /// Whether there are rules or an account.
+    watched: bool,
     random: Generator,
     dropped: Drops,
 }
@@ -71,6 +73,7 @@ impl Queue {
             steps: Default::default(),
             averages: Vec::new(),
             occupancy: None,
+            watched: false,
             random: generator(seed, 0),
             dropped: Drops::default(),
         };
@@ -83,6 +86,7 @@ impl Queue {
     pub fn with_occupancy(self) -> Self {
         Self {
             occupancy: Some(Box::default()),
+            watched: true,
             ..self
         }
     }
@@ -91,7 +95,9 @@ impl Queue {
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
         self.steps = Default::default();
         self.averages.clear();
-        for rule in rules.into() {
+        let rules = rules.into();
+        self.watched = !rules.is_empty() || self.occupancy.is_some();
+        for rule in rules {
             let step = Step {
                 when: self.prepare(rule.when),
                 action: rule.action,
@@ -144,6 +150,12 @@ impl Queue {
         self.arrived - self.dropped.total() - self.backlog
     }
 
+    /// Whether anybody looks at the queue's length while packets come and go.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched
+    }
+
     /// A packet arrives at a queue that may hold `room`, and is let in, marked or not, or dropped.
     /// The caller marks it, and keeps it.
     #[inline]
@@ -155,6 +167,9 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
+        if !self.watched && room == ByteSize::MAX {
+            return Admission::Queued;
+        }
         for (red, state) in &mut self.averages {
             state.sample(now, self.backlog.size, red);
         }

@@ -220,6 +220,11 @@ impl Caller {
             }
             Operation::Settle => self.settle(),
         }
+        // An entry may be too early, but never too late.
+        for (index, entry) in (0..).zip(self.entries) {
+            let next = self.switch.next_time(PortIndex::new(index));
+            assert!(entry.unwrap_or(Time::MAX) <= next.unwrap_or(Time::MAX));
+        }
     }
 
     fn settle(&mut self) {

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use weir_quic::Connection as Engine;
+use weir_quic::Interfaces;
 use weir_units::Time;
 
 use crate::error::EndpointError;
@@ -27,13 +27,28 @@ impl Shared {
         Some(SocketAddr::new(socket.in_family(source), local.port()))
     }
 
-    /// A connection begins: it holds paths ready from all addresses of an endpoint that has several.
-    /// The one in use is among them, so that it is taken again after it was gone.
-    pub(crate) fn add_standby_addresses(&self, engine: &mut Engine, now: Time) {
-        let addresses = self.sockets.addresses_towards(engine.remote());
-        if let [_, _, ..] = addresses[..] {
-            for address in addresses {
-                engine.add_local_address(now, address);
+    /// The addresses from which a connection to `remote` holds paths ready: all that there are, where
+    /// there are several. The one in use is among them, so that it is taken again after it was gone.
+    pub(crate) fn standby_addresses(&self, remote: SocketAddr) -> Vec<SocketAddr> {
+        let addresses = self.sockets.addresses_towards(remote);
+        match addresses[..] {
+            [_, _, ..] => addresses,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The machine's interfaces carry packets of other sizes: connections follow at once, those that
+    /// begin and those that there are.
+    pub(crate) fn set_interfaces(&self, interfaces: &Arc<Interfaces>) {
+        self.routing().engine.set_interfaces(interfaces.clone());
+        let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
+        for link in links {
+            let now = link.now();
+            let mut core = link.lock();
+            if core.error.is_none() {
+                core.engine.set_interfaces(now, interfaces.clone());
+                link.send(&mut core, now);
+                link.settle(core, now);
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::driver::{CONNECTION_ID_LENGTH, Driver};
 use crate::endpoint::{ClientSettings, Endpoint};
 use crate::error::EndpointError;
-use crate::interfaces::Watch;
+use crate::interfaces::{self, Watch};
 use crate::observe::{Watchers, Wishes};
 use crate::shared::Shared;
 use crate::socket::SocketBuffers;
@@ -285,6 +285,7 @@ impl EndpointBuilder {
         let watchers = Arc::new(watchers);
         let mut engine = weir_quic::Endpoint::new(config, server, seed()?);
         engine.set_observers(Some(watchers.clone()));
+        engine.set_interfaces(interfaces::current().map(Arc::new).unwrap_or_default());
         let mut shared = Shared::new(sockets, timers, spin, engine);
         shared.lost_events = watchers.lost_events();
         shared.is_server = is_server;

@@ -108,7 +108,7 @@ impl Endpoint {
 
     fn begin(
         &self,
-        client: ClientConfig,
+        mut client: ClientConfig,
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
@@ -124,11 +124,11 @@ impl Endpoint {
             return Err(ConnectError::ShuttingDown);
         }
         let local = shared.local_towards(&socket, address);
-        let (handle, mut engine) =
-            routing
-                .engine
-                .connect(now, client, address, local, server_name)?;
-        shared.add_standby_addresses(&mut engine, now);
+        client.local_addresses = shared.standby_addresses(address);
+        let begun = routing
+            .engine
+            .connect(now, client, address, local, server_name);
+        let (handle, engine) = begun?;
         let link = routing.insert(handle, shared, engine);
         drop(routing);
         let mut core = link.lock();

@@ -122,6 +122,11 @@ impl Socket {
     /// Sends a batch of datagrams. Every failure that [`NotSent`] does not name is like a loss on the
     /// way, which the engine repairs.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), NotSent> {
+        // Packets can come from port 0, and none can go there: EINVAL, after which `quinn-udp` would
+        // send without GSO and ECN for good. No peer shall do that to the others.
+        if transmit.remote.port() == 0 {
+            return Ok(());
+        }
         let message = quinn_udp::Transmit {
             destination: transmit.remote,
             ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
@@ -132,13 +137,35 @@ impl Socket {
         };
         match self.udp.try_send(self.io.get_ref().into(), &message) {
             Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(NotSent::Full),
-            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => Err(NotSent::TooLarge),
-            Err(error) => {
-                tracing::debug!(%error, remote = %transmit.remote, "a datagram could not be sent");
-                Ok(())
+            Err(error) => match (transmit.segment_size, error.raw_os_error()) {
+                (Some(size), Some(libc::EINVAL | libc::EIO)) => self.send_singly(&message, size),
+                _ => not_sent(&error, transmit.remote),
+            },
+        }
+    }
+
+    /// Sends the datagrams of a batch one by one, as the kernel refuses to take it apart: there are too
+    /// many of them (EINVAL), or the interface or IPsec on it cannot (EIO). Older kernels say EINVAL
+    /// also where they are too large for the interface, as the first one hears for itself then. Where
+    /// the socket fills up after the first, the rest is like a loss on the way.
+    fn send_singly(
+        &self,
+        batch: &quinn_udp::Transmit<'_>,
+        segment_size: usize,
+    ) -> Result<(), NotSent> {
+        for (index, contents) in batch.contents.chunks(segment_size).enumerate() {
+            let single = quinn_udp::Transmit {
+                contents,
+                segment_size: None,
+                ..*batch
+            };
+            match self.udp.try_send(self.io.get_ref().into(), &single) {
+                Ok(()) => {}
+                Err(error) if index > 0 && error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return not_sent(&error, batch.destination),
             }
         }
+        Ok(())
     }
 
     /// Receives what is there: the number of messages.
@@ -203,6 +230,18 @@ pub(crate) enum NotSent {
     Full,
     /// The interface carries no datagrams of that size.
     TooLarge,
+}
+
+/// What the kernel's refusal means. Every one that [`NotSent`] does not name is a loss.
+fn not_sent(error: &io::Error, remote: SocketAddr) -> Result<(), NotSent> {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => Err(NotSent::Full),
+        Some(libc::EMSGSIZE) => Err(NotSent::TooLarge),
+        _ => {
+            tracing::debug!(%error, %remote, "a datagram could not be sent");
+            Ok(())
+        }
+    }
 }
 
 /// Waits until a full socket takes packets again: a second descriptor of the socket, registered
@@ -323,3 +362,6 @@ fn turn_off(socket: &UdpSocket, level: libc::c_int, option: libc::c_int) {
         tracing::debug!(%error, level, option, "a socket option stays on");
     }
 }
+
+#[cfg(test)]
+mod tests;

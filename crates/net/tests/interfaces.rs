@@ -12,7 +12,8 @@ use support::namespaces::Namespaces;
 use support::{pattern, run, transport};
 use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
 use weir_net::{
-    Connection, Endpoint, EndpointBuilder, MoveCause, PathEvent, PathEvents, PathNews, PathState,
+    ByteSize, Connection, Endpoint, EndpointBuilder, MoveCause, PathEvent, PathEvents, PathNews,
+    PathSnapshot, PathState, TransportConfig,
 };
 
 const SIZE: usize = 20_000_000;
@@ -26,6 +27,14 @@ struct Server {
 }
 
 fn echo_server(namespaces: &Namespaces) -> Server {
+    echo_server_at(namespaces, "0.0.0.0:4433", transport())
+}
+
+fn echo_server_at(
+    namespaces: &Namespaces,
+    address: &'static str,
+    transport: TransportConfig,
+) -> Server {
     let (tell, told) = mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel();
     Namespaces::enter(&namespaces.server, move || {
@@ -33,8 +42,8 @@ fn echo_server(namespaces: &Namespaces) -> Server {
             let identity = Identity::self_signed(["localhost"]).unwrap();
             let fingerprint = identity.fingerprint();
             let tls = ServerTls::new(identity).build().unwrap();
-            let server = Endpoint::builder().transport(transport()).server(tls);
-            support::echo_streams(server.bind("0.0.0.0:4433".parse().unwrap()).unwrap());
+            let server = Endpoint::builder().transport(transport).server(tls);
+            support::echo_streams(server.bind(address.parse().unwrap()).unwrap());
             tell.send(fingerprint).unwrap();
             // Ends with the test, by value or by panic.
             let _ = stopped.await;
@@ -72,7 +81,11 @@ fn one_interface(test: &str) -> Option<Namespaces> {
 }
 
 async fn connected(client: &Endpoint) -> Connection {
-    let server = SERVER.parse().unwrap();
+    connected_to(client, SERVER).await
+}
+
+async fn connected_to(client: &Endpoint, server: &str) -> Connection {
+    let server = server.parse().unwrap();
     client.connect(server, "localhost").unwrap().await.unwrap()
 }
 
@@ -275,7 +288,7 @@ fn packets_that_are_too_large_for_the_interface_become_smaller() {
     let work = move || {
         run(async {
             let mut transport = transport();
-            transport.packet_size = weir_net::ByteSize::from_bytes(8972);
+            transport.packet_size = ByteSize::from_bytes(8972);
             let builder = client(&server).transport(transport);
             let client = builder.bind("10.77.1.1:0".parse().unwrap()).unwrap();
             let connection = connected(&client).await;
@@ -285,6 +298,158 @@ fn packets_that_are_too_large_for_the_interface_become_smaller() {
         });
     };
     Namespaces::enter(&name, work).join().unwrap();
+}
+
+/// On the operator's word that the fabric carries more than any interface does.
+fn jumbo() -> TransportConfig {
+    TransportConfig {
+        packet_size: ByteSize::from_bytes(9000),
+        ..transport()
+    }
+}
+
+fn used(connection: &Connection) -> PathSnapshot {
+    connection.paths().swap_remove(0).snapshot
+}
+
+/// The client's own interfaces all carry 9000 bytes, so that it keeps to what the server says.
+fn a_server_at_all_addresses(test: &str, bind: &'static str) {
+    let Some(namespaces) = Namespaces::new(test) else {
+        return;
+    };
+    for (name, number) in [("nic1", 1), ("nic2", 2)] {
+        namespaces.join(name, number);
+        namespaces.in_client(&format!("link set {name} mtu 9000"));
+    }
+    namespaces.in_server("link set nic2 mtu 9000");
+    let server = echo_server_at(&namespaces, bind, jumbo());
+    let work = move || {
+        run(async {
+            let builder = client(&server).transport(jumbo());
+            let client = builder.bind("0.0.0.0:0".parse().unwrap()).unwrap();
+            for (server, size) in [("10.77.1.2:4433", 1472), ("10.77.2.2:4433", 8972)] {
+                let connection = connected_to(&client, server).await;
+                echo(&connection, 1, 1_000_000).await;
+                let path = used(&connection);
+                let sizes = (path.mtu.bytes(), path.mtu_limit.bytes());
+                assert_eq!(sizes, (size, size), "{server}");
+                assert_eq!(path.black_holes, 0);
+            }
+        });
+    };
+    Namespaces::enter(&namespaces.client, work).join().unwrap();
+}
+
+#[test]
+fn a_server_at_all_addresses_accepts_what_the_interface_carries_that_was_asked() {
+    a_server_at_all_addresses("accepts", "0.0.0.0:4433");
+}
+
+#[test]
+fn a_server_at_all_addresses_of_both_families_does_too() {
+    a_server_at_all_addresses("accepts6", "[::]:4433");
+}
+
+/// The server keeps to what the smaller one carries, as the number of its packets shows.
+#[test]
+fn a_client_at_two_interfaces_sends_what_each_carries() {
+    let Some(namespaces) = two_interfaces("unequal") else {
+        return;
+    };
+    for name in ["nic1", "nic2"] {
+        namespaces.in_server(&format!("link set {name} mtu 9000"));
+    }
+    namespaces.in_client("link set nic1 mtu 9000");
+    let server = echo_server_at(&namespaces, "0.0.0.0:4433", jumbo());
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let client = client(&server)
+                .transport(jumbo())
+                .interface("nic1")
+                .also_at_interface("10.77.2.1:0".parse().unwrap(), "nic2")
+                .bind("10.77.1.1:0".parse().unwrap())
+                .unwrap();
+            let connection = connected(&client).await;
+            let mut events = connection.path_events();
+            echo(&connection, 1, 1_000_000).await;
+            let path = used(&connection);
+            assert_eq!(path.mtu.bytes(), 8972);
+            // As many packets as 1,000,000 bytes take in packets of 1472.
+            assert!(path.packets_received > 1_000_000 / 1472, "{path:?}");
+            let both_ready = |connection: &Connection| {
+                let paths = connection.paths();
+                paths.iter().filter(|path| path.snapshot.validated).count() == 2
+            };
+            while !both_ready(&connection) {
+                events.next().await.unwrap();
+            }
+            connection
+                .move_to_address(client.local_addresses()[1])
+                .unwrap();
+            echo(&connection, 2, 1_000_000).await;
+            assert_eq!(used(&connection).mtu.bytes(), 1472);
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+    drop(namespaces);
+}
+
+/// Interfaces whose MTU shrinks in the middle of a transfer: what is sent then is refused.
+fn an_interface_that_shrinks(test: &str, watched: bool, shrink: fn(&Namespaces)) {
+    let Some(namespaces) = one_interface(test) else {
+        return;
+    };
+    namespaces.in_client("link set nic1 mtu 9000");
+    namespaces.in_server("link set nic1 mtu 9000");
+    let server = echo_server_at(&namespaces, "0.0.0.0:4433", jumbo());
+    let name = namespaces.client.clone();
+    let work = move || {
+        run(async {
+            let builder = client(&server).transport(jumbo());
+            let client = builder
+                .watch_interfaces(watched)
+                .bind("10.77.1.1:0".parse().unwrap())
+                .unwrap();
+            let connection = connected(&client).await;
+            echo(&connection, 1, 1_000_000).await;
+            assert_eq!(used(&connection).mtu.bytes(), 8972);
+            echo_disturbed(&connection, || shrink(&namespaces)).await;
+            let path = used(&connection);
+            assert!(path.mtu.bytes() <= 1472, "{path:?}");
+            match watched {
+                true => assert_eq!(path.mtu_limit.bytes(), 1472),
+                false => assert!(path.black_holes > 0, "{path:?}"),
+            }
+            echo(&connection, 3, 1_000_000).await;
+            assert_eq!(connection.paths().len(), 1);
+        });
+    };
+    Namespaces::enter(&name, work).join().unwrap();
+}
+
+fn shrink_client(namespaces: &Namespaces) {
+    namespaces.in_client("link set nic1 mtu 1500");
+}
+
+fn shrink_both(namespaces: &Namespaces) {
+    shrink_client(namespaces);
+    namespaces.in_server("link set nic1 mtu 1500");
+}
+
+#[test]
+fn a_connection_survives_its_own_interface_when_that_shrinks() {
+    an_interface_that_shrinks("shrinks", false, shrink_client);
+}
+
+#[test]
+fn a_connection_survives_both_interfaces_when_they_shrink() {
+    an_interface_that_shrinks("shrink2", false, shrink_both);
+}
+
+#[test]
+fn an_interface_that_is_watched_is_followed_when_it_shrinks() {
+    an_interface_that_shrinks("watched", true, shrink_both);
 }
 
 /// Passive migration: the only address becomes another one in the middle of a transfer.

@@ -1,7 +1,7 @@
 //! What an operator may set about a connection and an endpoint.
 
 use std::fmt;
-use std::net::{SocketAddrV4, SocketAddrV6};
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
@@ -9,13 +9,10 @@ use weir_units::{ByteSize, Duration};
 
 use crate::connection::PacketSizePolicy;
 use crate::crypto::{ClientCrypto, ServerCrypto};
+use crate::interfaces::LARGEST_UDP_PAYLOAD;
 use crate::migration::{MigrationConfig, MigrationConfigError};
 use crate::{EndpointSecret, TokenStore, Version, Versions};
 
-/// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
-pub(crate) const LARGEST_UDP_PAYLOAD: u64 = 65_527;
-/// The largest UDP payload that fits an IPv4 packet.
-pub(crate) const LARGEST_UDP_PAYLOAD_IPV4: u64 = 65_507;
 /// Every path carries UDP payloads of this size (RFC 9000, section 14).
 pub(crate) const SMALLEST_MAX_UDP_PAYLOAD: usize = 1200;
 
@@ -61,18 +58,21 @@ impl From<AlgorithmSpec> for Congestion {
 pub struct TransportConfig {
     /// The congestion controller.
     pub congestion: Congestion,
-    /// The largest UDP payload that we send at once, as far as the peer accepts it: the operator's
-    /// word that the path carries it. 1200 to 65527 bytes.
+    /// The largest UDP payload that we send at once, as far as the peer accepts it and our own
+    /// interface carries it: the operator's word that the path does. 1200 to 65527 bytes.
     pub packet_size: ByteSize,
-    /// Up to which size larger packets are probed for (RFC 8899), as far as the peer accepts them;
-    /// nothing above `packet_size` where there is no such size, or none above it.
+    /// Up to which size larger packets are probed for (RFC 8899), as far as the peer accepts them
+    /// and our own interface carries them; nothing above `packet_size` where there is no such size,
+    /// or none above it.
     pub probe_up_to: Option<ByteSize>,
     /// How long after a search for larger packets the next one begins, on a connection that is in
     /// use (PMTU_RAISE_TIMER, RFC 8899, section 5.1.1); zero for never.
     pub probe_interval: Duration,
     /// Which of the sizes that the path carries packets have.
     pub packet_size_policy: PacketSizePolicy,
-    /// The largest UDP payload that we accept (`max_udp_payload_size`), 1200 to 65527 bytes.
+    /// The largest UDP payload that we accept, 1200 to 65527 bytes. The peer is told
+    /// (`max_udp_payload_size`) this or what our interface carries, whichever is less
+    /// ([`Interfaces`](crate::Interfaces)).
     pub max_udp_payload_size: ByteSize,
     /// How much the peer may send on one stream before we have read it.
     pub stream_window: ByteSize,
@@ -313,10 +313,15 @@ pub struct ClientConfig {
     /// The tokens that servers gave for later connections; `None` keeps none. Share one store among
     /// the connections that share sessions.
     pub tokens: Option<Arc<TokenStore>>,
+    /// Addresses of ours from which paths are held ready, as
+    /// [`Connection::add_local_address`](crate::Connection::add_local_address) would ask for them one
+    /// by one. Known from the beginning, they bound the size of packets that the peer is told we
+    /// accept, which cannot change later.
+    pub local_addresses: Vec<SocketAddr>,
 }
 
 impl ClientConfig {
-    /// Version 1, without early data and without tokens.
+    /// Version 1, without early data, tokens, or other addresses of ours.
     pub fn new(crypto: Arc<dyn ClientCrypto>, transport: Arc<TransportConfig>) -> Self {
         Self {
             crypto,
@@ -325,6 +330,7 @@ impl ClientConfig {
             version: Version::V1,
             versions: Versions::V1,
             tokens: None,
+            local_addresses: Vec::new(),
         }
     }
 }
@@ -404,6 +410,11 @@ impl PreferredAddresses {
     /// Whether there is any.
     pub const fn is_some(&self) -> bool {
         self.ipv4.is_some() || self.ipv6.is_some()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = SocketAddr> + use<> {
+        let (ipv4, ipv6) = (self.ipv4.map(SocketAddr::V4), self.ipv6.map(SocketAddr::V6));
+        ipv4.into_iter().chain(ipv6)
     }
 }
 

@@ -16,6 +16,7 @@
 //! | [`migration`] | when a client leaves its path for another one |
 //! | [`observe`] | what those learn who watch a connection |
 //! | `connection` | the whole of it, from a datagram to events and back |
+//! | `interfaces` | how large the packets are that the machine's own interfaces carry |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
 //! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
 //! | `version`, `negotiation` | the versions of QUIC, and which of them a connection uses |
@@ -28,6 +29,7 @@ mod endpoint;
 mod error;
 pub mod frame;
 mod ids;
+mod interfaces;
 pub mod migration;
 mod negotiation;
 pub mod observe;
@@ -54,6 +56,7 @@ pub use connection::{
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{Code, TransportError};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
+pub use interfaces::{Interface, Interfaces};
 pub use path::MtuPhase;
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};

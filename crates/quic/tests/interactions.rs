@@ -72,6 +72,11 @@ enum Operation {
         direction: usize,
         bytes: u64,
     },
+    /// A host's own interfaces carry IP packets of this size.
+    InterfaceMtu {
+        host: usize,
+        bytes: u64,
+    },
     PacketSize {
         host: usize,
         bytes: u64,
@@ -141,6 +146,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (0..20_000u64).prop_map(|micros| Operation::Blackout { micros }),
         2 => (host.clone(), prop_oneof![1228..1500u64, 1500..10_000u64])
             .prop_map(|(direction, bytes)| Operation::PathMtu { direction, bytes }),
+        1 => (host.clone(), prop_oneof![1228..1500u64, 1500..10_000u64])
+            .prop_map(|(host, bytes)| Operation::InterfaceMtu { host, bytes }),
         1 => (host.clone(), 1200..10_000u64)
             .prop_map(|(host, bytes)| Operation::PacketSize { host, bytes }),
         1 => Just(Operation::Interface),
@@ -341,6 +348,7 @@ impl Scene {
             Operation::PathMtu { direction, bytes } => {
                 self.world.pipes[direction].set_mtu(ByteSize::from_bytes(bytes));
             }
+            Operation::InterfaceMtu { host, bytes } => self.world.set_interface_mtu(host, bytes),
             Operation::PacketSize { host, bytes } => {
                 if let Some(connection) = self.connection(host) {
                     let policy = PacketSizePolicy::Fixed(ByteSize::from_bytes(bytes));

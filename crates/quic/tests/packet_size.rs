@@ -4,10 +4,10 @@
 mod world;
 
 use weir_fabric::Rule;
-use weir_quic::{MtuPhase, PacketSizePolicy, TransportConfig};
+use weir_quic::{MoveCause, MtuPhase, PacketSizePolicy, PathSnapshot, TransportConfig};
 use weir_units::{Duration, Rate};
 use world::flow::{Flow, bytes, data_center, path, plan, set_path_mtu, wan_plan};
-use world::{CLIENT, Plan, SERVER, World};
+use world::{CLIENT, Plan, SERVER, World, interfaces};
 
 #[test]
 fn the_wide_area_profile_probes_for_ethernet() {
@@ -87,6 +87,106 @@ fn packets_grow_when_the_path_heals() {
     let mut flow = Flow::new(&mut world, ends.0, ends.1, 500_000);
     flow.run_to(&mut world, 500_000, Duration::from_secs(10));
     assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(1452));
+}
+
+fn both_paths(world: &mut World) -> [PathSnapshot; 2] {
+    let (client, server) = world.connected();
+    let ends = ((CLIENT, client), (SERVER, server));
+    for ends in [ends, (ends.1, ends.0)] {
+        let mut flow = Flow::new(world, ends.0, ends.1, 200_000);
+        flow.run_to(world, 200_000, Duration::from_secs(1));
+    }
+    let paths = [(CLIENT, client), (SERVER, server)].map(|(host, end)| path(world, host, end));
+    for path in &paths {
+        assert_eq!((path.black_holes, path.mtu_probes_lost), (0, 0));
+    }
+    paths
+}
+
+#[test]
+fn both_ends_keep_to_the_smaller_interface() {
+    for (mtus, carried) in [
+        ([9000, 1500], 1472),
+        ([1500, 9000], 1472),
+        ([9000, 9000], 8972),
+        ([9216, 65_536], 9000),
+        // QUIC's smallest packets are sent whatever the interface says.
+        ([9000, 1000], 1200),
+    ] {
+        let mut world = World::new(plan(data_center(9000)));
+        for (host, mtu) in [CLIENT, SERVER].into_iter().zip(mtus) {
+            let host = &mut world.hosts[host];
+            let interfaces = interfaces(&[(host.addresses[0], mtu)]);
+            host.endpoint.set_interfaces(interfaces);
+        }
+        for path in both_paths(&mut world) {
+            let expected = (bytes(carried), bytes(carried));
+            assert_eq!((path.mtu, path.mtu_limit), expected, "{mtus:?}");
+        }
+    }
+}
+
+#[test]
+fn the_configuration_may_accept_less_than_the_interface_carries() {
+    let mut plan = plan(data_center(9000));
+    plan.server.max_udp_payload_size = bytes(3000);
+    let mut world = World::new(plan);
+    for host in [CLIENT, SERVER] {
+        world.set_interface_mtu(host, 9000);
+    }
+    let [client, server] = both_paths(&mut world);
+    assert_eq!((client.mtu, server.mtu), (bytes(3000), bytes(8972)));
+}
+
+#[test]
+fn probes_stay_below_the_interface() {
+    let mut world = World::new(plan(probing_to(8972)));
+    world.set_interface_mtu(CLIENT, 1500);
+    // The server does not know its own, so only the client's word keeps it small.
+    let [client, server] = both_paths(&mut world);
+    assert_eq!((client.mtu, server.mtu), (bytes(1472), bytes(1472)));
+    assert!(client.mtu_probes_sent > 0 && server.mtu_probes_sent > 0);
+}
+
+#[test]
+fn a_client_accepts_what_all_its_interfaces_carry_and_sends_what_each_does() {
+    let mut world = World::new(plan(data_center(8972)));
+    let (first, second) = (world.hosts[CLIENT].addresses[0], world.add_interface());
+    world.hosts[CLIENT].standby = vec![first, second];
+    let known = interfaces(&[(first, 9000), (second, 1500)]);
+    world.hosts[CLIENT].endpoint.set_interfaces(known);
+    let (client, server) = world.connected();
+    world.run_for(Duration::from_millis(10));
+    assert_eq!(path(&mut world, SERVER, server).mtu, bytes(1472));
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(8972));
+    let now = world.now;
+    let connection = world.connection(CLIENT, client);
+    let spare = connection.stats().paths[1].id;
+    connection.move_to(now, spare, MoveCause::Asked).unwrap();
+    let mut flow = Flow::new(&mut world, (CLIENT, client), (SERVER, server), 100_000);
+    flow.run_to(&mut world, 100_000, Duration::from_secs(1));
+    let used = path(&mut world, CLIENT, client);
+    assert_eq!((used.local, used.mtu), (Some(second), bytes(1472)));
+    assert_eq!(used.black_holes, 0);
+}
+
+#[test]
+fn packets_follow_an_interface_that_shrinks_and_grows() {
+    let mut world = World::new(plan(data_center(8972)));
+    for host in [CLIENT, SERVER] {
+        world.set_interface_mtu(host, 9000);
+    }
+    let (client, server) = world.connected();
+    let ends = ((CLIENT, client), (SERVER, server));
+    let mut flow = Flow::new(&mut world, ends.0, ends.1, 3_000_000);
+    flow.run_to(&mut world, 500_000, Duration::from_secs(1));
+    world.set_interface_mtu(CLIENT, 1500);
+    assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(1472));
+    flow.run_to(&mut world, 1_000_000, Duration::from_secs(1));
+    world.set_interface_mtu(CLIENT, 9000);
+    flow.run_to(&mut world, 3_000_000, Duration::from_secs(1));
+    let path = path(&mut world, CLIENT, client);
+    assert_eq!((path.mtu, path.black_holes), (bytes(8972), 0));
 }
 
 #[test]

@@ -55,6 +55,18 @@ fn a_retry_costs_one_round_trip_and_a_token_saves_it() {
 }
 
 #[test]
+fn a_client_that_cannot_be_answered_gets_no_connection() {
+    let mut world = World::new(retrying());
+    world.nat = Some(SocketAddr::from(([10, 0, 0, 9], 0)));
+    world.connect();
+    world.run_for(Duration::from_secs(1));
+    let server = &world.hosts[SERVER];
+    assert!(server.connections.is_empty() && server.endpoint.counters().retries == 0);
+    world.nat = None;
+    world.connected();
+}
+
+#[test]
 fn a_retry_survives_the_loss_and_the_doubling_of_any_packet() {
     for verdict in [Verdict::Drop, Verdict::Duplicate] {
         for host in [CLIENT, SERVER] {

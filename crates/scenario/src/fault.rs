@@ -1,5 +1,7 @@
 //! Faults: what goes wrong on links, and when.
 
+use std::collections::HashMap;
+
 use serde::{Serialize, Serializer};
 use weir_fabric::Probability;
 use weir_units::{Duration, Rate, Time};
@@ -23,8 +25,7 @@ pub struct Fault {
     pub kind: FaultKind,
 }
 
-/// What goes wrong. Of two faults of one kind on one port at one time, the one later in the file
-/// holds.
+/// What goes wrong. Faults of one kind on one port never overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FaultKind {
@@ -212,6 +213,41 @@ impl Fault {
             _ => Ok(fault),
         }
     }
+}
+
+/// Reports faults of one kind that meet on a port: which one holds nobody could tell.
+pub(crate) fn check_overlaps(
+    items: &[At<'_>],
+    faults: &[Fault],
+    topology: &Topology,
+) -> Result<(), Reported> {
+    let mut by_place: HashMap<_, Vec<usize>> = HashMap::new();
+    for (index, fault) in faults.iter().enumerate() {
+        for port in &fault.ports {
+            let key = (std::mem::discriminant(&fault.kind), *port);
+            by_place.entry(key).or_default().push(index);
+        }
+    }
+    let mut overlaps = Vec::new();
+    for ((_, port), mut indices) in by_place {
+        indices.sort_by_key(|index| faults[*index].at);
+        for pair in indices.windows(2) {
+            let until = faults[pair[0]].until.unwrap_or(Time::MAX);
+            if faults[pair[1]].at < until {
+                overlaps.push((pair[0].max(pair[1]), pair[0].min(pair[1]), port));
+            }
+        }
+    }
+    // A hash table has no order of its own.
+    overlaps.sort_unstable();
+    let Some((second, first, port)) = overlaps.first() else {
+        return Ok(());
+    };
+    let port = &topology.port(*port).name;
+    Err(items[*second].conflict(
+        format!("the port `{port}` still has another fault of this kind, `faults.{first}`"),
+        "end one before the other begins",
+    ))
 }
 
 impl FaultKind {

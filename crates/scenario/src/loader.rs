@@ -187,35 +187,27 @@ impl Document {
     /// The scenario and its variants, checked.
     ///
     /// # Errors
-    /// All mistakes that were found; those in variants only where the file's own values have none.
+    /// The mistakes that were found; where the file's own values have none, those of the first
+    /// variant that has some.
     pub fn expand(&self) -> Result<Loaded, ScenarioError> {
         let scenario = self.scenario()?;
         let mut variants = Vec::new();
-        let mut problems: Vec<Problem> = Vec::new();
         let mut ports = 0;
         for (name, settings, document) in expand(self)? {
-            match document.read(Some(&name)) {
-                Ok(scenario) => {
-                    ports += scenario.topology.ports.len() as u64;
-                    check_ports(self, ports)?;
-                    variants.push(Variant {
-                        name,
-                        settings,
-                        scenario,
-                    });
-                }
-                Err(ScenarioError::Invalid { problems: found }) => problems.extend(found),
-                Err(other) => return Err(other),
-            }
-        }
-        match problems.is_empty() {
-            true => Ok(Loaded {
+            let scenario = document.read(Some(&name))?;
+            ports += scenario.topology.ports.len() as u64;
+            check_ports(self, ports)?;
+            variants.push(Variant {
+                name,
+                settings,
                 scenario,
-                parameters: self.parameters(),
-                variants,
-            }),
-            false => Err(ScenarioError::Invalid { problems }),
+            });
         }
+        Ok(Loaded {
+            scenario,
+            parameters: self.parameters(),
+            variants,
+        })
     }
 }
 

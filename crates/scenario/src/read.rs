@@ -4,6 +4,7 @@ use weir_units::Duration;
 
 use crate::document::{At, Fields, Node, Problems, Reported, Table, Value, substitute};
 use crate::error::ProblemKind;
+use crate::fault::check_overlaps;
 use crate::group::check_flows;
 use crate::measurements::MEASUREMENTS;
 use crate::schema::{Accepts, Key, Literal, Section};
@@ -100,7 +101,7 @@ pub(crate) static FILE: Section = Section {
             "faults",
             Accepts::Other("tables `[[faults]]`"),
             "none",
-            "what goes wrong",
+            "what goes wrong; faults of one kind on one port must not overlap",
         ),
         Key::optional(
             "measurements",
@@ -245,7 +246,9 @@ fn read_faults(
         .iter()
         .map(|at| Fault::read(at, topology, duration))
         .collect();
-    read.into_iter().collect()
+    let faults = read.into_iter().collect::<Result<Vec<_>, _>>()?;
+    check_overlaps(&items, &faults, topology)?;
+    Ok(faults)
 }
 
 fn read_measurements(file: &Fields<'_>, topology: &Topology) -> Result<Measurements, Reported> {

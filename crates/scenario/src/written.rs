@@ -73,7 +73,9 @@ struct Link<'s> {
     delay: Duration,
     mtu: ByteSize,
     framing: ByteSize,
+    #[serde(skip_serializing_if = "is_unlimited")]
     queue: Queue,
+    #[serde(skip_serializing_if = "is_unlimited")]
     reverse_queue: Queue,
 }
 
@@ -163,6 +165,11 @@ impl<'s> File<'s> {
             },
         }
     }
+}
+
+/// What a link has without saying so.
+fn is_unlimited(queue: &Queue) -> bool {
+    *queue == Queue::UNLIMITED
 }
 
 fn links(topology: &Topology) -> Vec<Link<'_>> {

@@ -421,6 +421,45 @@ fn parameters_that_nothing_uses_are_mistakes() {
 }
 
 #[test]
+fn a_thousand_mistakes_are_cut_short() {
+    let hosts: String = (0..5000)
+        .map(|n| format!("[hosts.a{n}]\ncount = 0\n"))
+        .collect();
+    let text = format!("title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n{hosts}");
+    let queues: String = (0..5000)
+        .map(|n| format!("[queues.a{n}]\ncolour = 1\n"))
+        .collect();
+    for text in [format!("{text}{queues}"), "a = = 1\n".repeat(5000)] {
+        let Err(ScenarioError::Invalid { problems }) = Scenario::parse("test.toml", &text, &[])
+        else {
+            panic!("accepted");
+        };
+        assert_eq!(problems.len(), 50);
+    }
+}
+
+#[test]
+fn faults_of_one_kind_do_not_overlap() {
+    let with = |at: &str, kind: &str| {
+        let fault = format!(
+            "[[faults]]\n{kind}\nports = [\"near1->switch\", \"bottleneck\"]\nat = \"{at}\"\n"
+        );
+        Scenario::parse("test.toml", &format!("{FILE}{fault}"), &[])
+    };
+    let loss = "kind = \"loss\"\nprobability = 0.5";
+    let message = with("2999ms", loss).expect_err("an overlap").to_string();
+    assert!(
+        message.contains(
+            "faults.1: the port `bottleneck` still has another fault of this kind, `faults.0`"
+        ),
+        "{message}"
+    );
+    assert!(message.starts_with("test.toml:64: "), "{message}");
+    assert!(with("3s", loss).is_ok());
+    assert!(with("2s", "kind = \"down\"").is_ok());
+}
+
+#[test]
 fn the_line_is_exact_where_a_value_is_wrong() {
     for (from, to) in [
         ("count = 4", "count = 0"),

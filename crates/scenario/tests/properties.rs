@@ -279,7 +279,7 @@ prop_compose! {
         warm_up in span(0..10_000_000_000),
         network in network(),
         groups in prop::collection::vec(group(), 1..4),
-        faults in prop::collection::vec(fault(), 0..3),
+        mut faults in prop::collection::vec(fault(), 0..4),
         measurements in some_of(vec![
             ("sample_interval", span(1_000..1 << 40)),
             ("ports", one_of(&["\"*\"", "[\"a1*\", \"*->a1\"]"])),
@@ -293,6 +293,10 @@ prop_compose! {
         for (index, group) in groups.iter().enumerate() {
             text += &format!("[groups.g{index}]\nfrom = \"a*\"\nto = \"receiver\"\n{group}\n");
         }
+        // Faults of one kind must not overlap.
+        let mut kinds = std::collections::HashSet::new();
+        let kind = |fault: &String| fault.lines().nth(1).map(str::to_owned);
+        faults.retain(|fault| kinds.insert(kind(fault)));
         text += &faults.concat();
         text + "[measurements]\n" + &measurements
     }

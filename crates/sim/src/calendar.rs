@@ -10,9 +10,12 @@ use weir_units::Time;
 /// The next event of each source.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
-    /// A complete binary tree: the winner of the matches at 1, the sources from `leaves` on.
-    nodes: Vec<u64>,
-    leaves: usize,
+    /// A complete tree of matches among four: the last one at 0, where the winners of 1 to 4 meet, and
+    /// so on; sources from `first_leaf` on.
+    matches: Vec<[u64; 4]>,
+    first_leaf: usize,
+    /// The winner of the last match.
+    first: u64,
     /// The low bits of an entry, which hold the source.
     source_bits: u32,
 }
@@ -23,21 +26,27 @@ const NEVER: u64 = u64::MAX;
 impl Calendar {
     /// A calendar for sources numbered from zero, without events.
     pub(crate) fn new(sources: usize) -> Self {
-        let leaves = sources.max(1).next_power_of_two();
+        let (mut first_leaf, mut leaves) = (0, 1);
+        while 4 * leaves < sources {
+            first_leaf += leaves;
+            leaves *= 4;
+        }
         Self {
-            nodes: vec![NEVER; 2 * leaves],
-            leaves,
-            source_bits: leaves.trailing_zeros(),
+            matches: vec![[NEVER; 4]; first_leaf + leaves],
+            first_leaf,
+            first: NEVER,
+            source_bits: (4 * leaves).trailing_zeros(),
         }
     }
 
     /// Makes room for at least this many sources.
     pub(crate) fn reserve(&mut self, sources: usize) {
-        if sources <= self.leaves {
+        let room = 1 << self.source_bits;
+        if sources <= room {
             return;
         }
         let mut larger = Self::new(sources);
-        for source in 0..self.leaves {
+        for source in 0..room {
             larger.set(source, self.time(source));
         }
         *self = larger;
@@ -50,34 +59,41 @@ impl Calendar {
 
     /// When the source has its next event.
     pub(crate) fn time(&self, source: usize) -> Option<Time> {
-        let entry = self.nodes[self.leaves + source];
+        let entry = self.matches[self.first_leaf + source / 4][source % 4];
         (entry != NEVER).then(|| Time::from_nanos(entry >> self.source_bits))
     }
 
     /// The source's next event is at `time` from now on.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: Option<Time>) {
-        let mut node = self.leaves + source;
+        let (mut place, mut slot) = (self.first_leaf + source / 4, source % 4);
         let mut winner = match time {
             Some(time) if time < self.horizon() => {
                 time.as_nanos() << self.source_bits | source as u64
             }
             _ => NEVER,
         };
-        self.nodes[node] = winner;
-        while node > 1 {
-            winner = winner.min(self.nodes[node ^ 1]);
-            node /= 2;
-            self.nodes[node] = winner;
+        loop {
+            let entries = &mut self.matches[place];
+            entries[slot] = winner;
+            let [a, b, c, d] = *entries;
+            winner = a.min(b).min(c.min(d));
+            if place == 0 {
+                self.first = winner;
+                return;
+            }
+            (place, slot) = ((place - 1) / 4, (place - 1) % 4);
         }
     }
 
     /// The earliest event and whose it is; without any, [`Self::horizon`] and nobody.
     #[inline]
     pub(crate) fn first(&self) -> (Time, usize) {
-        let entry = self.nodes[1];
-        let source = entry & (self.leaves as u64 - 1);
-        (Time::from_nanos(entry >> self.source_bits), source as usize)
+        let source = self.first & ((1 << self.source_bits) - 1);
+        (
+            Time::from_nanos(self.first >> self.source_bits),
+            source as usize,
+        )
     }
 }
 
@@ -108,9 +124,10 @@ mod tests {
     #[test]
     fn one_source_is_enough() {
         let mut calendar = Calendar::new(1);
-        calendar.set(0, at(u64::MAX - 1));
-        assert_eq!(calendar.first(), (Time::from_nanos(u64::MAX - 1), 0));
-        assert_eq!(Calendar::new(0).first().0, Time::MAX);
+        calendar.set(0, at(9));
+        assert_eq!(calendar.first(), (Time::from_nanos(9), 0));
+        let empty = Calendar::new(0);
+        assert_eq!(empty.first().0, empty.horizon());
     }
 
     #[test]

@@ -7,9 +7,11 @@ use weir_units::ByteSize;
 use weir_wire::tcp::{Flags, Segment};
 use weir_wire::{Ecn, FlowKey};
 
+use crate::hosts::Address;
+
 /// Headers without options.
-const IP_HEADER: u64 = 20;
-const UDP_HEADER: u64 = 8;
+const IP_HEADER: u32 = 20;
+const UDP_HEADER: u32 = 8;
 /// Below these ports hosts have services.
 const FIRST_DYNAMIC_PORT: u16 = 1024;
 /// Where receivers listen.
@@ -19,6 +21,8 @@ const SERVICE_PORT: u16 = 5001;
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     pub(crate) contents: Contents,
+    /// Its length, which everybody on its way asks for.
+    length: u32,
     /// The number of the flow that it belongs to.
     pub(crate) flow: u32,
     /// The endpoint that it is for.
@@ -48,6 +52,27 @@ pub(crate) struct Datagram {
 }
 
 impl Packet {
+    /// A packet with these contents.
+    #[inline]
+    pub(crate) fn new(contents: Contents, ecn: Ecn, address: &Address) -> Self {
+        let transport = match &contents {
+            Contents::Segment(segment) => {
+                segment.header_length().bytes() as u32 + segment.payload
+            }
+            Contents::Datagram(datagram) => UDP_HEADER + datagram.payload,
+        };
+        Self {
+            contents,
+            length: IP_HEADER + transport,
+            flow: address.flow.number,
+            endpoint: address.peer,
+            source: address.source,
+            destination: address.destination,
+            ecn,
+            forward: address.initiator,
+        }
+    }
+
     /// The address of the host with this position: 10.0.0.1 for the first.
     pub(crate) fn address(host: u32) -> IpAddr {
         let [_, b, c, d] = host.wrapping_add(1).to_be_bytes();
@@ -58,13 +83,7 @@ impl Packet {
 impl FabricPacket for Packet {
     #[inline]
     fn length(&self) -> ByteSize {
-        let transport = match &self.contents {
-            Contents::Segment(segment) => {
-                segment.header_length().bytes() + u64::from(segment.payload)
-            }
-            Contents::Datagram(datagram) => UDP_HEADER + u64::from(datagram.payload),
-        };
-        ByteSize::from_bytes(IP_HEADER + transport)
+        ByteSize::from_bytes(u64::from(self.length))
     }
 
     #[inline]

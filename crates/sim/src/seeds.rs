@@ -32,7 +32,7 @@ impl Seeds {
     pub(crate) fn of(self, drawer: Drawer, number: usize) -> u64 {
         [drawer as u64, number as u64]
             .into_iter()
-            .fold(mix(self.0), |seed, part| mix(seed ^ mix(part)))
+            .fold(self.0, |seed, part| mix(mix(seed) ^ part))
     }
 }
 

@@ -12,18 +12,22 @@ fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
+fn arrival(link: &mut Link, ready: Time, length: ByteSize) -> Time {
+    link.transmit(ready, length).1
+}
+
 #[test]
 fn transmission_and_propagation_add_up() {
     let mut link = Link::new(Rate::from_gbps(1), Duration::from_micros(25));
-    assert_eq!(link.transmit(at(100), bytes(1500)), at(37_100));
-    assert_eq!(link.transmit(at(100), bytes(500)), at(41_100));
-    assert_eq!(link.transmit(at(50_000), bytes(1500)), at(87_000));
+    assert_eq!(arrival(&mut link, at(100), bytes(1500)), at(37_100));
+    assert_eq!(arrival(&mut link, at(100), bytes(500)), at(41_100));
+    assert_eq!(link.transmit(at(50_000), bytes(1500)), (at(50_000), at(87_000)));
 }
 
 #[test]
 fn framing_takes_time_on_the_wire() {
     let mut link = Link::new(Rate::from_gbps(1), Duration::ZERO).with_framing(bytes(38));
-    link.transmit(Time::ZERO, bytes(1500));
+    arrival(&mut link, Time::ZERO, bytes(1500));
     assert_eq!(link.free_at(), at(1538 * 8));
 }
 
@@ -31,7 +35,7 @@ fn framing_takes_time_on_the_wire() {
 fn fractions_of_a_nanosecond_do_not_add_up() {
     let mut link = Link::new(Rate::from_gbps(100), Duration::ZERO);
     for _ in 0..1_000_000 {
-        link.transmit(Time::ZERO, bytes(64));
+        arrival(&mut link, Time::ZERO, bytes(64));
     }
     assert_eq!(link.free_at(), at(5_120_000));
 }
@@ -39,7 +43,7 @@ fn fractions_of_a_nanosecond_do_not_add_up() {
 #[test]
 fn an_unbounded_link_only_delays() {
     let mut link = Link::new(Rate::MAX, Duration::from_nanos(5));
-    let arrivals = [(); 3].map(|()| link.transmit(at(9), bytes(1500)));
+    let arrivals = [(); 3].map(|()| arrival(&mut link, at(9), bytes(1500)));
     assert_eq!(arrivals, [at(14); 3]);
 }
 
@@ -47,32 +51,32 @@ fn an_unbounded_link_only_delays() {
 fn a_stopped_link_starts_when_it_gets_a_rate() {
     let mut link = Link::new(Rate::ZERO, Duration::ZERO);
     assert_eq!(link.free_at(), Time::MAX);
-    link.set_rate(at(70), Rate::from_gbps(8));
+    link.set_rate(at(70), Rate::from_gbps(8), None, Time::ZERO);
     assert_eq!(link.free_at(), at(70));
-    assert_eq!(link.transmit(at(10), bytes(100)), at(170));
+    assert_eq!(arrival(&mut link, at(10), bytes(100)), at(170));
 }
 
 #[test]
 fn at_rate_zero_a_packet_never_arrives() {
     let mut link = Link::new(Rate::ZERO, Duration::ZERO);
-    assert_eq!(link.transmit(Time::ZERO, bytes(100)), Time::MAX);
+    assert_eq!(arrival(&mut link, Time::ZERO, bytes(100)), Time::MAX);
 }
 
 #[test]
 fn a_new_rate_applies_to_the_next_packet() {
     let mut link = Link::new(Rate::from_gbps(8), Duration::ZERO);
-    assert_eq!(link.transmit(Time::ZERO, bytes(1000)), at(1000));
-    link.set_rate(at(500), Rate::from_gbps(4));
-    assert_eq!(link.transmit(at(500), bytes(1000)), at(3000));
+    assert_eq!(arrival(&mut link, Time::ZERO, bytes(1000)), at(1000));
+    link.set_rate(at(500), Rate::from_gbps(4), None, Time::ZERO);
+    assert_eq!(arrival(&mut link, at(500), bytes(1000)), at(3000));
 }
 
 #[test]
 fn a_shorter_delay_does_not_reorder() {
     let mut link = Link::new(Rate::from_gbps(8), Duration::from_nanos(5000));
-    assert_eq!(link.transmit(Time::ZERO, bytes(1000)), at(6000));
-    link.set_delay(Duration::from_nanos(10));
-    assert_eq!(link.transmit(Time::ZERO, bytes(1000)), at(6000));
-    assert_eq!(link.transmit(at(9000), bytes(1000)), at(10_010));
+    assert_eq!(arrival(&mut link, Time::ZERO, bytes(1000)), at(6000));
+    link.set_delay(Duration::from_nanos(10), at(6000));
+    assert_eq!(arrival(&mut link, Time::ZERO, bytes(1000)), at(6000));
+    assert_eq!(arrival(&mut link, at(9000), bytes(1000)), at(10_010));
 }
 
 proptest! {
@@ -88,7 +92,7 @@ proptest! {
         for size in sizes {
             work += u128::from(size) * 8_000_000_000;
             let end = u64::try_from(work.div_ceil(rate)).unwrap_or(u64::MAX);
-            prop_assert_eq!(link.transmit(Time::ZERO, bytes(size)), at(end));
+            prop_assert_eq!(arrival(&mut link, Time::ZERO, bytes(size)), at(end));
             if end == u64::MAX {
                 break;
             }

@@ -386,6 +386,28 @@ fn a_dynamic_threshold_shrinks_as_the_buffer_fills() {
 }
 
 #[test]
+fn a_stopped_port_frees_its_space_when_it_goes_on() {
+    let buffer = SharedBuffer::with_limits(bytes(200), [bytes(200), bytes(200)]);
+    let mut switch = switch().with_shared_buffer(buffer).unwrap();
+    let gbps = |count| Change::Rate(Rate::from_gbps(count));
+    switch.apply(at(0), SERVER, gbps(0), |_, _| {});
+    let full = |switch: &mut Switch<Sent>, nanos| {
+        let before = switch.counters().dropped.by(DropReason::Buffer);
+        switch.forward(at(nanos), SERVER, packet(0, 0), |_, _| {});
+        before != switch.counters().dropped.by(DropReason::Buffer)
+    };
+    (0..2).for_each(|number| switch.forward(at(0), CLIENT, packet(1, number), |_, _| {}));
+    assert!(full(&mut switch, 20));
+    switch.apply(at(30), SERVER, gbps(8), |_, _| {});
+    // One has left: there is room to be sent at once, and for one to wait.
+    assert!(!full(&mut switch, 40));
+    assert!(!full(&mut switch, 40));
+    assert!(full(&mut switch, 129));
+    // The other has left.
+    assert!(!full(&mut switch, 130));
+}
+
+#[test]
 fn rules_still_apply_beside_the_shared_buffer() {
     let port = || {
         let link = Link::new(Rate::from_gbps(8), Duration::ZERO);

@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `table` | links and addresses as the kernel's messages tell them |
 //! | `decision` | which of the endpoint's addresses to give up, take again or replace; no I/O |
-//! | `netlink` | the socket on which the kernel tells |
+//! | `dialogue` | questions to the kernel and its answers |
+//! | `netlink` | the sockets on which it tells, continually or once |
 //! | `watch` | the task that listens and carries out |
 
 mod decision;
+mod dialogue;
 mod netlink;
 mod table;
 mod watch;
 
+pub(crate) use netlink::current;
 pub(crate) use watch::Watch;

@@ -7,12 +7,15 @@ use netlink_packet_core::{DecodeError, NlasIterator};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressFlags, AddressHeader};
 use netlink_packet_route::link::{LinkFlags, LinkHeader};
+use weir_quic::{Interface, Interfaces};
+use weir_units::ByteSize;
 
 pub(crate) const RTM_NEWLINK: u16 = 16;
 pub(crate) const RTM_DELLINK: u16 = 17;
 pub(crate) const RTM_NEWADDR: u16 = 20;
 pub(crate) const RTM_DELADDR: u16 = 21;
 const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_FLAGS: u16 = 8;
@@ -36,6 +39,9 @@ struct Link {
     name: String,
     /// Up, and with a carrier.
     running: bool,
+    is_loopback: bool,
+    /// The largest IP packet in bytes, where the kernel told.
+    mtu: Option<u32>,
 }
 
 impl Table {
@@ -61,9 +67,13 @@ impl Table {
         }
         let name = attribute(payload, LINK_HEADER, IFLA_IFNAME)?.unwrap_or_default();
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        let mtu = attribute(payload, LINK_HEADER, IFLA_MTU)?.and_then(|bytes| number(&bytes));
         let link = Link {
             name: String::from_utf8_lossy(name).into_owned(),
             running: header.flags.contains(LinkFlags::Up | LinkFlags::Running),
+            is_loopback: header.flags.contains(LinkFlags::Loopback),
+            // Some messages tell of one attribute alone.
+            mtu: mtu.or_else(|| self.links.get(&header.index)?.mtu),
         };
         self.links.insert(header.index, link);
         Ok(())
@@ -82,7 +92,7 @@ impl Table {
         };
         let more = attribute(payload, ADDRESS_HEADER, IFA_FLAGS)?;
         let flags = more
-            .and_then(|bytes| Some(u32::from_ne_bytes(bytes.first_chunk().copied()?)))
+            .and_then(|bytes| number(&bytes))
             .unwrap_or_else(|| u32::from(header.flags.bits()));
         let flags = AddressFlags::from_bits_retain(flags);
         // Nothing can be bound to it before the kernel knows that nobody else has it.
@@ -103,6 +113,19 @@ impl Table {
         });
         on_running.collect()
     }
+
+    /// How large the packets are that each link carries, whether it runs or not.
+    pub(crate) fn interfaces(&self) -> Interfaces {
+        let known = self.links.iter().filter_map(|(index, link)| {
+            let here = self.addresses.iter().filter(|(on, _)| on == index);
+            Some(Interface {
+                mtu: ByteSize::from_bytes(link.mtu?.into()),
+                is_loopback: link.is_loopback,
+                addresses: here.map(|(_, ip)| *ip).collect(),
+            })
+        });
+        known.collect()
+    }
 }
 
 /// The bytes of an attribute after a header of `begin` bytes.
@@ -114,6 +137,10 @@ fn attribute(payload: &[u8], begin: usize, kind: u16) -> Result<Option<Vec<u8>>,
         }
     }
     Ok(None)
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
 fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
@@ -205,6 +232,41 @@ mod tests {
     }
 
     #[test]
+    fn interfaces_have_the_mtu_that_was_told_last() {
+        let mut table = Table::default();
+        let flags = RUNNING | LinkFlags::Loopback;
+        table.apply(RTM_NEWLINK, &link(1, "lo", flags)).unwrap();
+        table.apply(RTM_NEWLINK, &link(2, "eth0", RUNNING)).unwrap();
+        let added = address(2, "10.0.0.1", AddressFlags::empty());
+        table.apply(RTM_NEWADDR, &added).unwrap();
+        let one = |mtu, is_loopback, addresses: &[&str]| Interface {
+            mtu: ByteSize::from_bytes(mtu),
+            is_loopback,
+            addresses: addresses.iter().map(|ip| ip.parse().unwrap()).collect(),
+        };
+        let of = |all: [Interface; 2]| all.into_iter().collect::<Interfaces>();
+        let lo = || one(1500, true, &[]);
+        assert_eq!(
+            table.interfaces(),
+            of([lo(), one(1500, false, &["10.0.0.1"])])
+        );
+        let mut message = LinkMessage::default();
+        message.header.index = 2;
+        message.attributes = vec![LinkAttribute::Mtu(9000)];
+        table.apply(RTM_NEWLINK, &bytes(&message)).unwrap();
+        assert_eq!(
+            table.interfaces(),
+            of([lo(), one(9000, false, &["10.0.0.1"])])
+        );
+        message.attributes = Vec::new();
+        table.apply(RTM_NEWLINK, &bytes(&message)).unwrap();
+        assert_eq!(
+            table.interfaces(),
+            of([lo(), one(9000, false, &["10.0.0.1"])])
+        );
+    }
+
+    #[test]
     fn tentative_addresses_wait_for_their_proof() {
         let mut table = Table::default();
         table.apply(RTM_NEWLINK, &link(2, "eth0", RUNNING)).unwrap();
@@ -222,6 +284,7 @@ mod tests {
             let mut table = Table::default();
             let _ = table.apply(kind, &payload);
             table.usable();
+            table.interfaces();
         }
     }
 }

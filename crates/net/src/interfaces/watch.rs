@@ -4,8 +4,11 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use weir_quic::Interfaces;
+
 use super::decision::{Action, Decisions};
-use super::netlink::{Netlink, News};
+use super::dialogue::News;
+use super::netlink::Netlink;
 use super::table::Usable;
 use crate::error::EndpointError;
 use crate::shared::Shared;
@@ -14,6 +17,8 @@ use crate::shared::Shared;
 pub(crate) struct Watch {
     netlink: Netlink,
     decisions: Decisions,
+    /// The interfaces' sizes as connections know them.
+    interfaces: Arc<Interfaces>,
     /// Addresses that are gone and that some connection cannot leave, as there is no other way to
     /// its peer so far.
     stuck: Vec<IpAddr>,
@@ -28,6 +33,7 @@ impl Watch {
         Ok(Self {
             netlink: Netlink::open()?,
             decisions: Decisions::default(),
+            interfaces: Arc::default(),
             stuck: Vec::new(),
         })
     }
@@ -48,6 +54,11 @@ impl Watch {
     fn act(&mut self, shared: &Shared, news: News) {
         if !news.addresses && self.stuck.is_empty() {
             return;
+        }
+        let interfaces = self.netlink.table().interfaces();
+        if interfaces != *self.interfaces {
+            self.interfaces = Arc::new(interfaces);
+            shared.set_interfaces(&self.interfaces);
         }
         let usable = self.netlink.table().usable();
         // One place may wait for another to leave an address.

@@ -49,7 +49,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 use weir_congestion::{Context, Deadline};
-use weir_units::{Duration, Time};
+use weir_units::{ByteSize, Duration, Time};
 
 pub use datagrams::{DatagramStats, SendDatagramError};
 pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
@@ -63,6 +63,7 @@ pub(crate) use validation::{ClientSetup, ServerSetup};
 
 use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Provider, Session};
+use crate::interfaces::Interfaces;
 use crate::migration::MigrationMonitor;
 use crate::path::{Path, PathConfig};
 use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
@@ -109,6 +110,10 @@ pub struct Connection {
     version_begun: Version,
     /// Whether a Version Negotiation packet had the client begin anew.
     renegotiated: bool,
+    /// The largest UDP payload that we told the peer we accept.
+    accepted: ByteSize,
+    /// Which sizes our own interfaces carry.
+    interfaces: Arc<Interfaces>,
     provider: Arc<dyn Provider>,
     endpoint_keys: Arc<EndpointKeys>,
     validation: validation::Validation,
@@ -146,6 +151,9 @@ pub(crate) struct Setup {
     pub(crate) local_id: ConnectionId,
     pub(crate) remote_id: ConnectionId,
     pub(crate) version: Version,
+    /// The largest UDP payload that the peer is told we accept.
+    pub(crate) accepted: ByteSize,
+    pub(crate) interfaces: Arc<Interfaces>,
     pub(crate) keys: Arc<EndpointKeys>,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) reporter: Option<Box<Reporter>>,
@@ -220,6 +228,8 @@ impl Connection {
             version,
             version_begun: version,
             renegotiated: false,
+            accepted: setup.accepted,
+            interfaces: setup.interfaces,
             provider,
             endpoint_keys: setup.keys,
             validation: validation::Validation::new(setup.client, setup.server),
@@ -254,9 +264,11 @@ impl Connection {
         connection
     }
 
-    /// The transport parameters that `config` declares.
+    /// The transport parameters that `config` declares, and that we accept UDP payloads of
+    /// `accepted`.
     pub(crate) fn parameters(
         config: &TransportConfig,
+        accepted: ByteSize,
         source: ConnectionId,
         original_destination: Option<ConnectionId>,
     ) -> TransportParameters {
@@ -264,7 +276,7 @@ impl Connection {
             original_destination_connection_id: original_destination,
             initial_source_connection_id: Some(source),
             max_idle_timeout: config.idle_timeout,
-            max_udp_payload_size: config.max_udp_payload_size.bytes(),
+            max_udp_payload_size: accepted.bytes(),
             initial_max_data: config.connection_window.bytes(),
             initial_max_stream_data_bidi_local: config.stream_window.bytes(),
             initial_max_stream_data_bidi_remote: config.stream_window.bytes(),

@@ -3,17 +3,16 @@
 //! A path's [`MtuDiscovery`](crate::path::MtuDiscovery) says what it carries; probes are sent from
 //! here, each as a datagram of its own. A [`PacketSizePolicy`] may ask for less.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 
 use weir_units::{ByteSize, Time};
 
 use super::close::State;
 use super::draft::Leaving;
 use super::{Connection, Transmit};
-use crate::config::{
-    ConfigError, LARGEST_UDP_PAYLOAD, LARGEST_UDP_PAYLOAD_IPV4, check_packet_size,
-};
+use crate::config::{ConfigError, check_packet_size};
 use crate::frame::write;
+use crate::interfaces::{Interfaces, headers, largest_udp_payload};
 use crate::path::{MtuPhase, MtuPlan};
 use crate::recovery::SentPacket;
 use crate::{Level, Space, StreamId};
@@ -146,30 +145,45 @@ impl Connection {
         }
     }
 
-    /// How large packets may be on the path in use, now that the peer's parameters are known. A
-    /// path that was in use before keeps what it found.
-    pub(super) fn begin_mtu_discovery(&mut self, now: Time) {
-        let (plan, cap) = (self.mtu_plan(self.path().remote), self.sizing.cap());
-        let path = self.path_mut();
-        match path.discovery.phase() {
-            MtuPhase::Disabled => path.begin_discovery(now, plan, cap),
-            MtuPhase::Searching | MtuPhase::SearchComplete => path.update_mtu(now, cap),
+    /// The machine's interfaces as they are now: packets become as small as ours demands at once,
+    /// and larger ones are searched for where it allows them. What we told the peer we accept
+    /// cannot change any more.
+    pub fn set_interfaces(&mut self, now: Time, interfaces: Arc<Interfaces>) {
+        self.interfaces = interfaces;
+        if self.peer_known {
+            self.begin_mtu_discovery(now);
         }
     }
 
-    /// Between which sizes the MTU of a path to `remote` is searched.
-    fn mtu_plan(&self, remote: SocketAddr) -> MtuPlan {
-        let (largest, headers) = match remote.ip().to_canonical().is_ipv4() {
-            true => (LARGEST_UDP_PAYLOAD_IPV4, 20 + 8),
-            false => (LARGEST_UDP_PAYLOAD, 40 + 8),
-        };
-        let accepted = self.peer.max_udp_payload_size.min(largest);
+    /// How large packets may be on the path in use, now that the peer's parameters are known. A
+    /// path that was in use before keeps what it found, as far as our interface still carries it.
+    pub(super) fn begin_mtu_discovery(&mut self, now: Time) {
+        let (plan, cap) = (self.mtu_plan(), self.sizing.cap());
+        let path = self.path_mut();
+        match path.discovery.phase() {
+            MtuPhase::Disabled => path.begin_discovery(now, plan, cap),
+            MtuPhase::Searching | MtuPhase::SearchComplete => {
+                path.discovery.set_limit(plan.limit);
+                path.update_mtu(now, cap);
+            }
+        }
+    }
+
+    /// Between which sizes the MTU of the path in use is searched.
+    fn mtu_plan(&self) -> MtuPlan {
+        let (local, remote) = (self.path().local, self.path().remote);
+        let carried = self.interfaces.largest_payload(local, remote);
+        let accepted = self
+            .peer
+            .max_udp_payload_size
+            .min(carried.unwrap_or(u64::MAX))
+            .min(largest_udp_payload(remote.ip()));
         let capped = |size: ByteSize| size.bytes().min(accepted) as usize;
         let probed = self.config.probe_up_to.unwrap_or(ByteSize::ZERO);
         MtuPlan {
             start: capped(self.config.packet_size),
             limit: capped(self.config.packet_size.max(probed)),
-            headers,
+            headers: headers(remote.ip()) as usize,
             raise_interval: self.config.probe_interval,
         }
     }

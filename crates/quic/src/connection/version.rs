@@ -110,7 +110,7 @@ impl Connection {
         self.forget_attempt(destination);
         let grease = rand_core::Rng::next_u64(&mut self.rng);
         let source = self.local_ids.handshake_id();
-        let parameters = Self::parameters(&self.config, source, None);
+        let parameters = Self::parameters(&self.config, self.accepted, source, None);
         let Some(client) = &self.validation.client else {
             return;
         };

@@ -1,6 +1,7 @@
 //! What becomes of a datagram that may begin a connection: nothing, a stateless reply, or a
 //! connection (RFC 9000, sections 6, 8.1 and 17.2.5).
 
+use std::iter;
 use std::net::SocketAddr;
 
 use rand_core::Rng;
@@ -199,7 +200,14 @@ impl Endpoint {
             Some((original, retry_source)) => (original, Some(retry_source)),
             None => (header.destination, None),
         };
-        let mut parameters = Connection::parameters(&server.transport, local_id, Some(original));
+        let preferred = server.preferred.iter().map(Some);
+        let accepted = self.accepted(
+            &server.transport,
+            remote,
+            iter::once(local).chain(preferred),
+        );
+        let mut parameters =
+            Connection::parameters(&server.transport, accepted, local_id, Some(original));
         parameters.retry_source_connection_id = retry_source;
         parameters.stateless_reset_token = Some(self.keys.reset_token(&local_id));
         let preferred_id = server.preferred.is_some().then(|| {
@@ -241,6 +249,8 @@ impl Endpoint {
             local_id,
             remote_id: header.source,
             version,
+            accepted,
+            interfaces: self.interfaces.clone(),
             keys: self.keys.clone(),
             provider: server.crypto.clone(),
             reporter: reporter.flatten(),

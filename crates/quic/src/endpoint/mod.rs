@@ -6,20 +6,23 @@ mod accept;
 mod reset;
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 use rustc_hash::FxHashMap;
-use weir_units::Time;
+use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use crate::config::{
     ClientConfig, ConfigError, EndpointConfig, SMALLEST_MAX_UDP_PAYLOAD, ServerConfig,
+    TransportConfig,
 };
 use crate::connection::{ClientSetup, Connection, EndpointEvent, Reporter, Setup, random_id};
 use crate::crypto::StartError;
+use crate::interfaces::Interfaces;
 use crate::observe::{Observers, Subject};
 use crate::packet::Invariants;
 use crate::secret::{EndpointKeys, EndpointSecret, ResetTokenDigest};
@@ -106,6 +109,7 @@ pub struct Endpoint {
     /// IDs that clients chose for their first packets.
     initials: BTreeMap<(SocketAddr, ConnectionId), ConnectionHandle>,
     observers: Option<Arc<dyn Observers>>,
+    interfaces: Arc<Interfaces>,
     counters: EndpointCounters,
 }
 
@@ -129,6 +133,7 @@ impl Endpoint {
             resets: Resets::new(),
             initials: BTreeMap::new(),
             observers: None,
+            interfaces: Arc::default(),
             counters: EndpointCounters::default(),
         }
     }
@@ -136,6 +141,13 @@ impl Endpoint {
     /// Who watches connections that begin from now on.
     pub fn set_observers(&mut self, observers: Option<Arc<dyn Observers>>) {
         self.observers = observers;
+    }
+
+    /// The machine's interfaces as they are now, for connections that begin from now on: each tells
+    /// its peer to send nothing larger than the interface carries over which its packets come, and
+    /// sends nothing larger than the one carries over which they go.
+    pub fn set_interfaces(&mut self, interfaces: Arc<Interfaces>) {
+        self.interfaces = interfaces;
     }
 
     /// What was answered without a connection so far.
@@ -190,7 +202,9 @@ impl Endpoint {
             versions: client.versions,
             tokens: client.tokens,
         };
-        let parameters = Connection::parameters(&client.transport, local_id, None);
+        let standby = client.local_addresses.iter().copied().map(Some);
+        let accepted = self.accepted(&client.transport, remote, iter::once(local).chain(standby));
+        let parameters = Connection::parameters(&client.transport, accepted, local_id, None);
         let subject = Subject {
             side: Side::Client,
             original_destination: remote_id,
@@ -212,6 +226,8 @@ impl Endpoint {
             local_id,
             remote_id,
             version: client.version,
+            accepted,
+            interfaces: self.interfaces.clone(),
             keys: self.keys.clone(),
             provider: client.crypto,
             reporter: reporter.flatten(),
@@ -220,7 +236,24 @@ impl Endpoint {
         };
         let handle = self.insert(Slot::default());
         self.add_id(handle, local_id);
-        Ok((handle, Connection::new(now, setup, session)))
+        let mut connection = Connection::new(now, setup, session);
+        for local in client.local_addresses {
+            connection.add_local_address(now, local);
+        }
+        Ok((handle, connection))
+    }
+
+    /// The largest UDP payload that a connection to `remote` accepts at each of these addresses of
+    /// ours.
+    fn accepted(
+        &self,
+        config: &TransportConfig,
+        remote: SocketAddr,
+        locals: impl Iterator<Item = Option<SocketAddr>>,
+    ) -> ByteSize {
+        let carried = locals.filter_map(|local| self.interfaces.largest_payload(local, remote));
+        let carried = carried.map(ByteSize::from_bytes);
+        carried.fold(config.max_udp_payload_size, ByteSize::min)
     }
 
     /// Which connection a datagram belongs to; begins a connection where a client asks for one.
@@ -257,7 +290,9 @@ impl Endpoint {
                 return Route::Connection(*handle);
             }
         }
-        if invariants.version == 0 || datagram.len() < SMALLEST_MAX_UDP_PAYLOAD {
+        // Nobody can be answered at port 0.
+        let too_short = datagram.len() < SMALLEST_MAX_UDP_PAYLOAD;
+        if invariants.version == 0 || too_short || remote.port() == 0 {
             return Route::Drop;
         }
         let Some(server) = self.server.clone() else {

@@ -16,8 +16,8 @@ use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointSecret, Event,
-    PreferredAddresses, RetryPolicy, Route, ServerConfig, StreamId, TokenStore, TransportConfig,
-    Version, Versions,
+    Interface, Interfaces, PreferredAddresses, RetryPolicy, Route, ServerConfig, StreamId,
+    TokenStore, TransportConfig, Version, Versions,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -63,6 +63,8 @@ pub(crate) struct Host {
     pub(crate) arrived: BTreeMap<u8, u64>,
     /// The interface refuses larger UDP payloads (EMSGSIZE).
     pub(crate) largest_sent: usize,
+    /// From where its connections hold paths ready from the beginning.
+    pub(crate) standby: Vec<SocketAddr>,
     /// Datagrams whose fixed bit is zero that arrived here.
     pub(crate) arrived_greased: u64,
 }
@@ -161,6 +163,7 @@ impl World {
             addresses: vec![address(0, index)],
             arrived: BTreeMap::new(),
             largest_sent: usize::MAX,
+            standby: Vec::new(),
             arrived_greased: 0,
         };
         let pipe = |seed| new_pipe(&plan, seed);
@@ -200,6 +203,18 @@ impl World {
         address
     }
 
+    /// The MTU of all of a host's interfaces, also of those connections that there are.
+    pub(crate) fn set_interface_mtu(&mut self, host: usize, mtu: u64) {
+        let host = &mut self.hosts[host];
+        let all: Vec<_> = host.addresses.iter().map(|ip| (*ip, mtu)).collect();
+        let interfaces = interfaces(&all);
+        host.largest_sent = (mtu - HEADERS) as usize;
+        host.endpoint.set_interfaces(interfaces.clone());
+        for connection in host.connections.values_mut() {
+            connection.set_interfaces(self.now, interfaces.clone());
+        }
+    }
+
     /// The pipe that host `from` sends `datagram` into: the client's interface decides.
     fn pipe(&mut self, from: usize, datagram: &Datagram) -> &mut Pipe<Datagram> {
         let client = match from {
@@ -222,6 +237,7 @@ impl World {
             version: self.plan.version,
             versions: self.plan.client_versions,
             tokens: Some(self.tokens.clone()),
+            local_addresses: self.hosts[CLIENT].standby.clone(),
             ..ClientConfig::new(self.client_crypto.clone(), transport)
         };
         let remote = self.hosts[SERVER].addresses[0];
@@ -510,6 +526,16 @@ impl World {
 }
 
 /// The address of a host's interface.
+/// A machine with an interface at each of these addresses.
+pub(crate) fn interfaces(all: &[(SocketAddr, u64)]) -> Arc<Interfaces> {
+    let each = all.iter().map(|(address, mtu)| Interface {
+        mtu: ByteSize::from_bytes(*mtu),
+        is_loopback: false,
+        addresses: vec![address.ip()],
+    });
+    Arc::new(each.collect())
+}
+
 fn address(interface: u8, host: u8) -> SocketAddr {
     SocketAddr::from((
         Ipv4Addr::new(10, 0, interface, host),

@@ -10,7 +10,10 @@ use crate::error::{Place, Problem, ProblemKind, ScenarioError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reported;
 
-/// The mistakes found so far.
+/// So many mistakes are enough to read at a time.
+const MOST_SHOWN: usize = 50;
+
+/// The mistakes found so far, the first of them if there are very many.
 #[derive(Debug)]
 pub(crate) struct Problems {
     file: Arc<str>,
@@ -36,7 +39,7 @@ impl Problems {
             kind,
         };
         let mut found = self.found.borrow_mut();
-        if !found.contains(&problem) {
+        if found.len() < MOST_SHOWN && !found.contains(&problem) {
             found.push(problem);
         }
         Reported

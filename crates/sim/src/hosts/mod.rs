@@ -13,7 +13,6 @@ mod tcp;
 mod udp;
 
 use weir_units::Time;
-use weir_wire::Ecn;
 
 use crate::calendar::Calendar;
 use crate::flows::{Achieved, FlowId};
@@ -75,21 +74,6 @@ pub(crate) struct Hosts {
     timers: Calendar,
 }
 
-impl Address {
-    #[inline]
-    fn packet(&self, contents: Contents, ecn: Ecn) -> Packet {
-        Packet {
-            contents,
-            flow: self.flow.number,
-            endpoint: self.peer,
-            source: self.source,
-            destination: self.destination,
-            ecn,
-            forward: self.initiator,
-        }
-    }
-}
-
 impl Endpoint {
     /// Sends what is to be sent, sets the timer, and tells what the application has to know.
     #[inline]
@@ -103,7 +87,7 @@ impl Endpoint {
             return None;
         };
         while let Some((segment, ecn)) = end.next_segment(now) {
-            let packet = self.address.packet(Contents::Segment(segment), ecn);
+            let packet = Packet::new(Contents::Segment(segment), ecn, &self.address);
             network.send(now, self.address.port, packet);
         }
         let due = end.next_time().unwrap_or(Time::MAX);
@@ -242,7 +226,7 @@ impl Hosts {
         };
         if let Transport::Udp(end) = &mut endpoint.transport {
             let (datagram, ecn) = end.send(payload);
-            let packet = endpoint.address.packet(Contents::Datagram(datagram), ecn);
+            let packet = Packet::new(Contents::Datagram(datagram), ecn, &endpoint.address);
             network.send(now, endpoint.address.port, packet);
         }
     }

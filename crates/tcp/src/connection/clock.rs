@@ -12,7 +12,12 @@ pub(super) struct Clock {
     began: Time,
     /// The peer's value that is echoed (TS.Recent).
     recent: u32,
+    /// When that was taken over.
+    taken_at: Time,
 }
+
+/// Values that are farther apart than this cannot be compared.
+const HALF_OF_THE_SPACE: u64 = 1 << 31;
 
 impl Clock {
     pub(super) fn new(tick: Duration) -> Self {
@@ -21,6 +26,7 @@ impl Clock {
             number: 0,
             began: Time::ZERO,
             recent: 0,
+            taken_at: Time::ZERO,
         }
     }
 
@@ -61,16 +67,20 @@ impl Clock {
         Some(Time::ZERO + self.tick * number.saturating_add(1))
     }
 
-    /// Whether a segment is older than what has been received (PAWS, RFC 7323, section 5.3).
+    /// Whether a segment is older than what has been received (PAWS, RFC 7323, section 5.3). After a
+    /// pause in which the clock may have gone half around, nothing is (section 5.5).
     #[inline]
-    pub(super) fn is_old(&self, value: u32) -> bool {
-        self.recent != 0 && (value.wrapping_sub(self.recent) as i32) < 0
+    pub(super) fn is_old(&self, now: Time, value: u32) -> bool {
+        self.recent != 0
+            && (value.wrapping_sub(self.recent) as i32) < 0
+            && now.since(self.taken_at) < self.tick * HALF_OF_THE_SPACE
     }
 
     /// The segment that is answered next carried this value.
     #[inline]
-    pub(super) fn take(&mut self, value: u32) {
+    pub(super) fn take(&mut self, now: Time, value: u32) {
         self.recent = value;
+        self.taken_at = now;
     }
 }
 
@@ -92,10 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn older_values_are_known() {
+    fn older_values_are_known_until_they_cannot_be_compared() {
         let mut clock = Clock::new(Duration::from_millis(1));
-        assert!(!clock.is_old(7));
-        clock.take(u32::MAX);
-        assert!(clock.is_old(u32::MAX - 1) && !clock.is_old(u32::MAX) && !clock.is_old(3));
+        let now = Time::ZERO + Duration::from_secs(5);
+        assert!(!clock.is_old(now, 7));
+        clock.take(now, u32::MAX);
+        assert!(clock.is_old(now, u32::MAX - 1));
+        assert!(!clock.is_old(now, u32::MAX) && !clock.is_old(now, 3));
+        let weeks_later = now + Duration::from_secs(25 * 86_400);
+        assert!(!clock.is_old(weeks_later, u32::MAX - 1));
     }
 }

@@ -82,13 +82,13 @@ impl Connection {
             return;
         }
         if segment.flags.contains(Flags::ACK) {
-            self.reset_due = Some(reset_for(segment));
+            self.reset_due = Some(Box::new(reset_for(segment)));
             return;
         }
         if !segment.flags.contains(Flags::SYN) {
             return;
         }
-        let options = self.take_syn(segment);
+        let options = self.take_syn(now, segment);
         // RFC 3168, section 6.1.1.
         let ecn =
             segment.flags.contains(Flags::ECE | Flags::CWR) && self.config.ecn != EcnMode::Off;
@@ -105,7 +105,7 @@ impl Connection {
     }
 
     /// Takes over what a SYN says.
-    fn take_syn(&mut self, segment: &Segment) -> SynOptions {
+    fn take_syn(&mut self, now: Time, segment: &Segment) -> SynOptions {
         self.remote = segment.sequence + 1;
         let options = match segment.options {
             Options::Syn(options) => options,
@@ -117,7 +117,7 @@ impl Connection {
         };
         self.settle_options(&options, segment.timestamps.is_some());
         if let (Some(clock), Some(timestamps)) = (&mut self.clock, segment.timestamps) {
-            clock.take(timestamps.value);
+            clock.take(now, timestamps.value);
         }
         // The window of a SYN is never shifted (RFC 7323, section 2.2).
         let window = u64::from(segment.window);
@@ -130,7 +130,7 @@ impl Connection {
         let flags = segment.flags;
         if flags.contains(Flags::ACK) && segment.acknowledgment != self.local {
             if !flags.contains(Flags::RST) {
-                self.reset_due = Some(reset_for(segment));
+                self.reset_due = Some(Box::new(reset_for(segment)));
             }
             return;
         }
@@ -143,7 +143,7 @@ impl Connection {
         if !flags.contains(Flags::SYN | Flags::ACK) {
             return;
         }
-        self.take_syn(segment);
+        self.take_syn(now, segment);
         let echoes = flags.intersects(Flags::ECE) && !flags.intersects(Flags::CWR);
         self.settle_ecn(echoes && self.config.ecn != EcnMode::Off);
         self.establish(now);

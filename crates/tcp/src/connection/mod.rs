@@ -45,12 +45,12 @@ pub struct Connection {
     keep_alive_due: bool,
     handshake: Handshake,
     /// A reset has to leave.
-    reset_due: Option<Segment>,
+    reset_due: Option<Box<Segment>>,
     /// When an ACK was last sent for a segment that was not acceptable.
     challenged_at: Option<Time>,
     ending: Option<Ending>,
     counters: Counters,
-    config: Config,
+    config: Box<Config>,
 }
 
 /// What a connection shows of itself.
@@ -168,7 +168,7 @@ impl Connection {
             challenged_at: None,
             ending: None,
             counters: Counters::default(),
-            config: config.clone(),
+            config: Box::new(config.clone()),
         })
     }
 
@@ -208,7 +208,7 @@ impl Connection {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
         {
-            self.reset_due = Some(self.reset_at_next());
+            self.reset_due = Some(Box::new(self.reset_at_next()));
         }
         if self.state != State::Closed {
             self.end(Ending::Aborted);

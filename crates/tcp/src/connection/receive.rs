@@ -23,6 +23,74 @@ impl Connection {
     #[inline]
     pub fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         self.counters.segments_received += 1;
+        if self.receive_predicted(now, segment, ecn) {
+            return;
+        }
+        self.receive_any(now, segment, ecn);
+    }
+
+    /// Header prediction (Jacobson; RFC 1323, appendix): in an established connection without
+    /// disorder, the next data and acknowledgments of what is outstanding need few questions.
+    /// Returns whether the segment was one of these.
+    #[inline]
+    fn receive_predicted(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> bool {
+        let next = self.receiver.next();
+        let plain = segment.flags.without(Flags::PSH | Flags::ECE | Flags::CWR) == Flags::ACK
+            && segment.sequence == self.remote + next as u32
+            && self.state == State::Established
+            && matches!(segment.options, Options::None);
+        if !plain {
+            return false;
+        }
+        let una = self.sender.una();
+        let ahead = segment.acknowledgment.distance_from(self.sequence(una));
+        let data = segment.payload > 0;
+        let expected = if data {
+            ahead == 0 && self.receiver.expects(segment.payload)
+        } else {
+            ahead > 0
+                && u64::from(ahead.unsigned_abs()) <= self.sender.nxt() - una
+                && self.sender.is_plain()
+        };
+        if !expected || !self.take_predicted_timestamps(now, segment) {
+            return false;
+        }
+        self.on_heard(now);
+        let upto = una + u64::from(ahead.unsigned_abs());
+        self.update_window(segment, 0, upto);
+        self.sender.on_heard();
+        let ece = segment.flags.contains(Flags::ECE);
+        self.counters.ece_received += u64::from(ece);
+        if data {
+            let cwr = segment.flags.contains(Flags::CWR);
+            self.receiver
+                .on_expected(now, segment.payload, cwr, ecn, &mut self.counters);
+        } else {
+            self.sender.on_plain_ack(now, upto, ece, &mut self.counters);
+        }
+        true
+    }
+
+    /// The next segment in order has a time stamp that is not older than the last one, and is echoed.
+    #[inline]
+    fn take_predicted_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
+        let Some(clock) = &mut self.clock else {
+            return true;
+        };
+        let Some(timestamps) = segment.timestamps else {
+            return false;
+        };
+        if clock.is_old(now, timestamps.value) {
+            return false;
+        }
+        if self.last_acknowledged == self.receiver.next() {
+            clock.take(now, timestamps.value);
+        }
+        true
+    }
+
+    /// All that was not predicted.
+    fn receive_any(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         if self.state != State::Established {
             match self.state {
                 State::Closed => return self.receive_in_closed(segment),
@@ -43,7 +111,7 @@ impl Connection {
         {
             return;
         }
-        self.restart_keep_alive(now);
+        self.on_heard(now);
         if !self.process_acknowledgment(now, segment, distance) {
             return;
         }
@@ -57,7 +125,7 @@ impl Connection {
 
     fn receive_in_closed(&mut self, segment: &Segment) {
         if !segment.flags.contains(Flags::RST) {
-            self.reset_due = Some(reset_for(segment));
+            self.reset_due = Some(Box::new(reset_for(segment)));
         }
     }
 
@@ -75,7 +143,7 @@ impl Connection {
             // RFC 7323, section 3.2: silently dropped.
             return false;
         };
-        if clock.is_old(timestamps.value) {
+        if clock.is_old(now, timestamps.value) {
             self.counters.unacceptable_segments += 1;
             self.challenge(now, segment.payload > 0);
             return false;
@@ -84,7 +152,7 @@ impl Connection {
         // Up to the last acknowledgment: the oldest segment that is not acknowledged is echoed.
         let unacknowledged = (next - self.last_acknowledged.min(next)) as i64;
         if distance <= -unacknowledged {
-            clock.take(timestamps.value);
+            clock.take(now, timestamps.value);
         }
         true
     }
@@ -171,7 +239,7 @@ impl Connection {
         let ahead = i64::from(segment.acknowledgment.distance_from(self.sequence(una)));
         if self.awaits_acknowledgment_of_syn() {
             if ahead < 0 || ahead.unsigned_abs() > nxt - una {
-                self.reset_due = Some(reset_for(segment));
+                self.reset_due = Some(Box::new(reset_for(segment)));
                 return false;
             }
             self.establish(now);

@@ -56,7 +56,7 @@ impl Connection {
             return;
         }
         if self.keep_alive_probes >= keep_alive.probes {
-            self.reset_due = Some(self.reset_at_next());
+            self.reset_due = Some(Box::new(self.reset_at_next()));
             self.end(Ending::TimedOut);
             return;
         }
@@ -67,6 +67,12 @@ impl Connection {
 
     /// The peer was heard of.
     #[inline]
+    pub(super) fn on_heard(&mut self, now: Time) {
+        if self.keep_alive_at != Time::MAX {
+            self.restart_keep_alive(now);
+        }
+    }
+
     pub(super) fn restart_keep_alive(&mut self, now: Time) {
         if let Some(keep_alive) = &self.config.keep_alive {
             self.keep_alive_at = now + keep_alive.idle;

@@ -13,6 +13,16 @@ impl Connection {
     /// there is none, after every event.
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        let routine = self.state == State::Established
+            && !self.receiver.acks().is_due()
+            && !self.keep_alive_due;
+        if routine && (self.sender.is_quiet() || self.sender.waits_for_window(now)) {
+            return None;
+        }
+        self.next_of_any_kind(now)
+    }
+
+    fn next_of_any_kind(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if self.state != State::Established
             && let Some(early) = self.next_besides_data(now)
         {
@@ -48,7 +58,7 @@ impl Connection {
     fn next_besides_data(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
         if let Some(reset) = self.reset_due.take() {
             self.counters.segments_sent += 1;
-            return Some(Some((reset, Ecn::NotEct)));
+            return Some(Some((*reset, Ecn::NotEct)));
         }
         if let Some(syn) = self.next_syn(now) {
             return Some(Some(syn));

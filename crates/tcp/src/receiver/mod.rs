@@ -98,34 +98,52 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// A segment with data or FIN has arrived.
+    /// Whether data of this length, if it is the next, is all that there is to it.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Counters) {
-        let marked = arrival.ecn == Ecn::Ce;
-        if arrival.payload > 0 {
-            counters.ce_received += u64::from(marked);
-            let waiting = self.acks.is_pending();
-            if self.echo.on_data(marked, arrival.cwr, self.next, waiting) {
-                self.acks.ack_now();
-            }
-        }
-        let end = arrival.distance + i64::from(arrival.payload);
-        let in_order = arrival.distance == 0
-            && self.reassembly.is_empty()
-            && !arrival.fin
+    pub(crate) fn expects(&self, payload: u32) -> bool {
+        self.reassembly.is_empty()
             && self.fin.is_none()
-            && self.next + u64::from(arrival.payload) <= self.window.acceptable_up_to();
-        if in_order {
-            self.next += u64::from(arrival.payload);
-            self.window.on_delivered(self.next);
-            self.acks.on_in_order(now, arrival.payload, self.mss);
-            return;
-        }
-        self.on_disorder(now, arrival, end, counters);
+            && self.next + u64::from(payload) <= self.window.acceptable_up_to()
     }
 
-    /// Anything but the next data: what is below or beyond the window is cut off.
-    fn on_disorder(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Counters) {
+    /// The next data has arrived, as expected.
+    #[inline]
+    pub(crate) fn on_expected(
+        &mut self,
+        now: Time,
+        payload: u32,
+        cwr: bool,
+        ecn: Ecn,
+        counters: &mut Counters,
+    ) {
+        self.note_mark(cwr, ecn, counters);
+        self.next += u64::from(payload);
+        self.window.on_delivered(self.next);
+        self.acks.on_in_order(now, payload, self.mss);
+    }
+
+    /// A data segment has or has not met congestion.
+    #[inline]
+    fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut Counters) {
+        let marked = ecn == Ecn::Ce;
+        counters.ce_received += u64::from(marked);
+        let waiting = self.acks.is_pending();
+        if self.echo.on_data(marked, cwr, self.next, waiting) {
+            self.acks.ack_now();
+        }
+    }
+
+    /// A segment with data or FIN has arrived.
+    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Counters) {
+        if arrival.payload > 0 {
+            self.note_mark(arrival.cwr, arrival.ecn, counters);
+        }
+        let end = arrival.distance + i64::from(arrival.payload);
+        self.place(now, arrival, end, counters);
+    }
+
+    /// Places a segment: what is below or beyond the window is cut off.
+    fn place(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Counters) {
         let edge = self.window.acceptable_up_to();
         let below = self
             .next
@@ -247,11 +265,5 @@ impl Receiver {
     /// The window field of an acknowledgment of less than has arrived.
     pub(crate) fn advertise_from(&mut self, next: u64) -> u16 {
         self.window.advertise(next, self.mss)
-    }
-
-    /// Runs out of order that are held.
-    #[cfg(test)]
-    pub(crate) fn runs(&self) -> usize {
-        self.reassembly.len()
     }
 }

@@ -17,11 +17,6 @@ impl Reassembly {
         self.runs.is_empty()
     }
 
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.runs.len()
-    }
-
     /// The end of what has arrived; 0 without anything.
     pub(super) fn highest(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.end)
@@ -123,6 +118,6 @@ mod tests {
         }
         assert_eq!(runs.insert(u64::MAX - 1, u64::MAX), None);
         assert!(runs.insert(1, 5).is_some());
-        assert_eq!(runs.len(), MAX_RUNS);
+        assert_eq!(runs.runs.len(), MAX_RUNS);
     }
 }

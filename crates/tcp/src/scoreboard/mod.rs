@@ -7,6 +7,8 @@
 
 mod detection;
 mod sack;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -202,10 +204,24 @@ impl Scoreboard {
         self.records.is_empty()
     }
 
+    /// Whether a segment that begins below `offset` is outstanding.
+    #[inline]
+    pub(crate) fn starts_below(&self, offset: u64) -> bool {
+        self.records
+            .front()
+            .is_some_and(|record| record.start < offset)
+    }
+
     /// Whether there is but one segment.
     #[inline]
     pub(crate) fn is_single(&self) -> bool {
         self.records.len() == 1
+    }
+
+    /// Whether the controller wants the delivery rate.
+    #[inline]
+    pub(crate) fn measures_delivery(&self) -> bool {
+        self.deliveries.is_some()
     }
 
     /// The delivery rate estimator, where the controller wants it.
@@ -231,6 +247,38 @@ impl Scoreboard {
             length,
             marks: 0,
         });
+    }
+
+    /// Everything below `ack` has arrived, and nothing is SACKed or lost. Stops at a record that
+    /// something has happened to, which is left to [`Scoreboard::acknowledge`].
+    #[inline]
+    pub(crate) fn acknowledge_plain(&mut self, now: Time, ack: u64, news: &mut News) {
+        let mut last = None;
+        while let Some(record) = self.records.front() {
+            if record.end() > ack || record.marks != 0 {
+                break;
+            }
+            let record = *record;
+            self.records.pop_front();
+            if let Some(deliveries) = &mut self.deliveries
+                && let Some(packet) = deliveries.packets.pop_front()
+            {
+                let size = ByteSize::from_bytes(u64::from(record.length));
+                deliveries
+                    .estimator
+                    .on_acked(now, &packet, record.sent_at, size);
+            }
+            news.delivered += u64::from(record.length);
+            let oldest = last.map_or(record.sent_at, |(oldest, _)| oldest);
+            last = Some((oldest, record));
+        }
+        self.in_flight -= news.delivered;
+        // Records that were sent once lie in the order of time.
+        if let Some((oldest, record)) = last {
+            news.newest_sent = record.sent_at;
+            news.once_sent = Some((oldest, record.sent_at));
+            self.note_latest(now, &record);
+        }
     }
 
     /// Everything below `ack` has arrived.

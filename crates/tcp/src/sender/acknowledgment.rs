@@ -26,8 +26,31 @@ pub(crate) struct Acknowledgment<'a> {
 }
 
 impl Sender {
-    /// An acknowledgment of something between `una` and `nxt` has come.
+    /// An acknowledgment of new data, while [`Sender::is_plain`].
     #[inline]
+    pub(crate) fn on_plain_ack(
+        &mut self,
+        now: Time,
+        upto: u64,
+        ece: bool,
+        counters: &mut Counters,
+    ) {
+        let prior_in_flight = self.board.in_flight();
+        let mut news = News::default();
+        self.board.acknowledge_plain(now, upto, &mut news);
+        if self.board.starts_below(upto) {
+            self.board.acknowledge(now, upto, &mut news);
+        }
+        self.una = upto;
+        self.retries = 0;
+        if let Some((oldest, newest)) = news.once_sent {
+            self.sample_once_sent(now, oldest, newest);
+        }
+        self.tell_controller(now, ece, &news, prior_in_flight, false, counters);
+        self.rearm(now);
+    }
+
+    /// An acknowledgment of something between `una` and `nxt` has come.
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
@@ -55,7 +78,7 @@ impl Sender {
             self.recover(now, ack, &news, advanced, counters);
         }
         if news.delivered > 0 {
-            self.tell_controller(now, ack, &news, prior_in_flight, recovering, counters);
+            self.tell_controller(now, ack.ece, &news, prior_in_flight, recovering, counters);
         }
         if self.reduction.is_some() {
             let delivered = self.delivered_for_reduction(ack, &news, advanced);
@@ -68,7 +91,7 @@ impl Sender {
 
     /// Nothing is lost, out of order or under suspicion: an acknowledgment is just that.
     #[inline]
-    fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.recovery.is_none()
             && self.board.sacked() == 0
             && self.board.lost() == 0
@@ -83,9 +106,7 @@ impl Sender {
     #[inline]
     fn sample_rtt(&mut self, now: Time, news: &News, ack: &Acknowledgment<'_>, tick: Duration) {
         if let Some((oldest, newest)) = news.once_sent {
-            self.rtt.on_sample(now.since(oldest));
-            self.rtt.on_min_sample(now.since(newest));
-            self.board.set_shortest_rtt(self.rtt.min());
+            self.sample_once_sent(now, oldest, newest);
         } else if let Some(sent) = ack.echoed {
             let rtt = now.since(sent);
             if rtt >= tick {
@@ -95,10 +116,17 @@ impl Sender {
     }
 
     #[inline]
+    fn sample_once_sent(&mut self, now: Time, oldest: Time, newest: Time) {
+        self.rtt.on_sample(now.since(oldest));
+        self.rtt.on_min_sample(now.since(newest));
+        self.board.set_shortest_rtt(self.rtt.min());
+    }
+
+    #[inline]
     fn tell_controller(
         &mut self,
         now: Time,
-        ack: &Acknowledgment<'_>,
+        echo: bool,
         news: &News,
         prior_in_flight: u64,
         recovering: bool,
@@ -106,7 +134,7 @@ impl Sender {
     ) {
         let acked = ByteSize::from_bytes(news.delivered);
         let (mut ce_marked, mut ece) = (ByteSize::ZERO, false);
-        if ack.ece {
+        if echo {
             counters.ece_acknowledged += acked;
             match self.ecn {
                 EcnMode::Off => {}
@@ -145,9 +173,9 @@ impl Sender {
             in_flight: ByteSize::from_bytes(self.board.in_flight()),
             newest_sent: Self::told(news.newest_sent),
             delivery,
-            // In recovery the window is not what limits the sender, or must not grow
-            // (RFC 5681 section 3.2, RFC 9937).
-            app_limited: unlimited || recovering,
+            // In recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless the
+            // controller governs recovery by its rate.
+            app_limited: unlimited || (recovering && !self.pacer.follows_controller()),
             round_ended,
         });
         self.follow_controller();

@@ -349,5 +349,5 @@ impl Sender {
     }
 }
 
-/// More than any connection sends: 292 years at 1 Gbit/s would be an eighth of it.
+/// More than any connection sends: three years at 400 Gbit/s.
 const ENDLESS: u64 = u64::MAX >> 2;

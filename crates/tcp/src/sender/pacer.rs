@@ -12,6 +12,8 @@ pub(super) struct Pacer {
     pacing: Pacing,
     mss: ByteSize,
     rate: Option<Rate>,
+    /// Whether the rate is the controller's own.
+    of_controller: bool,
     /// When the next segment may leave.
     next: Time,
     /// When a segment that waits for that may leave; never while none waits.
@@ -24,6 +26,7 @@ impl Pacer {
             pacing,
             mss: ByteSize::from_bytes(mss),
             rate: None,
+            of_controller: false,
             next: Time::ZERO,
             wake_at: Time::MAX,
         }
@@ -33,6 +36,7 @@ impl Pacer {
     #[inline]
     pub(super) fn follow(&mut self, controller: &dyn Controller, rtt: &RoundTrip, window: u64) {
         self.rate = controller.pacing_rate();
+        self.of_controller = self.rate.is_some();
         if self.rate.is_none()
             && let Pacing::Window {
                 slow_start,
@@ -50,6 +54,12 @@ impl Pacer {
             let rate = Rate::from_size_over(window, rtt.smoothed()).mul_f64(factor);
             self.rate = Some(rate.max(slowest));
         }
+    }
+
+    /// Whether the controller sets the rate.
+    #[inline]
+    pub(super) fn follows_controller(&self) -> bool {
+        self.of_controller
     }
 
     /// Whether a segment has to wait. One timer follows then.

@@ -53,10 +53,10 @@ impl Sender {
         } else {
             self.rtt.timeout()
         };
-        // The retransmission timer comes first where it is no later. Time passes even on a path
-        // that takes none.
+        // The probe goes before the time-out at the latest. Time passes even on a path that takes
+        // none.
         let at = now + timeout.max(Duration::from_nanos(1));
-        self.early_at = if at < self.rto_at { at } else { Time::MAX };
+        self.early_at = at.min(self.rto_at);
     }
 
     /// The timer expired: a probe is due.

@@ -36,6 +36,39 @@ impl Sender {
         self.next_new(now, counters)
     }
 
+    /// Most often the window has no room for one more segment, and nothing else could leave.
+    #[inline]
+    pub(crate) fn waits_for_window(&mut self, now: Time) -> bool {
+        let flight = self.board.in_flight();
+        let size = self.mss.min(self.written.saturating_sub(self.nxt));
+        let waits = flight > 0
+            && flight + size > self.window()
+            && size > 0
+            && self.board.lost() == 0
+            && self.tail_probe.is_none()
+            && self.duplicates == 0;
+        if waits {
+            self.limited_at = Some(now);
+        }
+        waits
+    }
+
+    /// Whether certainly nothing leaves, whatever the time; nothing is to be noted of it either.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.board.lost() == 0
+            && self.tail_probe.is_none()
+            && self.has_sent_all()
+            && !self.window_probe_due
+            && !self.board.measures_delivery()
+    }
+
+    /// Whether there is nothing new to send.
+    #[inline]
+    fn has_sent_all(&self) -> bool {
+        self.nxt >= self.written + u64::from(self.fin)
+    }
+
     /// What is lost comes first, but for what F-RTO sends between: up to two new segments, whose
     /// answer it waits for (RFC 5682, section 3.1, step 2).
     fn next_in_recovery(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
@@ -87,7 +120,7 @@ impl Sender {
     }
 
     pub(super) fn has_unsent(&self) -> bool {
-        self.nxt < self.written || (self.fin && self.nxt == self.written)
+        !self.has_sent_all()
     }
 
     /// Whether there is new data that the peer accepts.
@@ -95,9 +128,10 @@ impl Sender {
         self.has_unsent() && self.nxt < self.edge
     }
 
+    #[inline]
     fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
         let data = self.written.saturating_sub(self.nxt);
-        if data == 0 && !(self.fin && self.nxt == self.written) {
+        if self.has_sent_all() {
             self.on_nothing_to_send();
             return None;
         }
@@ -169,20 +203,16 @@ impl Sender {
         let was_empty = self.board.is_empty();
         let fin = self.fin && start + length == self.written;
         let total = length + u64::from(fin);
-        let mut left = total;
-        let mut segments = 0;
-        while left > 0 {
-            // The last segment takes FIN along.
-            let part = if left <= self.mss + u64::from(fin) {
-                left
-            } else {
-                self.mss
-            };
-            self.board.on_sent(now, self.nxt, part as u32);
-            self.nxt += part;
-            left -= part;
+        // The last segment takes FIN along.
+        let (mut left, mut segments) = (total, 1);
+        while left > self.mss + u64::from(fin) {
+            self.board.on_sent(now, self.nxt, self.mss as u32);
+            self.nxt += self.mss;
+            left -= self.mss;
             segments += 1;
         }
+        self.board.on_sent(now, self.nxt, left as u32);
+        self.nxt += left;
         self.on_sent(now, total);
         self.note_probing(segments as u32);
         counters.segments_sent += segments;
@@ -303,7 +333,11 @@ impl Sender {
 
     /// The application or the peer's window is the limit: the delivery rate says nothing about the
     /// network then.
+    #[inline]
     fn on_nothing_to_send(&mut self) {
+        if !self.board.measures_delivery() {
+            return;
+        }
         let flight = self.board.in_flight();
         if flight + self.mss <= self.window()
             && let Some(rate) = self.board.delivery_rate()

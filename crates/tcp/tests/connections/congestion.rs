@@ -151,14 +151,45 @@ fn a_silent_peer_sees_time_outs_back_off() {
         .iter()
         .map(|(at, ..)| at.since(start).as_millis())
         .collect();
-    // A probe would come after two round trips and 200 ms: the time-out comes first.
+    // The segment, a probe when the time-out was due, then time-outs.
     let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps[0], 200);
     assert!(
-        gaps.windows(2)
+        gaps[1..]
+            .windows(2)
             .all(|pair| pair[1] == (2 * pair[0]).min(120_000)),
         "{gaps:?}"
     );
+    assert_eq!(world.client.counters().tail_loss_probes, 1);
     assert_eq!(world.client.counters().timeouts, 15);
     assert_eq!(world.client.ending(), Some(weir_tcp::Ending::TimedOut));
+}
+
+/// What leaves at the time of a reduction belongs to the next window: an unmarked round trip of one
+/// segment lets the window grow again.
+#[test]
+fn a_reduction_covers_what_left_before_it() {
+    let config = Config {
+        ecn: EcnMode::Dctcp,
+        ..without_delayed_acks()
+    };
+    let path = Path {
+        rate: Rate::MAX,
+        rules: vec![Rule::mark_randomly(Probability::ALWAYS)],
+        ..Path::default()
+    };
+    let spec = "dctcp,initial_window=1,min_window=1";
+    for marked in [4, 5] {
+        let mut world = World::new(&config, spec, Opening::Established, &path);
+        world.client.write_endlessly();
+        world.run_for(Duration::from_micros(1_000 * marked + 100));
+        assert_eq!(window(&world), 1);
+        world.to_server.set_rules([]);
+        // One marked segment is under way, and is acknowledged after this millisecond; the first
+        // without a mark after the next.
+        world.run_for(Duration::from_millis(1));
+        assert_eq!(window(&world), 1);
+        world.run_for(Duration::from_millis(1));
+        assert_eq!(window(&world), 2, "{marked}");
+    }
 }

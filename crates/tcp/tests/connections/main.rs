@@ -6,6 +6,7 @@ mod congestion;
 mod ecn;
 mod hostile;
 mod lifecycle;
+mod sending;
 mod spurious;
 mod transfers;
 mod windows;

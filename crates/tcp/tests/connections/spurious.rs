@@ -1,10 +1,11 @@
 //! Losses that are none, and losses of a special kind.
 
-use weir_fabric::{FaultSettings, Rule};
+use weir_fabric::{FaultSettings, Rule, Script, Verdict};
 use weir_tcp::{Config, LossDetection};
 use weir_units::{ByteSize, Duration, Rate};
+use weir_wire::tcp::Sequence;
 
-use crate::world::{Opening, Path, World};
+use crate::world::{Datagram, Opening, Path, World};
 
 fn steady(config: &Config, spec: &str) -> World {
     let path = Path {
@@ -167,4 +168,120 @@ fn reordering_widens_the_window_instead_of_reducing() {
     // 80,000 segments, 800 of them late: a quarter of a round trip is allowed.
     assert!(world.server.counters().out_of_order_segments > 500);
     assert!(counters.retransmitted_segments < 20, "{counters:?}");
+}
+
+/// One segment falls behind five others: fast retransmit was not needed. The peer says so by a
+/// duplicate SACK, or the echo of a time stamp does, and the window comes back.
+#[test]
+fn a_spurious_fast_retransmit_is_taken_back() {
+    use weir_fabric::{Probability, Reordering};
+    for timestamps in [None, Some(Duration::from_micros(1))] {
+        let config = Config {
+            timestamps,
+            loss_detection: LossDetection::DuplicateThreshold,
+            delayed_acks: None,
+            ..Config::default()
+        };
+        let mut world = steady(&config, "newreno,max_window=60KB");
+        let before = world.client.snapshot().controller.ssthresh;
+        let faults = FaultSettings {
+            reordering: Reordering {
+                probability: Probability::ALWAYS,
+                delay: Duration::from_micros(600),
+            },
+            ..FaultSettings::default()
+        };
+        let late = world.to_server.faults().disturbances().reordered.packets;
+        world.to_server.set_faults(world.now, faults);
+        world.run_until(1_000, |world| {
+            world.to_server.faults().disturbances().reordered.packets > late
+        });
+        world
+            .to_server
+            .set_faults(world.now, FaultSettings::default());
+        world.run_for(Duration::from_millis(50));
+        let counters = world.client.counters();
+        assert_eq!(counters.fast_recoveries, 1, "{}", world.summary());
+        assert_eq!(counters.spurious_recoveries, 1, "{}", world.summary());
+        assert_eq!(counters.retransmitted_segments, 1, "{}", world.summary());
+        assert_eq!(world.client.snapshot().controller.ssthresh, before);
+    }
+}
+
+fn down(down: bool) -> FaultSettings {
+    FaultSettings {
+        down,
+        ..FaultSettings::default()
+    }
+}
+
+/// Lets the path drop one packet, or what comes within `span`.
+fn drop_next(world: &mut World) {
+    let dropped = world.to_server.counters().dropped.total().packets;
+    world.to_server.set_faults(world.now, down(true));
+    assert!(world.run_until(1_000, |world| {
+        world.to_server.counters().dropped.total().packets > dropped
+    }));
+    world.to_server.set_faults(world.now, down(false));
+}
+
+/// RFC 5681, section 3.1: the threshold is halved once, however often the same data times out.
+#[test]
+fn repeated_time_outs_hold_the_threshold() {
+    let mut world = steady(&Config::default(), "newreno,max_window=60KB");
+    world.to_server.set_faults(world.now, down(true));
+    let ssthresh = |world: &World| world.client.snapshot().controller.ssthresh;
+    assert!(world.run_until(10_000, |world| world.client.counters().timeouts == 1));
+    let first = ssthresh(&world);
+    assert!(first > Some(ByteSize::from_bytes(25_000)), "{first:?}");
+    assert!(world.run_until(10_000, |world| world.client.counters().timeouts == 4));
+    assert_eq!(ssthresh(&world), first);
+}
+
+/// A lost retransmission belongs to the recovery that it was sent in.
+#[test]
+fn a_lost_retransmission_is_no_second_reduction() {
+    let mut world = steady(&Config::default(), "newreno,max_window=60KB");
+    let before = world.client.snapshot().congestion_window;
+    drop_next(&mut world);
+    assert!(world.run_until(1_000, |world| world.client.snapshot().recovering));
+    // What was lost is what the peer waits for; its retransmission is on the way.
+    let first = world.to_server.counters().dropped.total().packets;
+    let lost = Sequence::new(1_001) + world.client.acknowledged().bytes() as u32;
+    let script = Script::new(move |_, packet: &Datagram| {
+        (packet.segment.sequence == lost).then_some(Verdict::Drop)
+    });
+    world.to_server.set_script(world.now, Some(script));
+    assert!(world.run_until(1_000, |world| {
+        world.to_server.counters().dropped.total().packets > first
+    }));
+    world.to_server.set_script(world.now, None);
+    assert!(world.run_until(1_000, |world| !world.client.snapshot().recovering));
+    let counters = world.client.counters();
+    assert_eq!((counters.timeouts, counters.fast_recoveries), (0, 1));
+    assert!(counters.retransmitted_segments >= 2);
+    let after = world.client.snapshot().congestion_window;
+    assert!(after.bytes() * 10 >= before.bytes() * 4, "{before} {after}");
+}
+
+/// RFC 8985, section 7.4: a loss that a probe has repaired is still a loss.
+#[test]
+fn the_controller_hears_of_a_loss_that_a_probe_repaired() {
+    let mut world = World::new(
+        &Config::default(),
+        "newreno",
+        Opening::Established,
+        &Path::default(),
+    );
+    world.client.write(ByteSize::from_bytes(1448 * 10));
+    world.run_for(Duration::from_millis(100));
+    world.client.write(ByteSize::from_bytes(1448));
+    drop_next(&mut world);
+    assert!(world.run_until(1_000, |world| world.client.remaining().is_zero()));
+    assert_eq!(world.client.counters().tail_loss_probes, 1);
+    world.client.write(ByteSize::from_bytes(1448));
+    world.run_for(Duration::from_millis(100));
+    let counters = world.client.counters();
+    assert_eq!((counters.timeouts, counters.lost.bytes()), (0, 1448));
+    assert!(world.client.snapshot().controller.ssthresh.is_some());
 }

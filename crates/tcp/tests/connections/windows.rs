@@ -64,8 +64,10 @@ fn a_peer_that_does_not_answer_probes_is_given_up() {
     let mut world = slow_reader(10_000);
     world.client.write(ByteSize::from_bytes(100_000));
     world.run_for(Duration::from_millis(100));
-    let mut faults = weir_fabric::FaultSettings::default();
-    faults.down = true;
+    let faults = weir_fabric::FaultSettings {
+        down: true,
+        ..weir_fabric::FaultSettings::default()
+    };
     world.to_client.set_faults(world.now, faults);
     world.run_for(Duration::from_secs(2_000));
     assert_eq!(world.client.ending(), Some(Ending::TimedOut));

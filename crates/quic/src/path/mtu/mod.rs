@@ -143,6 +143,19 @@ impl MtuDiscovery {
         self.plan.limit
     }
 
+    /// Our own interface carries more or less than it did. What was found holds as far as it is
+    /// still allowed; the rest is searched for anew.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        let limit = limit.max(BASE);
+        if limit == self.plan.limit {
+            return;
+        }
+        self.plan.limit = limit;
+        self.plan.start = self.plan.start.min(limit);
+        self.current = self.current.min(limit);
+        self.search_below(limit + 1);
+    }
+
     /// How far the discovery is.
     pub(crate) fn phase(&self) -> MtuPhase {
         self.phase

@@ -166,6 +166,28 @@ fn a_size_that_nothing_confirmed_is_confirmed_again() {
 }
 
 #[test]
+fn our_own_interface_carries_less_and_then_more() {
+    let mut discovery = begun(8972, 8972);
+    discovery.next_probe(at(0));
+    discovery.set_limit(1472);
+    assert_eq!((discovery.current(), discovery.limit()), (1472, 1472));
+    assert_eq!(search(&mut discovery, at(1), 1472), []);
+    // What was in flight in larger packets is no evidence of anything.
+    for number in 0..10 {
+        assert!(!discovery.on_lost(number, 8972, at(number), ROUND_TRIP));
+    }
+    assert_eq!(discovery.stats().black_holes, 0);
+    discovery.set_limit(8972);
+    assert_eq!(discovery.current(), 1472);
+    assert_eq!(search(&mut discovery, at(2), 8972), [4068, 8972]);
+    // The same limit begins no search.
+    discovery.set_limit(8972);
+    assert_eq!(discovery.phase(), MtuPhase::SearchComplete);
+    discovery.set_limit(100);
+    assert_eq!((discovery.current(), discovery.limit()), (BASE, BASE));
+}
+
+#[test]
 fn zero_turns_the_raise_timer_off() {
     let mut discovery = MtuDiscovery::new();
     discovery.begin(MtuPlan {

@@ -1,0 +1,195 @@
+//! How large the packets are that the machine's own network interfaces carry.
+//!
+//! The caller reads it from the system and hands it in: [`Endpoint::set_interfaces`] for connections
+//! that begin from now on, [`Connection::set_interfaces`] for those that there are. It is looked at
+//! when a connection begins, moves, or is told of a change, never for a packet.
+//!
+//! [`Endpoint::set_interfaces`]: crate::Endpoint::set_interfaces
+//! [`Connection::set_interfaces`]: crate::Connection::set_interfaces
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use weir_units::ByteSize;
+
+use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
+
+/// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
+pub(crate) const LARGEST_UDP_PAYLOAD: u64 = 65_527;
+/// The largest UDP payload that fits an IPv4 packet.
+const LARGEST_UDP_PAYLOAD_IPV4: u64 = 65_507;
+
+/// A network interface of the machine's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The largest IP packet that it carries.
+    pub mtu: ByteSize,
+    /// Whether it leads back to this machine.
+    pub is_loopback: bool,
+    /// The machine's addresses on it.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The machine's network interfaces, as far as they bound the size of packets. Collected from
+/// [`Interface`]s; without any, nothing is bounded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interfaces {
+    /// Each address with the smallest MTU of the interfaces that have it; `None` where that is
+    /// loopback alone, which says nothing of the interface that its packets take.
+    addresses: BTreeMap<IpAddr, Option<ByteSize>>,
+    loopback: Option<ByteSize>,
+    /// The largest MTU beside loopback.
+    largest: Option<ByteSize>,
+}
+
+impl FromIterator<Interface> for Interfaces {
+    fn from_iter<T: IntoIterator<Item = Interface>>(interfaces: T) -> Self {
+        let mut all = Self::default();
+        for interface in interfaces {
+            let mtu = interface.mtu;
+            let known = match interface.is_loopback {
+                true => &mut all.loopback,
+                false => &mut all.largest,
+            };
+            *known = (*known).max(Some(mtu));
+            for address in interface.addresses {
+                let carried = all.addresses.entry(address).or_default();
+                if !interface.is_loopback {
+                    *carried = Some(carried.map_or(mtu, |other| other.min(mtu)));
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Interfaces {
+    /// The largest UDP payload, in bytes, that the interface carries over which packets between
+    /// these addresses come and go; at least 1200. `None` where that is not known.
+    pub(crate) fn largest_payload(
+        &self,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+    ) -> Option<u64> {
+        let mtu = self.mtu(local.map(|local| local.ip()), remote.ip())?;
+        let ip = local.unwrap_or(remote).ip();
+        let payload = mtu.bytes().saturating_sub(headers(ip));
+        Some(payload.clamp(SMALLEST_MAX_UDP_PAYLOAD as u64, largest_udp_payload(ip)))
+    }
+
+    fn mtu(&self, local: Option<IpAddr>, remote: IpAddr) -> Option<ByteSize> {
+        let remote = remote.to_canonical();
+        // What the machine sends to itself takes loopback, whatever its address.
+        if remote.is_loopback() || self.addresses.contains_key(&remote) {
+            return self.loopback;
+        }
+        let local = local.map(|local| local.to_canonical());
+        match local.filter(|local| !local.is_unspecified()) {
+            // An address that came after these interfaces were looked at is not bounded.
+            Some(local) => self.addresses.get(&local)?.or(self.largest),
+            None => self.largest,
+        }
+    }
+}
+
+/// The headers of IP and UDP around a payload to or from this address, in bytes.
+pub(crate) fn headers(ip: IpAddr) -> u64 {
+    match ip.to_canonical() {
+        IpAddr::V4(_) => 20 + 8,
+        IpAddr::V6(_) => 40 + 8,
+    }
+}
+
+/// The largest UDP payload that IP can carry to or from this address, in bytes.
+pub(crate) fn largest_udp_payload(ip: IpAddr) -> u64 {
+    match ip.to_canonical() {
+        IpAddr::V4(_) => LARGEST_UDP_PAYLOAD_IPV4,
+        IpAddr::V6(_) => LARGEST_UDP_PAYLOAD,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn interface(mtu: u64, is_loopback: bool, addresses: &[&str]) -> Interface {
+        Interface {
+            mtu: ByteSize::from_bytes(mtu),
+            is_loopback,
+            addresses: addresses.iter().map(|ip| ip.parse().unwrap()).collect(),
+        }
+    }
+
+    fn machine() -> Interfaces {
+        let all = [
+            interface(65_536, true, &["127.0.0.1", "::1", "10.9.9.9"]),
+            interface(1500, false, &["10.0.1.1", "fd00:1::1", "fe80::1"]),
+            interface(9000, false, &["10.0.2.1", "fd00:2::1", "fe80::1"]),
+            interface(600, false, &["10.0.3.1"]),
+        ];
+        all.into_iter().collect()
+    }
+
+    /// Between these addresses; `*` stands for a local address that is not known.
+    fn payload(local: &str, remote: &str) -> Option<u64> {
+        let address = |ip: &str| ip.parse().map(|ip| SocketAddr::new(ip, 4433));
+        machine().largest_payload(address(local).ok(), address(remote).unwrap())
+    }
+
+    #[test]
+    fn the_local_address_tells_the_interface() {
+        assert_eq!(payload("10.0.1.1", "10.0.1.2"), Some(1472));
+        assert_eq!(payload("10.0.2.1", "192.0.2.1"), Some(8972));
+        assert_eq!(payload("::ffff:10.0.2.1", "::ffff:10.0.2.2"), Some(8972));
+        assert_eq!(payload("fd00:1::1", "fd00:1::2"), Some(1452));
+        assert_eq!(payload("fd00:2::1", "fd00:2::2"), Some(8952));
+        // Two interfaces have it: the smaller one.
+        assert_eq!(payload("fe80::1", "fe80::2"), Some(1452));
+        assert_eq!(payload("10.0.3.1", "10.0.3.2"), Some(1200));
+    }
+
+    #[test]
+    fn an_address_that_no_interface_shows_may_be_behind_any() {
+        assert_eq!(payload("*", "192.0.2.1"), Some(8972));
+        assert_eq!(payload("0.0.0.0", "192.0.2.1"), Some(8972));
+        assert_eq!(payload("*", "fd00:2::2"), Some(8952));
+        assert_eq!(payload("10.9.9.9", "192.0.2.1"), Some(8972));
+    }
+
+    #[test]
+    fn the_machine_reaches_itself_by_loopback() {
+        assert_eq!(payload("127.0.0.1", "127.0.0.2"), Some(65_507));
+        assert_eq!(payload("*", "127.0.0.1"), Some(65_507));
+        assert_eq!(payload("*", "::1"), Some(65_488));
+        assert_eq!(payload("10.0.1.1", "10.0.1.1"), Some(65_507));
+    }
+
+    #[test]
+    fn what_is_not_known_bounds_nothing() {
+        assert_eq!(payload("10.0.4.1", "10.0.4.2"), None);
+        let (local, remote) = ("10.0.1.1:1".parse().ok(), "10.0.1.2:1".parse().unwrap());
+        assert_eq!(Interfaces::default().largest_payload(local, remote), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bound_is_outside_what_quic_and_ip_allow(
+            mtus in prop::collection::vec((any::<u64>(), any::<bool>(), any::<[u8; 4]>()), 0..4),
+            local in prop::option::of(any::<[u8; 4]>()),
+            remote in any::<[u8; 4]>(),
+        ) {
+            let each = mtus.into_iter().map(|(mtu, is_loopback, ip)| Interface {
+                mtu: ByteSize::from_bytes(mtu),
+                is_loopback,
+                addresses: vec![ip.into()],
+            });
+            let interfaces: Interfaces = each.collect();
+            let local = local.map(|ip| SocketAddr::from((ip, 1)));
+            if let Some(payload) = interfaces.largest_payload(local, (remote, 2).into()) {
+                prop_assert!((1200..=65_507).contains(&payload));
+            }
+        }
+    }
+}

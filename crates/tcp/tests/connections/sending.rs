@@ -1,0 +1,198 @@
+//! How segments leave: bursts, pacing, small ones, after a pause, in recovery.
+
+use weir_fabric::FaultSettings;
+use weir_tcp::{Config, LossDetection, Pacing};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::world::{Opening, Path, Side, World};
+
+const MSS: u64 = 1448;
+
+fn world(config: &Config, spec: &str) -> World {
+    let mut world = World::new(config, spec, Opening::Established, &Path::default());
+    world.record = true;
+    world
+}
+
+/// When the client sent data, and how much.
+fn data(world: &World) -> Vec<(Time, u32)> {
+    world
+        .sent
+        .iter()
+        .filter(|(_, side, datagram)| *side == Side::Client && datagram.segment.payload > 0)
+        .map(|(at, _, datagram)| (*at, datagram.segment.payload))
+        .collect()
+}
+
+#[test]
+fn bursts_are_whole_segments_within_the_window() {
+    let config = Config {
+        burst_segments: 4,
+        ..Config::default()
+    };
+    let mut world = world(&config, "cubic");
+    world.client.write_endlessly();
+    let mut sizes = Vec::new();
+    while let Some((segment, _)) = world.client.next_segment(world.now) {
+        sizes.push(u64::from(segment.payload) / MSS);
+        assert_eq!(u64::from(segment.payload) % MSS, 0);
+    }
+    assert_eq!(sizes, [4, 4, 2]);
+    assert_eq!(world.client.counters().segments_sent, 10);
+}
+
+#[test]
+fn pacing_spreads_a_window_over_the_round_trip() {
+    let config = Config {
+        pacing: Pacing::Window {
+            slow_start: 2.0,
+            avoidance: 1.0,
+        },
+        delayed_acks: None,
+        ..Config::default()
+    };
+    let mut world = world(&config, "newreno,max_window=15KB");
+    world.client.write_endlessly();
+    world.run_for(Duration::from_millis(100));
+    let sent = data(&world);
+    let last = &sent[sent.len() - 100..];
+    let gaps: Vec<u64> = last
+        .windows(2)
+        .map(|pair| pair[1].0.since(pair[0].0).as_micros())
+        .collect();
+    // In slow start, twice as fast as one window of 10 segments per millisecond.
+    assert!(gaps.iter().all(|&gap| gap >= 47), "{gaps:?}");
+}
+
+#[test]
+fn a_controller_with_a_rate_is_obeyed() {
+    let mut world = world(&Config::default(), "cubic,max_rate=11.584Mbps");
+    world.client.write_endlessly();
+    world.run_for(Duration::from_millis(500));
+    // A segment per millisecond.
+    let sent = data(&world);
+    assert!((499..=501).contains(&sent.len()), "{}", sent.len());
+    assert!(
+        sent.windows(2)
+            .all(|pair| pair[1].0.since(pair[0].0) == Duration::from_millis(1))
+    );
+}
+
+#[test]
+fn nagle_keeps_small_segments_back_while_data_is_outstanding() {
+    for nagle in [false, true] {
+        let config = Config {
+            nagle,
+            delayed_acks: None,
+            ..Config::default()
+        };
+        let mut world = world(&config, "cubic");
+        for _ in 0..20 {
+            world.client.write(ByteSize::from_bytes(10));
+            world.run_for(Duration::from_micros(100));
+        }
+        world.run_for(Duration::from_millis(5));
+        assert_eq!(world.server.received(), ByteSize::from_bytes(200));
+        let count = data(&world).len();
+        assert_eq!(count, if nagle { 3 } else { 20 });
+    }
+}
+
+#[test]
+fn after_a_pause_the_window_starts_again() {
+    for (idle_restart, flight) in [(true, 10), (false, 100)] {
+        let config = Config {
+            idle_restart,
+            ..Config::default()
+        };
+        let mut world = world(&config, "newreno");
+        world.client.write(ByteSize::from_bytes(MSS * 400));
+        world.run_for(Duration::from_secs(1));
+        assert!(world.client.remaining().is_zero());
+        world.sent.clear();
+        world.client.write(ByteSize::from_bytes(MSS * 100));
+        world.flush();
+        assert_eq!(data(&world).len(), flight);
+    }
+}
+
+/// A loss in a flight of few segments: without limited transmit there are not enough duplicates.
+#[test]
+fn limited_transmit_keeps_the_acknowledgments_coming() {
+    for (limited_transmit, sack) in [(true, true), (true, false), (false, true), (false, false)] {
+        let config = Config {
+            limited_transmit,
+            sack,
+            loss_detection: LossDetection::DuplicateThreshold,
+            delayed_acks: None,
+            ..Config::default()
+        };
+        let mut world = world(&config, "newreno,max_window=4344B,initial_window=3");
+        world.client.write(ByteSize::from_bytes(MSS * 20));
+        world.flush();
+        // The first of three segments is lost.
+        world.run_until(1_000, |world| {
+            world.to_server.link().in_flight().packets == 3
+        });
+        let down = |down| FaultSettings {
+            down,
+            ..FaultSettings::default()
+        };
+        world.to_server.set_faults(world.now, down(true));
+        world.run_until(1_000, |world| {
+            world.to_server.counters().dropped.total().packets == 1
+        });
+        world.to_server.set_faults(world.now, down(false));
+        assert!(world.run_until(10_000, |world| world.client.remaining().is_zero()));
+        let counters = world.client.counters();
+        let repaired = (counters.fast_recoveries, counters.timeouts);
+        let expected = if limited_transmit { (1, 0) } else { (0, 1) };
+        assert_eq!(repaired, expected, "{limited_transmit} {sack} {counters:?}");
+    }
+}
+
+/// With PRR something leaves throughout recovery; without it, nothing for half a round trip.
+#[test]
+fn proportional_rate_reduction_leaves_no_gap() {
+    let longest_gap = |proportional_rate_reduction| {
+        let config = Config {
+            proportional_rate_reduction,
+            delayed_acks: None,
+            ..Config::default()
+        };
+        let path = Path {
+            rate: Rate::from_mbps(500),
+            ..Path::default()
+        };
+        let mut world = World::new(
+            &config,
+            "newreno,max_window=100KB",
+            Opening::Established,
+            &path,
+        );
+        world.client.write_endlessly();
+        world.run_for(Duration::from_millis(50));
+        let down = FaultSettings {
+            down: true,
+            ..FaultSettings::default()
+        };
+        let dropped = world.to_server.counters().dropped.total().packets;
+        world.to_server.set_faults(world.now, down);
+        world.run_until(1_000, |world| {
+            world.to_server.counters().dropped.total().packets > dropped
+        });
+        world
+            .to_server
+            .set_faults(world.now, FaultSettings::default());
+        world.record = true;
+        world.run_for(Duration::from_millis(3));
+        assert_eq!(world.client.counters().fast_recoveries, 1);
+        data(&world)
+            .windows(2)
+            .map(|pair| pair[1].0.since(pair[0].0).as_micros())
+            .max()
+    };
+    let (with, without) = (longest_gap(true), longest_gap(false));
+    assert!(with < Some(150), "{with:?}");
+    assert!(without > Some(400), "{without:?}");
+}
