@@ -13,9 +13,12 @@ warm_up = "3s"
 rate = "1Gbps"
 delay = "5us"
 queue = { kind = "step", ecn_threshold = "20 packets", buffer = "250KB" }
+# The senders' own links must not be what limits one flow: its packets would come at the very rate at
+# which they leave, and whatever else came would find the queue full (Floyd and Jacobson 1991).
 [dumbbell.senders.sender]
 count = 2
 rtt = "1ms"
+rate = "10Gbps"
 [groups.flows]
 from = "sender"
 to = "receiver"

@@ -9,8 +9,13 @@
 //! - the maximum of the queue is `Q_max = K + N` (equation 10).
 //!
 //! What the model needs, and these scenarios have: flows that start together and have equal paths;
-//! every packet acknowledged; a window that is large beside its oscillation (α small); a queue that
-//! does not run empty; marks by the instantaneous queue.
+//! every packet acknowledged; a window that is large beside its oscillation (α small, as equation 6
+//! approximates); a queue that does not run empty; marks by the instantaneous queue; and an estimate
+//! of α that hardly moves within a period, `g` far below `1.386 / sqrt(2 (C·RTT + K))` (equation 15).
+//! With the usual `g` of 1/16, which is above that here, the reduction uses an α that has decayed
+//! since the last one, and the amplitude is a sixth smaller.
+
+use weir_units::Time;
 
 use crate::observe::{Observed, QueueSample, assert_close, bottleneck, observe};
 
@@ -31,10 +36,11 @@ queue = { kind = "step", ecn_threshold = "$threshold", buffer = "unlimited" }
 [dumbbell.senders.sender]
 count = "$flows"
 rtt = "$rtt"
+rate = "100Gbps"
 [groups.flows]
 from = "sender"
 to = "receiver"
-congestion = { name = "dctcp" }
+congestion = { name = "dctcp", g = 0.01 }
 workload = "bulk"
 [groups.flows.tcp]
 ack_every = 1
@@ -55,8 +61,8 @@ struct Model {
 
 impl Model {
     fn new(flows: u32, threshold: u32, rtt_us: u32) -> Self {
-        // Two links of 10 Gbps carry 1538 B, and two the 78 B of the acknowledgment.
-        let transmission = 2.0 * (1538.0 + 78.0) * 8.0 / 10e9;
+        // A link of 100 Gbps and one of 10 Gbps carry 1538 B, and 78 B of the acknowledgment.
+        let transmission = 1.1 * (1538.0 + 78.0) * 8.0 / 10e9;
         let rtt = f64::from(rtt_us) * 1e-6 + transmission;
         Self {
             flows: f64::from(flows),
@@ -134,7 +140,7 @@ fn oscillation(samples: &[QueueSample], middle: f64) -> Oscillation {
 
 #[test]
 fn the_queue_oscillates_as_the_model_has_it() {
-    for (flows, threshold, rtt) in [(1, 65, 400), (2, 65, 400), (2, 130, 400), (4, 130, 400), (8, 130,400),(2, 40, 100),(10,40,100), (4,65,200), (4, 200, 800)] {
+    for (flows, threshold, rtt) in [(1, 65, 400), (2, 65, 400), (2, 130, 400), (4, 130, 400), (4, 200, 800)] {
         let settings = [
             format!("parameters.flows={flows}"),
             format!("parameters.threshold={threshold} packets"),
@@ -142,17 +148,25 @@ fn the_queue_oscillates_as_the_model_has_it() {
         ];
         let Observed { queue, summary, .. } = observe(SCENARIO, &settings);
         let model = Model::new(flows, threshold, rtt);
-        let after = queue.iter().copied().filter(|sample| sample.time.as_nanos() > 300_000_000);
-        let after: Vec<_> = after.collect();
+        let warm_up = Time::ZERO + summary.warm_up;
+        let steady: Vec<_> = queue.into_iter().filter(|sample| sample.time > warm_up).collect();
         let middle = model.maximum() - model.amplitude() / 2.0;
-        let measured = oscillation(&after, middle);
+        let measured = oscillation(&steady, middle);
         let port = bottleneck(&summary);
-        let case = format!("N {flows}, K {threshold}, RTT {rtt} us");
         let alpha = port.marks as f64 / port.packets as f64;
         let mean_queue = port.queue_mean.bytes() as f64 / PACKET;
-        let rtt = (model.bandwidth_delay + mean_queue) * 1538.0 * 8.0 / 10e9;
-        println!("{case}: max {:.1} peak {:.1}/{:.1} ampl {:.1}/{:.1} alpha {alpha:.3}/{:.3} period {:.2}/{:.2} mean {mean_queue:.1} util {:.3}",
-            port.queue_max.bytes() as f64 / PACKET, measured.peak, model.maximum(), measured.peak - measured.valley, model.amplitude(), model.alpha(), measured.period / rtt, model.period(), port.utilization.value());
-        let _ = assert_close;
+        let round_trip = (model.bandwidth_delay + mean_queue) * 1538.0 * 8.0 / 10e9;
+
+        println!("N = {flows}, K = {threshold} packets, RTT = {rtt} us");
+        let maximum = port.queue_max.bytes() as f64 / PACKET;
+        assert_close("  maximum", maximum, model.maximum(), 0.03);
+        assert_close("  mean peak", measured.peak, model.maximum(), 0.03);
+        assert_close("  amplitude", measured.peak - measured.valley, model.amplitude(), 0.1);
+        assert_close("  alpha", alpha, model.alpha(), 0.1);
+        // After a reduction the window rests for a round trip, as Linux's does; the model's grows
+        // on.
+        let period = measured.period / round_trip;
+        assert_close("  period", period, model.period() + 1.0, 0.05);
+        assert!(port.utilization.value() > 0.999);
     }
 }

@@ -144,12 +144,6 @@ fn slices_of_time_make_no_difference() {
     // What is on its way at a slice's end is asked for by whoever takes packets.
     struct Packets(Rows);
     impl Recorder for Packets {
-        fn flow(
-            &mut self,
-            flow: &weir_results::FlowRecord<'_>,
-        ) -> Result<(), weir_results::OutputError> {
-            self.0.flow(flow)
-        }
         fn wants_packets(&self) -> bool {
             true
         }

@@ -68,7 +68,7 @@ fn newreno(p: f64, ack_every: u32, packets: f64) -> f64 {
 
 #[test]
 fn newreno_follows_the_square_root_of_loss() {
-    for (p, ack_every) in [(3e-4, 1), (1e-3, 1), (1e-3, 2), (3e-3, 2)] {
+    for (p, ack_every) in [(3e-4, 1), (5e-4, 2), (1e-3, 1), (2e-3, 2)] {
         let ratio = newreno(p, ack_every, 1e6);
         assert_close(&format!("p {p}, an ACK for {ack_every}"), ratio, 1.0, 0.1);
     }
@@ -88,7 +88,6 @@ fn cubic_follows_its_exponents() {
         mean_window(&settings, Duration::from_millis(rtt))
     };
     let (short, long, rare) = (window(50, 1e-3), window(200, 1e-3), window(50, 2e-4));
-    println!("{short} {long} {rare}");
     let exponent = |ratio: f64, factor: f64| ratio.ln() / factor.ln();
     assert_close("exponent of the round trip", exponent(long / short, 4.0), 0.75, 0.1);
     assert_close("exponent of the loss", exponent(rare / short, 5.0), 0.75, 0.1);
