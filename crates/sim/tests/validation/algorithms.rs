@@ -29,7 +29,9 @@ start_within = "100ms"
 
 #[test]
 fn each_fills_the_link_and_shares_it() {
-    println!("algorithm  utilization  fairness  queue mean/max (packets)  retransmits  time-outs  marks");
+    println!(
+        "algorithm  utilization  fairness  queue mean/max (packets)  retransmits  time-outs  marks"
+    );
     for algorithm in weir_congestion::algorithms() {
         let settings = [format!("groups.flows.congestion={}", algorithm.name)];
         let summary = run(SCENARIO, &settings);
@@ -46,7 +48,12 @@ fn each_fills_the_link_and_shares_it() {
             port.marks,
         );
         assert!(utilization > 0.9, "{}: {utilization}", algorithm.name);
-        assert!(flows.timeouts <= 2, "{}: {}", algorithm.name, flows.timeouts);
+        assert!(
+            flows.timeouts <= 2,
+            "{}: {}",
+            algorithm.name,
+            flows.timeouts
+        );
         assert!(fairness > 0.75, "{}: {fairness}", algorithm.name);
     }
 }

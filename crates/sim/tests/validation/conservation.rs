@@ -64,12 +64,20 @@ sample_interval = "10s"
 "#;
 
 fn queue() -> impl Strategy<Value = String> {
-    let kb = |range| prop::collection::vec(range, 3).prop_map(|mut sizes: Vec<u32>| {
-        sizes.sort_unstable();
-        sizes
-    });
+    let kb = |range| {
+        prop::collection::vec(range, 3).prop_map(|mut sizes: Vec<u32>| {
+            sizes.sort_unstable();
+            sizes
+        })
+    };
     let kind = select(vec![
-        "drop-tail", "red", "red-now", "step", "two-threshold", "shared", "qfx",
+        "drop-tail",
+        "red",
+        "red-now",
+        "step",
+        "two-threshold",
+        "shared",
+        "qfx",
     ]);
     (kind, kb(2_u32..100), any::<bool>()).prop_map(|(kind, sizes, ecn)| {
         let [low, high, buffer] = sizes[..] else { unreachable!() };
@@ -131,7 +139,13 @@ fn network() -> impl Strategy<Value = String> {
 fn workload() -> impl Strategy<Value = String> {
     let size = select(vec![1_u32, 1448, 5_000, 60_000, 300_000]);
     let kind = select(vec![
-        "bulk", "cbr", "transfer", "incast", "request-response", "poisson", "udp",
+        "bulk",
+        "cbr",
+        "transfer",
+        "incast",
+        "request-response",
+        "poisson",
+        "udp",
     ]);
     (kind, size, 1..4_u32, select(vec!["0s", "1us", "3ms"])).prop_map(|(kind, size, count, pause)| {
         match kind {
@@ -162,7 +176,9 @@ fn tcp() -> impl Strategy<Value = String> {
 }
 
 fn groups(dumbbell: bool) -> impl Strategy<Value = String> {
-    let names: Vec<_> = weir_congestion::algorithms().map(|algorithm| algorithm.name).collect();
+    let names: Vec<_> = weir_congestion::algorithms()
+        .map(|algorithm| algorithm.name)
+        .collect();
     let group = (workload(), tcp(), select(names), 1..3_u32, any::<bool>());
     prop::collection::vec(group, 1..4).prop_map(move |groups| {
         let mut text = String::new();
@@ -218,9 +234,8 @@ fn faults() -> impl Strategy<Value = String> {
 
 fn anything() -> impl Strategy<Value = String> {
     (network(), faults(), any::<u32>()).prop_flat_map(|(network, faults, seed)| {
-        groups(network.contains("[dumbbell]")).prop_map(move |groups| {
-            format!("seed = {seed}{HEAD}{network}{groups}{faults}")
-        })
+        groups(network.contains("[dumbbell]"))
+            .prop_map(move |groups| format!("seed = {seed}{HEAD}{network}{groups}{faults}"))
     })
 }
 
@@ -270,7 +285,12 @@ fn assert_complete(scenario: &Scenario, summary: &RunSummary, seen: &Seen) {
         let summary = &summary.groups[&group.name];
         let pairs = group.pairs().count() as u64 * u64::from(group.flows);
         let of_group = seen.flows.iter().filter(|flow| flow.group == group.name);
-        assert_eq!(of_group.clone().count() as u64, summary.flows, "{}", group.name);
+        assert_eq!(
+            of_group.clone().count() as u64,
+            summary.flows,
+            "{}",
+            group.name
+        );
         let delivered: u64 = of_group.map(|flow| flow.delivered.bytes()).sum();
         assert_eq!(delivered, summary.delivered.bytes(), "{}", group.name);
         match &group.workload {
@@ -278,11 +298,18 @@ fn assert_complete(scenario: &Scenario, summary: &RunSummary, seen: &Seen) {
                 assert_eq!(summary.completed, pairs, "{}", group.name);
                 assert_eq!(delivered, size.bytes() * pairs, "{}", group.name);
             }
-            Workload::Incast { response, rounds, .. } => {
+            Workload::Incast {
+                response, rounds, ..
+            } => {
                 let expected = response.bytes() * u64::from(*rounds) * pairs;
                 assert_eq!(delivered, expected, "{}", group.name);
             }
-            Workload::RequestResponse { request, response, requests, .. } => {
+            Workload::RequestResponse {
+                request,
+                response,
+                requests,
+                ..
+            } => {
                 let count = u64::from(requests.unwrap()) * pairs;
                 assert_eq!(summary.completed, count, "{}", group.name);
                 let expected = (request.bytes() + response.bytes()) * count;
@@ -300,7 +327,10 @@ fn assert_complete(scenario: &Scenario, summary: &RunSummary, seen: &Seen) {
         .map(|(position, _)| seen.arrived[position].1)
         .sum();
     let delivered: u64 = seen.flows.iter().map(|flow| flow.delivered.bytes()).sum();
-    assert!(delivered <= arrived_at_hosts, "{delivered} of {arrived_at_hosts}");
+    assert!(
+        delivered <= arrived_at_hosts,
+        "{delivered} of {arrived_at_hosts}"
+    );
 }
 
 proptest! {

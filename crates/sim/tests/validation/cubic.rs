@@ -81,7 +81,10 @@ fn window(t: f64, start: f64, plateau: f64) -> f64 {
 fn assert_curve(windows: &[WindowSample], reduction: &Reduction, plateau: f64, until: f64) {
     let mut compared = 0;
     let mut next = 0.0;
-    for sample in windows.iter().filter(|sample| sample.time > reduction.epoch) {
+    for sample in windows
+        .iter()
+        .filter(|sample| sample.time > reduction.epoch)
+    {
         let t = sample.time.since(reduction.epoch).as_secs_f64();
         if t < next || t > until {
             continue;
@@ -89,21 +92,33 @@ fn assert_curve(windows: &[WindowSample], reduction: &Reduction, plateau: f64, u
         next += 1.0;
         compared += 1;
         let expected = window(t, reduction.after, plateau);
-        assert_close(&format!("window after {t:.2} s"), packets(sample), expected, 0.005);
+        assert_close(
+            &format!("window after {t:.2} s"),
+            packets(sample),
+            expected,
+            0.005,
+        );
     }
     assert!(f64::from(compared) >= until, "{compared} samples");
 }
 
 #[test]
 fn an_epoch_follows_the_cubic_function() {
-    let Observed { windows, summary, .. } = observe(SCENARIO, &[]);
+    let Observed {
+        windows, summary, ..
+    } = observe(SCENARIO, &[]);
     assert!(summary.groups["flow"].retransmits > 0 && summary.groups["flow"].timeouts == 0);
     let reductions = reductions(&windows);
     let [reduction] = &reductions[..] else {
         panic!("{} reductions", reductions.len());
     };
     // It grew in slow start until the loss was seen, between two samples.
-    assert_close("the reduction", reduction.after, 0.7 * reduction.before, 0.1);
+    assert_close(
+        "the reduction",
+        reduction.after,
+        0.7 * reduction.before,
+        0.1,
+    );
     // The concave and the convex part: K is about 10 s.
     assert_curve(&windows, reduction, reduction.after / 0.7, 22.0);
 }

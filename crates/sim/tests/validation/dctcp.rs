@@ -113,7 +113,11 @@ fn oscillation(samples: &[QueueSample], middle: f64) -> Oscillation {
         };
         match extremes.last_mut() {
             Some((was, extreme)) if *was == above => {
-                *extreme = if above { extreme.max(queue) } else { extreme.min(queue) };
+                *extreme = if above {
+                    extreme.max(queue)
+                } else {
+                    extreme.min(queue)
+                };
             }
             _ => {
                 extremes.push((above, queue));
@@ -140,7 +144,13 @@ fn oscillation(samples: &[QueueSample], middle: f64) -> Oscillation {
 
 #[test]
 fn the_queue_oscillates_as_the_model_has_it() {
-    for (flows, threshold, rtt) in [(1, 65, 400), (2, 65, 400), (2, 130, 400), (4, 130, 400), (4, 200, 800)] {
+    for (flows, threshold, rtt) in [
+        (1, 65, 400),
+        (2, 65, 400),
+        (2, 130, 400),
+        (4, 130, 400),
+        (4, 200, 800),
+    ] {
         let settings = [
             format!("parameters.flows={flows}"),
             format!("parameters.threshold={threshold} packets"),
@@ -149,7 +159,10 @@ fn the_queue_oscillates_as_the_model_has_it() {
         let Observed { queue, summary, .. } = observe(SCENARIO, &settings);
         let model = Model::new(flows, threshold, rtt);
         let warm_up = Time::ZERO + summary.warm_up;
-        let steady: Vec<_> = queue.into_iter().filter(|sample| sample.time > warm_up).collect();
+        let steady: Vec<_> = queue
+            .into_iter()
+            .filter(|sample| sample.time > warm_up)
+            .collect();
         let middle = model.maximum() - model.amplitude() / 2.0;
         let measured = oscillation(&steady, middle);
         let port = bottleneck(&summary);
@@ -161,7 +174,12 @@ fn the_queue_oscillates_as_the_model_has_it() {
         let maximum = port.queue_max.bytes() as f64 / PACKET;
         assert_close("  maximum", maximum, model.maximum(), 0.03);
         assert_close("  mean peak", measured.peak, model.maximum(), 0.03);
-        assert_close("  amplitude", measured.peak - measured.valley, model.amplitude(), 0.1);
+        assert_close(
+            "  amplitude",
+            measured.peak - measured.valley,
+            model.amplitude(),
+            0.1,
+        );
         assert_close("  alpha", alpha, model.alpha(), 0.1);
         // After a reduction the window rests for a round trip, as Linux's does; the model's grows
         // on.

@@ -91,7 +91,7 @@ rate = "300Mbps"
 /// What [`digest`] makes of the mixture. It changes whenever the simulator does something else, and
 /// only then: whoever changes it on purpose puts the new one here, after both `cargo test` and `cargo
 /// test --release` agree on it.
-const GOLDEN: u64 = 0;
+const GOLDEN: u64 = 0x544c_5772_3837_2574;
 
 fn settings(seed: u64) -> [String; 1] {
     [format!("seed={seed}")]
@@ -114,7 +114,8 @@ fn simulate(seed: u64, slices: &[Duration], recorder: &mut dyn Recorder) -> RunS
 fn rows(seed: u64, slices: &[Duration]) -> Vec<String> {
     let mut rows = Rows::default();
     let summary = simulate(seed, slices, &mut rows);
-    rows.text.push(Summary::new("", "", summary).to_json().unwrap());
+    rows.text
+        .push(Summary::new("", "", summary).to_json().unwrap());
     rows.text
 }
 
@@ -133,7 +134,7 @@ fn every_run_and_every_build_gives_the_golden_rows() {
     let rows = rows(7, &WHOLE);
     assert!(rows.len() > 300, "{} rows", rows.len());
     let digest = digest(&rows);
-    assert_eq!(digest, GOLDEN, "the digest is {digest:#018x} now");
+    assert!(digest == GOLDEN, "the digest is {digest:#018x} now");
 }
 
 #[test]
@@ -194,7 +195,12 @@ fn files_are_the_same_to_the_last_byte() {
         let paths = output.commit(&summary, "", [finished]).unwrap();
         let mut contents: Vec<_> = paths
             .into_iter()
-            .map(|path| (path.file_name().unwrap().to_owned(), fs::read(path).unwrap()))
+            .map(|path| {
+                (
+                    path.file_name().unwrap().to_owned(),
+                    fs::read(path).unwrap(),
+                )
+            })
             .collect();
         contents.sort();
         contents

@@ -89,6 +89,16 @@ fn cubic_follows_its_exponents() {
     };
     let (short, long, rare) = (window(50, 1e-3), window(200, 1e-3), window(50, 2e-4));
     let exponent = |ratio: f64, factor: f64| ratio.ln() / factor.ln();
-    assert_close("exponent of the round trip", exponent(long / short, 4.0), 0.75, 0.1);
-    assert_close("exponent of the loss", exponent(rare / short, 5.0), 0.75, 0.1);
+    assert_close(
+        "exponent of the round trip",
+        exponent(long / short, 4.0),
+        0.75,
+        0.1,
+    );
+    assert_close(
+        "exponent of the loss",
+        exponent(rare / short, 5.0),
+        0.75,
+        0.1,
+    );
 }

@@ -81,7 +81,10 @@ pub(crate) fn bottleneck(summary: &RunSummary) -> &PortSummary {
 #[track_caller]
 pub(crate) fn assert_close(what: &str, measured: f64, expected: f64, tolerance: f64) {
     let error = measured / expected - 1.0;
-    println!("{what}: {measured:.4}, expected {expected:.4} ({:+.1} %)", error * 100.0);
+    println!(
+        "{what}: {measured:.4}, expected {expected:.4} ({:+.1} %)",
+        error * 100.0
+    );
     assert!(
         error.abs() <= tolerance,
         "{what}: {measured} is off by {:+.1} % from {expected}",

@@ -78,6 +78,11 @@ ack_every = 1
         let b = f64::from(packets) / 200.0;
         let expected = 0.75 * (1.0 + b) * (1.0 + b) / (1.0 + b + b * b);
         let utilization = bottleneck(&summary).utilization.value();
-        assert_close(&format!("utilization with b = {b}"), utilization, expected, 0.02);
+        assert_close(
+            &format!("utilization with b = {b}"),
+            utilization,
+            expected,
+            0.02,
+        );
     }
 }

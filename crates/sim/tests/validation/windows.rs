@@ -36,7 +36,12 @@ receive_buffer = "58400B"
         let round_trip = 10e-3 + 2.0 * (1538.0 + 78.0) * 8.0 / 10e9;
         let expected = f64::from(buffer) * 8.0 / round_trip;
         let goodput = goodput.bits_per_second() as f64;
-        assert_close(&format!("goodput with {segments} segments"), goodput, expected, 0.003);
+        assert_close(
+            &format!("goodput with {segments} segments"),
+            goodput,
+            expected,
+            0.003,
+        );
     }
 }
 
