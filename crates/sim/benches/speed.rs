@@ -5,7 +5,10 @@
 //! table run one after the other, and ours and ns-3's alternate. ns-3 is asked by the program in
 //! `bench/ns3`, where that has been built.
 
-#![allow(clippy::print_stdout, reason = "a benchmark's result is what it prints")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a benchmark's result is what it prints"
+)]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -153,12 +156,13 @@ fn hosts() -> Result<(), Box<dyn Error>> {
     })
 }
 
-fn growth(
-    what: &str,
-    cases: &[Case],
-    size: impl Fn(&Case) -> u32,
-) -> Result<(), Box<dyn Error>> {
-    let mut table = new_table(&[what, "ns of CPU per packet", "÷ the first", "peak memory, MB"]);
+fn growth(what: &str, cases: &[Case], size: impl Fn(&Case) -> u32) -> Result<(), Box<dyn Error>> {
+    let mut table = new_table(&[
+        what,
+        "ns of CPU per packet",
+        "÷ the first",
+        "peak memory, MB",
+    ]);
     let mut first = None;
     for case in cases {
         let figures = median(case)?;
@@ -278,9 +282,13 @@ impl Case {
 
 /// ns-3 with the same dumbbell for as long as it takes some seconds; `None` where it is not built.
 fn ns3(case: &Case) -> Result<Option<Figures>, Box<dyn Error>> {
-    let program: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/ns3/build/dumbbell");
+    let program: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/ns3/build/dumbbell");
     if !program.exists() {
-        println!("SKIPPED: ns-3: {} is not built (make -C bench/ns3)", program.display());
+        println!(
+            "SKIPPED: ns-3: {} is not built (make -C bench/ns3)",
+            program.display()
+        );
         return Ok(None);
     }
     let option = |name: &str, value: String| format!("--{name}={value}");
