@@ -90,7 +90,7 @@ pub(crate) static TCP: Section = Section {
             "min_rto",
             Accepts::POSITIVE_SPAN,
             Literal::Text("200ms"),
-            "the smallest retransmission time-out",
+            "the least that a retransmission time-out adds to the smoothed round-trip time, as in Linux",
         ),
         Key::default(
             "max_rto",

@@ -60,7 +60,7 @@ pub struct TcpOptions {
     pub delayed_ack: DelayedAck,
     /// The retransmission time-out before there is a round-trip time sample (RFC 6298).
     pub initial_rto: Duration,
-    /// The smallest retransmission time-out.
+    /// The least that a retransmission time-out adds to the smoothed round-trip time.
     pub min_rto: Duration,
     /// The largest retransmission time-out.
     pub max_rto: Duration,
