@@ -1,15 +1,13 @@
-//! Endpoints that are watched: qlog files, metrics and spans.
+//! Endpoints that are watched: qlog files and metrics.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod support;
 
-use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use serde_json::Value;
 use support::{client, connect, loopback, pattern, run, server_with, transport};
-use tracing_subscriber::fmt::MakeWriter;
 use weir_net::tls::ClientTls;
 use weir_net::{Connection, ConnectionStats, Duration, Endpoint, EndpointError, Registry};
 
@@ -213,65 +211,4 @@ fn a_handshake_that_fails_is_counted_by_its_cause() {
             format!("weir_handshakes_failed_total{{endpoint=\"{endpoint}\",cause=\"error\"}}");
         assert_eq!(value(&registry.encode(), &series), 1.0);
     });
-}
-
-/// What was logged.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Logged {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Logged {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
-fn logged_at(level: tracing::Level) -> String {
-    let logged = Logged::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(false)
-        .with_writer(logged.clone())
-        .finish();
-    tracing::subscriber::with_default(subscriber, || {
-        run(async {
-            let (server, fingerprint) = server_with(|tls| tls, |builder| builder);
-            let pair = connect(client(fingerprint), server).await;
-            transfer(&pair.client, &pair.server, 10_000).await;
-            pair.client.close(0, b"");
-            pair.server.closed().await;
-        });
-    });
-    let bytes = logged.0.lock().unwrap().clone();
-    String::from_utf8(bytes).unwrap()
-}
-
-#[test]
-fn connections_are_spans_and_say_nothing_at_info() {
-    assert_eq!(logged_at(tracing::Level::INFO), "");
-    let text = logged_at(tracing::Level::DEBUG);
-    let complete = text
-        .lines()
-        .find(|line| line.contains("HandshakeComplete") && line.contains("side=Client"));
-    let line = complete.unwrap_or_else(|| panic!("{text}"));
-    for part in [
-        "endpoint{local=127.0.0.1:",
-        "connection{id=",
-        "remote=127.0.0.1:",
-    ] {
-        assert!(line.contains(part), "{part} in {line}");
-    }
-    assert!(!text.contains(" TRACE "));
 }
