@@ -25,6 +25,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         MIN_WINDOW.parameter(),
         AGGRESSIVENESS.parameter(),
         FAST_CONVERGENCE.parameter(),
+        RENO_FRIENDLY.parameter(),
         HYSTART.parameter(),
         HYSTART_MIN.parameter(),
         HYSTART_MAX.parameter(),
@@ -35,6 +36,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
             window: LossWindow::new(spec, context),
             hystart: spec.get(&HYSTART).then_some(hystart),
             fast_convergence: spec.get(&FAST_CONVERGENCE),
+            reno_friendly: spec.get(&RENO_FRIENDLY),
             c: spec.get(&AGGRESSIVENESS),
             history: History::default(),
             before_loss: History::default(),
@@ -56,6 +58,15 @@ const AGGRESSIVENESS: Typed<f64> = Typed {
 const FAST_CONVERGENCE: Typed<bool> = Typed {
     name: "fast_convergence",
     doc: "give way to new flows by lowering the plateau while windows shrink",
+    default: true,
+    min: false,
+    max: true,
+};
+
+/// RFC 9438 section 4.3. Other simulators leave it out (ns-3's `TcpCubic`).
+const RENO_FRIENDLY: Typed<bool> = Typed {
+    name: "reno_friendly",
+    doc: "never slower than Reno with the same reduction",
     default: true,
     min: false,
     max: true,
@@ -92,6 +103,7 @@ struct Cubic {
     window: LossWindow,
     hystart: Option<HyStart>,
     fast_convergence: bool,
+    reno_friendly: bool,
     c: f64,
     history: History,
     /// As it was before the episode that undo would take back.
@@ -144,10 +156,13 @@ impl Cubic {
     fn avoid_congestion(&mut self, ack: &AckSample, acked: ByteSize) {
         let (cwnd, packet) = (self.packets(), self.window.packet().bytes() as f64);
         let (start, curve) = self.stage.get_or_insert_with(|| {
-            (
-                ack.now,
-                Curve::new(self.c, cwnd, self.history.w_max, self.history.prior),
-            )
+            let curve = Curve::new(self.c, cwnd, self.history.w_max, self.history.prior);
+            let curve = if self.reno_friendly {
+                curve
+            } else {
+                curve.without_reno()
+            };
+            (ack.now, curve)
         });
         let t = ack.now.since(*start).as_secs_f64();
         let acked = acked.bytes() as f64 / packet;

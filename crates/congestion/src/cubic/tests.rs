@@ -77,6 +77,26 @@ fn short_round_trips_follow_renos_window() {
 }
 
 #[test]
+fn without_the_reno_friendly_region_the_curve_alone_decides() {
+    let grown = |spec: &str| {
+        let mut cubic = build(spec);
+        cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
+        for n in 0..1_000 {
+            let now = 1_010 * MILLI + 50 * n;
+            let mut sample = ack(now, now - 50, 1);
+            sample.acked = cubic.window();
+            cubic.on_ack(&sample);
+        }
+        in_packets(cubic.window())
+    };
+    // 1000 round trips of 50 us: Reno's window passes the old one, 50 ms of the curve do not.
+    assert!(grown("cubic,initial_window=100,hystart=false") > 500.0);
+    let curve = Curve::new(0.4, 70.0, 100.0, 100.0);
+    let alone = grown("cubic,initial_window=100,hystart=false,reno_friendly=false");
+    assert!((alone - curve.w_cubic(0.05)).abs() < 0.1, "{alone}");
+}
+
+#[test]
 fn growth_is_at_most_half_a_window_per_round_trip() {
     let mut curve = Curve::new(0.4, 10.0, 0.0, 0.0);
     assert_eq!(curve.grow(1_000.0, 0.1, 10.0, 10.0), 15.0);
