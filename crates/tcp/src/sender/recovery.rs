@@ -125,6 +125,13 @@ impl Sender {
         }
     }
 
+    /// Whether losses are being repaired without a time-out.
+    #[inline]
+    pub(super) fn is_in_fast_recovery(&self) -> bool {
+        self.recovery
+            .is_some_and(|recovery| recovery.cause == Cause::Acks)
+    }
+
     pub(super) fn end_recovery(&mut self) {
         self.recovery = None;
         self.reduction = None;
