@@ -164,6 +164,12 @@ impl LossWindow {
         self.cwnd += bytes;
     }
 
+    /// Rounds a window that has been reduced down to whole packets.
+    pub(crate) fn round_down(&mut self) {
+        self.cwnd = self.packet * (self.cwnd / self.packet);
+        self.ssthresh = self.cwnd;
+    }
+
     /// Ends slow start at the present window.
     pub(crate) fn end_slow_start(&mut self) {
         self.ssthresh = self.cwnd;
@@ -181,13 +187,13 @@ impl LossWindow {
         true
     }
 
-    /// Reacts to a loss, multiplying the window unless it was a time-out.
+    /// Reacts to a loss, multiplying the window, or the threshold after a time-out.
     pub(crate) fn on_loss(&mut self, loss: &LossSample, factor: f64) -> Reaction {
         self.used = true;
         let known = self.sent_before_reduction(loss.newest_sent);
         self.remember(loss.lost, known);
         if loss.cause == LossCause::Timeout {
-            self.collapse(loss.now, known);
+            self.collapse(loss.now, known, factor);
             return Reaction::Collapsed {
                 new_episode: !known,
             };
@@ -223,11 +229,13 @@ impl LossWindow {
         self.recovering = true;
     }
 
-    /// RFC 9002 section 7.6.2 and RFC 5681 section 3.1: half the window is the new threshold, but
-    /// the threshold does not shrink again while the same data keeps timing out.
-    fn collapse(&mut self, now: Time, known: bool) {
+    /// RFC 9002 section 7.6.2 and RFC 5681 section 3.1: the reduced window (of CUBIC too: RFC 9438
+    /// section 4.8) is the new threshold, but the threshold does not shrink again while the same
+    /// data keeps timing out.
+    fn collapse(&mut self, now: Time, known: bool, factor: f64) {
         if !known {
-            self.ssthresh = (self.cwnd / 2).max(self.minimum()).min(self.ssthresh);
+            let reduced = self.cwnd.mul_f64(factor);
+            self.ssthresh = reduced.max(self.minimum()).min(self.ssthresh);
         }
         self.cwnd = self.minimum().min(self.cwnd);
         self.credit = ByteSize::ZERO;

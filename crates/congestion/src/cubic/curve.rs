@@ -62,6 +62,23 @@ impl Curve {
         self.c * (t - self.k).powi(3) + self.w_max
     }
 
+    /// The window that the curve asks for `t` seconds into the stage, as Linux computes it: the
+    /// distance from the plateau is truncated to whole packets, so that a window reaches the
+    /// plateau early and leaves it late. Reno's window, where it is larger.
+    pub(crate) fn whole_target(&mut self, t: f64, cwnd: f64, acked: f64) -> f64 {
+        let distance = (self.c * (t - self.k).abs().powi(3)).floor();
+        let target = if t < self.k {
+            self.w_max - distance
+        } else {
+            self.w_max + distance
+        };
+        let Some(reno) = &mut self.reno else {
+            return target;
+        };
+        reno.grow(acked / cwnd);
+        target.max(reno.w_est.floor())
+    }
+
     /// The window after `acked` packets were acknowledged `t` seconds into the stage, with a
     /// window of `cwnd` packets and a round-trip time of `rtt` seconds.
     pub(crate) fn grow(&mut self, t: f64, rtt: f64, cwnd: f64, acked: f64) -> f64 {

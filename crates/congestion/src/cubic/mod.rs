@@ -6,6 +6,7 @@
 
 mod curve;
 mod hystart;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use crate::registry::{Algorithm, Typed};
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
 use curve::{BETA, C, Curve};
 use hystart::{Advice, HyStart};
+use steps::Steps;
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
@@ -26,6 +28,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         AGGRESSIVENESS.parameter(),
         FAST_CONVERGENCE.parameter(),
         RENO_FRIENDLY.parameter(),
+        WHOLE_PACKETS.parameter(),
         HYSTART.parameter(),
         HYSTART_MIN.parameter(),
         HYSTART_MAX.parameter(),
@@ -37,6 +40,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
             hystart: spec.get(&HYSTART).then_some(hystart),
             fast_convergence: spec.get(&FAST_CONVERGENCE),
             reno_friendly: spec.get(&RENO_FRIENDLY),
+            steps: spec.get(&WHOLE_PACKETS).then(Steps::default),
             c: spec.get(&AGGRESSIVENESS),
             history: History::default(),
             before_loss: History::default(),
@@ -68,6 +72,15 @@ const RENO_FRIENDLY: Typed<bool> = Typed {
     name: "reno_friendly",
     doc: "never slower than Reno with the same reduction",
     default: true,
+    min: false,
+    max: true,
+};
+
+/// What Linux does and RFC 9438 does not ask for.
+const WHOLE_PACKETS: Typed<bool> = Typed {
+    name: "whole_packets",
+    doc: "count windows in whole packets and go on growing on the plateau, as Linux does",
+    default: false,
     min: false,
     max: true,
 };
@@ -104,6 +117,8 @@ struct Cubic {
     hystart: Option<HyStart>,
     fast_convergence: bool,
     reno_friendly: bool,
+    /// Growth by whole packets, where it is asked for.
+    steps: Option<Steps>,
     c: f64,
     history: History,
     /// As it was before the episode that undo would take back.
@@ -124,19 +139,33 @@ struct History {
 
 impl Cubic {
     fn packets(&self) -> f64 {
-        self.window.size().bytes() as f64 / self.window.packet().bytes() as f64
+        let packets = self.window.size().bytes() as f64 / self.window.packet().bytes() as f64;
+        self.counted(packets)
+    }
+
+    /// `packets` as they are counted.
+    fn counted(&self, packets: f64) -> f64 {
+        if self.steps.is_some() {
+            packets.floor()
+        } else {
+            packets
+        }
     }
 
     /// A reduction from `cwnd` packets has been made (RFC 9438 sections 4.6 and 4.7).
     fn on_congestion(&mut self, cwnd: f64) {
         let shrinking = self.fast_convergence && cwnd < self.history.w_max;
         let w_max = if shrinking {
-            cwnd * (1.0 + BETA) / 2.0
+            self.counted(cwnd * (1.0 + BETA) / 2.0)
         } else {
             cwnd
         };
         self.history = History { w_max, prior: cwnd };
         self.stage = None;
+        if let Some(steps) = &mut self.steps {
+            steps.reset();
+            self.window.round_down();
+        }
     }
 
     fn slow_start(&mut self, ack: &AckSample) -> ByteSize {
@@ -166,6 +195,12 @@ impl Cubic {
         });
         let t = ack.now.since(*start).as_secs_f64();
         let acked = acked.bytes() as f64 / packet;
+        if let Some(steps) = &mut self.steps {
+            let target = curve.whole_target(t + ack.min_rtt.as_secs_f64(), cwnd, acked);
+            let grown = steps.grow(cwnd, target, acked, self.history.w_max > 0.0);
+            self.window.grow_by(self.window.packet() * grown);
+            return;
+        }
         let grown = curve.grow(t, ack.smoothed_rtt.as_secs_f64(), cwnd, acked);
         let growth = (grown - cwnd) * packet + self.remainder;
         self.remainder = growth.fract();
