@@ -14,7 +14,7 @@ CAN_BUILD_QUICHE = command -v cmake >/dev/null && command -v c++ >/dev/null && \
 QUICHE_NEEDS = apt-get install cmake g++ libclang-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint doc unit stacks interop long longer bench bench-paths fuzz deny
+.PHONY: help demo test fmt lint doc unit stacks interop long longer bench bench-paths bench-sim fuzz deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,11 @@ bench-paths: ## what packet sizes and paths held ready cost and bring (two minut
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers sizes
 	@target/release/weir-peers armed
+
+bench-sim: ## the simulator beside ns-3, and what a packet costs with many flows and hosts (some minutes)
+	@if test -f /usr/include/ns3/core-module.h; then $(MAKE) -s -C bench/ns3; \
+		else echo "ns-3 is left out: apt-get install libns3-dev"; fi
+	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-sim --bench speed
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
 	@command -v cargo-fuzz >/dev/null || { echo "make fuzz needs: cargo install --locked cargo-fuzz"; exit 1; }

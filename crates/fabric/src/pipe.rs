@@ -41,7 +41,10 @@ pub struct Pipe<P> {
     delivered: Tally,
     /// What was larger than the MTU.
     oversized: Tally,
-    faults: Faults<P>,
+    /// Whether there are no faults and packets pass at once: what everybody asks first.
+    undisturbed: bool,
+    /// Apart, as most links have none: what is used for each packet stays close together.
+    faults: Box<Faults<P>>,
 }
 
 /// A packet in the line. Its times are settled when it comes: they change only with the link.
@@ -67,7 +70,8 @@ impl<P: Packet + Clone> Pipe<P> {
             queue,
             delivered: Tally::ZERO,
             oversized: Tally::ZERO,
-            faults,
+            undisturbed: faults.let_all_pass(),
+            faults: Box::new(faults),
         }
     }
 
@@ -117,27 +121,30 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn next_time(&self) -> Option<Time> {
         // What never arrives has no time.
         let arrival = (self.next_arrival < Time::MAX).then_some(self.next_arrival);
-        match self.faults.next_time() {
-            None => arrival,
-            release => [arrival, release].into_iter().flatten().min(),
+        if self.undisturbed {
+            return arrival;
         }
+        let release = self.faults.next_time();
+        [arrival, release].into_iter().flatten().min()
     }
 
     /// The next packet that has come out by `now`.
     #[inline]
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        if self.faults.let_all_pass() {
+        if self.undisturbed {
             return self.deliver(now);
         }
         self.meet_faults(now);
-        self.faults.receive(now)
+        let packet = self.faults.receive(now);
+        self.undisturbed = self.faults.let_all_pass();
+        packet
     }
 
     /// Does what is due by `now` inside the pipe, so that what is read from it is up to date, the
     /// queue's [`Occupancy`](crate::Occupancy) included.
     pub fn settle(&mut self, now: Time) {
         self.start_transmissions(now);
-        if !self.faults.let_all_pass() {
+        if !self.undisturbed {
             self.meet_faults(now);
         }
         if let Some(occupancy) = self.queue.occupancy_mut() {
@@ -175,7 +182,8 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.start_transmissions(now);
         let follows = self.line.get(self.started).map(|first| first.start);
-        self.link.set_rate(now, rate, follows, self.last_under_way());
+        self.link
+            .set_rate(now, rate, follows, self.last_under_way());
         for place in self.line.iter_mut().skip(self.started) {
             (place.start, place.arrival) = self.link.transmit(now, place.length);
         }
@@ -216,12 +224,14 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn set_faults(&mut self, now: Time, settings: FaultSettings) {
         self.meet_faults(now);
         self.faults.set(settings);
+        self.undisturbed = self.faults.let_all_pass();
     }
 
     /// Starts or ends a script, for packets that reach the link's far end after `now`.
     pub fn set_script(&mut self, now: Time, script: Option<Script<P>>) {
         self.meet_faults(now);
         self.faults.set_script(script);
+        self.undisturbed = self.faults.let_all_pass();
     }
 
     /// The queue; up to date after [`Self::settle`], as is the rest.
@@ -307,7 +317,10 @@ impl<P: Packet + Clone> Pipe<P> {
         if self.next_arrival > now {
             return None;
         }
-        let place = self.line.front().filter(|place| place.arrival < Time::MAX)?;
+        let place = self
+            .line
+            .front()
+            .filter(|place| place.arrival < Time::MAX)?;
         // Copied from its place and not moved with it, which would copy it once more.
         let packet = place.packet.clone();
         let (start, length) = (place.start, place.length);
@@ -329,6 +342,7 @@ impl<P: Packet + Clone> Pipe<P> {
                 return;
             };
             self.faults.send(arrival, packet);
+            self.undisturbed = false;
         }
     }
 }

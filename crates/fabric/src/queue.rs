@@ -27,7 +27,8 @@ pub struct Queue {
     /// Whether there are rules or an account.
     watched: bool,
     random: Generator,
-    dropped: Drops,
+    /// Apart, as it is large and rarely used.
+    dropped: Box<Drops>,
 }
 
 /// A rule as packets of one class meet it.
@@ -75,7 +76,7 @@ impl Queue {
             occupancy: None,
             watched: false,
             random: generator(seed, 0),
-            dropped: Drops::default(),
+            dropped: Box::default(),
         };
         queue.set_rules(rules);
         queue
@@ -135,7 +136,7 @@ impl Queue {
         Counters {
             arrived: self.arrived,
             departed: self.departed(),
-            dropped: self.dropped,
+            dropped: *self.dropped,
             ..Counters::default()
         }
     }

@@ -23,7 +23,9 @@ pub enum BuildError {
     #[error(transparent)]
     Buffer(#[from] weir_fabric::BufferError),
     /// More time than the event queue can tell apart.
-    #[error("with so many ports and flows no more than {limit} can be simulated; `duration` is {duration}")]
+    #[error(
+        "with so many ports and flows no more than {limit} can be simulated; `duration` is {duration}"
+    )]
     TooLong {
         /// The scenario's duration.
         duration: Duration,

@@ -10,7 +10,11 @@ use weir_units::{Duration, Time};
 /// All changes, in the order of their times.
 pub(crate) fn changes(scenario: &Scenario) -> Vec<(Time, PortIndex, Change)> {
     let mut changes = Vec::new();
-    let ports: BTreeSet<_> = scenario.faults.iter().flat_map(|fault| &fault.ports).collect();
+    let ports: BTreeSet<_> = scenario
+        .faults
+        .iter()
+        .flat_map(|fault| &fault.ports)
+        .collect();
     for port in ports {
         let here: Vec<_> = scenario
             .faults
@@ -20,7 +24,7 @@ pub(crate) fn changes(scenario: &Scenario) -> Vec<(Time, PortIndex, Change)> {
         for (position, fault) in here.iter().enumerate() {
             let alike = |other: &&Fault| discriminant(&other.kind) == discriminant(&fault.kind);
             // The first of a kind speaks for all of them.
-            if !here.iter().take(position).any(|other| alike(other)) {
+            if !here.iter().take(position).any(&alike) {
                 let kind: Vec<_> = here.iter().copied().filter(alike).collect();
                 changes.extend(changes_of_kind(scenario, *port, &kind));
             }

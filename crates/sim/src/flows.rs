@@ -48,7 +48,9 @@ impl<T> FlowMap<T> {
 
     pub(crate) fn remove(&mut self, id: FlowId) -> Option<T> {
         let place = self.0.get_mut(id.slot as usize)?;
-        place.take_if(|(found, _)| *found == id).map(|(_, value)| value)
+        place
+            .take_if(|(found, _)| *found == id)
+            .map(|(_, value)| value)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, &T)> {

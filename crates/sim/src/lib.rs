@@ -20,12 +20,16 @@
 //! | `workloads` | what flows carry, and when |
 //! | `flows` | the books on flows |
 //! | `measure`, `recorder` | what is observed, and who takes it |
+//! | `capture` | packets for Wireshark |
+//! | `experiment`, `thresholds` | a scenario with its variants, and what comes out of all of them |
 //! | `faults`, `seeds`, `packet` | as they say |
 //!
 //! One run is one thread. Nothing allocates, hashes or searches per packet.
 
 mod calendar;
+mod capture;
 mod error;
+mod experiment;
 mod faults;
 mod flows;
 mod hosts;
@@ -36,10 +40,14 @@ mod queues;
 mod recorder;
 mod seeds;
 mod simulation;
+mod thresholds;
 mod workloads;
 mod world;
 
+pub use capture::Capture;
 pub use error::BuildError;
+pub use experiment::{About, Experiment, Outcome, Results, Run};
 pub use packet::Packet;
 pub use recorder::Recorder;
 pub use simulation::Simulation;
+pub use thresholds::thresholds;

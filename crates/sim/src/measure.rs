@@ -91,7 +91,8 @@ impl PortMeter {
         let sent = counts.sent - self.before.sent;
         let on_the_wire = sent.size + self.framing * sent.packets;
         let queue = pipe.queue().occupancy();
-        let percentile = |fraction| queue.map_or(ByteSize::ZERO, |queue| queue.percentile(fraction));
+        let percentile =
+            |fraction| queue.map_or(ByteSize::ZERO, |queue| queue.percentile(fraction));
         PortSummary {
             packets: sent.packets,
             bytes: sent.size,

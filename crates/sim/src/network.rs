@@ -1,6 +1,8 @@
 //! Everything between the hosts: ports with their links, switches, and who sends next.
 
-use weir_fabric::{self as fabric, Change, FaultSettings, Faults, Link, Pipe, Queue, SharedBuffer, Switch};
+use weir_fabric::{
+    self as fabric, Change, FaultSettings, Faults, Link, Pipe, Queue, SharedBuffer, Switch,
+};
 use weir_scenario::{Node, PortIndex, SharedLimit, Topology};
 use weir_units::Time;
 
@@ -215,6 +217,15 @@ impl Network {
         }
     }
 
+    /// How many packets have left a port, as far as anybody has asked.
+    pub(crate) fn sent(&self, port: PortIndex) -> u64 {
+        let pipe = match self.places[port.index()].sender {
+            Sender::Host(uplink) => self.uplinks.get(uplink as usize),
+            Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
+        };
+        pipe.map_or(0, |pipe| pipe.sent().packets)
+    }
+
     /// The queue, link and faults of a port, up to date.
     pub(crate) fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<Packet>> {
         match self.places[port.index()].sender {
@@ -246,20 +257,22 @@ impl Network {
 fn senders(topology: &Topology) -> (Vec<Sender>, Vec<Vec<PortIndex>>) {
     let mut uplinks = 0;
     let mut own_ports: Vec<Vec<PortIndex>> = vec![Vec::new(); topology.switches.len()];
-    let senders = topology.port_indices().map(|index| match topology.port(index).from {
-        Node::Host(_) => {
-            uplinks += 1;
-            Sender::Host(uplinks - 1)
-        }
-        Node::Switch(switch) => {
-            let own = &mut own_ports[switch.index()];
-            own.push(index);
-            Sender::Switch {
-                switch: switch.index() as u32,
-                port: fabric::PortIndex::new(own.len() as u32 - 1),
+    let senders = topology
+        .port_indices()
+        .map(|index| match topology.port(index).from {
+            Node::Host(_) => {
+                uplinks += 1;
+                Sender::Host(uplinks - 1)
             }
-        }
-    });
+            Node::Switch(switch) => {
+                let own = &mut own_ports[switch.index()];
+                own.push(index);
+                Sender::Switch {
+                    switch: switch.index() as u32,
+                    port: fabric::PortIndex::new(own.len() as u32 - 1),
+                }
+            }
+        });
     (senders.collect(), own_ports)
 }
 
@@ -273,7 +286,10 @@ fn new_pipe(topology: &Topology, index: PortIndex, measured: bool, seeds: Seeds)
         true => queue.with_occupancy(),
         false => queue,
     };
-    let faults = Faults::new(FaultSettings::default(), seeds.of(Drawer::Faults, index.index()));
+    let faults = Faults::new(
+        FaultSettings::default(),
+        seeds.of(Drawer::Faults, index.index()),
+    );
     Pipe::new(queue, link, faults)
 }
 
@@ -282,7 +298,9 @@ fn shared_buffer(
     ports: usize,
 ) -> Result<SharedBuffer, fabric::BufferError> {
     match buffer.limit {
-        SharedLimit::Static(limit) => Ok(SharedBuffer::with_limits(buffer.size, vec![limit; ports])),
+        SharedLimit::Static(limit) => {
+            Ok(SharedBuffer::with_limits(buffer.size, vec![limit; ports]))
+        }
         SharedLimit::Dynamic { alpha } => SharedBuffer::dynamic(buffer.size, alpha),
     }
 }

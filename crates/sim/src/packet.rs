@@ -12,10 +12,12 @@ use crate::hosts::Address;
 /// Headers without options.
 const IP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
-/// Below these ports hosts have services.
-const FIRST_DYNAMIC_PORT: u16 = 1024;
-/// Where receivers listen.
-const SERVICE_PORT: u16 = 5001;
+/// Where receivers listen, and where initiators do not: ports that no protocol is known by, so that
+/// nobody who looks at captured packets takes their zeros for some protocol's.
+const SERVICE_PORT: u16 = 50_000;
+const SERVICE_PORTS: u32 = 4000;
+const INITIATOR_PORT: u16 = 60_002;
+const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;
 
 /// An IP packet between two simulated hosts.
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +58,7 @@ impl Packet {
     #[inline]
     pub(crate) fn new(contents: Contents, ecn: Ecn, address: &Address) -> Self {
         let transport = match &contents {
-            Contents::Segment(segment) => {
-                segment.header_length().bytes() as u32 + segment.payload
-            }
+            Contents::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
             Contents::Datagram(datagram) => UDP_HEADER + datagram.payload,
         };
         Self {
@@ -102,12 +102,12 @@ impl FabricPacket for Packet {
     }
 
     fn flow(&self) -> FlowKey {
-        // As many ports as there are from the first dynamic one on.
-        let dynamic = self.flow % u32::from(u16::MAX - FIRST_DYNAMIC_PORT);
-        let initiator = FIRST_DYNAMIC_PORT + dynamic as u16;
+        // Twenty-two million flows have pairs of ports of their own.
+        let initiator = INITIATOR_PORT + (self.flow % INITIATOR_PORTS) as u16;
+        let service = SERVICE_PORT + (self.flow / INITIATOR_PORTS % SERVICE_PORTS) as u16;
         let (source_port, destination_port) = match self.forward {
-            true => (initiator, SERVICE_PORT),
-            false => (SERVICE_PORT, initiator),
+            true => (initiator, service),
+            false => (service, initiator),
         };
         FlowKey {
             source: Self::address(self.source),

@@ -47,7 +47,12 @@ fn ramp(red: weir_scenario::Red) -> Ramp {
     }
 }
 
-fn early_detection(port: &Port, red: weir_scenario::Red, length: RedLength, ecn: bool) -> Vec<Rule> {
+fn early_detection(
+    port: &Port,
+    red: weir_scenario::Red,
+    length: RedLength,
+    ecn: bool,
+) -> Vec<Rule> {
     let rule = match length {
         RedLength::Instantaneous => Rule::red(ramp(red)),
         RedLength::Average { weight, gentle } => Rule::red_average(Red {

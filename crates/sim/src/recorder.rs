@@ -49,6 +49,57 @@ pub trait Recorder {
 /// Takes nothing.
 impl Recorder for () {}
 
+/// Takes what the recorder takes, if there is one.
+impl<R: Recorder> Recorder for Option<R> {
+    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
+        self.as_mut().map_or(Ok(()), |it| it.flow(flow))
+    }
+
+    fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
+        self.as_mut().map_or(Ok(()), |it| it.port(sample))
+    }
+
+    fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
+        self.as_mut().map_or(Ok(()), |it| it.group(sample))
+    }
+
+    fn wants_packets(&self) -> bool {
+        self.as_ref().is_some_and(Recorder::wants_packets)
+    }
+
+    fn packet(&mut self, time: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
+        self.as_mut()
+            .map_or(Ok(()), |it| it.packet(time, port, packet))
+    }
+}
+
+/// Each takes what it wants.
+impl<A: Recorder, B: Recorder> Recorder for (A, B) {
+    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
+        self.0.flow(flow)?;
+        self.1.flow(flow)
+    }
+
+    fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
+        self.0.port(sample)?;
+        self.1.port(sample)
+    }
+
+    fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
+        self.0.group(sample)?;
+        self.1.group(sample)
+    }
+
+    fn wants_packets(&self) -> bool {
+        self.0.wants_packets() || self.1.wants_packets()
+    }
+
+    fn packet(&mut self, time: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
+        self.0.packet(time, port, packet)?;
+        self.1.packet(time, port, packet)
+    }
+}
+
 /// Takes everything but packets.
 impl Recorder for RunFiles {
     fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {

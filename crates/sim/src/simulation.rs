@@ -96,15 +96,17 @@ impl Simulation {
         &self.scenario
     }
 
+    /// How many packets have left the measured ports so far, for those who watch a run's speed.
+    pub fn packets(&self) -> u64 {
+        let ports = self.ports.iter();
+        ports.map(|meter| self.world.network.sent(meter.port)).sum()
+    }
+
     /// Lets everything happen that happens before `until`, or before the end if that is earlier.
     ///
     /// # Errors
     /// The recorder's. The simulation can go on then, but what was not recorded is lost.
-    pub fn advance(
-        &mut self,
-        until: Time,
-        recorder: &mut dyn Recorder,
-    ) -> Result<(), OutputError> {
+    pub fn advance(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let until = until.min(self.end);
         self.world.network.set_tapped(recorder.wants_packets());
         loop {
@@ -179,7 +181,10 @@ impl Simulation {
                 (meter.name.clone(), summary)
             })
             .collect();
-        let all: u64 = groups.iter().map(|(_, group)| group.delivered.bytes()).sum();
+        let all: u64 = groups
+            .iter()
+            .map(|(_, group)| group.delivered.bytes())
+            .sum();
         for (_, group) in &mut groups {
             group.share = Ratio::of(group.delivered.bytes(), all);
         }

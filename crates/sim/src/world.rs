@@ -252,9 +252,7 @@ impl World {
             return;
         };
         let position = flow.endpoint(side);
-        let notice = self
-            .hosts
-            .with_tcp(now, position, &mut self.network, act);
+        let notice = self.hosts.with_tcp(now, position, &mut self.network, act);
         self.notices.extend(notice);
     }
 }

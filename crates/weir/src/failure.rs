@@ -12,6 +12,14 @@ pub(crate) enum Failure {
     /// It was tried and did not work.
     #[error("{0}")]
     Failed(String),
+    /// The user ended it before its end; what there was has been dealt with.
+    #[error("{message}")]
+    Interrupted {
+        /// What became of what there was.
+        message: String,
+        /// The exit code that shells know for the signal.
+        code: u8,
+    },
     /// Nobody reads the output any more: nothing to complain about.
     #[error("the reader of the output is gone")]
     OutputClosed,
@@ -46,6 +54,10 @@ impl Failure {
             Self::Failed(message) => {
                 eprintln!("error: {message}");
                 ExitCode::FAILURE
+            }
+            Self::Interrupted { message, code } => {
+                eprintln!("{message}");
+                ExitCode::from(*code)
             }
             Self::OutputClosed => ExitCode::SUCCESS,
         }

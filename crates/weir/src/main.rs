@@ -8,11 +8,15 @@
 mod algorithms;
 mod arguments;
 mod bench;
+mod check;
 mod failure;
 mod interrupt;
+mod list;
 mod logging;
 mod output;
 mod perf;
+mod run;
+mod scenarios;
 
 use std::process::ExitCode;
 
@@ -20,7 +24,8 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 
-/// A software-defined transport for data centers: measure DCQUIC against what you have.
+/// A software-defined transport for data centers: simulate what shares a switch, and measure DCQUIC
+/// against what you have.
 #[derive(Debug, Parser)]
 #[command(
     name = "weir",
@@ -28,6 +33,8 @@ use crate::failure::Failure;
     arg_required_else_help = true,
     after_help = "\
 Examples:
+  weir run buffer-sharing             simulate a scenario, one of `weir list` or a file of yours
+  weir check FILE                     look for mistakes in a scenario file, and print it in full
   weir bench rpc                      request/response over DCQUIC beside TCP+TLS, in 30 seconds
   weir perf server                    wait for throughput tests; prints what clients need
   weir perf client HOST --pin 3f5a…   measure the throughput to that server
@@ -46,6 +53,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Simulate a scenario and its variants
+    Run(run::Run),
+    /// Check a scenario file, and print what it expands to
+    Check(check::Check),
+    /// List the scenarios at hand, with their sources
+    List(list::List),
     /// Compare transports by the latency that a user sees
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -67,6 +80,9 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Run(run) => run.run(),
+        Command::Check(check) => check.run(),
+        Command::List(list) => list.run(),
         Command::Bench(bench) => bench.run(),
         Command::Perf(perf) => perf.run(),
         Command::Algorithms(algorithms) => algorithms.run(),

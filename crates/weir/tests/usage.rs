@@ -14,6 +14,9 @@ const PIN: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001
 fn every_command_explains_itself_with_examples() {
     for command in [
         ["--help"].as_slice(),
+        &["run", "--help"],
+        &["check", "--help"],
+        &["list", "--help"],
         &["bench", "rpc", "--help"],
         &["perf", "server", "--help"],
         &["perf", "client", "--help"],

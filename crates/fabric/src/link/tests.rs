@@ -21,7 +21,10 @@ fn transmission_and_propagation_add_up() {
     let mut link = Link::new(Rate::from_gbps(1), Duration::from_micros(25));
     assert_eq!(arrival(&mut link, at(100), bytes(1500)), at(37_100));
     assert_eq!(arrival(&mut link, at(100), bytes(500)), at(41_100));
-    assert_eq!(link.transmit(at(50_000), bytes(1500)), (at(50_000), at(87_000)));
+    assert_eq!(
+        link.transmit(at(50_000), bytes(1500)),
+        (at(50_000), at(87_000))
+    );
 }
 
 #[test]

@@ -285,7 +285,8 @@ impl Model {
     fn transmit(&mut self, ready: u64, number: u64, length: u64) {
         self.free = ready + length * self.pace;
         let last = self.on_link.back().map_or(0, |(arrival, _)| *arrival);
-        self.on_link.push_back((last.max(self.free + self.delay), number));
+        self.on_link
+            .push_back((last.max(self.free + self.delay), number));
     }
 
     fn send(&mut self, now: u64, number: u64, length: u64) {

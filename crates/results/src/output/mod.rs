@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use weir_units::Duration;
 
 use crate::Summary;
+use staged::WholeFile;
 
 /// The files of an experiment on their way into a directory: `summary.json`, `report.html` and, for
 /// each run, `flows.parquet` and `samples.parquet` (`flows.NAME.parquet` of the variant NAME).
@@ -80,15 +81,12 @@ impl Output {
         self.summary.write_whole(text.as_bytes())?;
         self.report.write_whole(report.as_bytes())?;
 
-        let mut files: Vec<StagedFile> =
+        let mut files: Vec<WholeFile> =
             runs.into_iter().flat_map(FinishedRun::into_files).collect();
-        files.extend([self.report, self.summary]);
-        for file in &files {
-            file.sync()?;
-        }
+        files.extend([self.report.close()?, self.summary.close()?]);
         remove(&self.directory.join("summary.json"))?;
         let paths: Result<Vec<PathBuf>, OutputError> =
-            files.into_iter().map(StagedFile::persist).collect();
+            files.into_iter().map(WholeFile::persist).collect();
         // The names have to survive a power failure too.
         File::open(&self.directory)
             .and_then(|directory| directory.sync_all())

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use weir_units::Duration;
 
+use super::staged::WholeFile;
 use super::{OutputError, StagedFile};
 use crate::table::{Row, Sample, Table};
 use crate::{FlowRecord, GroupSample, PortSample, Traces};
@@ -20,7 +21,7 @@ pub struct RunFiles {
 /// Both tables of a run, whole, under their temporary names.
 #[derive(Debug)]
 pub struct FinishedRun {
-    files: [StagedFile; 2],
+    files: [WholeFile; 2],
     traces: Traces,
 }
 
@@ -82,7 +83,7 @@ impl FinishedRun {
         &self.traces
     }
 
-    pub(super) fn into_files(self) -> [StagedFile; 2] {
+    pub(super) fn into_files(self) -> [WholeFile; 2] {
         self.files
     }
 }
@@ -104,9 +105,9 @@ impl TableFile {
         pushed.map_err(OutputError::writing(self.staged.path()))
     }
 
-    fn finish(self) -> Result<StagedFile, OutputError> {
+    fn finish(self) -> Result<WholeFile, OutputError> {
         let finished = self.table.finish();
         finished.map_err(OutputError::writing(self.staged.path()))?;
-        Ok(self.staged)
+        self.staged.close()
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempPath};
 
 use super::OutputError;
 
@@ -13,6 +13,14 @@ use super::OutputError;
 #[derive(Debug)]
 pub struct StagedFile {
     file: NamedTempFile,
+    path: PathBuf,
+}
+
+/// A file that is whole and on the disk, under its temporary name, and open no longer: an experiment
+/// may have more runs than a process may have open files. Dropped, it disappears.
+#[derive(Debug)]
+pub(crate) struct WholeFile {
+    file: TempPath,
     path: PathBuf,
 }
 
@@ -60,10 +68,14 @@ impl StagedFile {
         handle.map_err(OutputError::writing(&self.path))
     }
 
-    /// Waits until the contents are on the disk.
-    pub(crate) fn sync(&self) -> Result<(), OutputError> {
+    /// Waits until the contents are on the disk, and closes the file.
+    pub(crate) fn close(self) -> Result<WholeFile, OutputError> {
         let synced = self.file.as_file().sync_all();
-        synced.map_err(OutputError::writing(&self.path))
+        synced.map_err(OutputError::writing(&self.path))?;
+        Ok(WholeFile {
+            file: self.file.into_temp_path(),
+            path: self.path,
+        })
     }
 
     /// Puts the file in its place, over what was there, and returns its path.
@@ -71,10 +83,16 @@ impl StagedFile {
     /// # Errors
     /// The contents do not reach the disk, or the file cannot be renamed.
     pub fn persist(self) -> Result<PathBuf, OutputError> {
-        self.sync()?;
+        self.close()?.persist()
+    }
+}
+
+impl WholeFile {
+    /// Puts the file in its place, over what was there, and returns its path.
+    pub(crate) fn persist(self) -> Result<PathBuf, OutputError> {
         let Self { file, path } = self;
         match file.persist(&path) {
-            Ok(_) => Ok(path),
+            Ok(()) => Ok(path),
             Err(error) => Err(OutputError::writing(&path)(error.error)),
         }
     }

@@ -2,7 +2,9 @@
 
 use weir_congestion::{AlgorithmSpec, Context};
 use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions};
-use weir_tcp::{Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State};
+use weir_tcp::{
+    Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State,
+};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Segment, Sequence};
@@ -82,18 +84,15 @@ impl TcpSetup {
     }
 
     /// One end of a connection. Both ends are made with the same seeds.
-    pub(crate) fn end(
-        &self,
-        now: Time,
-        initiator: bool,
-        congestion: u64,
-        sequence: u64,
-    ) -> TcpEnd {
+    pub(crate) fn end(&self, now: Time, initiator: bool, congestion: u64, sequence: u64) -> TcpEnd {
         let controller = self.congestion.build(&Context {
             packet_size: self.config.mss,
             seed: congestion,
         });
-        let (first, second) = (Sequence::new(sequence as u32), Sequence::new((sequence >> 32) as u32));
+        let (first, second) = (
+            Sequence::new(sequence as u32),
+            Sequence::new((sequence >> 32) as u32),
+        );
         let (own, peer) = match initiator {
             true => (first, second),
             false => (second, first),
@@ -105,7 +104,8 @@ impl TcpSetup {
             (true, false) => Connection::server(config, controller, own),
         };
         TcpEnd {
-            connection: connection.expect("the configuration was checked when the group was set up"),
+            connection: connection
+                .expect("the configuration was checked when the group was set up"),
             told: false,
         }
     }

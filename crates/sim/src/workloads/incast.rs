@@ -55,12 +55,7 @@ enum Step {
 }
 
 impl Incast {
-    pub(super) fn new(
-        group: u32,
-        starts: Agenda<Pair>,
-        rounds: Rounds,
-        random: Random,
-    ) -> Self {
+    pub(super) fn new(group: u32, starts: Agenda<Pair>, rounds: Rounds, random: Random) -> Self {
         let mut receivers: BTreeMap<usize, Receiver> = BTreeMap::new();
         for pair in starts.iter() {
             receivers.entry(pair.to.index()).or_default().to_open += 1;

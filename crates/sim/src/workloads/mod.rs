@@ -87,13 +87,7 @@ impl GroupRunner {
     }
 
     /// A flow of the group has something to tell.
-    pub(crate) fn on_notice(
-        &mut self,
-        now: Time,
-        flow: FlowId,
-        notice: Notice,
-        world: &mut World,
-    ) {
+    pub(crate) fn on_notice(&mut self, now: Time, flow: FlowId, notice: Notice, world: &mut World) {
         match notice {
             Notice::Delivered => self.application.on_delivered(now, flow, world),
             Notice::Closed => world.on_closed(flow),

@@ -24,12 +24,7 @@ pub(super) struct Poisson {
 }
 
 impl Poisson {
-    pub(super) fn new(
-        number: u32,
-        group: &Group,
-        arrivals: Arrivals,
-        mut random: Random,
-    ) -> Self {
+    pub(super) fn new(number: u32, group: &Group, arrivals: Arrivals, mut random: Random) -> Self {
         let begin = group.start + random.span_up_to(group.start_within);
         let next = begin + random.exponential(arrivals.mean_interval);
         Self {

@@ -132,7 +132,7 @@ fn limited_transmit_keeps_the_acknowledgments_coming() {
         world.flush();
         // The first of three segments is lost.
         world.run_until(1_000, |world| {
-            world.to_server.link().in_flight().packets == 3
+            world.to_server.in_flight().packets == 3
         });
         let down = |down| FaultSettings {
             down,

@@ -1,0 +1,241 @@
+//! A scenario file as a whole: its runs, and what comes out of them together.
+//!
+//! An [`Experiment`] is the list of its [`Run`]s, which know nothing of each other. Whoever carries them
+//! out decides where, with what [`Recorder`](crate::Recorder), on how many threads and by which clock,
+//! and hands in an [`Outcome`] of each; [`Results`] are what there is to be read and written then.
+//!
+//! ```
+//! use weir_scenario::Scenario;
+//! use weir_sim::{Experiment, Outcome, Results, Simulation};
+//!
+//! # let text = r#"
+//! # title = "A flow"
+//! # source = "an example"
+//! # duration = "10ms"
+//! # [dumbbell]
+//! # rate = "1Gbps"
+//! # queue = { kind = "drop-tail", buffer = "100KB" }
+//! # [dumbbell.senders.sender]
+//! # rtt = "100us"
+//! # [groups.cubic]
+//! # from = "sender"
+//! # to = "receiver"
+//! # workload = "bulk"
+//! # [variants.fast]
+//! # "dumbbell.rate" = "2Gbps"
+//! # "#;
+//! let loaded = Scenario::parse("example.toml", text, &[])?;
+//! let Experiment { about, own, variants } = Experiment::new(loaded, &[]);
+//! let carry_out = |run: weir_sim::Run| -> Result<Outcome, Box<dyn std::error::Error>> {
+//!     let mut simulation = Simulation::new(run.scenario)?;
+//!     simulation.advance(simulation.end(), &mut ())?;
+//!     let mut summary = simulation.finish(&mut ())?;
+//!     summary.settings = run.settings;
+//!     Ok(Outcome { summary, plots: None })
+//! };
+//! let mut results = Results::new(about, carry_out(own)?);
+//! for (name, run) in variants {
+//!     results.add(name, carry_out(run)?);
+//! }
+//! assert!(results.summary().variants["fast"].groups["cubic"].goodput > "1Gbps".parse()?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use weir_results::{
+    FinishedRun, Output, OutputError, Report, RunPlots, RunSummary, Summary, Threshold,
+};
+use weir_scenario::{Loaded, Scenario, Setting};
+
+/// A scenario file's runs.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// What readers are told of it.
+    pub about: About,
+    /// The file's own values.
+    pub own: Run,
+    /// The variants by name.
+    pub variants: Vec<(String, Run)>,
+}
+
+/// What readers are told of an experiment.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// What it is.
+    pub title: String,
+    /// Where it comes from.
+    pub source: String,
+    /// The parameters and what was set beside them, key and value.
+    pub parameters: Vec<(String, String)>,
+}
+
+/// A run to be carried out.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What was set over the file's values, key and value: see [`RunSummary::settings`].
+    pub settings: IndexMap<String, String>,
+    /// What to simulate.
+    pub scenario: Scenario,
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its numbers.
+    pub summary: RunSummary,
+    /// Its tables, where they are written, and the thresholds to draw ([`thresholds`](crate::thresholds)).
+    pub plots: Option<(FinishedRun, IndexMap<String, Vec<Threshold>>)>,
+}
+
+/// What all runs gave.
+#[derive(Debug)]
+pub struct Results {
+    summary: Summary,
+    parameters: Vec<(String, String)>,
+    plots: Vec<(FinishedRun, IndexMap<String, Vec<Threshold>>)>,
+}
+
+impl Experiment {
+    /// What a scenario file asks for, which was loaded with these settings.
+    pub fn new(loaded: Loaded, settings: &[Setting]) -> Self {
+        let Loaded {
+            scenario,
+            mut parameters,
+            variants,
+        } = loaded;
+        let settings = pairs(settings);
+        let others = settings.iter().filter(|(path, _)| !is_parameter(path));
+        parameters.extend(others.map(|(path, value)| (path.clone(), value.clone())));
+        let variants = variants.into_iter().map(|variant| {
+            let mut settings = settings.clone();
+            settings.extend(pairs(&variant.settings));
+            let scenario = variant.scenario;
+            (variant.name, Run { settings, scenario })
+        });
+        Self {
+            about: About {
+                title: scenario.title.clone(),
+                source: scenario.source.clone(),
+                parameters,
+            },
+            variants: variants.collect(),
+            own: Run { settings, scenario },
+        }
+    }
+}
+
+fn pairs(settings: &[Setting]) -> IndexMap<String, String> {
+    let settings = settings.iter();
+    settings
+        .map(|setting| (setting.path.clone(), setting.value.clone()))
+        .collect()
+}
+
+/// Whether a setting shows in the file's `[parameters]`.
+fn is_parameter(path: &str) -> bool {
+    path.starts_with("parameters.")
+}
+
+impl Results {
+    /// Of the run with the file's own values.
+    pub fn new(about: About, own: Outcome) -> Self {
+        Self {
+            summary: Summary::new(about.title, about.source, own.summary),
+            parameters: about.parameters,
+            plots: own.plots.into_iter().collect(),
+        }
+    }
+
+    /// And of a variant; variants come in the file's order.
+    pub fn add(&mut self, name: String, variant: Outcome) {
+        self.summary.variants.insert(name, variant.summary);
+        self.plots.extend(variant.plots);
+    }
+
+    /// The numbers.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The numbers, if that is all that is wanted.
+    pub fn into_summary(self) -> Summary {
+        self.summary
+    }
+
+    /// Writes summary and report beside the runs' tables, and puts all of them in their places.
+    /// Returns the summary and the files' paths.
+    ///
+    /// # Errors
+    /// A file cannot be written or renamed.
+    pub fn write(self, output: Output) -> Result<(Summary, Vec<PathBuf>), OutputError> {
+        let Self {
+            summary,
+            parameters,
+            plots,
+        } = self;
+        let report = Report {
+            summary: &summary,
+            parameters: &parameters,
+            runs: (plots.iter())
+                .map(|(run, thresholds)| RunPlots {
+                    traces: run.traces(),
+                    thresholds: thresholds.clone(),
+                })
+                .collect(),
+        };
+        let html = report.to_html();
+        let runs = plots.into_iter().map(|(run, _)| run);
+        let paths = output.commit(&summary, &html, runs)?;
+        Ok((summary, paths))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        title = "Runs"
+        source = "a test"
+        duration = "1ms"
+
+        [parameters]
+        rate = "1Gbps"
+
+        [dumbbell]
+        rate = "$rate"
+        queue = { kind = "drop-tail", buffer = "100KB" }
+        [dumbbell.senders.sender]
+        rtt = "100us"
+
+        [groups.flow]
+        from = "sender"
+        to = "receiver"
+        workload = "bulk"
+
+        [variants.other]
+        "parameters.rate" = "2Gbps"
+        seed = 9
+    "#;
+
+    #[test]
+    fn settings_are_told_once_and_a_variants_own_hold() {
+        let settings = ["parameters.rate=3Gbps", "seed=4"].map(|text| text.parse().unwrap());
+        let loaded = Scenario::parse("test.toml", TEXT, &settings).unwrap();
+        let experiment = Experiment::new(loaded, &settings);
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(
+            experiment.about.parameters,
+            [pair("rate", "3Gbps"), pair("seed", "4")]
+        );
+        let own: Vec<_> = experiment.own.settings.into_iter().collect();
+        assert_eq!(own, [pair("parameters.rate", "3Gbps"), pair("seed", "4")]);
+        let (name, variant) = &experiment.variants[0];
+        assert_eq!(name, "other");
+        assert_eq!(variant.scenario.seed, 9);
+        assert_eq!(variant.settings["seed"], "9");
+        assert!(variant.settings["parameters.rate"].contains("2Gbps"));
+    }
+}

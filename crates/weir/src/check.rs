@@ -1,0 +1,147 @@
+//! `weir check`
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::Serialize;
+use weir_scenario::{Loaded, Place, Problem, Scenario, ScenarioError, Setting};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::scenarios::{self, Chosen};
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir check my.toml                                   its mistakes, or all of it written out
+  weir check incast --set parameters.servers=20        a scenario that ships, with another value
+  weir check my.toml --json                            for programs
+
+A scenario without mistakes is printed in the general form: every host, link and default. That text
+is a scenario file itself; what the file's variants are stands above it. Exit code 1 tells of
+mistakes.")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    chosen: Chosen,
+
+    /// Print JSON, mistakes too
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match self.chosen.load(&self.chosen.settings(None)) {
+            Ok(loaded) => {
+                scenarios::try_out(&loaded)?;
+                match self.json {
+                    true => output::print_json(&Expanded::of(&loaded)),
+                    false => output::print(&self.text(&loaded)?),
+                }
+            }
+            Err(ScenarioError::Invalid { problems }) if self.json => {
+                let mistakes = problems.iter().map(Mistake::of).collect();
+                output::print_json(&Mistakes { mistakes })?;
+                Err(Failure::Failed(format!(
+                    "{}: {} found",
+                    self.chosen.name(),
+                    count(problems.len() as u64, "mistake"),
+                )))
+            }
+            Err(error) => Err(self.chosen.failure(&error)),
+        }
+    }
+
+    fn text(&self, loaded: &Loaded) -> Result<String, Failure> {
+        let scenario = &loaded.scenario;
+        let topology = &scenario.topology;
+        let flows = scenario.groups.iter().map(|group| group.flow_count());
+        let facts = [
+            count(topology.hosts.len() as u64, "host"),
+            count(topology.ports.len() as u64 / 2, "link"),
+            count(flows.sum(), "flow"),
+            count(loaded.variants.len() as u64, "variant"),
+        ];
+        let mut out = format!("# {}: {}\n", self.chosen.name(), facts.join(", "));
+        for variant in &loaded.variants {
+            let settings: Vec<_> = variant.settings.iter().map(Setting::to_string).collect();
+            let _ = writeln!(out, "# variant {}: {}", variant.name, settings.join(", "));
+        }
+        // Names of files and variants may have anything in them, which must not steer a terminal or
+        // end a comment.
+        out = out.lines().map(|line| format!("{line}\n")).collect();
+        out.retain(|character| character == '\n' || !character.is_control());
+        out.push('\n');
+        out.push_str(&toml::to_string(scenario).map_err(Failure::of)?);
+        Ok(out)
+    }
+}
+
+/// `1 host`, `2 hosts`.
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+#[derive(Serialize)]
+struct Expanded<'l> {
+    /// The file's own values.
+    scenario: &'l Scenario,
+    variants: Vec<NamedVariant<'l>>,
+}
+
+#[derive(Serialize)]
+struct NamedVariant<'l> {
+    name: &'l str,
+    settings: serde_json::Map<String, serde_json::Value>,
+}
+
+impl<'l> Expanded<'l> {
+    fn of(loaded: &'l Loaded) -> Self {
+        let variants = loaded.variants.iter().map(|variant| NamedVariant {
+            name: &variant.name,
+            settings: (variant.settings.iter())
+                .map(|setting| (setting.path.clone(), setting.value.clone().into()))
+                .collect(),
+        });
+        Self {
+            scenario: &loaded.scenario,
+            variants: variants.collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Mistakes<'p> {
+    mistakes: Vec<Mistake<'p>>,
+}
+
+#[derive(Serialize)]
+struct Mistake<'p> {
+    file: &'p str,
+    /// Counted from 1; of a mistake in the file.
+    line: Option<u32>,
+    /// Of a mistake on the command line.
+    setting: Option<&'p str>,
+    variant: Option<&'p str>,
+    key: &'p str,
+    message: String,
+}
+
+impl<'p> Mistake<'p> {
+    fn of(problem: &'p Problem) -> Self {
+        let (line, setting) = match &problem.place {
+            Place::Line(line) => (Some(*line), None),
+            Place::Setting(setting) => (None, Some(&**setting)),
+        };
+        Self {
+            file: &problem.file,
+            line,
+            setting,
+            variant: problem.variant.as_deref(),
+            key: &problem.key,
+            message: problem.kind.to_string(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `weir list`
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use weir_scenario::{Document, ScenarioError};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::scenarios::SHIPPED;
+
+/// Where scenarios are if nobody says otherwise.
+const HERE: &str = "scenarios";
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir list                  the scenarios in ./scenarios, and those that ship with weir
+  weir list my/experiments   those in another folder
+  weir run incast            run one that ships")]
+pub(crate) struct List {
+    /// The folder to look in, instead of ./scenarios
+    folder: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A scenario at hand.
+#[derive(Serialize)]
+struct Entry {
+    /// What `weir run` takes.
+    name: String,
+    title: String,
+    source: String,
+    /// Whether it is in the program, and not a file.
+    shipped: bool,
+    /// What is wrong with it.
+    mistakes: Option<String>,
+}
+
+impl List {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let folder = self.folder.as_deref().unwrap_or(Path::new(HERE));
+        let files = match files(folder) {
+            Ok(files) => files,
+            Err(_) if self.folder.is_none() => Vec::new(),
+            Err(error) => {
+                return Err(Failure::Failed(format!("{}: {error}", folder.display())));
+            }
+        };
+        // In weir's own folder nobody needs to see everything twice.
+        let is_there = |name: &str| {
+            files
+                .iter()
+                .any(|path| path.file_stem() == Some(name.as_ref()))
+        };
+        let shipped = SHIPPED.iter().filter(|(name, _)| !is_there(name));
+        let shipped = shipped.map(|(name, text)| Entry::shipped(name, text));
+        let entries: Vec<_> = files
+            .iter()
+            .map(|path| Entry::of_file(path))
+            .chain(shipped)
+            .collect();
+        match self.json {
+            true => output::print_json(&entries),
+            false => output::print(&text(&entries)),
+        }
+    }
+}
+
+/// The scenario files in a folder, in the order of their names.
+fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+            && path.is_file()
+        {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+impl Entry {
+    fn of_file(path: &Path) -> Self {
+        let name = path.display().to_string();
+        Self::new(name, false, Document::load(path))
+    }
+
+    fn shipped(name: &str, text: &str) -> Self {
+        Self::new(name.to_owned(), true, Document::parse(name, text))
+    }
+
+    fn new(name: String, shipped: bool, document: Result<Document, ScenarioError>) -> Self {
+        let scenario = document.and_then(|document| document.scenario());
+        let (title, source, mistakes) = match scenario {
+            Ok(scenario) => (scenario.title, scenario.source, None),
+            Err(error) => (String::new(), String::new(), Some(error.to_string())),
+        };
+        Self {
+            name,
+            title,
+            source,
+            shipped,
+            mistakes,
+        }
+    }
+}
+
+fn text(entries: &[Entry]) -> String {
+    let mut out = String::new();
+    for is_shipped in [false, true] {
+        let mut these = entries.iter().filter(|entry| entry.shipped == is_shipped);
+        let Some(first) = these.next() else { continue };
+        if is_shipped {
+            out.push_str("With weir, to be run by name:\n\n");
+        }
+        for entry in std::iter::once(first).chain(these) {
+            let _ = writeln!(out, "{}", entry.name);
+            match &entry.mistakes {
+                None => {
+                    let _ = writeln!(out, "    {}\n    {}\n", entry.title, entry.source);
+                }
+                Some(mistakes) => {
+                    let first = mistakes.lines().next().unwrap_or_default();
+                    let _ = writeln!(out, "    has mistakes: {first}\n");
+                }
+            }
+        }
+    }
+    out.push_str("`weir run NAME` simulates one; `weir check NAME` prints it in full.\n");
+    // What files say must not steer a terminal.
+    out.retain(|character| character == '\n' || !character.is_control());
+    out
+}

@@ -1,0 +1,175 @@
+//! Bars for runs that take longer than two seconds.
+
+use std::cell::Cell;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration as StdDuration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use weir_units::{Duration, Time};
+
+/// What is over sooner needs no bar.
+const PATIENCE: StdDuration = StdDuration::from_secs(2);
+
+/// The progress of all runs: nothing where standard error is no terminal.
+pub(super) struct Progress {
+    bars: MultiProgress,
+    /// All runs together, if there are several.
+    all: Option<ProgressBar>,
+    runs: usize,
+    over: AtomicUsize,
+    begin: Instant,
+    /// Whether bars are not wanted, or shown already.
+    settled: AtomicBool,
+}
+
+/// A run's bar, which goes when this is dropped.
+pub(super) struct Bar<'p> {
+    progress: &'p Progress,
+    bar: ProgressBar,
+    begin: Instant,
+    shown: Cell<Time>,
+}
+
+impl Progress {
+    /// Of runs of these lengths.
+    pub(super) fn new(wanted: bool, spans: &[Duration]) -> Self {
+        let bars = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
+        let sum: Duration = spans.iter().fold(Duration::ZERO, |sum, span| sum + *span);
+        let all = (spans.len() > 1).then(|| {
+            let bar = bars.add(ProgressBar::new(sum.as_nanos()));
+            bar.set_style(style("{bar:24} {msg}, {speed}, {eta} left"));
+            bar
+        });
+        let progress = Self {
+            bars,
+            all,
+            runs: spans.len(),
+            over: AtomicUsize::new(0),
+            begin: Instant::now(),
+            settled: AtomicBool::new(!wanted),
+        };
+        progress.tell_runs();
+        progress
+    }
+
+    /// The bar of a run of this length.
+    pub(super) fn bar(&self, name: &str, span: Duration) -> Bar<'_> {
+        let bar = ProgressBar::new(span.as_nanos());
+        bar.set_style(style(
+            "{bar:24} {simulated}, {speed}, {msg}, {eta} left  {prefix}",
+        ));
+        bar.set_prefix(name.to_owned());
+        let bar = match &self.all {
+            Some(all) => self.bars.insert_before(all, bar),
+            None => self.bars.add(bar),
+        };
+        Bar {
+            progress: self,
+            bar,
+            begin: Instant::now(),
+            shown: Cell::new(Time::ZERO),
+        }
+    }
+
+    /// Takes all bars away.
+    pub(super) fn clear(&self) {
+        if let Some(all) = &self.all {
+            all.finish_and_clear();
+        }
+        // What is left on a terminal that is gone is nobody's loss.
+        let _ = self.bars.clear();
+    }
+
+    fn show_in_time(&self) {
+        if self.begin.elapsed() >= PATIENCE && !self.settled.swap(true, Ordering::Relaxed) {
+            self.bars.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+
+    fn tell_runs(&self) {
+        if let Some(all) = &self.all {
+            let over = self.over.load(Ordering::Relaxed);
+            all.set_message(format!("{over} of {} runs", self.runs));
+        }
+    }
+}
+
+impl Bar<'_> {
+    /// The run has come to this time, and so many packets have left the measured ports.
+    pub(super) fn show(&self, now: Time, packets: u64) {
+        let rate = packets as f64 / self.begin.elapsed().as_secs_f64().max(1e-9);
+        self.bar
+            .set_message(format!("{:.2} M packets/s", rate / 1e6));
+        self.bar.set_position(now.as_nanos());
+        if let Some(all) = &self.progress.all {
+            all.inc(now.since(self.shown.replace(now)).as_nanos());
+        }
+        self.progress.show_in_time();
+    }
+}
+
+impl Drop for Bar<'_> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+        self.progress.bars.remove(&self.bar);
+        self.progress.over.fetch_add(1, Ordering::Relaxed);
+        self.progress.tell_runs();
+    }
+}
+
+/// A bar whose position is simulated nanoseconds.
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    style
+        .with_key("simulated", |state: &ProgressState, out: &mut dyn Write| {
+            let span = state.len().unwrap_or_default();
+            let _ = write!(out, "{}", simulated(state.pos(), span));
+        })
+        .with_key("speed", |state: &ProgressState, out: &mut dyn Write| {
+            let _ = write!(out, "{}", speed(state.per_sec() / 1e9));
+        })
+}
+
+/// `12.3 of 120.0 s`, with as many digits as change visibly.
+fn simulated(nanos: u64, span: u64) -> String {
+    let digits = match span {
+        0..100_000_000 => 6,
+        100_000_000..10_000_000_000 => 3,
+        _ => 1,
+    };
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    format!(
+        "{:.digits$} of {:.digits$} s",
+        seconds(nanos),
+        seconds(span)
+    )
+}
+
+/// Simulated seconds per second.
+fn speed(rate: f64) -> String {
+    match rate {
+        0.0..0.1 => format!("{rate:.4} s/s"),
+        0.1..100.0 => format!("{rate:.2} s/s"),
+        _ => format!("{rate:.0} s/s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_digits_that_move() {
+        assert_eq!(
+            simulated(12_340_000_000, 120_000_000_000),
+            "12.3 of 120.0 s"
+        );
+        assert_eq!(simulated(1_234_500_000, 2_000_000_000), "1.234 of 2.000 s");
+        assert_eq!(simulated(1_234, 50_000_000), "0.000001 of 0.050000 s");
+        assert_eq!(speed(0.01234), "0.0123 s/s");
+        assert_eq!(speed(1.5), "1.50 s/s");
+        assert_eq!(speed(1234.5), "1234 s/s");
+    }
+}

@@ -1,0 +1,128 @@
+//! Runs, on all cores.
+
+use std::time::Instant;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rustix::time::{ClockId, clock_gettime};
+use weir_results::{Output, RunFiles};
+use weir_sim::{Capture, Outcome, Run, Simulation, thresholds};
+use weir_units::Duration;
+
+use super::pace::Pace;
+use super::progress::{Bar, Progress};
+use crate::failure::Failure;
+use crate::interrupt::Stop;
+
+/// What each run needs of those around it.
+pub(super) struct Worker<'w> {
+    /// Where tables go, if they are wanted.
+    pub(super) output: Option<&'w Output>,
+    pub(super) progress: &'w Progress,
+    pub(super) stop: &'w Stop,
+}
+
+/// What an experiment gave.
+pub(super) struct Outcomes {
+    /// With the file's own values.
+    pub(super) own: Outcome,
+    /// The variants by name; nothing of one that had not begun when the user stopped.
+    pub(super) variants: Vec<(String, Option<Outcome>)>,
+    /// The packets of the file's own run.
+    pub(super) capture: Option<Capture>,
+}
+
+impl Worker<'_> {
+    /// Carries out all runs of an experiment. One that fails stops the others.
+    pub(super) fn carry_out(
+        &self,
+        own: Run,
+        variants: Vec<(String, Run)>,
+        capture: Option<Capture>,
+    ) -> Result<Outcomes, Failure> {
+        let (own, variants) = rayon::join(
+            || self.own(own, capture),
+            || {
+                let variants = variants.into_par_iter();
+                let outcomes = variants.map(|(name, run)| self.variant(name, run));
+                outcomes.collect::<Result<Vec<_>, Failure>>()
+            },
+        );
+        let (own, capture) = own?;
+        Ok(Outcomes {
+            own,
+            variants: variants?,
+            capture,
+        })
+    }
+
+    fn own(
+        &self,
+        run: Run,
+        capture: Option<Capture>,
+    ) -> Result<(Outcome, Option<Capture>), Failure> {
+        let span = run.scenario.duration;
+        let files = self.output.map(|output| output.run(span)).transpose();
+        let bar = self.progress.bar("", span);
+        let done = files
+            .map_err(Failure::of)
+            .and_then(|files| self.simulate(run, (files, capture), &bar));
+        done.inspect_err(|_| self.stop.fail())
+    }
+
+    fn variant(&self, name: String, run: Run) -> Result<(String, Option<Outcome>), Failure> {
+        if self.stop.is_said() {
+            return Ok((name, None));
+        }
+        let span = run.scenario.duration;
+        let files = self.output.map(|output| output.variant(&name, span));
+        let bar = self.progress.bar(&name, span);
+        let done = files
+            .transpose()
+            .map_err(Failure::of)
+            .and_then(|files| self.simulate(run, (files, None), &bar));
+        match done {
+            Ok((outcome, _)) => Ok((name, Some(outcome))),
+            Err(failure) => {
+                self.stop.fail();
+                Err(Failure::Failed(format!("variant `{name}`: {failure}")))
+            }
+        }
+    }
+
+    fn simulate(
+        &self,
+        run: Run,
+        mut recorder: (Option<RunFiles>, Option<Capture>),
+        bar: &Bar<'_>,
+    ) -> Result<(Outcome, Option<Capture>), Failure> {
+        let begin = thread_time();
+        let thresholds = thresholds(&run.scenario);
+        let mut simulation = Simulation::new(run.scenario).map_err(Failure::of)?;
+        let end = simulation.end();
+        let mut pace = Pace::new(end.since(simulation.now()));
+        while simulation.now() < end && !self.stop.is_said() {
+            let before = Instant::now();
+            let until = simulation.now() + pace.slice();
+            let advanced = simulation.advance(until, &mut recorder);
+            advanced.map_err(Failure::of)?;
+            pace.took(before.elapsed());
+            bar.show(simulation.now(), simulation.packets());
+        }
+        let mut summary = simulation.finish(&mut recorder).map_err(Failure::of)?;
+        let (files, capture) = recorder;
+        let files = files.map(RunFiles::finish).transpose();
+        let files = files.map_err(Failure::of)?;
+        summary.settings = run.settings;
+        summary.cpu = thread_time() - begin;
+        let plots = files.map(|files| (files, thresholds));
+        Ok((Outcome { summary, plots }, capture))
+    }
+}
+
+/// The CPU time that this thread has had.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
+        + Duration::from_nanos(nanos)
+}
