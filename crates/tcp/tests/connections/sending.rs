@@ -131,9 +131,7 @@ fn limited_transmit_keeps_the_acknowledgments_coming() {
         world.client.write(ByteSize::from_bytes(MSS * 20));
         world.flush();
         // The first of three segments is lost.
-        world.run_until(1_000, |world| {
-            world.to_server.in_flight().packets == 3
-        });
+        world.run_until(1_000, |world| world.to_server.in_flight().packets == 3);
         let down = |down| FaultSettings {
             down,
             ..FaultSettings::default()
