@@ -12,7 +12,9 @@ mod tests;
 
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::loss_window::{INITIAL_WINDOW, LossWindow, MIN_WINDOW, Reaction};
+use crate::loss_window::{
+    INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, Reaction, WHOLE_PACKETS,
+};
 use crate::registry::{Algorithm, Typed};
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
 use curve::{BETA, C, Curve};
@@ -29,6 +31,8 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         FAST_CONVERGENCE.parameter(),
         RENO_FRIENDLY.parameter(),
         WHOLE_PACKETS.parameter(),
+        KEEP_COUNT.parameter(),
+        LOSS_WINDOW.parameter(),
         HYSTART.parameter(),
         HYSTART_MIN.parameter(),
         HYSTART_MAX.parameter(),
@@ -40,7 +44,9 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
             hystart: spec.get(&HYSTART).then_some(hystart),
             fast_convergence: spec.get(&FAST_CONVERGENCE),
             reno_friendly: spec.get(&RENO_FRIENDLY),
-            steps: spec.get(&WHOLE_PACKETS).then(Steps::default),
+            steps: spec
+                .get(&WHOLE_PACKETS)
+                .then(|| Steps::new(spec.get(&KEEP_COUNT))),
             c: spec.get(&AGGRESSIVENESS),
             history: History::default(),
             before_loss: History::default(),
@@ -76,10 +82,10 @@ const RENO_FRIENDLY: Typed<bool> = Typed {
     max: true,
 };
 
-/// What Linux does and RFC 9438 does not ask for.
-const WHOLE_PACKETS: Typed<bool> = Typed {
-    name: "whole_packets",
-    doc: "count windows in whole packets and go on growing on the plateau, as Linux does",
+/// What ns-3 does and Linux does not.
+const KEEP_COUNT: Typed<bool> = Typed {
+    name: "keep_count",
+    doc: "with whole_packets: packets that were counted towards growth count on after reductions",
     default: false,
     min: false,
     max: true,
@@ -163,7 +169,7 @@ impl Cubic {
         self.history = History { w_max, prior: cwnd };
         self.stage = None;
         if let Some(steps) = &mut self.steps {
-            steps.reset();
+            steps.on_reduction();
             self.window.round_down();
         }
     }

@@ -12,32 +12,42 @@ const MOST_WITHOUT_PLATEAU: f64 = 20.0;
 /// A step takes at least so many packets: the window grows by half per round trip at most.
 const LEAST: f64 = 2.0;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
     /// Packets acknowledged towards the next step.
     acked: f64,
+    /// Whether packets beyond a step count on, one step per acknowledgment, and after reductions,
+    /// as in ns-3.
+    keeps: bool,
 }
 
 impl Steps {
+    pub(super) fn new(keeps: bool) -> Self {
+        Self { acked: 0.0, keeps }
+    }
+
     /// By how many packets a window of `cwnd` grows towards `target` as `acked` are acknowledged.
     /// `on_curve` tells whether there is a plateau that an earlier loss has left.
     pub(super) fn grow(&mut self, cwnd: f64, target: f64, acked: f64, on_curve: bool) -> u64 {
         let step = packets_per_step(cwnd, target, on_curve);
         let mut steps = 0;
         // What was saved up at a slower pace is worth one step.
-        if self.acked >= step {
+        if self.acked >= step && !self.keeps {
             self.acked = 0.0;
             steps = 1;
         }
         self.acked += acked;
-        let more = (self.acked / step).floor();
+        let most = if self.keeps { 1.0 } else { f64::INFINITY };
+        let more = (self.acked / step).floor().min(most);
         self.acked -= more * step;
         steps + more as u64
     }
 
     /// The window has been reduced.
-    pub(super) fn reset(&mut self) {
-        self.acked = 0.0;
+    pub(super) fn on_reduction(&mut self) {
+        if !self.keeps {
+            self.acked = 0.0;
+        }
     }
 }
 
@@ -70,16 +80,28 @@ mod tests {
 
     #[test]
     fn steps_come_as_packets_are_acknowledged() {
-        let mut steps = Steps::default();
+        let mut steps = Steps::new(false);
         let grown: Vec<u64> = (0..6).map(|_| steps.grow(70.0, 100.0, 1.0, true)).collect();
         assert_eq!(grown, [0, 1, 0, 1, 0, 1]);
         // An acknowledgment of many packets is worth all their steps.
         assert_eq!(steps.grow(70.0, 100.0, 9.0, true), 4);
         // Packets that were acknowledged on the plateau are worth one.
-        steps.reset();
+        steps.on_reduction();
         assert_eq!(steps.grow(70.0, 70.0, 60.0, true), 0);
         assert_eq!(steps.grow(70.0, 71.0, 1.0, true), 0);
         assert_eq!(steps.grow(70.0, 72.0, 1.0, true), 1);
         assert_eq!(steps.grow(71.0, 72.0, 1.0, true), 0);
+    }
+
+    #[test]
+    fn steps_that_keep_what_they_counted_catch_up_one_by_one() {
+        let mut steps = Steps::new(true);
+        assert_eq!(steps.grow(70.0, 70.0, 20.0, true), 0);
+        steps.on_reduction();
+        let grown: Vec<u64> = (0..12).map(|_| steps.grow(49.0, 70.0, 1.0, true)).collect();
+        assert_eq!(grown, [1; 12].map(|step: u64| step));
+        let later: u64 = (0..40).map(|_| steps.grow(49.0, 70.0, 1.0, true)).sum();
+        // 72 packets in steps of two: 36, not one per acknowledgment for ever.
+        assert!(later < 30, "{later}");
     }
 }
