@@ -120,7 +120,7 @@ impl Queue {
         self.backlog
     }
 
-    /// The average backlog that the first [`Red`](crate::Red) rule sees, as of the last arrival.
+    /// The average backlog that the first [`Red`] rule sees, as of the last arrival.
     pub fn average(&self) -> Option<ByteSize> {
         self.averages.first().map(|(_, state)| state.average())
     }

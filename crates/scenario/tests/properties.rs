@@ -187,6 +187,7 @@ fn group() -> BoxedStrategy<String> {
         ("receive_buffer", size(9_000..1 << 32)),
         ("idle_restart", boolean()),
         ("nagle", boolean()),
+        ("small_queues", boolean()),
     ]);
     let congestion = one_of(&[
         "\"cubic\"",

@@ -5,7 +5,10 @@
 //! table run one after the other, and ours and ns-3's alternate. ns-3 is asked by the program in
 //! `bench/ns3`, where that has been built.
 
-#![allow(clippy::print_stdout, reason = "a benchmark's result is what it prints")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a benchmark's result is what it prints"
+)]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -42,6 +45,8 @@ struct Case {
     flows_per_host: u32,
     /// After how many segments a receiver acknowledges.
     ack_every: u32,
+    /// In megabytes; the drop-tail threshold for CUBIC is below it.
+    buffer_mb: f64,
     duration_ms: u64,
 }
 
@@ -75,6 +80,7 @@ fn compare() -> Result<(), Box<dyn Error>> {
         cubic_hosts: 0,
         flows_per_host: 1,
         ack_every: 1,
+        buffer_mb: 1.8,
         duration_ms: 1000,
     };
     let mixed = Case {
@@ -125,13 +131,15 @@ fn compare() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The cost of a packet with more and more flows of ten hosts.
+/// The cost of a packet with more and more flows of ten hosts. The buffer holds the smallest windows of
+/// all of them: what losses cost would hide what flows cost.
 fn flows() -> Result<(), Box<dyn Error>> {
     let cases = [10, 100, 1_000, 10_000].map(|flows| Case {
         dctcp_hosts: 10,
         cubic_hosts: 0,
         flows_per_host: flows / 10,
         ack_every: 1,
+        buffer_mb: 100.0,
         duration_ms: 500,
     });
     growth("DCTCP flows of 10 hosts", &cases, |case| {
@@ -146,6 +154,7 @@ fn hosts() -> Result<(), Box<dyn Error>> {
         cubic_hosts: 0,
         flows_per_host: 1,
         ack_every: 1,
+        buffer_mb: 100.0,
         duration_ms: 500,
     });
     growth("hosts with one DCTCP flow each", &cases, |case| {
@@ -153,12 +162,13 @@ fn hosts() -> Result<(), Box<dyn Error>> {
     })
 }
 
-fn growth(
-    what: &str,
-    cases: &[Case],
-    size: impl Fn(&Case) -> u32,
-) -> Result<(), Box<dyn Error>> {
-    let mut table = new_table(&[what, "ns of CPU per packet", "÷ the first", "peak memory, MB"]);
+fn growth(what: &str, cases: &[Case], size: impl Fn(&Case) -> u32) -> Result<(), Box<dyn Error>> {
+    let mut table = new_table(&[
+        what,
+        "ns of CPU per packet",
+        "÷ the first",
+        "peak memory, MB",
+    ]);
     let mut first = None;
     for case in cases {
         let figures = median(case)?;
@@ -265,11 +275,12 @@ impl Case {
             rate = "25Gbps"
             delay = "12500ns"
             framing = "2B"
-            queue = {{ kind = "shared", buffer = "1.8MB", ecn_threshold = "100KB", red_min = "800KB", red_max = "800KB", drop_probability = 0.05 }}
+            queue = {{ kind = "shared", buffer = "{buffer_mb}MB", ecn_threshold = "100KB", red_min = "800KB", red_max = "800KB", drop_probability = 0.05 }}
             {dctcp}
             {cubic}
             "#,
             duration = self.duration_ms,
+            buffer_mb = self.buffer_mb,
             dctcp = group("dctcp", self.dctcp_hosts, "50us"),
             cubic = group("cubic", self.cubic_hosts, "25ms"),
         )
@@ -278,9 +289,13 @@ impl Case {
 
 /// ns-3 with the same dumbbell for as long as it takes some seconds; `None` where it is not built.
 fn ns3(case: &Case) -> Result<Option<Figures>, Box<dyn Error>> {
-    let program: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/ns3/build/dumbbell");
+    let program: PathBuf =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/ns3/build/dumbbell");
     if !program.exists() {
-        println!("SKIPPED: ns-3: {} is not built (make -C bench/ns3)", program.display());
+        println!(
+            "SKIPPED: ns-3: {} is not built (make -C bench/ns3)",
+            program.display()
+        );
         return Ok(None);
     }
     let option = |name: &str, value: String| format!("--{name}={value}");

@@ -85,7 +85,7 @@ pub struct Run {
 pub struct Outcome {
     /// Its numbers.
     pub summary: RunSummary,
-    /// Its tables, where they are written, and the thresholds to draw ([`thresholds`](crate::thresholds)).
+    /// Its tables, where they are written, and the thresholds to draw ([`thresholds`](crate::thresholds())).
     pub plots: Option<(FinishedRun, IndexMap<String, Vec<Threshold>>)>,
 }
 

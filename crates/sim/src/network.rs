@@ -4,7 +4,7 @@ use weir_fabric::{
     self as fabric, Change, FaultSettings, Faults, Link, Pipe, Queue, SharedBuffer, Switch,
 };
 use weir_scenario::{Node, PortIndex, SharedLimit, Topology};
-use weir_units::Time;
+use weir_units::{Duration, Time};
 
 use crate::calendar::Calendar;
 use crate::error::BuildError;
@@ -17,7 +17,7 @@ use crate::seeds::{Drawer, Seeds};
 #[derive(Debug)]
 pub(crate) struct Network {
     /// The links that hosts send on.
-    uplinks: Vec<Pipe<Packet>>,
+    uplinks: Vec<Uplink>,
     switches: Vec<Junction>,
     /// For each port of the topology.
     places: Vec<Place>,
@@ -27,6 +27,14 @@ pub(crate) struct Network {
     measured: Vec<PortIndex>,
     /// Packets that left measured ports, each with its port's position in `measured`.
     tapped: Vec<(Time, usize, Packet)>,
+}
+
+/// The link of a host.
+#[derive(Debug)]
+struct Uplink {
+    pipe: Pipe<Packet>,
+    /// When the next one may send who has found no room.
+    next_turn: Time,
 }
 
 /// A switch, and which ports of the topology its own are.
@@ -64,6 +72,10 @@ enum Receiver {
         ingress: fabric::PortIndex,
     },
 }
+
+/// How long a host's queue may be before flows with small queues wait outside: Linux lets a flow
+/// queue what it sends in 2^-10 s (`sk_pacing_shift`), and so all flows together what the link does.
+const HOST_QUEUE: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
 impl Network {
     /// Idle links and empty queues; the lengths of those of `measured` are accounted for.
@@ -110,7 +122,12 @@ impl Network {
             switches.push(Junction { switch, ports });
         }
         Ok(Self {
-            uplinks: hosts.map(pipe).collect(),
+            uplinks: hosts
+                .map(|port| Uplink {
+                    pipe: pipe(port),
+                    next_turn: Time::ZERO,
+                })
+                .collect(),
             switches,
             places: topology.port_indices().map(place).collect(),
             calendar: Calendar::new(topology.ports.len()),
@@ -149,13 +166,37 @@ impl Network {
         let Sender::Host(uplink) = self.places[port as usize].sender else {
             return;
         };
-        let pipe = &mut self.uplinks[uplink as usize];
+        let pipe = &mut self.uplinks[uplink as usize].pipe;
         let idle = pipe.next_time();
         pipe.send(now, packet);
         let next = pipe.next_time();
         if next != idle {
             self.calendar.set(port as usize, next);
         }
+    }
+
+    /// Whether what waits for the link of a host's port will be sent soon.
+    #[inline]
+    pub(crate) fn has_room(&self, now: Time, port: u32) -> bool {
+        let Sender::Host(uplink) = self.places[port as usize].sender else {
+            return true;
+        };
+        let idle = self.uplinks[uplink as usize].pipe.link().free_at();
+        // Nobody knows when a link goes on that is stopped.
+        idle <= now + HOST_QUEUE || idle == Time::MAX
+    }
+
+    /// When somebody who has found no room may hand the port one packet: everybody who asks gets a
+    /// time of their own, one after the other, as fast as the link sends.
+    pub(crate) fn take_turn(&mut self, port: u32) -> Time {
+        let Sender::Host(uplink) = self.places[port as usize].sender else {
+            return Time::ZERO;
+        };
+        let Uplink { pipe, next_turn } = &mut self.uplinks[uplink as usize];
+        let link = pipe.link();
+        let turn = (*next_turn).max(link.free_at() - HOST_QUEUE);
+        *next_turn = turn + link.rate().time_for(link.mtu() + link.framing());
+        turn
     }
 
     /// The link of this port delivers what has arrived by `now`: a switch sends it on; what is for a
@@ -165,7 +206,7 @@ impl Network {
         let place = self.places[port];
         let (packet, next) = match place.sender {
             Sender::Host(uplink) => {
-                let pipe = &mut self.uplinks[uplink as usize];
+                let pipe = &mut self.uplinks[uplink as usize].pipe;
                 (pipe.receive(now), pipe.next_time())
             }
             Sender::Switch { switch, port } => {
@@ -203,7 +244,7 @@ impl Network {
     pub(crate) fn apply(&mut self, now: Time, port: PortIndex, change: Change) {
         match self.places[port.index()].sender {
             Sender::Host(uplink) => {
-                let pipe = &mut self.uplinks[uplink as usize];
+                let pipe = &mut self.uplinks[uplink as usize].pipe;
                 pipe.apply(now, change);
                 self.calendar.set(port.index(), pipe.next_time());
             }
@@ -220,7 +261,7 @@ impl Network {
     /// How many packets have left a port, as far as anybody has asked.
     pub(crate) fn sent(&self, port: PortIndex) -> u64 {
         let pipe = match self.places[port.index()].sender {
-            Sender::Host(uplink) => self.uplinks.get(uplink as usize),
+            Sender::Host(uplink) => self.uplinks.get(uplink as usize).map(|uplink| &uplink.pipe),
             Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
         };
         pipe.map_or(0, |pipe| pipe.sent().packets)
@@ -230,7 +271,7 @@ impl Network {
     pub(crate) fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<Packet>> {
         match self.places[port.index()].sender {
             Sender::Host(uplink) => {
-                let pipe = self.uplinks.get_mut(uplink as usize)?;
+                let pipe = &mut self.uplinks[uplink as usize].pipe;
                 pipe.settle(now);
                 Some(pipe)
             }
@@ -243,7 +284,7 @@ impl Network {
     /// Lets the account of a queue's length begin anew.
     pub(crate) fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         match self.places[port.index()].sender {
-            Sender::Host(uplink) => self.uplinks[uplink as usize].reset_occupancy(now),
+            Sender::Host(uplink) => self.uplinks[uplink as usize].pipe.reset_occupancy(now),
             Sender::Switch { switch, port } => {
                 self.switches[switch as usize]
                     .switch

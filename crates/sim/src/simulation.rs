@@ -17,7 +17,7 @@ use crate::world::World;
 
 /// A scenario on its way through virtual time.
 ///
-/// Make it, [`advance`](Self::advance) it to its end, and ask for the [`summary`](Self::summary).
+/// Make it, [`advance`](Self::advance) it to its end, and [`finish`](Self::finish) it for its summary.
 /// The same scenario with the same seed does the same, to the last bit, however it is cut into
 /// steps.
 #[derive(Debug)]

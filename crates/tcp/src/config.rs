@@ -54,7 +54,8 @@ pub struct Config {
     pub idle_restart: bool,
     /// The time-out before the first measurement (RFC 6298, section 2.1).
     pub initial_rto: Duration,
-    /// The smallest time-out. RFC 6298 asks for 1 s; Linux takes 200 ms.
+    /// The least that a time-out adds to the smoothed round-trip time, as Linux has it with 200 ms.
+    /// RFC 6298, section 2.4, asks for 1 s in all.
     pub min_rto: Duration,
     /// The largest time-out, with back-off; also that of the persist timer.
     pub max_rto: Duration,

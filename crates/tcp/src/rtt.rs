@@ -51,9 +51,11 @@ impl RoundTrip {
             self.variation = rtt / 2;
             self.sampled = true;
         }
-        self.rto = (self.smoothed + self.variation * 4)
-            .max(self.min_rto)
-            .min(self.max_rto);
+        // As Linux has it (`tcp_rtt_estimator`): the smallest time-out is one of the margin. Where
+        // it is one of the whole (RFC 6298, section 2.4, with a second), round trips that are that
+        // long and do not vary would leave no margin at all.
+        let margin = (self.variation * 4).max(self.min_rto);
+        self.rto = (self.smoothed + margin).min(self.max_rto);
         self.backoff = 0;
     }
 
@@ -153,7 +155,7 @@ mod tests {
             ..Config::default()
         });
         rtt.on_sample(Duration::from_micros(50));
-        assert_eq!(rtt.timeout(), millis(200));
+        assert_eq!(rtt.timeout(), Duration::from_micros(200_050));
         let times: Vec<u64> = (0..6)
             .map(|_| {
                 rtt.back_off();
@@ -164,6 +166,15 @@ mod tests {
         rtt.backoff = 200;
         assert_eq!(rtt.timeout(), Duration::from_secs(3));
         rtt.on_sample(Duration::from_micros(50));
-        assert_eq!(rtt.timeout(), millis(200));
+        assert_eq!(rtt.timeout(), Duration::from_micros(200_050));
+    }
+
+    #[test]
+    fn a_long_round_trip_that_does_not_vary_is_no_time_out() {
+        let mut rtt = RoundTrip::new(&Config::default());
+        for _ in 0..100 {
+            rtt.on_sample(millis(200));
+        }
+        assert!(rtt.timeout() >= millis(400));
     }
 }

@@ -369,6 +369,7 @@ const CASES: &[Case] = &[
             ("receive_buffer", "groups.g.tcp.receive_buffer=64KiB"),
             ("idle_restart", "groups.g.tcp.idle_restart=false"),
             ("nagle", "groups.g.tcp.nagle=true"),
+            ("small_queues", "groups.g.tcp.small_queues=false"),
         ],
     ),
     case("[groups.NAME.workload] kind = \"bulk\"", FILE, &[], &[]),

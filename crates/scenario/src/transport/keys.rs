@@ -90,7 +90,7 @@ pub(crate) static TCP: Section = Section {
             "min_rto",
             Accepts::POSITIVE_SPAN,
             Literal::Text("200ms"),
-            "the smallest retransmission time-out",
+            "the least that a retransmission time-out adds to the smoothed round-trip time, as in Linux",
         ),
         Key::default(
             "max_rto",
@@ -139,6 +139,13 @@ pub(crate) static TCP: Section = Section {
             Literal::Boolean(false),
             "Nagle's algorithm: a small segment waits while data is under way. Off, as programs that \
              make requests set it (TCP_NODELAY)",
+        ),
+        Key::default(
+            "small_queues",
+            Accepts::Boolean,
+            Literal::Boolean(true),
+            "flows wait while their host has about a millisecond to send, as Linux's do (TCP small \
+             queues); without, a flow whose own link is the bottleneck fills its host's queue",
         ),
     ],
 };

@@ -60,7 +60,7 @@ pub struct TcpOptions {
     pub delayed_ack: DelayedAck,
     /// The retransmission time-out before there is a round-trip time sample (RFC 6298).
     pub initial_rto: Duration,
-    /// The smallest retransmission time-out.
+    /// The least that a retransmission time-out adds to the smoothed round-trip time.
     pub min_rto: Duration,
     /// The largest retransmission time-out.
     pub max_rto: Duration,
@@ -79,6 +79,8 @@ pub struct TcpOptions {
     pub idle_restart: bool,
     /// Nagle's algorithm (RFC 9293, section 3.7.4).
     pub nagle: bool,
+    /// Whether flows wait while their host has about a millisecond to send.
+    pub small_queues: bool,
 }
 
 /// When receivers acknowledge (RFC 9293, section 3.8.6.3).

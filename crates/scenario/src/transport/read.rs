@@ -24,6 +24,7 @@ impl TcpOptions {
         let (max, tso_segments) = (fields.get("max_rto"), fields.get("tso_segments"));
         let (send, receive) = (fields.get("send_buffer"), fields.get("receive_buffer"));
         let (idle_restart, nagle) = (fields.get("idle_restart"), fields.get("nagle"));
+        let small_queues = fields.get("small_queues");
         let options = Self {
             mss: mss?,
             handshake: handshake?,
@@ -46,6 +47,7 @@ impl TcpOptions {
             receive_buffer: receive?,
             idle_restart: idle_restart?,
             nagle: nagle?,
+            small_queues: small_queues?,
         };
         options.check(&fields)?;
         Ok(options)

@@ -45,6 +45,8 @@ struct Endpoint {
     armed: Time,
     /// The application waits until this many bytes have been delivered to it.
     awaited: u64,
+    /// When it may send one packet, where the host's queue was too long; otherwise zero.
+    turn: Time,
     address: Address,
     transport: Transport,
 }
@@ -86,11 +88,25 @@ impl Endpoint {
         let Transport::Tcp(end) = &mut self.transport else {
             return None;
         };
-        while let Some((segment, ecn)) = end.next_segment(now) {
+        let port = self.address.port;
+        while self.turn <= now {
+            if end.has_small_queues() && !network.has_room(now, port) && self.turn == Time::ZERO {
+                self.turn = network.take_turn(port);
+                break;
+            }
+            self.turn = Time::ZERO;
+            let Some((segment, ecn)) = end.next_segment(now) else {
+                break;
+            };
             let packet = Packet::new(Contents::Segment(segment), ecn, &self.address);
-            network.send(now, self.address.port, packet);
+            network.send(now, port, packet);
         }
-        let due = end.next_time().unwrap_or(Time::MAX);
+        let turn = if self.turn > now {
+            self.turn
+        } else {
+            Time::MAX
+        };
+        let due = end.next_time().unwrap_or(Time::MAX).min(turn);
         if due < self.armed {
             self.armed = due;
             timers.set(self.address.position as usize, Some(due));
@@ -136,6 +152,7 @@ impl Hosts {
         self.endpoints[address.position as usize] = Some(Endpoint {
             armed: Time::MAX,
             awaited: u64::MAX,
+            turn: Time::ZERO,
             address,
             transport,
         });

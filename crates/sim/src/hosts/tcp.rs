@@ -25,6 +25,7 @@ const LINUX_PACING: weir_tcp::Pacing = weir_tcp::Pacing::Window {
 pub(crate) struct TcpSetup {
     config: Config,
     handshake: bool,
+    small_queues: bool,
     congestion: AlgorithmSpec,
 }
 
@@ -74,6 +75,7 @@ impl TcpSetup {
         Ok(Self {
             config,
             handshake: options.handshake,
+            small_queues: options.small_queues,
             congestion: congestion.clone(),
         })
     }
@@ -106,6 +108,7 @@ impl TcpSetup {
         TcpEnd {
             connection: connection
                 .expect("the configuration was checked when the group was set up"),
+            small_queues: self.small_queues,
             told: false,
         }
     }
@@ -125,6 +128,8 @@ fn window_scale(buffer: Option<ByteSize>) -> u8 {
 #[derive(Debug)]
 pub(crate) struct TcpEnd {
     connection: Connection,
+    /// Whether it waits while its host's queue is long.
+    small_queues: bool,
     /// Whether the application has been told that the connection is closed.
     told: bool,
 }
@@ -147,6 +152,11 @@ impl TcpEnd {
 
     pub(super) fn on_time(&mut self, now: Time) {
         self.connection.on_time(now);
+    }
+
+    #[inline]
+    pub(super) fn has_small_queues(&self) -> bool {
+        self.small_queues
     }
 
     /// Bytes delivered to the application.

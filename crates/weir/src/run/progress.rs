@@ -60,6 +60,7 @@ impl Progress {
             "{bar:24} {simulated}, {speed}, {msg}, {eta} left  {prefix}",
         ));
         bar.set_prefix(name.to_owned());
+        bar.set_message(packet_rate(0.0));
         let bar = match &self.all {
             Some(all) => self.bars.insert_before(all, bar),
             None => self.bars.add(bar),
@@ -99,8 +100,7 @@ impl Bar<'_> {
     /// The run has come to this time, and so many packets have left the measured ports.
     pub(super) fn show(&self, now: Time, packets: u64) {
         let rate = packets as f64 / self.begin.elapsed().as_secs_f64().max(1e-9);
-        self.bar
-            .set_message(format!("{:.2} M packets/s", rate / 1e6));
+        self.bar.set_message(packet_rate(rate));
         self.bar.set_position(now.as_nanos());
         if let Some(all) = &self.progress.all {
             all.inc(now.since(self.shown.replace(now)).as_nanos());
@@ -145,6 +145,11 @@ fn simulated(nanos: u64, span: u64) -> String {
         seconds(nanos),
         seconds(span)
     )
+}
+
+/// Packets per second.
+fn packet_rate(rate: f64) -> String {
+    format!("{:.2} M packets/s", rate / 1e6)
 }
 
 /// Simulated seconds per second.

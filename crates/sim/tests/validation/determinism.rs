@@ -1,0 +1,211 @@
+//! The same scenario with the same seed gives the same rows, the same summary and the same files, to
+//! the last byte: in every run, in debug and in release, however time is sliced.
+
+use std::fs;
+
+use weir_results::{Output, RunSummary, Summary};
+use weir_sim::{Recorder, Simulation};
+use weir_units::{Duration, Time};
+
+use crate::observe::{Rows, scenario};
+
+/// Something of everything: controllers that draw, workloads that draw, queues that draw, faults,
+/// flows that come and go.
+const SCENARIO: &str = r#"
+title = "A mixture"
+source = "a test"
+seed = 7
+duration = "300ms"
+warm_up = "50ms"
+
+[dumbbell]
+rate = "1Gbps"
+queue = { kind = "shared", buffer = "300KB", ecn_threshold = "40KB", red_min = "60KB", red_max = "200KB", drop_probability = 0.05 }
+[dumbbell.senders.near]
+count = 2
+rtt = "100us"
+[dumbbell.senders.far]
+count = 2
+rtt = "4ms"
+
+[groups.dctcp]
+from = "near"
+to = "receiver"
+congestion = "dctcp"
+workload = "bulk"
+start_within = "10ms"
+[groups.cubic]
+from = "far"
+to = "receiver"
+congestion = "cubic"
+workload = "bulk"
+start_within = "10ms"
+[groups.bbr]
+from = "far1"
+to = "receiver"
+congestion = "bbr"
+workload = "bulk"
+stop = "250ms"
+[groups.datagrams]
+from = "near2"
+to = "receiver"
+transport = "udp"
+workload = { kind = "cbr", rate = "50Mbps", packet = "500B", arrivals = "poisson" }
+[groups.arrivals]
+from = "near"
+to = "receiver"
+congestion = "newreno"
+workload = { kind = "poisson", mean_interval = "2ms", distribution = "web-search" }
+[groups.requests]
+from = "far2"
+to = "receiver"
+congestion = "swift"
+workload = { kind = "request-response", request = "200B", response = "20KB", pause = "1ms" }
+
+[[faults]]
+kind = "loss"
+ports = "bottleneck"
+at = "80ms"
+until = "120ms"
+probability = 0.01
+[[faults]]
+kind = "reorder"
+ports = "bottleneck"
+at = "100ms"
+until = "200ms"
+probability = 0.02
+delay = "300us"
+[[faults]]
+kind = "jitter"
+ports = "receiver->switch"
+at = "0s"
+jitter = "20us"
+[[faults]]
+kind = "rate"
+ports = "bottleneck"
+at = "220ms"
+until = "260ms"
+rate = "300Mbps"
+"#;
+
+/// What [`digest`] makes of the mixture. It changes whenever the simulator does something else, and
+/// only then: whoever changes it on purpose puts the new one here, after both `cargo test` and `cargo
+/// test --release` agree on it.
+const GOLDEN: u64 = 0x4dc2_0605_7461_b6db;
+
+fn settings(seed: u64) -> [String; 1] {
+    [format!("seed={seed}")]
+}
+
+/// Simulates in slices of these lengths, one after the other, again and again.
+fn simulate(seed: u64, slices: &[Duration], recorder: &mut dyn Recorder) -> RunSummary {
+    let mut simulation = Simulation::new(scenario(SCENARIO, &settings(seed))).unwrap();
+    for slice in slices.iter().cycle() {
+        if simulation.now() >= simulation.end() {
+            break;
+        }
+        let until = simulation.now() + *slice;
+        simulation.advance(until, recorder).unwrap();
+    }
+    simulation.finish(recorder).unwrap()
+}
+
+/// All rows and the summary, as text.
+fn rows(seed: u64, slices: &[Duration]) -> Vec<String> {
+    let mut rows = Rows::default();
+    let summary = simulate(seed, slices, &mut rows);
+    rows.text
+        .push(Summary::new("", "", summary).to_json().unwrap());
+    rows.text
+}
+
+/// FNV-1a with 64 bits (Fowler, Noll and Vo; RFC 9923).
+fn digest(rows: &[String]) -> u64 {
+    let bytes = rows.iter().flat_map(|row| row.bytes().chain([b'\n']));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+const WHOLE: [Duration; 1] = [Duration::from_secs(1)];
+
+#[test]
+fn every_run_and_every_build_gives_the_golden_rows() {
+    let rows = rows(7, &WHOLE);
+    assert!(rows.len() > 300, "{} rows", rows.len());
+    let digest = digest(&rows);
+    assert!(digest == GOLDEN, "the digest is {digest:#018x} now");
+}
+
+#[test]
+fn slices_of_time_make_no_difference() {
+    let whole = rows(7, &WHOLE);
+    let nanos = [1, 999, 31_415, 2_718_281, 14_142, 577_215].map(Duration::from_nanos);
+    assert!(whole == rows(7, &nanos));
+    // What is on its way at a slice's end is asked for by whoever takes packets.
+    struct Packets(Rows);
+    impl Recorder for Packets {
+        fn wants_packets(&self) -> bool {
+            true
+        }
+        fn packet(
+            &mut self,
+            time: Time,
+            port: usize,
+            packet: &weir_sim::Packet,
+        ) -> Result<(), weir_results::OutputError> {
+            self.0.text.push(format!("{time} {port} {packet:?}"));
+            Ok(())
+        }
+    }
+    let packets = |slices: &[Duration]| {
+        let mut packets = Packets(Rows::default());
+        simulate(7, slices, &mut packets);
+        packets.0.text
+    };
+    let whole = packets(&WHOLE);
+    assert!(whole.len() > 10_000, "{} packets", whole.len());
+    assert!(whole == packets(&nanos));
+}
+
+#[test]
+fn other_runs_at_the_same_time_make_no_difference() {
+    let alone = rows(8, &WHOLE);
+    let together = std::thread::scope(|scope| {
+        let others = [9, 8, 10].map(|seed| scope.spawn(move || rows(seed, &WHOLE)));
+        others.map(|other| other.join().unwrap())
+    });
+    assert!(together[1] == alone);
+}
+
+#[test]
+fn another_seed_gives_other_rows() {
+    assert!(rows(7, &WHOLE) != rows(8, &WHOLE));
+}
+
+#[test]
+fn files_are_the_same_to_the_last_byte() {
+    let write = || {
+        let directory = tempfile::tempdir().unwrap();
+        let output = Output::create(directory.path()).unwrap();
+        let mut files = output.run(Duration::from_millis(300)).unwrap();
+        let summary = simulate(7, &WHOLE, &mut files);
+        let finished = files.finish().unwrap();
+        let summary = Summary::new("A mixture", "a test", summary);
+        let paths = output.commit(&summary, "", [finished]).unwrap();
+        let mut contents: Vec<_> = paths
+            .into_iter()
+            .map(|path| {
+                (
+                    path.file_name().unwrap().to_owned(),
+                    fs::read(path).unwrap(),
+                )
+            })
+            .collect();
+        contents.sort();
+        contents
+    };
+    let files = write();
+    assert_eq!(files.len(), 4);
+    assert!(files == write());
+}

@@ -1,0 +1,32 @@
+//! The simulator against what is known: closed forms of the literature, its own promises, and the
+//! observations of Vargas et al. `docs/validation.md` tells the numbers.
+//!
+//! | file | against |
+//! |---|---|
+//! | `dctcp` | the DCTCP paper's model of synchronized flows |
+//! | `cubic` | RFC 9438's window over an epoch |
+//! | `newreno` | the 1/sqrt(p) law |
+//! | `queueing` | M/D/1 |
+//! | `windows` | slow start and the receive window, in closed form |
+//! | `sharing` | sections 6.3 and 6.4 of Vargas et al. |
+//! | `algorithms` | every congestion control, end to end |
+//! | `determinism` | same seed, same bytes |
+//! | `conservation` | packets and bytes of random scenarios |
+//! | `observe` | what the tests look at |
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on has failed; tables of measurements are printed for readers"
+)]
+
+mod algorithms;
+mod conservation;
+mod cubic;
+mod dctcp;
+mod determinism;
+mod newreno;
+mod observe;
+mod queueing;
+mod sharing;
+mod windows;

@@ -1,0 +1,120 @@
+//! What the tests look at: a run's summary and its samples.
+
+use std::fmt::Debug;
+
+use weir_results::{FlowRecord, GroupSample, OutputError, PortSample, PortSummary, RunSummary};
+use weir_scenario::{Scenario, Setting};
+use weir_sim::{Recorder, Simulation};
+use weir_units::{ByteSize, Time};
+
+/// A length of the queue at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueSample {
+    pub(crate) time: Time,
+    pub(crate) queue: ByteSize,
+}
+
+/// The mean congestion window of a group's flows at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowSample {
+    pub(crate) time: Time,
+    pub(crate) window: ByteSize,
+}
+
+/// Everything that was recorded of a run with one measured port and one group.
+#[derive(Default)]
+pub(crate) struct Observed {
+    pub(crate) queue: Vec<QueueSample>,
+    pub(crate) windows: Vec<WindowSample>,
+    pub(crate) summary: RunSummary,
+}
+
+impl Recorder for Observed {
+    fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
+        let PortSample { time, queue, .. } = *sample;
+        self.queue.push(QueueSample { time, queue });
+        Ok(())
+    }
+
+    fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
+        let GroupSample { time, window, .. } = *sample;
+        self.windows
+            .extend(window.map(|window| WindowSample { time, window }));
+        Ok(())
+    }
+}
+
+/// A scenario from TOML, with settings in place of its own values.
+pub(crate) fn scenario(text: &str, settings: &[String]) -> Scenario {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    match Scenario::parse("test", text, &settings) {
+        Ok(loaded) => loaded.scenario,
+        Err(error) => panic!("{error}\n{text}"),
+    }
+}
+
+/// Simulates a scenario from start to end.
+pub(crate) fn run(text: &str, settings: &[String]) -> RunSummary {
+    record(text, settings, &mut ())
+}
+
+/// Simulates a scenario from start to end, and keeps its samples.
+pub(crate) fn observe(text: &str, settings: &[String]) -> Observed {
+    let mut observed = Observed::default();
+    observed.summary = record(text, settings, &mut observed);
+    observed
+}
+
+/// Simulates a scenario from start to end.
+pub(crate) fn record(text: &str, settings: &[String], recorder: &mut dyn Recorder) -> RunSummary {
+    let mut simulation = Simulation::new(scenario(text, settings)).unwrap();
+    simulation.advance(Time::MAX, recorder).unwrap();
+    simulation.finish(recorder).unwrap()
+}
+
+/// The port that all of these scenarios measure.
+pub(crate) fn bottleneck(summary: &RunSummary) -> &PortSummary {
+    &summary.ports["bottleneck"]
+}
+
+/// Whether a measurement is as close to what is expected as `tolerance`, relatively.
+#[track_caller]
+pub(crate) fn assert_close(what: &str, measured: f64, expected: f64, tolerance: f64) {
+    let error = measured / expected - 1.0;
+    println!(
+        "{what}: {measured:.4}, expected {expected:.4} ({:+.1} %)",
+        error * 100.0
+    );
+    assert!(
+        error.abs() <= tolerance,
+        "{what}: {measured} is off by {:+.1} % from {expected}",
+        error * 100.0
+    );
+}
+
+/// Takes everything, row by row, as text and as a digest of it.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub(crate) text: Vec<String>,
+}
+
+impl Rows {
+    fn push(&mut self, row: &dyn Debug) -> Result<(), OutputError> {
+        self.text.push(format!("{row:?}"));
+        Ok(())
+    }
+}
+
+impl Recorder for Rows {
+    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
+        self.push(flow)
+    }
+
+    fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
+        self.push(sample)
+    }
+
+    fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
+        self.push(sample)
+    }
+}
