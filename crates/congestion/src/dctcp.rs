@@ -7,7 +7,7 @@
 
 use weir_units::{ByteSize, Time};
 
-use crate::loss_window::{INITIAL_WINDOW, LossWindow, MIN_WINDOW};
+use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, WHOLE_PACKETS};
 use crate::registry::{Algorithm, Parameter, Typed};
 use crate::{AckSample, AlgorithmSpec, Controller, LossSample, Snapshot, SpuriousLoss};
 
@@ -23,11 +23,13 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-pub(crate) const PARAMETERS: [Parameter; 4] = [
+pub(crate) const PARAMETERS: [Parameter; 6] = [
     G.parameter(),
     INITIAL_ALPHA.parameter(),
     INITIAL_WINDOW.parameter(),
     MIN_WINDOW.parameter(),
+    LOSS_WINDOW.parameter(),
+    WHOLE_PACKETS.parameter(),
 ];
 
 /// RFC 8257 section 3.3: the estimation gain, 1/16.

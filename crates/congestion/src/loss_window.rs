@@ -26,6 +26,26 @@ pub(crate) const MIN_WINDOW: Typed<u64> = Typed {
     max: 10_000,
 };
 
+/// RFC 9002 section 7.6.2 collapses the window to `kMinimumWindow`, RFC 5681 section 3.1 to one
+/// segment.
+pub(crate) const LOSS_WINDOW: Typed<u64> = Typed {
+    name: "loss_window",
+    doc: "the window after a time-out, in packets; RFC 5681 has 1",
+    default: 2,
+    min: 1,
+    max: 10_000,
+};
+
+/// Linux counts windows in packets. In bytes, a window of 3.9 packets lets 3 leave per round trip and
+/// waits for 3.9 until it grows.
+pub(crate) const WHOLE_PACKETS: Typed<bool> = Typed {
+    name: "whole_packets",
+    doc: "growth counts in whole packets, as in Linux",
+    default: false,
+    min: false,
+    max: true,
+};
+
 /// What a loss did to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
@@ -33,7 +53,7 @@ pub(crate) enum Reaction {
     None,
     /// It was multiplied by the factor.
     Reduced,
-    /// It fell to its minimum: a time-out.
+    /// It fell to the loss window: a time-out.
     Collapsed {
         /// Whether the window had not been reduced for these packets before.
         new_episode: bool,
@@ -57,6 +77,9 @@ pub(crate) struct LossWindow {
     packet: ByteSize,
     initial_packets: u64,
     min_packets: u64,
+    /// What a time-out leaves.
+    loss_packets: u64,
+    whole_packets: bool,
     /// Bytes acknowledged towards the next additive increase.
     credit: ByteSize,
     /// When the last reduction was made: what was sent before causes no other one.
@@ -79,6 +102,8 @@ impl LossWindow {
             packet,
             initial_packets,
             min_packets,
+            loss_packets: spec.get(&LOSS_WINDOW).min(min_packets),
+            whole_packets: spec.get(&WHOLE_PACKETS),
             credit: ByteSize::ZERO,
             recovery_start: None,
             recovering: false,
@@ -142,9 +167,14 @@ impl LossWindow {
     /// Congestion avoidance: one packet per window acknowledged (RFC 9002 section 7.3.3).
     fn grow_additively(&mut self, acked: ByteSize) {
         self.credit += acked;
-        if self.credit >= self.cwnd {
-            let windows = self.credit / self.cwnd;
-            self.credit -= self.cwnd * windows;
+        let window = if self.whole_packets {
+            self.packet * (self.cwnd / self.packet).max(1)
+        } else {
+            self.cwnd
+        };
+        if self.credit >= window {
+            let windows = self.credit / window;
+            self.credit -= window * windows;
             self.cwnd += self.packet * windows;
         }
     }
@@ -164,6 +194,12 @@ impl LossWindow {
         self.cwnd += bytes;
     }
 
+    /// Rounds a window that has been reduced down to whole packets.
+    pub(crate) fn round_down(&mut self) {
+        self.cwnd = self.packet * (self.cwnd / self.packet);
+        self.ssthresh = self.cwnd;
+    }
+
     /// Ends slow start at the present window.
     pub(crate) fn end_slow_start(&mut self) {
         self.ssthresh = self.cwnd;
@@ -181,13 +217,13 @@ impl LossWindow {
         true
     }
 
-    /// Reacts to a loss, multiplying the window unless it was a time-out.
+    /// Reacts to a loss, multiplying the window, or the threshold after a time-out.
     pub(crate) fn on_loss(&mut self, loss: &LossSample, factor: f64) -> Reaction {
         self.used = true;
         let known = self.sent_before_reduction(loss.newest_sent);
         self.remember(loss.lost, known);
         if loss.cause == LossCause::Timeout {
-            self.collapse(loss.now, known);
+            self.collapse(loss.now, known, factor);
             return Reaction::Collapsed {
                 new_episode: !known,
             };
@@ -223,13 +259,15 @@ impl LossWindow {
         self.recovering = true;
     }
 
-    /// RFC 9002 section 7.6.2 and RFC 5681 section 3.1: half the window is the new threshold, but
-    /// the threshold does not shrink again while the same data keeps timing out.
-    fn collapse(&mut self, now: Time, known: bool) {
+    /// RFC 9002 section 7.6.2 and RFC 5681 section 3.1: the reduced window (of CUBIC too: RFC 9438
+    /// section 4.8) is the new threshold, but the threshold does not shrink again while the same
+    /// data keeps timing out.
+    fn collapse(&mut self, now: Time, known: bool, factor: f64) {
         if !known {
-            self.ssthresh = (self.cwnd / 2).max(self.minimum()).min(self.ssthresh);
+            let reduced = self.cwnd.mul_f64(factor);
+            self.ssthresh = reduced.max(self.minimum()).min(self.ssthresh);
         }
-        self.cwnd = self.minimum().min(self.cwnd);
+        self.cwnd = (self.packet * self.loss_packets).min(self.cwnd);
         self.credit = ByteSize::ZERO;
         self.recovery_start = Some(now);
         self.recovering = true;

@@ -3,14 +3,19 @@
 
 use weir_units::{ByteSize, Time};
 
-use crate::loss_window::{INITIAL_WINDOW, LossWindow, MIN_WINDOW};
+use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, WHOLE_PACKETS};
 use crate::registry::Algorithm;
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
     summary: "halves the window on loss or mark, one packet more per round trip (RFC 9002, RFC 6582)",
-    own_parameters: &[INITIAL_WINDOW.parameter(), MIN_WINDOW.parameter()],
+    own_parameters: &[
+        INITIAL_WINDOW.parameter(),
+        MIN_WINDOW.parameter(),
+        LOSS_WINDOW.parameter(),
+        WHOLE_PACKETS.parameter(),
+    ],
     build: |spec, context| {
         Box::new(NewReno {
             window: LossWindow::new(spec, context),
@@ -196,5 +201,30 @@ mod tests {
         limited.app_limited = true;
         reno.on_ack(&limited);
         assert_eq!(reno.window(), packets(10));
+    }
+
+    #[test]
+    fn windows_count_in_bytes_or_in_whole_packets() {
+        for (spec, rounds) in [("newreno", 2), ("newreno,whole_packets=true", 1)] {
+            let mut reno = build(&format!("{spec},initial_window=9"));
+            reno.on_loss(&loss(100, 50, 1, LossCause::Acks));
+            assert_eq!(reno.window(), packets(9) / 2);
+            // Four packets per round trip are all that a window of 4.5 lets go.
+            for round in 1..=rounds {
+                let before = reno.window();
+                reno.on_ack(&ack(100 + 100 * round, 50 + 100 * round, 4));
+                assert_eq!(reno.window() > before, round == rounds, "{spec}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_time_out_leaves_the_loss_window() {
+        for (spec, left) in [("newreno", 2), ("newreno,loss_window=1", 1)] {
+            let mut reno = build(spec);
+            reno.on_loss(&loss(100, 50, 10, LossCause::Timeout));
+            assert_eq!(reno.window(), packets(left), "{spec}");
+            assert_eq!(reno.snapshot().ssthresh, Some(packets(5)));
+        }
     }
 }

@@ -15,10 +15,23 @@ pub(crate) struct Curve {
     w_max: f64,
     /// The time from the stage's start to the plateau, in seconds.
     k: f64,
-    /// The window that Reno would have.
+    /// The window that Reno would have, where it is a lower bound.
+    reno: Option<Reno>,
+}
+
+/// Reno's window after the same reduction (RFC 9438 section 4.3).
+#[derive(Clone, Copy, Debug)]
+struct Reno {
     w_est: f64,
     /// The window before the last reduction.
     prior: f64,
+}
+
+impl Reno {
+    fn grow(&mut self, windows: f64) {
+        let alpha = if self.w_est < self.prior { ALPHA } else { 1.0 };
+        self.w_est += alpha * windows;
+    }
 }
 
 impl Curve {
@@ -35,9 +48,13 @@ impl Curve {
             c,
             w_max,
             k,
-            w_est: cwnd,
-            prior,
+            reno: Some(Reno { w_est: cwnd, prior }),
         }
+    }
+
+    /// The same stage without the Reno-friendly region.
+    pub(crate) fn without_reno(self) -> Self {
+        Self { reno: None, ..self }
     }
 
     /// `W_cubic(t) = C (t − K)³ + W_max`, `t` seconds into the stage.
@@ -45,14 +62,33 @@ impl Curve {
         self.c * (t - self.k).powi(3) + self.w_max
     }
 
+    /// The window that the curve asks for `t` seconds into the stage, as Linux computes it: the
+    /// distance from the plateau is truncated to whole packets, so that a window reaches the
+    /// plateau early and leaves it late. Reno's window, where it is larger.
+    pub(crate) fn whole_target(&mut self, t: f64, cwnd: f64, acked: f64) -> f64 {
+        let distance = (self.c * (t - self.k).abs().powi(3)).floor();
+        let target = if t < self.k {
+            self.w_max - distance
+        } else {
+            self.w_max + distance
+        };
+        let Some(reno) = &mut self.reno else {
+            return target;
+        };
+        reno.grow(acked / cwnd);
+        target.max(reno.w_est.floor())
+    }
+
     /// The window after `acked` packets were acknowledged `t` seconds into the stage, with a
     /// window of `cwnd` packets and a round-trip time of `rtt` seconds.
     pub(crate) fn grow(&mut self, t: f64, rtt: f64, cwnd: f64, acked: f64) -> f64 {
         let windows = acked / cwnd;
-        let alpha = if self.w_est < self.prior { ALPHA } else { 1.0 };
-        self.w_est += alpha * windows;
-        if self.w_cubic(t) < self.w_est {
-            return cwnd.max(self.w_est);
+        if let Some(reno) = &mut self.reno {
+            reno.grow(windows);
+            let w_est = reno.w_est;
+            if self.w_cubic(t) < w_est {
+                return cwnd.max(w_est);
+            }
         }
         let target = self.w_cubic(t + rtt).clamp(cwnd, 1.5 * cwnd);
         cwnd + (target - cwnd) * windows.min(1.0)

@@ -6,16 +6,20 @@
 
 mod curve;
 mod hystart;
+mod steps;
 #[cfg(test)]
 mod tests;
 
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::loss_window::{INITIAL_WINDOW, LossWindow, MIN_WINDOW, Reaction};
+use crate::loss_window::{
+    INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, Reaction, WHOLE_PACKETS,
+};
 use crate::registry::{Algorithm, Typed};
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
 use curve::{BETA, C, Curve};
 use hystart::{Advice, HyStart};
+use steps::Steps;
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
@@ -25,6 +29,10 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         MIN_WINDOW.parameter(),
         AGGRESSIVENESS.parameter(),
         FAST_CONVERGENCE.parameter(),
+        RENO_FRIENDLY.parameter(),
+        WHOLE_PACKETS.parameter(),
+        KEEP_COUNT.parameter(),
+        LOSS_WINDOW.parameter(),
         HYSTART.parameter(),
         HYSTART_MIN.parameter(),
         HYSTART_MAX.parameter(),
@@ -35,6 +43,10 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
             window: LossWindow::new(spec, context),
             hystart: spec.get(&HYSTART).then_some(hystart),
             fast_convergence: spec.get(&FAST_CONVERGENCE),
+            reno_friendly: spec.get(&RENO_FRIENDLY),
+            steps: spec
+                .get(&WHOLE_PACKETS)
+                .then(|| Steps::new(spec.get(&KEEP_COUNT))),
             c: spec.get(&AGGRESSIVENESS),
             history: History::default(),
             before_loss: History::default(),
@@ -57,6 +69,24 @@ const FAST_CONVERGENCE: Typed<bool> = Typed {
     name: "fast_convergence",
     doc: "give way to new flows by lowering the plateau while windows shrink",
     default: true,
+    min: false,
+    max: true,
+};
+
+/// RFC 9438 section 4.3. Other simulators leave it out (ns-3's `TcpCubic`).
+const RENO_FRIENDLY: Typed<bool> = Typed {
+    name: "reno_friendly",
+    doc: "never slower than Reno with the same reduction",
+    default: true,
+    min: false,
+    max: true,
+};
+
+/// What ns-3 does and Linux does not.
+const KEEP_COUNT: Typed<bool> = Typed {
+    name: "keep_count",
+    doc: "with whole_packets: packets that were counted towards growth count on after reductions",
+    default: false,
     min: false,
     max: true,
 };
@@ -92,6 +122,9 @@ struct Cubic {
     window: LossWindow,
     hystart: Option<HyStart>,
     fast_convergence: bool,
+    reno_friendly: bool,
+    /// Growth by whole packets, where it is asked for.
+    steps: Option<Steps>,
     c: f64,
     history: History,
     /// As it was before the episode that undo would take back.
@@ -112,19 +145,33 @@ struct History {
 
 impl Cubic {
     fn packets(&self) -> f64 {
-        self.window.size().bytes() as f64 / self.window.packet().bytes() as f64
+        let packets = self.window.size().bytes() as f64 / self.window.packet().bytes() as f64;
+        self.counted(packets)
+    }
+
+    /// `packets` as they are counted.
+    fn counted(&self, packets: f64) -> f64 {
+        if self.steps.is_some() {
+            packets.floor()
+        } else {
+            packets
+        }
     }
 
     /// A reduction from `cwnd` packets has been made (RFC 9438 sections 4.6 and 4.7).
     fn on_congestion(&mut self, cwnd: f64) {
         let shrinking = self.fast_convergence && cwnd < self.history.w_max;
         let w_max = if shrinking {
-            cwnd * (1.0 + BETA) / 2.0
+            self.counted(cwnd * (1.0 + BETA) / 2.0)
         } else {
             cwnd
         };
         self.history = History { w_max, prior: cwnd };
         self.stage = None;
+        if let Some(steps) = &mut self.steps {
+            steps.on_reduction();
+            self.window.round_down();
+        }
     }
 
     fn slow_start(&mut self, ack: &AckSample) -> ByteSize {
@@ -144,13 +191,22 @@ impl Cubic {
     fn avoid_congestion(&mut self, ack: &AckSample, acked: ByteSize) {
         let (cwnd, packet) = (self.packets(), self.window.packet().bytes() as f64);
         let (start, curve) = self.stage.get_or_insert_with(|| {
-            (
-                ack.now,
-                Curve::new(self.c, cwnd, self.history.w_max, self.history.prior),
-            )
+            let curve = Curve::new(self.c, cwnd, self.history.w_max, self.history.prior);
+            let curve = if self.reno_friendly {
+                curve
+            } else {
+                curve.without_reno()
+            };
+            (ack.now, curve)
         });
         let t = ack.now.since(*start).as_secs_f64();
         let acked = acked.bytes() as f64 / packet;
+        if let Some(steps) = &mut self.steps {
+            let target = curve.whole_target(t + ack.min_rtt.as_secs_f64(), cwnd, acked);
+            let grown = steps.grow(cwnd, target, acked, self.history.w_max > 0.0);
+            self.window.grow_by(self.window.packet() * grown);
+            return;
+        }
         let grown = curve.grow(t, ack.smoothed_rtt.as_secs_f64(), cwnd, acked);
         let growth = (grown - cwnd) * packet + self.remainder;
         self.remainder = growth.fract();

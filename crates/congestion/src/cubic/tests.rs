@@ -77,6 +77,50 @@ fn short_round_trips_follow_renos_window() {
 }
 
 #[test]
+fn without_the_reno_friendly_region_the_curve_alone_decides() {
+    let grown = |spec: &str| {
+        let mut cubic = build(spec);
+        cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
+        for n in 0..1_000 {
+            let now = 1_010 * MILLI + 50 * n;
+            let mut sample = ack(now, now - 50, 1);
+            sample.acked = cubic.window();
+            cubic.on_ack(&sample);
+        }
+        in_packets(cubic.window())
+    };
+    // 1000 round trips of 50 us: Reno's window passes the old one, 50 ms of the curve do not.
+    assert!(grown("cubic,initial_window=100,hystart=false") > 500.0);
+    let curve = Curve::new(0.4, 70.0, 100.0, 100.0);
+    let alone = grown("cubic,initial_window=100,hystart=false,reno_friendly=false");
+    assert!((alone - curve.w_cubic(0.05)).abs() < 0.1, "{alone}");
+}
+
+#[test]
+fn whole_packets_follow_a_truncated_curve_and_go_on_on_the_plateau() {
+    let mut cubic =
+        build("cubic,initial_window=9,hystart=false,reno_friendly=false,whole_packets=true");
+    cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
+    // 6.3 packets, rounded down.
+    assert_eq!(cubic.window(), packets(6));
+    // K = cbrt(3 / 0.4) = 1.957 s: within C^-1/3 = 1.357 s of it less than a packet is missing.
+    let mut reached = Vec::new();
+    let mut window = cubic.window();
+    for n in 0..4_500 {
+        let now = 1_001 * MILLI + n * MILLI;
+        cubic.on_ack(&ack(now, now - 10, 1));
+        if cubic.window() > window {
+            window = cubic.window();
+            reached.push((window / PACKET, n));
+        }
+    }
+    let at = |packets| reached.iter().find(|step| step.0 == packets).unwrap().1;
+    assert!(at(9) > 600 && at(9) < 620, "{reached:?}");
+    // A hundred windows of 9 packets later, one more, though the curve asks for it at 3.31 s.
+    assert!(at(10) > 1_450 && at(10) < 1_550, "{reached:?}");
+}
+
+#[test]
 fn growth_is_at_most_half_a_window_per_round_trip() {
     let mut curve = Curve::new(0.4, 10.0, 0.0, 0.0);
     assert_eq!(curve.grow(1_000.0, 0.1, 10.0, 10.0), 15.0);
@@ -140,7 +184,7 @@ fn a_time_out_starts_over() {
     let mut cubic = build("cubic,initial_window=100");
     cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 100, LossCause::Timeout));
     assert_eq!(cubic.window(), packets(2));
-    assert_eq!(cubic.snapshot().ssthresh, Some(packets(50)));
+    assert_eq!(cubic.snapshot().ssthresh, Some(packets(70)));
     cubic.on_ack(&ack(1_100 * MILLI, 1_050 * MILLI, 2));
     assert_eq!(cubic.window(), packets(4));
 }

@@ -91,7 +91,7 @@ rate = "300Mbps"
 /// What [`digest`] makes of the mixture. It changes whenever the simulator does something else, and
 /// only then: whoever changes it on purpose puts the new one here, after both `cargo test` and `cargo
 /// test --release` agree on it.
-const GOLDEN: u64 = 0x4dc2_0605_7461_b6db;
+const GOLDEN: u64 = 0xaa9b_23f1_6123_9882;
 
 fn settings(seed: u64) -> [String; 1] {
     [format!("seed={seed}")]

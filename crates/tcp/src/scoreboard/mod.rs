@@ -73,8 +73,8 @@ pub(crate) struct News {
     pub(crate) once_sent: Option<(Time, Time)>,
     /// Bytes of segments that had been declared lost, were not sent again, and arrived.
     pub(crate) falsely_lost: u64,
-    /// Whether a segment that had been sent again is acknowledged cumulatively.
-    pub(crate) retransmission_acknowledged: bool,
+    /// When the first segment that is acknowledged cumulatively was sent again, if it was.
+    pub(crate) first_resent: Option<Time>,
     /// Whether a segment that was sent once arrived later than one behind it.
     pub(crate) reordered: bool,
 }
@@ -284,6 +284,11 @@ impl Scoreboard {
     /// Everything below `ack` has arrived.
     #[inline]
     pub(crate) fn acknowledge(&mut self, now: Time, ack: u64, news: &mut News) {
+        news.first_resent = self
+            .records
+            .front()
+            .filter(|record| record.has(RETRANSMITTED))
+            .map(|record| record.sent_at);
         while let Some(record) = self.records.front_mut() {
             if record.end() > ack {
                 if record.start < ack {
@@ -300,7 +305,7 @@ impl Scoreboard {
             if record.marks == 0 {
                 self.in_flight -= u64::from(record.length);
             } else {
-                self.leave_marked(&record, news);
+                self.leave_marked(&record);
             }
             if !record.has(SACKED) {
                 self.arrived(now, &record, delivery, news);
@@ -312,7 +317,7 @@ impl Scoreboard {
     }
 
     /// A record that something had happened to leaves the ring.
-    fn leave_marked(&mut self, record: &Record, news: &mut News) {
+    fn leave_marked(&mut self, record: &Record) {
         let length = u64::from(record.length);
         if record.has(SACKED) {
             self.sacked -= length;
@@ -321,7 +326,6 @@ impl Scoreboard {
         } else {
             self.in_flight -= length;
         }
-        news.retransmission_acknowledged |= record.has(RETRANSMITTED);
     }
 
     /// The first part of the first record has arrived: the record is cut.
@@ -340,7 +344,7 @@ impl Scoreboard {
             .deliveries
             .as_ref()
             .and_then(|deliveries| deliveries.packets.front().copied());
-        self.leave_marked(&part, news);
+        self.leave_marked(&part);
         if !part.has(SACKED) {
             self.arrived(now, &part, delivery, news);
         }

@@ -73,7 +73,7 @@ impl Sender {
         if news.delivered > 0 {
             self.sample_rtt(now, &news, ack, tick);
         }
-        let recovering = self.recovery.is_some();
+        let recovering = self.is_in_fast_recovery();
         if !plain || (!advanced && ack.repeats) {
             self.recover(now, ack, &news, advanced, counters);
         }
@@ -173,8 +173,9 @@ impl Sender {
             in_flight: ByteSize::from_bytes(self.board.in_flight()),
             newest_sent: Self::told(news.newest_sent),
             delivery,
-            // In recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless the
-            // controller governs recovery by its rate.
+            // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless
+            // the controller governs recovery by its rate. After a time-out slow start repairs
+            // what was lost (RFC 5681 section 3.1).
             app_limited: unlimited || (recovering && !self.pacer.follows_controller()),
             round_ended,
         });

@@ -120,7 +120,9 @@ impl Sender {
     }
 
     /// Segments were found lost by acknowledgments: the controller hears of it, and recovery begins
-    /// unless it is under way for what was sent by then.
+    /// unless it is under way. What was sent since it began is no reason for another one until what
+    /// was outstanding then has been acknowledged (RFC 6675, section 5), unless the controller
+    /// governs recovery by its rate and has to know when the losses were sent.
     pub(super) fn on_losses(
         &mut self,
         now: Time,
@@ -131,7 +133,10 @@ impl Sender {
         counters.lost += ByteSize::from_bytes(found.bytes);
         let newest = Self::told(found.newest_sent.max(found.newest_resent));
         let (anew, newest_sent) = match &self.recovery {
-            Some(recovery) if found.newest_sent <= recovery.newest_sent => {
+            Some(recovery)
+                if found.newest_sent <= recovery.newest_sent
+                    || !self.pacer.follows_controller() =>
+            {
                 (false, recovery.reported)
             }
             _ => (true, newest),

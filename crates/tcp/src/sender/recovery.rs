@@ -125,6 +125,13 @@ impl Sender {
         }
     }
 
+    /// Whether losses are being repaired without a time-out.
+    #[inline]
+    pub(super) fn is_in_fast_recovery(&self) -> bool {
+        self.recovery
+            .is_some_and(|recovery| recovery.cause == Cause::Acks)
+    }
+
     pub(super) fn end_recovery(&mut self) {
         self.recovery = None;
         self.reduction = None;
@@ -216,8 +223,8 @@ impl Sender {
         }
     }
 
-    /// The Eifel test (RFC 3522): the acknowledgment answers a segment that was sent before any was
-    /// sent again, so the first sending had arrived.
+    /// The Eifel test (RFC 3522): the acknowledgment is for a segment that this recovery sent again,
+    /// but answers one that was sent before any was sent again, so the first sending had arrived.
     fn compare_time_stamps(
         &mut self,
         now: Time,
@@ -225,12 +232,14 @@ impl Sender {
         news: &News,
         counters: &mut Counters,
     ) {
-        if self.recovery.is_none() || !news.retransmission_acknowledged {
+        if self.recovery.is_none() {
             return;
         }
         let first_resent = self.undo.and_then(|undo| undo.first_resent);
-        if let (Some(echoed), Some(resent)) = (ack.echoed, first_resent)
-            && echoed < resent
+        if let (Some(echoed), Some(first), Some(resent)) =
+            (ack.echoed, first_resent, news.first_resent)
+            && echoed < first
+            && first <= resent
         {
             self.revoke(now, counters);
         }

@@ -165,6 +165,37 @@ fn a_silent_peer_sees_time_outs_back_off() {
     assert_eq!(world.client.ending(), Some(weir_tcp::Ending::TimedOut));
 }
 
+/// After a time-out slow start repairs what was lost: a window that is lost whole needs round trips
+/// like its logarithm, not like its length.
+#[test]
+fn slow_start_repairs_a_window_that_timed_out() {
+    for detection in [LossDetection::RackTlp, LossDetection::DuplicateThreshold] {
+        let config = Config {
+            loss_detection: detection,
+            ..without_delayed_acks()
+        };
+        let path = Path {
+            rate: Rate::MAX,
+            ..Path::default()
+        };
+        let spec = "newreno,initial_window=200";
+        let mut world = World::new(&config, spec, Opening::Established, &path);
+        let down = |down| FaultSettings {
+            down,
+            ..FaultSettings::default()
+        };
+        world.to_server.set_faults(world.now, down(true));
+        world.client.write(ByteSize::from_bytes(200 * MSS));
+        world.run_for(Duration::from_millis(10));
+        world.to_server.set_faults(world.now, down(false));
+        world.run_until(100_000, |world| !world.server.received().is_zero());
+        let start = world.now;
+        assert!(world.run_until(100_000, |world| world.client.remaining().is_zero()));
+        let round_trips = world.now.since(start).as_millis();
+        assert!(round_trips <= 12, "{detection:?}: {round_trips}");
+    }
+}
+
 /// What leaves at the time of a reduction belongs to the next window: an unmarked round trip of one
 /// segment lets the window grow again.
 #[test]

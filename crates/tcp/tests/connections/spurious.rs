@@ -5,7 +5,7 @@ use weir_tcp::{Config, LossDetection};
 use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::tcp::Sequence;
 
-use crate::world::{Datagram, Opening, Path, World};
+use crate::world::{Datagram, Opening, Path, Side, World};
 
 fn steady(config: &Config, spec: &str) -> World {
     let path = Path {
@@ -262,6 +262,45 @@ fn a_lost_retransmission_is_no_second_reduction() {
     assert!(counters.retransmitted_segments >= 2);
     let after = world.client.snapshot().congestion_window;
     assert!(after.bytes() * 10 >= before.bytes() * 4, "{before} {after}");
+}
+
+/// RFC 6675, section 5: until what was outstanding at its start has been acknowledged, recovery is one,
+/// whatever else is lost; and what it sent again before is no proof that the new loss was none.
+#[test]
+fn a_loss_during_recovery_is_no_second_reduction() {
+    let config = Config {
+        timestamps: Some(Duration::from_micros(10)),
+        ..Config::default()
+    };
+    let mut world = steady(&config, "newreno,max_window=60KB");
+    drop_next(&mut world);
+    let first = world.to_server.counters().dropped.total().packets;
+    assert!(world.run_until(1_000, |world| world.client.snapshot().recovering));
+    let threshold = world.client.snapshot().controller.ssthresh;
+    // The retransmission is lost, which makes recovery long, and the second new segment is too.
+    let lost = Sequence::new(1_001) + world.client.acknowledged().bytes() as u32;
+    let sent = world
+        .sent
+        .iter()
+        .filter(|(_, side, _)| *side == Side::Client);
+    let last = sent.max_by_key(|(_, _, datagram)| datagram.segment.sequence.distance_from(lost));
+    let new = last.unwrap().2.segment.sequence + 2 * 1448;
+    let mut due = vec![lost, new];
+    let script = Script::new(move |_, packet: &Datagram| {
+        let found = due.iter().position(|&due| due == packet.segment.sequence);
+        found.map(|index| {
+            due.swap_remove(index);
+            Verdict::Drop
+        })
+    });
+    world.to_server.set_script(world.now, Some(script));
+    assert!(world.run_until(1_000, |world| !world.client.snapshot().recovering));
+    let dropped = world.to_server.counters().dropped.total().packets;
+    assert_eq!(dropped, first + 2);
+    let counters = world.client.counters();
+    assert_eq!((counters.timeouts, counters.fast_recoveries), (0, 1));
+    assert_eq!(counters.spurious_recoveries, 0, "{}", world.summary());
+    assert_eq!(world.client.snapshot().controller.ssthresh, threshold);
 }
 
 /// RFC 8985, section 7.4: a loss that a probe has repaired is still a loss.

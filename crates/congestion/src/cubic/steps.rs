@@ -1,0 +1,107 @@
+//! Growth in whole packets, as Linux counts it (`tcp_cubic.c`, and ns-3's `TcpCubic` after it).
+//!
+//! The window is a packet wider for every so many that are acknowledged: as many as the window has
+//! packets per packet that it is below its target. On the plateau, where RFC 9438 holds the window
+//! still, it goes on growing by a packet per hundred windows. With windows of a few packets that
+//! decides how fast they recover.
+
+/// Windows that are acknowledged before one that has reached its target grows by a packet.
+const WINDOWS_ON_PLATEAU: f64 = 100.0;
+/// While no plateau is known, a step takes at most so many packets: growth of 5 % per round trip.
+const MOST_WITHOUT_PLATEAU: f64 = 20.0;
+/// A step takes at least so many packets: the window grows by half per round trip at most.
+const LEAST: f64 = 2.0;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    /// Packets acknowledged towards the next step.
+    acked: f64,
+    /// Whether packets beyond a step count on, one step per acknowledgment, and after reductions,
+    /// as in ns-3.
+    keeps: bool,
+}
+
+impl Steps {
+    pub(super) fn new(keeps: bool) -> Self {
+        Self { acked: 0.0, keeps }
+    }
+
+    /// By how many packets a window of `cwnd` grows towards `target` as `acked` are acknowledged.
+    /// `on_curve` tells whether there is a plateau that an earlier loss has left.
+    pub(super) fn grow(&mut self, cwnd: f64, target: f64, acked: f64, on_curve: bool) -> u64 {
+        let step = packets_per_step(cwnd, target, on_curve);
+        let mut steps = 0;
+        // What was saved up at a slower pace is worth one step.
+        if self.acked >= step && !self.keeps {
+            self.acked = 0.0;
+            steps = 1;
+        }
+        self.acked += acked;
+        let most = if self.keeps { 1.0 } else { f64::INFINITY };
+        let more = (self.acked / step).floor().min(most);
+        self.acked -= more * step;
+        steps + more as u64
+    }
+
+    /// The window has been reduced.
+    pub(super) fn on_reduction(&mut self) {
+        if !self.keeps {
+            self.acked = 0.0;
+        }
+    }
+}
+
+fn packets_per_step(cwnd: f64, target: f64, on_curve: bool) -> f64 {
+    let step = if target > cwnd {
+        (cwnd / (target - cwnd)).floor()
+    } else {
+        WINDOWS_ON_PLATEAU * cwnd
+    };
+    let most = if on_curve {
+        f64::INFINITY
+    } else {
+        MOST_WITHOUT_PLATEAU
+    };
+    step.min(most).max(LEAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_takes_the_window_over_its_distance_from_the_target() {
+        assert_eq!(packets_per_step(70.0, 80.0, true), 7.0);
+        assert_eq!(packets_per_step(70.0, 200.0, true), 2.0);
+        assert_eq!(packets_per_step(70.0, 70.0, true), 7_000.0);
+        assert_eq!(packets_per_step(70.0, 60.0, true), 7_000.0);
+        assert_eq!(packets_per_step(70.0, 70.0, false), 20.0);
+    }
+
+    #[test]
+    fn steps_come_as_packets_are_acknowledged() {
+        let mut steps = Steps::new(false);
+        let grown: Vec<u64> = (0..6).map(|_| steps.grow(70.0, 100.0, 1.0, true)).collect();
+        assert_eq!(grown, [0, 1, 0, 1, 0, 1]);
+        // An acknowledgment of many packets is worth all their steps.
+        assert_eq!(steps.grow(70.0, 100.0, 9.0, true), 4);
+        // Packets that were acknowledged on the plateau are worth one.
+        steps.on_reduction();
+        assert_eq!(steps.grow(70.0, 70.0, 60.0, true), 0);
+        assert_eq!(steps.grow(70.0, 71.0, 1.0, true), 0);
+        assert_eq!(steps.grow(70.0, 72.0, 1.0, true), 1);
+        assert_eq!(steps.grow(71.0, 72.0, 1.0, true), 0);
+    }
+
+    #[test]
+    fn steps_that_keep_what_they_counted_catch_up_one_by_one() {
+        let mut steps = Steps::new(true);
+        assert_eq!(steps.grow(70.0, 70.0, 20.0, true), 0);
+        steps.on_reduction();
+        let grown: Vec<u64> = (0..12).map(|_| steps.grow(49.0, 70.0, 1.0, true)).collect();
+        assert_eq!(grown, [1; 12].map(|step: u64| step));
+        let later: u64 = (0..40).map(|_| steps.grow(49.0, 70.0, 1.0, true)).sum();
+        // 72 packets in steps of two: 36, not one per acknowledgment for ever.
+        assert!(later < 30, "{later}");
+    }
+}
