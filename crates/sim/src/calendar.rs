@@ -26,16 +26,15 @@ const NEVER: u64 = u64::MAX;
 impl Calendar {
     /// A calendar for sources numbered from zero, without events.
     pub(crate) fn new(sources: usize) -> Self {
-        let (mut first_leaf, mut leaves) = (0, 1);
-        while 4 * leaves < sources {
-            first_leaf += leaves;
-            leaves *= 4;
-        }
+        let source_bits = source_bits(sources);
+        // All matches but those of the sources: 1 + 4 + 16 + …
+        let leaves = 1 << (source_bits - 2);
+        let first_leaf = (leaves - 1) / 3;
         Self {
             matches: vec![[NEVER; 4]; first_leaf + leaves],
             first_leaf,
             first: NEVER,
-            source_bits: (4 * leaves).trailing_zeros(),
+            source_bits,
         }
     }
 
@@ -55,6 +54,11 @@ impl Calendar {
     /// Times from here on are taken for never: 2^64 ns divided by the number of sources.
     pub(crate) fn horizon(&self) -> Time {
         Time::from_nanos(NEVER >> self.source_bits)
+    }
+
+    /// The horizon of a calendar for so many sources.
+    pub(crate) fn horizon_of(sources: usize) -> Time {
+        Time::from_nanos(NEVER >> source_bits(sources))
     }
 
     /// When the source has its next event.
@@ -97,6 +101,13 @@ impl Calendar {
     }
 }
 
+/// How many bits it takes to tell so many sources apart: two for each round of matches, of which there
+/// is one at least.
+fn source_bits(sources: usize) -> u32 {
+    let bits = sources.max(2).next_power_of_two().trailing_zeros();
+    bits.next_multiple_of(2)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -132,6 +143,10 @@ mod tests {
 
     #[test]
     fn beyond_the_horizon_is_never() {
+        for sources in [0, 1, 4, 5, 16, 17, 1000, 4096, 4097] {
+            let horizon = Calendar::new(sources).horizon();
+            assert_eq!(Calendar::horizon_of(sources), horizon, "{sources}");
+        }
         let mut calendar = Calendar::new(4);
         let horizon = calendar.horizon();
         assert_eq!(horizon, Time::from_nanos(u64::MAX / 4));

@@ -2,18 +2,23 @@
 
 use weir_fabric::Change;
 use weir_results::{FlowRecord, OutputError, Ratio, RunSummary};
-use weir_scenario::{PortIndex, Scenario};
+use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::calendar::Calendar;
 use crate::error::BuildError;
 use crate::faults;
-use crate::flows::{Achieved, FlowId, FlowReport};
+use crate::flows::{FlowId, FlowReport};
 use crate::hosts::Notice;
 use crate::measure::{GroupMeter, PortMeter};
 use crate::recorder::Recorder;
 use crate::seeds::{Drawer, Seeds};
 use crate::workloads::{GroupRunner, Random};
 use crate::world::World;
+
+/// How many flows that arrive at random may be open at once before their timers would have to be looked
+/// at again: they would fill a gigabyte.
+const MOST_RANDOM_FLOWS: u64 = 1 << 19;
 
 /// A scenario on its way through virtual time.
 ///
@@ -149,6 +154,10 @@ impl Simulation {
     /// # Errors
     /// The recorder's.
     pub fn finish(mut self, recorder: &mut dyn Recorder) -> Result<RunSummary, OutputError> {
+        if self.warm_up.is_some() {
+            // It was interrupted before the warm-up was over: nothing is left out.
+            self.scenario.warm_up = Duration::ZERO;
+        }
         let open: Vec<FlowReport> = self
             .world
             .flows
@@ -168,11 +177,7 @@ impl Simulation {
     fn summary(&mut self) -> RunSummary {
         let now = self.now;
         let interrupted = now < self.end;
-        let warm_up = match self.warm_up {
-            // It was interrupted before the warm-up was over: nothing is left out.
-            Some(_) => Duration::ZERO,
-            None => self.scenario.warm_up,
-        };
+        let warm_up = self.scenario.warm_up;
         let span = now.since(Time::ZERO + warm_up);
         let mut groups: Vec<_> = (0..)
             .zip(&self.group_meters)
@@ -205,7 +210,14 @@ impl Simulation {
     }
 
     fn check_horizon(&self) -> Result<(), BuildError> {
+        let groups = self.scenario.groups.iter();
+        let flows = groups.map(|group| match group.workload {
+            Workload::Poisson { .. } => MOST_RANDOM_FLOWS,
+            _ => group.flow_count(),
+        });
+        let endpoints = 2 * flows.sum::<u64>();
         let limit = self.world.network.horizon();
+        let limit = limit.min(Calendar::horizon_of(endpoints as usize));
         match self.end < limit {
             true => Ok(()),
             false => Err(BuildError::TooLong {
@@ -330,7 +342,7 @@ impl Simulation {
             path,
         } = report;
         let topology = &self.scenario.topology;
-        let Achieved { delivered, .. } = *achieved;
+        let delivered = achieved.delivered;
         let (from, bytes) = match flow.end {
             // A flow that had an end is measured as a whole.
             Some(_) => (flow.start, delivered),
@@ -356,5 +368,45 @@ impl Simulation {
             smoothed_rtt: path.smoothed_rtt,
             min_rtt: path.min_rtt,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn no_timer_lies_beyond_what_can_be_told_apart() {
+        let text = |flows: u32, duration: &str| {
+            format!(
+                r#"
+                title = "How long a run may be"
+                source = "2^64 ns divided by the number of endpoints"
+                duration = "{duration}"
+                [star]
+                rate = "1Gbps"
+                delay = "1us"
+                queue = {{ kind = "drop-tail", buffer = "unlimited" }}
+                [star.hosts.a]
+                [star.hosts.b]
+                [groups.flows]
+                from = "a"
+                to = "b"
+                flows = {flows}
+                workload = "bulk"
+                "#
+            )
+        };
+        let new = |flows, duration| {
+            let loaded = Scenario::parse("test", &text(flows, duration), &[]).unwrap();
+            Simulation::new(loaded.scenario)
+        };
+        assert!(new(1, "3600000s").is_ok());
+        // 200,000 endpoints take 18 bits, which leaves 2^46 ns or 19.5 h.
+        assert!(new(100_000, "70000s").is_ok());
+        let error = new(100_000, "80000s").unwrap_err();
+        assert!(matches!(error, BuildError::TooLong { .. }), "{error}");
     }
 }

@@ -90,23 +90,21 @@ impl Endpoint {
         };
         let port = self.address.port;
         while self.turn <= now {
-            if end.has_small_queues() && !network.has_room(now, port) && self.turn == Time::ZERO {
+            let has_turn = self.turn > Time::ZERO;
+            self.turn = Time::ZERO;
+            if end.has_small_queues() && !has_turn && !network.has_room(now, port) {
                 self.turn = network.take_turn(port);
                 break;
             }
-            self.turn = Time::ZERO;
             let Some((segment, ecn)) = end.next_segment(now) else {
                 break;
             };
             let packet = Packet::new(Contents::Segment(segment), ecn, &self.address);
             network.send(now, port, packet);
         }
-        let turn = if self.turn > now {
-            self.turn
-        } else {
-            Time::MAX
-        };
-        let due = end.next_time().unwrap_or(Time::MAX).min(turn);
+        let turn = Some(self.turn).filter(|turn| *turn > now);
+        let due = end.next_time().into_iter().chain(turn).min();
+        let due = due.unwrap_or(Time::MAX);
         if due < self.armed {
             self.armed = due;
             timers.set(self.address.position as usize, Some(due));

@@ -2,7 +2,7 @@
 
 use weir_units::Duration;
 
-use crate::observe::{Observed, assert_close, observe, run};
+use crate::observe::{Observed, assert_close, bottleneck, observe, run};
 
 /// A receiver that holds no more than `rwnd` limits a flow to `rwnd / RTT` (RFC 9293, section 3.8.6).
 /// The round trip is that of the propagation and of what a packet and its acknowledgment spend on
@@ -87,4 +87,42 @@ sample_interval = "2ms"
         }
         assert!(rounds[1..].iter().all(|seen| *seen), "{rounds:?}");
     }
+}
+
+/// Flows whose own link is the bottleneck keep no more than a millisecond (2^-10 s) of it in their host,
+/// and take turns at it; without small queues they fill the host instead.
+#[test]
+fn small_queues_keep_a_hosts_queue_to_a_millisecond() {
+    const SCENARIO: &str = r#"
+title = "Flows behind their own link"
+source = "TCP small queues: Linux, sk_pacing_shift"
+duration = "2s"
+warm_up = "500ms"
+[dumbbell]
+rate = "1Gbps"
+delay = "5us"
+queue = { kind = "drop-tail", buffer = "unlimited" }
+[dumbbell.senders.sender]
+rtt = "1ms"
+[groups.flows]
+from = "sender"
+to = "receiver"
+flows = 4
+congestion = "newreno"
+workload = "bulk"
+[measurements]
+ports = ["sender->switch", "bottleneck"]
+"#;
+    let longest = |small_queues: bool| {
+        let settings = [format!("groups.flows.tcp.small_queues={small_queues}")];
+        let summary = run(SCENARIO, &settings);
+        let fairness = summary.groups["flows"].fairness.unwrap().value();
+        assert!(fairness > 0.95, "Jain's index {fairness}");
+        assert!(bottleneck(&summary).utilization.value() > 0.99);
+        summary.ports["sender->switch"].queue_max.bytes()
+    };
+    // 122 KB in 2^-10 s, and a packet for each turn.
+    let limited = longest(true);
+    assert!((115_000..125_000).contains(&limited), "{limited} B");
+    assert!(longest(false) > 10 * limited);
 }
