@@ -35,7 +35,7 @@ use ports::Ports;
 ///
 /// ```
 /// use weir_fabric::{
-///     Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, SharedBuffer, Switch, discipline,
+///     Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Rule, SharedBuffer, Switch,
 /// };
 /// use weir_units::{ByteSize, Duration, Rate, Time};
 /// use weir_wire::Ecn;
@@ -63,7 +63,7 @@ use ports::Ports;
 ///
 /// // Two ports that share 100 kB; ECT packets are marked above 10 kB.
 /// let size = ByteSize::from_bytes(100_000);
-/// let rules = discipline::step_marking(ByteSize::from_bytes(10_000), size);
+/// let rules = [Rule::buffer(size), Rule::mark_above(ByteSize::from_bytes(10_000))];
 /// let pipe = |seed| {
 ///     let link = Link::new(Rate::from_gbps(8), Duration::from_micros(5));
 ///     Pipe::new(Queue::new(rules, seed), link, Faults::none())

@@ -160,7 +160,8 @@ fn switch(seed: u64, buffer: Option<SharedBuffer>, elements: bool) -> Switch<Sen
         probability: Probability::new(0.5).expect("a half"),
     };
     let pipe = |port: u32| {
-        let rules = discipline::shared_queue(kilobytes(3), red, kilobytes(8));
+        let [mark, drop] = discipline::shared_queue(kilobytes(3), red);
+        let rules = [Rule::buffer(kilobytes(8)), mark, drop];
         let queue = Queue::new(rules, seed ^ u64::from(port)).with_occupancy();
         let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(500));
         let faults = Faults::new(Default::default(), seed ^ u64::from(port));

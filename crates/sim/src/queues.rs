@@ -1,20 +1,17 @@
 //! From what a scenario says of a queue to the rules of the fabric.
 
-use weir_fabric::{Action, Class, Probability, Ramp, Red, Rule, discipline};
+use weir_fabric::{Action, Class, Ramp, Red, Rule, discipline};
 use weir_scenario::{Buffer, Discipline, Level, Port, Queue, RedLength};
-use weir_units::ByteSize;
 
 /// The rules of a port's queue, in the order in which they are asked.
 pub(crate) fn rules(port: &Port) -> Vec<Rule> {
     let Queue { discipline, buffer } = &port.queue;
-    let mut rules: Vec<Rule> = match *buffer {
-        Buffer::Limited(Level::Bytes(size)) => vec![Rule::buffer(size)],
-        Buffer::Limited(Level::Packets(places)) => vec![Rule::buffer_packets(places)],
-        Buffer::Unlimited => Vec::new(),
+    let buffer = match *buffer {
+        Buffer::Limited(Level::Bytes(size)) => Some(Rule::buffer(size)),
+        Buffer::Limited(Level::Packets(places)) => Some(Rule::buffer_packets(places)),
+        Buffer::Unlimited => None,
     };
-    // The presets of the fabric bring a rule for the buffer along.
-    let without_buffer = |preset: &[Rule]| preset.iter().skip(1).copied().collect::<Vec<_>>();
-    rules.extend(match *discipline {
+    let discipline = match *discipline {
         Discipline::DropTail => Vec::new(),
         Discipline::Red { red, length, ecn } => early_detection(port, red, length, ecn),
         Discipline::Step { ecn_threshold } => vec![match ecn_threshold {
@@ -26,17 +23,12 @@ pub(crate) fn rules(port: &Port) -> Vec<Rule> {
             ecn_max,
             probability,
         } => vec![Rule::mark_between(ecn_min, ecn_max, probability)],
-        Discipline::Shared { ecn_threshold, red } => without_buffer(&discipline::shared_queue(
-            ecn_threshold,
-            ramp(red),
-            ByteSize::MAX,
-        )),
-        Discipline::Qfx { ecn_threshold } => without_buffer(&discipline::ecn_with_tail_drop(
-            ecn_threshold,
-            ByteSize::MAX,
-        )),
-    });
-    rules
+        Discipline::Shared { ecn_threshold, red } => {
+            discipline::shared_queue(ecn_threshold, ramp(red)).to_vec()
+        }
+        Discipline::Qfx { ecn_threshold } => discipline::ecn_with_tail_drop(ecn_threshold).to_vec(),
+    };
+    buffer.into_iter().chain(discipline).collect()
 }
 
 fn ramp(red: weir_scenario::Red) -> Ramp {
@@ -57,7 +49,7 @@ fn early_detection(
         RedLength::Instantaneous => Rule::red(ramp(red)),
         RedLength::Average { weight, gentle } => Rule::red_average(Red {
             ramp: ramp(red),
-            weight: Probability::new(weight).unwrap_or_default(),
+            weight,
             transmission: port.rate.time_for(port.mtu + port.framing),
             gentle,
         }),

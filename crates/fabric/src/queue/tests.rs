@@ -206,8 +206,10 @@ fn offer(rules: impl Into<Vec<Rule>>, ecn: Ecn, backlog: u64, packets: u64) -> Q
 #[test]
 fn two_thresholds_mark_by_the_same_chance_between_them_and_never_drop() {
     let probability = Probability::new(0.2).unwrap();
-    let rules =
-        discipline::two_threshold_marking(THOUSAND, bytes(9000), probability, bytes(20_000));
+    let rules = [
+        Rule::buffer(bytes(20_000)),
+        Rule::mark_between(THOUSAND, bytes(9000), probability),
+    ];
     let marked = |ecn, backlog| {
         let queue = offer(rules, ecn, backlog, 10_000);
         assert_eq!(queue.counters().dropped.total(), Tally::ZERO);
@@ -230,7 +232,8 @@ fn the_shared_queue_marks_one_kind_and_drops_the_other() {
         max: bytes(8000),
         probability: Probability::new(0.2).unwrap(),
     };
-    let rules = discipline::shared_queue(bytes(2000), red, bytes(10_000));
+    let [mark, drop] = discipline::shared_queue(bytes(2000), red);
+    let rules = [Rule::buffer(bytes(10_000)), mark, drop];
     let dropped = |ecn, backlog, reason| {
         let queue = offer(rules, ecn, backlog, 10_000);
         queue.counters().dropped.by(reason).packets
@@ -254,7 +257,8 @@ fn the_shared_queue_marks_one_kind_and_drops_the_other() {
 
 #[test]
 fn junos_drops_at_the_threshold_at_which_it_marks() {
-    let rules = discipline::ecn_with_tail_drop(bytes(2000), bytes(10_000));
+    let [mark, drop] = discipline::ecn_with_tail_drop(bytes(2000));
+    let rules = [Rule::buffer(bytes(10_000)), mark, drop];
     assert_eq!(offer(rules, Ecn::Ect1, 2001, 1).marked().packets, 1);
     let by = |backlog| offer(rules, Ecn::NotEct, backlog, 1).counters().dropped;
     assert_eq!(by(2001).by(DropReason::Tail).packets, 1);

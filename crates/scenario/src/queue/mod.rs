@@ -104,7 +104,8 @@ pub enum RedLength {
     /// A moving average over arrivals.
     Average {
         /// How much one arrival counts, w_q in the paper.
-        weight: f64,
+        #[serde(serialize_with = "serialize_probability")]
+        weight: Probability,
         /// Whether the probability grows to 1 between `red_max` and twice that, instead of at once
         /// (Floyd 2000).
         gentle: bool,

@@ -1,5 +1,6 @@
 //! Reading the tables `[queues.NAME]`.
 
+use weir_fabric::Probability;
 use weir_units::ByteSize;
 
 use super::{Buffer, Discipline, Level, Queue, Red, RedLength, SECTIONS};
@@ -99,8 +100,10 @@ impl RedLength {
     fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
         let length: String = fields.get("length")?;
         if length == "average" {
+            let weight = Probability::new(fields.optional("weight")?.unwrap_or(Self::WEIGHT));
             return Ok(Self::Average {
-                weight: fields.optional("weight")?.unwrap_or(Self::WEIGHT),
+                weight: weight
+                    .map_err(|_| fields.blame("weight").wrong_kind("a number up to 1"))?,
                 gentle: fields.optional("gentle")?.unwrap_or(true),
             });
         }
