@@ -37,6 +37,11 @@ impl Checksum {
         self.0 += whole + (u64::from(odd) << 8);
     }
 
+    /// What the field holds while somebody else is to add the rest: the sum so far, not complemented.
+    pub fn partial(self) -> u16 {
+        !self.finish()
+    }
+
     /// What the header's field has to hold. Over a packet whose checksum is right this is zero.
     pub fn finish(self) -> u16 {
         let mut sum = self.0;

@@ -1,9 +1,10 @@
-//! What packet headers say: the ECN codepoint of IP, the fields of TCP, the flow that a packet belongs
-//! to; and the checksums over them.
+//! What packet headers say: the fields of IP with its ECN codepoint, those of TCP, the flow that a packet
+//! belongs to; the checksums over them, and the few rewrites that we make.
 
 mod checksum;
 mod ecn;
 mod flow;
+pub mod ip;
 pub mod tcp;
 
 pub use checksum::Checksum;

@@ -99,6 +99,31 @@ impl Segment {
             .wrapping_add(u32::from(self.flags.contains(Flags::FIN)))
     }
 
+    /// The segments that a network interface makes of a burst, each with at most `size` bytes of data:
+    /// what has to be said first (CWR) by the first, what ends something (FIN, PSH) by the last.
+    ///
+    /// A size of zero cuts nothing.
+    pub fn cut(self, size: u32) -> impl Iterator<Item = Self> {
+        let size = if size == 0 { self.payload } else { size };
+        let pieces = self.payload.div_ceil(size.max(1)).max(1);
+        (0..pieces).map(move |piece| {
+            let (start, is_last) = (piece * size, piece + 1 == pieces);
+            let mut flags = self.flags;
+            if piece > 0 {
+                flags = flags.without(Flags::CWR);
+            }
+            if !is_last {
+                flags = flags.without(Flags::FIN | Flags::PSH);
+            }
+            Self {
+                sequence: self.sequence + start,
+                payload: size.min(self.payload - start),
+                flags,
+                ..self
+            }
+        })
+    }
+
     /// The sequence number after the segment's last.
     pub fn end(&self) -> Sequence {
         self.sequence + self.sequence_length()
@@ -107,7 +132,42 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_burst_is_cut_into_what_it_holds(first: u32, payload in 0_u32..70_000, size in 1_u32..9_000) {
+            let whole = Segment {
+                sequence: Sequence::new(first),
+                payload,
+                flags: Flags::ACK | Flags::CWR | Flags::PSH | Flags::FIN,
+                ..Segment::default()
+            };
+            let pieces: Vec<_> = whole.cut(size).collect();
+            let mut next = whole.sequence;
+            for piece in &pieces {
+                prop_assert_eq!(piece.sequence, next);
+                prop_assert!(piece.payload <= size && piece.flags.contains(Flags::ACK));
+                next = piece.end();
+            }
+            prop_assert_eq!(next, whole.end());
+            let having = |flag| pieces.iter().filter(|piece| piece.flags.contains(flag)).count();
+            prop_assert_eq!([having(Flags::CWR), having(Flags::PSH), having(Flags::FIN)], [1, 1, 1]);
+            prop_assert!(pieces[0].flags.contains(Flags::CWR));
+        }
+    }
+
+    #[test]
+    fn what_is_no_burst_stays_whole() {
+        let segment = Segment {
+            payload: 100,
+            ..Segment::default()
+        };
+        assert_eq!(segment.cut(100).collect::<Vec<_>>(), [segment]);
+        assert_eq!(segment.cut(0).collect::<Vec<_>>(), [segment]);
+    }
 
     #[test]
     fn header_lengths_are_those_on_the_wire() {
