@@ -1,0 +1,263 @@
+//! The congestion controls, their parameters, and their registration.
+
+use std::io;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, sockopt};
+
+use super::error::BpfError;
+use super::loader::{self, Loaded};
+use super::socket::{Deadlines, Observations};
+
+/// `TCP_CA_NAME_MAX` of net/tcp.h less the byte that ends it.
+const LONGEST_NAME: usize = 15;
+
+/// 1 in the fixed point of `bpf/fraction.h`.
+const ONE: u32 = 1 << 20;
+
+/// Which of the programs' congestion controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Algorithm {
+    Dctcp,
+    D2tcp,
+}
+
+/// What DCTCP and D2TCP can be given; the names are those of `weir_congestion`. The rest of TCP is
+/// the kernel's: its initial window is a route's (`initcwnd`), growth and recovery are Reno's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// The weight of the newest window in α (RFC 8257 section 3.3), between 10⁻⁵ and 1.
+    pub g: f64,
+    /// α before the first window has ended, between 0 and 1.
+    pub initial_alpha: f64,
+    /// No reduction goes below it, in packets: 1 to 10,000.
+    pub min_window: u32,
+}
+
+impl Default for Parameters {
+    /// Those of RFC 8257 and Linux: g = 1/16, α = 1, two packets.
+    fn default() -> Self {
+        Self {
+            g: 0.0625,
+            initial_alpha: 1.0,
+            min_window: 2,
+        }
+    }
+}
+
+/// [`Parameters`] as `struct parameters` of `bpf/dctcp.h` has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fixed {
+    pub(super) g: u32,
+    pub(super) initial_alpha: u32,
+    pub(super) min_window: u32,
+}
+
+impl Parameters {
+    fn fixed(&self) -> Result<Fixed, BpfError> {
+        within("g", self.g, 1e-5, 1.0)?;
+        within("initial_alpha", self.initial_alpha, 0.0, 1.0)?;
+        within("min_window", f64::from(self.min_window), 1.0, 10_000.0)?;
+        let fraction = |value: f64| (value * f64::from(ONE)).round() as u32;
+        Ok(Fixed {
+            g: fraction(self.g),
+            initial_alpha: fraction(self.initial_alpha),
+            min_window: self.min_window,
+        })
+    }
+}
+
+fn within(parameter: &'static str, found: f64, least: f64, most: f64) -> Result<(), BpfError> {
+    if (least..=most).contains(&found) {
+        return Ok(());
+    }
+    Err(BpfError::Parameter {
+        parameter,
+        least,
+        most,
+        found,
+    })
+}
+
+/// DCTCP (RFC 8257).
+#[derive(Debug)]
+pub enum Dctcp {}
+
+impl Dctcp {
+    /// Makes DCTCP available to the machine's TCP sockets as `name`.
+    ///
+    /// # Errors
+    /// See [`BpfError`]: the name or a parameter is wrong, this build has no programs, the process may
+    /// not load any, or the kernel takes none.
+    pub fn register(name: &str, parameters: &Parameters) -> Result<Registered, BpfError> {
+        register(Algorithm::Dctcp, name, parameters)
+    }
+}
+
+/// D2TCP (Vamanan et al., SIGCOMM 2012): DCTCP that backs off less when a deadline is near, and more
+/// when it is far. [`Registered::deadlines`] tells a socket its deadline.
+#[derive(Debug)]
+pub enum D2tcp {}
+
+impl D2tcp {
+    /// Makes D2TCP available to the machine's TCP sockets as `name`.
+    ///
+    /// # Errors
+    /// As for [`Dctcp::register`].
+    pub fn register(name: &str, parameters: &Parameters) -> Result<Registered, BpfError> {
+        register(Algorithm::D2tcp, name, parameters)
+    }
+}
+
+fn register(
+    algorithm: Algorithm,
+    name: &str,
+    parameters: &Parameters,
+) -> Result<Registered, BpfError> {
+    check_name(name)?;
+    let loaded = loader::load(algorithm, name, parameters.fixed()?)?;
+    Ok(Registered {
+        name: name.to_owned(),
+        algorithm,
+        loaded,
+    })
+}
+
+fn check_name(name: &str) -> Result<(), BpfError> {
+    // What `bpf_obj_name_cpy` of the kernel takes.
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
+    if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(BpfError::Name {
+        name: name.to_owned(),
+    })
+}
+
+/// A congestion control that the kernel offers until this is dropped, or until the process is gone:
+/// nothing is pinned. Sockets that have it then keep it until they close.
+#[derive(Debug)]
+pub struct Registered {
+    name: String,
+    algorithm: Algorithm,
+    loaded: Loaded,
+}
+
+impl Registered {
+    /// The name by which sockets select it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Access to what it has estimated for a socket.
+    ///
+    /// # Errors
+    /// [`BpfError::System`]: the process has no file descriptor left.
+    pub fn observations(&self) -> Result<Observations, BpfError> {
+        Observations::try_from(self.loaded.observations()?).map_err(handle_failed)
+    }
+
+    /// Access to sockets' deadlines, for D2TCP; `None` for DCTCP, which knows none.
+    ///
+    /// # Errors
+    /// [`BpfError::System`]: the process has no file descriptor left.
+    pub fn deadlines(&self) -> Result<Option<Deadlines>, BpfError> {
+        Ok(match self.algorithm {
+            Algorithm::Dctcp => None,
+            Algorithm::D2tcp => {
+                Some(Deadlines::try_from(self.loaded.deadlines()?).map_err(handle_failed)?)
+            }
+        })
+    }
+}
+
+fn handle_failed(source: io::Error) -> BpfError {
+    BpfError::System {
+        doing: "taking a BPF map",
+        source,
+    }
+}
+
+/// Whether the kernel has a congestion control called `name`, also as a module that it loads when
+/// it is asked for (which takes `CAP_NET_ADMIN`). Where it has `dctcp`, there is no need for ours.
+///
+/// # Errors
+/// [`BpfError::System`]: no socket can be made here.
+pub fn kernel_offers(name: &str) -> Result<bool, BpfError> {
+    let failed = |source: Errno| BpfError::System {
+        doing: "asking the kernel for a congestion control",
+        source: io::Error::from(source),
+    };
+    let socket =
+        rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).map_err(failed)?;
+    match sockopt::set_tcp_congestion(&socket, name) {
+        Ok(()) => Ok(true),
+        // EPERM: there, but restricted to those with CAP_NET_ADMIN.
+        Err(Errno::PERM) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(failed(errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_become_fixed_point() {
+        let fixed = Parameters::default().fixed().unwrap();
+        assert_eq!((fixed.g, fixed.initial_alpha), (ONE / 16, ONE));
+        assert_eq!(fixed.min_window, 2);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        let default = Parameters::default();
+        let wrong = [
+            Parameters { g: 0.0, ..default },
+            Parameters { g: 1.5, ..default },
+            Parameters {
+                g: f64::NAN,
+                ..default
+            },
+            Parameters {
+                initial_alpha: -0.1,
+                ..default
+            },
+            Parameters {
+                min_window: 0,
+                ..default
+            },
+        ];
+        for parameters in wrong {
+            let error = Dctcp::register("weir_test", &parameters).unwrap_err();
+            assert!(matches!(error, BpfError::Parameter { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_are_checked_before_anything_else() {
+        for name in ["", "sixteen_bytes_xx", "with-dash", "with space", "n\0l"] {
+            let error = D2tcp::register(name, &Parameters::default()).unwrap_err();
+            assert!(matches!(error, BpfError::Name { .. }), "{name:?}: {error}");
+        }
+        assert!(check_name("dctcp_4194304").is_ok());
+        assert!(check_name("fifteen_bytes_x").is_ok());
+    }
+
+    #[test]
+    fn the_kernel_has_reno_and_not_everything() {
+        assert!(kernel_offers("reno").unwrap());
+        assert!(!kernel_offers("weir_no_such").unwrap());
+    }
+
+    #[cfg(not(bpf_programs))]
+    #[test]
+    fn a_build_without_programs_says_what_is_missing() {
+        let error = Dctcp::register("weir_test", &Parameters::default()).unwrap_err();
+        assert!(
+            error.to_string().contains("apt-get install clang"),
+            "{error}"
+        );
+    }
+}

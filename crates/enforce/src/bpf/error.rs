@@ -1,0 +1,89 @@
+//! Why a program is not in the kernel.
+
+use std::io;
+
+/// What keeps a congestion control from being registered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BpfError {
+    /// This build has no programs.
+    #[error(
+        "built without BPF programs, which need clang, libelf and zlib: \
+         apt-get install clang libelf-dev zlib1g-dev, then build with make, \
+         or with cargo and --features weir-enforce/bpf"
+    )]
+    NotBuilt,
+    /// The process lacks capabilities.
+    #[error("loading BPF programs takes root, or {}", missing.join(" and "))]
+    NotPermitted {
+        /// The capabilities that it lacks.
+        missing: Vec<&'static str>,
+    },
+    /// The kernel does not describe its types.
+    #[error("the kernel has no /sys/kernel/btf/vmlinux: it needs CONFIG_DEBUG_INFO_BTF")]
+    NoTypes,
+    /// The kernel takes no congestion controls from outside.
+    #[error(
+        "the kernel takes no TCP congestion control as BPF: it needs Linux 6.4, CONFIG_BPF_JIT"
+    )]
+    NoStructOps,
+    /// No name of a congestion control.
+    #[error("`{name}` names no congestion control: 1 to 15 of A-Z a-z 0-9 _ and . do")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// The kernel has one of this name.
+    #[error("the kernel has a congestion control `{name}` already")]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// A parameter is out of its range.
+    #[error("`{parameter}` has to be between {least} and {most}: {found}")]
+    Parameter {
+        /// Its name.
+        parameter: &'static str,
+        /// The least value.
+        least: f64,
+        /// The greatest value.
+        most: f64,
+        /// The value found.
+        found: f64,
+    },
+    /// The kernel refused the program.
+    #[error("the kernel refused the program: {source}{}", said(log))]
+    Refused {
+        /// The system's error.
+        source: io::Error,
+        /// What libbpf and the kernel's verifier said, line by line.
+        log: Vec<String>,
+    },
+    /// The object is not what this loader expects, so that it is another build's.
+    #[error("the compiled programs have no `{missing}`")]
+    Object {
+        /// What it lacks.
+        missing: &'static str,
+    },
+    /// A system call failed.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// The last words say why; a verifier's whole log is long.
+fn said(log: &[String]) -> String {
+    const LINES: usize = 12;
+    let lines = log.iter().flat_map(|message| message.lines());
+    let lines: Vec<_> = lines.collect();
+    let first = lines.len().saturating_sub(LINES);
+    lines
+        .iter()
+        .skip(first)
+        .map(|line| format!("\n  {line}"))
+        .collect()
+}

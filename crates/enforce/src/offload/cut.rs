@@ -1,0 +1,173 @@
+//! Segments cut out of a super-packet.
+
+use std::io::IoSlice;
+use std::net::IpAddr;
+use std::ops::Range;
+
+use weir_units::ByteSize;
+use weir_wire::tcp::Flags;
+use weir_wire::{Checksum, Ecn, FlowKey, ip};
+
+use super::frame::{ETHERNET, MacAddress, SuperFrame};
+use super::vnet::{Gso, VnetHeader};
+
+/// The longest headers: virtio-net, Ethernet, IPv4 with all options, TCP with all options.
+const LONGEST: usize = VnetHeader::LENGTH + ETHERNET + 60 + 60;
+/// Offsets in the TCP header.
+const SEQUENCE: usize = 4;
+const FLAGS: usize = 13;
+/// The offset in the UDP header.
+const UDP_LENGTH: usize = 4;
+
+/// A frame made of consecutive segments of a super-packet: headers of its own, and the payload where it
+/// was.
+#[derive(Clone, Debug)]
+pub struct Cut<'a> {
+    headers: [u8; LONGEST],
+    length: usize,
+    payload: &'a [u8],
+}
+
+impl SuperFrame {
+    /// The frame of the segments in `range`, sent to `to`, with this ECN codepoint: again a
+    /// super-packet if there are several. What is beyond the last segment is left out.
+    ///
+    /// It has what a network card would give it that cuts the whole (Linux: `tcp_gso_segment`): its own
+    /// sequence number or length, FIN and PSH only with the last segment, CWR only with the first, an
+    /// IPv4 identification that counts. A checksum that was left to be finished still is; one that was
+    /// there stays.
+    pub fn cut(&self, range: Range<u16>, ecn: Ecn, to: MacAddress) -> Cut<'_> {
+        let layout = &self.layout;
+        let last = range.end.min(layout.segments);
+        let first = range.start.min(last);
+        let payload = layout.payload_of(first, last);
+        let mut cut = Cut {
+            headers: [0; LONGEST],
+            length: 0,
+            payload: self.ethernet().get(payload.clone()).unwrap_or_default(),
+        };
+        let Some(headers) = self.ethernet().get(..layout.payload) else {
+            return cut;
+        };
+        let begin = VnetHeader::LENGTH;
+        let Some(place) = cut.headers.get_mut(begin..begin + headers.len()) else {
+            return cut;
+        };
+        place.copy_from_slice(headers);
+        cut.length = begin + headers.len();
+
+        let part = Part {
+            first: first == 0,
+            last: last == layout.segments,
+            ecn,
+            number: first,
+            offset: payload.start.saturating_sub(layout.payload),
+            payload: payload.len(),
+        };
+        let flags = self.rewrite(place, to, &part);
+        let cwr = flags.contains(Flags::CWR);
+        let gso = layout.vnet.gso.filter(|_| last - first > 1);
+        let vnet = VnetHeader {
+            gso: gso.map(|gso| Gso { cwr, ..gso }),
+            ..layout.vnet
+        };
+        if let Some(place) = cut.headers.first_chunk_mut() {
+            *place = vnet.emit();
+        }
+        cut
+    }
+
+    /// Rewrites headers that begin with Ethernet's; tells the control bits of TCP.
+    fn rewrite(&self, headers: &mut [u8], to: MacAddress, part: &Part) -> Flags {
+        let layout = &self.layout;
+        if let Some(place) = headers.first_chunk_mut() {
+            *place = to;
+        }
+        let length = layout.payload.saturating_sub(ETHERNET) + part.payload;
+        if let Some(header) = headers.get_mut(ETHERNET..layout.transport) {
+            let length = ByteSize::from_bytes(length as u64);
+            ip::rewrite(header, length, part.ecn, part.number);
+        }
+        let Some(transport) = headers.get_mut(layout.transport..) else {
+            return Flags::empty();
+        };
+        let length = transport.len() + part.payload;
+        let mut flags = Flags::empty();
+        // A frame of one segment keeps what it has.
+        if layout.vnet.gso.is_some() {
+            match layout.flow.protocol {
+                FlowKey::TCP => flags = part.rewrite_tcp(transport),
+                _ => put(transport, UDP_LENGTH, (length as u16).to_be_bytes()),
+            }
+            if let Some(checksum) = layout.vnet.checksum {
+                let sum = pseudo_header(&layout.flow, length);
+                put(transport, usize::from(checksum.field), sum.to_be_bytes());
+            }
+        }
+        flags
+    }
+}
+
+/// Which part of a super-packet is cut out.
+struct Part {
+    first: bool,
+    last: bool,
+    ecn: Ecn,
+    /// Of its first segment.
+    number: u16,
+    /// Where its payload begins in the whole payload, and how long it is.
+    offset: usize,
+    payload: usize,
+}
+
+impl Part {
+    /// Rewrites sequence number and control bits, and tells these.
+    fn rewrite_tcp(&self, header: &mut [u8]) -> Flags {
+        if let Some(place) = header.get_mut(SEQUENCE..).and_then(<[u8]>::first_chunk_mut) {
+            // An offset within a packet of 64 KB.
+            *place = u32::from_be_bytes(*place)
+                .wrapping_add(self.offset as u32)
+                .to_be_bytes();
+        }
+        let Some(bits) = header.get_mut(FLAGS) else {
+            return Flags::empty();
+        };
+        let mut flags = Flags::from_bits(*bits);
+        if !self.first {
+            flags = flags.without(Flags::CWR);
+        }
+        if !self.last {
+            flags = flags.without(Flags::FIN | Flags::PSH);
+        }
+        *bits = flags.bits();
+        flags
+    }
+}
+
+fn put<const N: usize>(header: &mut [u8], at: usize, bytes: [u8; N]) {
+    if let Some(place) = header.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+        *place = bytes;
+    }
+}
+
+fn pseudo_header(flow: &FlowKey, length: usize) -> u16 {
+    let (source, destination): (IpAddr, IpAddr) = (flow.source, flow.destination);
+    Checksum::of_pseudo_header(source, destination, flow.protocol, length as u32).partial()
+}
+
+impl Cut<'_> {
+    /// The frame with its virtio-net header, in two pieces, as a port sends it.
+    pub fn slices(&self) -> [IoSlice<'_>; 2] {
+        [IoSlice::new(self.headers()), IoSlice::new(self.payload)]
+    }
+
+    /// The headers: virtio-net's, Ethernet's and so on.
+    pub fn headers(&self) -> &[u8] {
+        self.headers.get(..self.length).unwrap_or_default()
+    }
+
+    /// The payload behind the headers.
+    pub fn payload(&self) -> &[u8] {
+        self.payload
+    }
+}
