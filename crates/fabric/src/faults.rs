@@ -184,6 +184,11 @@ impl<P: Packet + Clone> Faults<P> {
         self.held_tally
     }
 
+    /// Each packet that is being delayed, in no order.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = &P> {
+        self.held.iter().map(|held| &held.packet)
+    }
+
     /// What became of the packets that came here.
     pub fn counters(&self) -> &Counters {
         &self.counters

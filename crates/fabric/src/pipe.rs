@@ -271,6 +271,13 @@ impl<P: Packet + Clone> Pipe<P> {
         self.queue.backlog() + self.in_flight() + self.faults.held()
     }
 
+    /// Each packet of [`Self::inside`], in no order: for whoever keeps something about packets beside
+    /// them.
+    pub fn packets(&self) -> impl Iterator<Item = &P> {
+        let line = self.line.iter().map(|place| &place.packet);
+        line.chain(self.faults.packets())
+    }
+
     /// What became of the packets that entered. These counters balance with [`Self::inside`].
     pub fn counters(&self) -> Counters {
         let queue = self.queue.counters();

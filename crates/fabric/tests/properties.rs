@@ -209,6 +209,9 @@ proptest! {
             bench.poll();
             let pipe = &bench.pipe;
             prop_assert!(pipe.counters().balance(pipe.inside()));
+            let inside: Vec<ByteSize> = pipe.packets().map(Packet::length).collect();
+            prop_assert_eq!(inside.len() as u64, pipe.inside().packets);
+            prop_assert_eq!(inside.into_iter().sum::<ByteSize>(), pipe.inside().size);
             prop_assert!(pipe.queue().counters().balance(pipe.queue().backlog()));
             prop_assert!(pipe.faults().counters().balance(pipe.faults().held()));
             let out = bench.out.iter().map(Packet::length).sum();

@@ -195,5 +195,6 @@ fn summary(threshold: u64) -> RunSummary {
         ]
         .into(),
         ports: [("bottleneck".to_owned(), port)].into(),
+        ..RunSummary::default()
     }
 }

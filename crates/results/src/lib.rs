@@ -4,9 +4,10 @@
 //!
 //! - [`Summary`]: the numbers of an experiment and its variants, for `summary.json`
 //!   ([`to_json`](Summary::to_json)) and a terminal ([`to_text`](Summary::to_text));
-//! - [`FlowRecord`], [`PortSample`], [`GroupSample`]: rows of Parquet tables, written while a run goes
+//! - [`FlowRecord`], [`EpochRecord`], [`PortSample`], [`GroupSample`]: rows of Parquet tables, written while a run goes
 //!   on ([`RunFiles`]);
 //! - [`Report`]: the summary with plots, as one HTML page;
+//! - [`Comparison`]: two experiments side by side, read back from their directories;
 //! - [`capture`]: packets as pcapng.
 //!
 //! [`Output`] puts all files of an experiment into a directory together, or none of them:
@@ -53,6 +54,7 @@
 //! ```
 
 pub mod capture;
+mod compare;
 mod output;
 mod overview;
 mod quantity;
@@ -65,12 +67,13 @@ mod table;
 mod text;
 mod trace;
 
+pub use compare::{About, CompareError, Comparison, Pair, RunComparison};
 pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
 pub use ratio::Ratio;
-pub use record::{FlowRecord, GroupSample, PortSample};
+pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 pub use report::{Report, RunPlots, Threshold};
 pub use summary::{
-    CompletionTimes, Drops, GroupSummary, PortSummary, RunSummary, SCHEMA_VERSION, Summary,
-    SummaryError,
+    AchievedRate, CompletionTimes, Drops, Emulation, EpochSummary, GroupSummary, HostSummary,
+    PortSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError, World,
 };
 pub use trace::Traces;

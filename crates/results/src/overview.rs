@@ -1,7 +1,9 @@
 //! The numbers of a summary in rows and columns, for text and HTML.
 
 use crate::quantity::{count, percent, rate, size, time};
-use crate::{CompletionTimes, GroupSummary, PortSummary, RunSummary, Summary};
+use crate::{
+    CompletionTimes, EpochSummary, GroupSummary, HostSummary, PortSummary, RunSummary, Summary,
+};
 
 /// What the run with the scenario's own values is called beside its variants.
 pub(crate) const OWN: &str = "as in the file";
@@ -42,7 +44,18 @@ pub(crate) fn groups(summary: &Summary) -> Grid {
         columns.push(("p99", |group| completion(group, |times| times.p99)));
         columns.push(("max", |group| completion(group, |times| times.max)));
     }
+    if all().any(|group| group.epochs.is_some()) {
+        columns.push(("epochs", |group| {
+            epochs(group, |epochs| count(epochs.count))
+        }));
+        columns.push(("total", |group| epochs(group, |epochs| time(epochs.total))));
+        columns.push(("lost", |group| epochs(group, |epochs| count(epochs.lost))));
+    }
     grid(summary, "group", &columns, |run| &run.groups)
+}
+
+fn epochs(group: &GroupSummary, of: fn(&EpochSummary) -> String) -> String {
+    group.epochs.as_ref().map_or_else(String::new, of)
 }
 
 fn completion(group: &GroupSummary, of: fn(&CompletionTimes) -> weir_units::Duration) -> String {
@@ -76,6 +89,12 @@ pub(crate) fn ports(summary: &Summary) -> Grid {
     let occurred = |(_, value): &Column<PortSummary>| all().any(|port| value(port) != "0");
     columns.extend(on_the_way.into_iter().filter(occurred));
     grid(summary, "port", &columns, |run| &run.ports)
+}
+
+/// The CPU time of the hosts, where they are real.
+pub(crate) fn hosts(summary: &Summary) -> Grid {
+    let columns: [Column<HostSummary>; 1] = [("CPU time", |host| time(host.cpu))];
+    grid(summary, "host", &columns, |run| &run.hosts)
 }
 
 /// A row for each of the runs' things; a column says which run it is, if there are several.

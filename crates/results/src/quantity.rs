@@ -25,6 +25,8 @@ pub(crate) const SIZES: &Scale = &[
     (1e12, "TB"),
     (1e15, "PB"),
 ];
+/// Numbers of epochs.
+pub(crate) const EPOCHS: &Scale = &[(1.0, "epoch")];
 /// Seconds.
 pub(crate) const TIMES: &Scale = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
 

@@ -39,6 +39,25 @@ pub struct FlowRecord<'a> {
     pub min_rtt: Option<Duration>,
 }
 
+/// One request of a flow whose requests are in step: a row of `epochs.parquet`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpochRecord<'a> {
+    /// Its group's name.
+    pub group: &'a str,
+    /// The flow's number within the group, from 0.
+    pub index: u64,
+    /// The epoch's number, from 0.
+    pub epoch: u64,
+    /// When the epoch began.
+    pub start: Time,
+    /// How long the request took, until the last byte of the response; `None` for one that was given
+    /// up.
+    pub completion: Option<Duration>,
+    /// How many connections it was made on: one, unless a time-out of the application's made it open
+    /// another.
+    pub attempts: u64,
+}
+
 /// A port at one moment: a row of `samples.parquet`. Counters have run since the start of the run and
 /// go on through the warm-up, so that any two rows tell what happened between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

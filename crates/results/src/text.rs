@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::overview::{self, Grid};
-use crate::quantity::time;
+use crate::quantity::{percent, time};
 use crate::{RunSummary, Summary};
 
 impl Summary {
@@ -21,10 +21,13 @@ impl Summary {
         for (key, value) in &self.run.settings {
             let _ = writeln!(out, "{key} = {value}");
         }
-        for grid in [overview::groups(self), overview::ports(self)] {
+        for grid in [overview::groups, overview::ports, overview::hosts].map(|grid| grid(self)) {
             if !grid.rows.is_empty() {
                 let _ = write!(out, "\n{}", table(grid));
             }
+        }
+        for (name, run) in self.runs() {
+            remarks(&mut out, name, run);
         }
         for (name, run) in self.runs().filter(|(_, run)| run.interrupted) {
             let _ = writeln!(
@@ -34,15 +37,42 @@ impl Summary {
                 time(run.simulated)
             );
         }
-        // What a file says must not steer a terminal.
-        out.retain(|character| character == '\n' || !character.is_control());
-        out
+        safe(out)
     }
+}
+
+/// What is to be said of a run beside its tables.
+fn remarks(out: &mut String, name: Option<&str>, run: &RunSummary) {
+    let of = name.map_or_else(String::new, |name| format!("{name}: "));
+    if let Some(reduction) = run.reduction {
+        let _ = writeln!(out, "\n{of}reduction {}", percent(reduction));
+    }
+    if let Some(emulation) = &run.emulation {
+        let verdict = match emulation.faithful {
+            true => "faithful",
+            false => "NOT FAITHFUL: these figures are not to be trusted",
+        };
+        let _ = writeln!(
+            out,
+            "\n{of}emulation {verdict}; packets late by {} (p50), {} (p99)",
+            time(emulation.lateness_p50),
+            time(emulation.lateness_p99)
+        );
+        for reason in &emulation.reasons {
+            let _ = writeln!(out, "{of}{reason}");
+        }
+    }
+}
+
+/// Text without what could steer a terminal: files have their say in it.
+pub(crate) fn safe(mut text: String) -> String {
+    text.retain(|character| character == '\n' || !character.is_control());
+    text
 }
 
 /// What ran, in a line.
 fn facts(run: &RunSummary) -> String {
-    let mut out = format!("{} simulated", time(run.simulated));
+    let mut out = format!("{} {}", time(run.simulated), run.world.name());
     if !run.warm_up.is_zero() {
         let _ = write!(out, ", the first {} not counted", time(run.warm_up));
     }
@@ -55,7 +85,7 @@ const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-fn table(grid: Grid) -> String {
+pub(crate) fn table(grid: Grid) -> String {
     let mut table = Table::new();
     table.load_style(STYLE);
     let columns = grid.header.len();
@@ -134,6 +164,33 @@ bottleneck  20,000,000      100.0 %       399 KB  0 B  0 B  0 B      0          
 ─────────────────────────────────────────────────────────────────────────────────────────────────
 "
         );
+    }
+
+    #[test]
+    fn what_is_not_to_be_trusted_says_so() {
+        let mut summary = Summary::new("t", "", run());
+        summary.run.world = crate::World::Live;
+        summary.run.reduction = Ratio::new(0.9312);
+        summary.run.emulation = Some(crate::Emulation {
+            reasons: vec!["the CPU was busy".to_owned()],
+            ..crate::Emulation::default()
+        });
+        let epochs = crate::EpochSummary {
+            count: 1000,
+            total: Duration::from_millis(1_500),
+            lost: 0,
+        };
+        summary.run.groups["dctcp"].epochs = Some(epochs);
+        let text = summary.to_text();
+        for part in [
+            "12.0 s live, ",
+            "reduction 93.1 %",
+            "emulation NOT FAITHFUL",
+            "the CPU was busy",
+            "1,000  1.50 s     0",
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
     }
 
     #[test]

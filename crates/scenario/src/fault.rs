@@ -9,20 +9,38 @@ use weir_units::{Duration, Rate, Time};
 use crate::document::{At, Fields, Reported, section_by_kind};
 use crate::error::{ProblemKind, list, nearest};
 use crate::schema::{Accepts, Key, Section};
-use crate::topology::matches;
-use crate::{PortIndex, Topology};
+use crate::topology::{Node, matches};
+use crate::workload::MOST_EPOCHS;
+use crate::{Group, PortIndex, Topology};
 
 /// Something that goes wrong for a while.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The ports whose packets meet it, after they have been sent.
     pub ports: Vec<PortIndex>,
-    /// From when.
-    pub at: Time,
-    /// Until when; without, until the end.
-    pub until: Option<Time>,
+    /// When.
+    pub when: When,
     /// What.
     pub kind: FaultKind,
+}
+
+/// When a fault begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// By time.
+    Time {
+        /// From then on.
+        at: Time,
+        /// Until then; without, until the end.
+        until: Option<Time>,
+    },
+    /// By the epochs of the workload [`epochs`](crate::Workload::Epochs), counted from 0.
+    Epochs {
+        /// From the beginning of this one on.
+        at: u32,
+        /// Until the beginning of this one, or the end of the last; without, until the end.
+        until: Option<u32>,
+    },
 }
 
 /// What goes wrong. Faults of one kind on one port never overlap.
@@ -72,6 +90,9 @@ pub enum FaultKind {
         /// At this.
         rate: Rate,
     },
+    /// The host that the port belongs to gets another address there, once: as when a lease or a
+    /// machine moves. The old one reaches nobody any more.
+    Address,
 }
 
 fn value<S: Serializer>(value: &Probability, to: S) -> Result<S::Ok, S::Error> {
@@ -85,7 +106,7 @@ const PORTS: Key = Key::required(
      for both directions",
 );
 
-const AT: Key = Key::required("at", Accepts::SPAN, "from when");
+const AT: Key = Key::optional("at", Accepts::SPAN, "`at_epoch` says", "from when");
 
 const UNTIL: Key = Key::optional(
     "until",
@@ -94,29 +115,74 @@ const UNTIL: Key = Key::optional(
     "until when",
 );
 
+const AT_EPOCH: Key = Key::optional(
+    "at_epoch",
+    Accepts::Count(0, MOST_EPOCHS as u64),
+    "`at` says",
+    "from the beginning of which epoch, counted from 0; instead of `at`, beside a workload `epochs`",
+);
+
+const UNTIL_EPOCH: Key = Key::optional(
+    "until_epoch",
+    Accepts::Count(1, MOST_EPOCHS as u64),
+    "until the end",
+    "until the beginning of which epoch; with `at_epoch`",
+);
+
 const PROBABILITY: Key = Key::required("probability", Accepts::Probability, "how probably");
 
 /// All kinds of faults.
-pub(crate) static SECTIONS: [&Section; 8] = [
+pub(crate) static SECTIONS: [&Section; 9] = [
     &Section {
         title: "[[faults]] kind = \"down\"",
         doc: "Every packet is lost.",
-        keys: &[Key::kind(&["down"]), PORTS, AT, UNTIL],
+        keys: &[
+            Key::kind(&["down"]),
+            PORTS,
+            AT,
+            UNTIL,
+            AT_EPOCH,
+            UNTIL_EPOCH,
+        ],
     },
     &Section {
         title: "[[faults]] kind = \"loss\"",
         doc: "Packets are lost at random.",
-        keys: &[Key::kind(&["loss"]), PORTS, AT, UNTIL, PROBABILITY],
+        keys: &[
+            Key::kind(&["loss"]),
+            PORTS,
+            AT,
+            UNTIL,
+            AT_EPOCH,
+            UNTIL_EPOCH,
+            PROBABILITY,
+        ],
     },
     &Section {
         title: "[[faults]] kind = \"duplicate\"",
         doc: "Packets arrive twice at random.",
-        keys: &[Key::kind(&["duplicate"]), PORTS, AT, UNTIL, PROBABILITY],
+        keys: &[
+            Key::kind(&["duplicate"]),
+            PORTS,
+            AT,
+            UNTIL,
+            AT_EPOCH,
+            UNTIL_EPOCH,
+            PROBABILITY,
+        ],
     },
     &Section {
         title: "[[faults]] kind = \"corrupt\"",
         doc: "Packets are damaged at random, and dropped by the receiver.",
-        keys: &[Key::kind(&["corrupt"]), PORTS, AT, UNTIL, PROBABILITY],
+        keys: &[
+            Key::kind(&["corrupt"]),
+            PORTS,
+            AT,
+            UNTIL,
+            AT_EPOCH,
+            UNTIL_EPOCH,
+            PROBABILITY,
+        ],
     },
     &Section {
         title: "[[faults]] kind = \"reorder\"",
@@ -126,6 +192,8 @@ pub(crate) static SECTIONS: [&Section; 8] = [
             PORTS,
             AT,
             UNTIL,
+            AT_EPOCH,
+            UNTIL_EPOCH,
             PROBABILITY,
             Key::required(
                 "delay",
@@ -142,6 +210,8 @@ pub(crate) static SECTIONS: [&Section; 8] = [
             PORTS,
             AT,
             UNTIL,
+            AT_EPOCH,
+            UNTIL_EPOCH,
             Key::required(
                 "delay",
                 Accepts::POSITIVE_SPAN,
@@ -157,6 +227,8 @@ pub(crate) static SECTIONS: [&Section; 8] = [
             PORTS,
             AT,
             UNTIL,
+            AT_EPOCH,
+            UNTIL_EPOCH,
             Key::required(
                 "jitter",
                 Accepts::POSITIVE_SPAN,
@@ -172,7 +244,27 @@ pub(crate) static SECTIONS: [&Section; 8] = [
             PORTS,
             AT,
             UNTIL,
+            AT_EPOCH,
+            UNTIL_EPOCH,
             Key::required("rate", Accepts::RATE, "the rate"),
+        ],
+    },
+    &Section {
+        title: "[[faults]] kind = \"address\"",
+        doc: "A host gets another address on a link, once: a lease or a machine has moved. Packets to \
+              the old address reach nobody. TCP's connections over that link are dead from then on, and \
+              their ends find out by their time-outs; DCQUIC's go on from the new address.",
+        keys: &[
+            Key::kind(&["address"]),
+            Key::required(
+                "ports",
+                Accepts::Other(
+                    "the name of a host's port, a pattern such as \"web*->leaf1\", or a list of them",
+                ),
+                "the hosts' ports whose address changes",
+            ),
+            AT,
+            AT_EPOCH,
         ],
     },
 ];
@@ -188,31 +280,146 @@ impl Fault {
         let ports = fields
             .needed("ports")
             .and_then(|at| read_ports(&at, topology));
-        let (begin, until) = (fields.get("at"), fields.optional("until"));
+        let when = When::read(&fields, duration);
         let kind = FaultKind::read(section.kind(), &fields);
         let fault = Self {
             ports: ports?,
-            at: begin?,
-            until: until?,
+            when: when?,
             kind: kind?,
         };
-        if fault.at >= Time::ZERO + duration {
-            return Err(fields.blame("at").conflict(
+        fault.check_ports(&fields, topology)?;
+        Ok(fault)
+    }
+
+    /// Only hosts have addresses.
+    fn check_ports(&self, fields: &Fields<'_>, topology: &Topology) -> Result<(), Reported> {
+        let mut ports = self.ports.iter().map(|port| topology.port(*port));
+        let of_switch = ports.find(|port| matches!(port.from, Node::Switch(_)));
+        match of_switch {
+            Some(port) if self.kind == FaultKind::Address => Err(fields.blame("ports").conflict(
                 format!(
-                    "the fault begins at {}, and the simulation ends at {duration}",
-                    fault.at
+                    "the port `{}` belongs to a switch, which has no address",
+                    port.name
                 ),
-                "set `at` to less, or a longer `duration`",
-            ));
-        }
-        match fault.until {
-            Some(until) if until <= fault.at => Err(fields.blame("until").conflict(
-                format!("the fault ends at {until} but begins at {}", fault.at),
-                "set `until` after `at`",
+                "name ports that send from hosts, such as \"host->switch\"",
             )),
-            _ => Ok(fault),
+            _ => Ok(()),
         }
     }
+}
+
+impl Fault {
+    /// Whether a later fault of the same kind begins before this one is over, as far as one can know:
+    /// when an epoch begins nobody does.
+    fn may_overlap(&self, later: &Self) -> bool {
+        let (begin, end) = self.when.bounds();
+        let (next, _) = later.when.bounds();
+        let same_clock = std::mem::discriminant(&self.when) == std::mem::discriminant(&later.when);
+        match self.kind {
+            // A change is over at once.
+            FaultKind::Address => same_clock && begin == next,
+            _ => !same_clock || next < end,
+        }
+    }
+}
+
+impl When {
+    fn read(fields: &Fields<'_>, duration: Duration) -> Result<Self, Reported> {
+        let (at, at_epoch) = (fields.optional("at"), fields.optional("at_epoch"));
+        let (until, until_epoch) = (fields.optional("until"), fields.optional("until_epoch"));
+        let when = match (at?, at_epoch?) {
+            (Some(at), None) => Self::Time { at, until: until? },
+            (None, Some(at)) => Self::Epochs {
+                at,
+                until: until_epoch?,
+            },
+            _ => {
+                return Err(fields.at.conflict(
+                    "one of `at` and `at_epoch` must say when the fault begins",
+                    "write one of them",
+                ));
+            }
+        };
+        let useless = match when {
+            Self::Time { .. } => "until_epoch",
+            Self::Epochs { .. } => "until",
+        };
+        if fields.has(useless) {
+            return Err(fields.blame(useless).conflict(
+                "a fault ends by what it begins by",
+                "write `until` with `at`, and `until_epoch` with `at_epoch`",
+            ));
+        }
+        when.check(fields, duration)?;
+        Ok(when)
+    }
+
+    fn check(self, fields: &Fields<'_>, duration: Duration) -> Result<(), Reported> {
+        match self {
+            Self::Time { at, .. } if at >= Time::ZERO + duration => {
+                Err(fields.blame("at").conflict(
+                    format!("the fault begins at {at}, and the simulation ends at {duration}"),
+                    "set `at` to less, or a longer `duration`",
+                ))
+            }
+            Self::Time {
+                at,
+                until: Some(until),
+            } if until <= at => Err(fields.blame("until").conflict(
+                format!("the fault ends at {until} but begins at {at}"),
+                "set `until` after `at`",
+            )),
+            Self::Epochs {
+                at,
+                until: Some(until),
+            } if until <= at => Err(fields.blame("until_epoch").conflict(
+                format!("the fault ends with epoch {until} but begins with epoch {at}"),
+                "set `until_epoch` after `at_epoch`",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Beginning and end, of those that are by time or of those by epochs.
+    fn bounds(self) -> (u64, u64) {
+        match self {
+            Self::Time { at, until } => (
+                at.as_nanos(),
+                until.map_or(u64::MAX, weir_units::Time::as_nanos),
+            ),
+            Self::Epochs { at, until } => (at.into(), until.map_or(u64::MAX, u64::from)),
+        }
+    }
+}
+
+/// Reports faults by epochs that there are not.
+pub(crate) fn check_epochs(
+    items: &[At<'_>],
+    faults: &[Fault],
+    groups: &[Group],
+) -> Result<(), Reported> {
+    let count = groups.iter().find_map(|group| group.workload.epochs());
+    for (at, fault) in items.iter().zip(faults) {
+        let When::Epochs { at: begin, until } = fault.when else {
+            continue;
+        };
+        match count {
+            None => {
+                return Err(at.conflict(
+                    "the fault goes by epochs, and no group has the workload `epochs`",
+                    "write `at` and `until`, or give a group that workload",
+                ));
+            }
+            Some(count) if begin >= count || until.is_some_and(|until| until > count) => {
+                return Err(at.conflict(
+                    format!("there are {count} epochs, from 0 on"),
+                    format!("set `at_epoch` below {count}, and `until_epoch` up to {count}"),
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Reports faults of one kind that meet on a port: which one holds nobody could tell.
@@ -230,10 +437,9 @@ pub(crate) fn check_overlaps(
     }
     let mut overlaps = Vec::new();
     for ((_, port), mut indices) in by_place {
-        indices.sort_by_key(|index| faults[*index].at);
+        indices.sort_by_key(|index| faults[*index].when.bounds());
         for pair in indices.windows(2) {
-            let until = faults[pair[0]].until.unwrap_or(Time::MAX);
-            if faults[pair[1]].at < until {
+            if faults[pair[0]].may_overlap(&faults[pair[1]]) {
                 overlaps.push((pair[0].max(pair[1]), pair[0].min(pair[1]), port));
             }
         }
@@ -278,6 +484,7 @@ impl FaultKind {
             Some("rate") => Self::Rate {
                 rate: fields.get("rate")?,
             },
+            Some("address") => Self::Address,
             _ => Self::Down,
         })
     }

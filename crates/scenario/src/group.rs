@@ -1,16 +1,15 @@
 //! Groups: flows that are alike, and that results report together.
 
 use serde::Serialize;
-use weir_congestion::AlgorithmSpec;
 use weir_units::{Duration, Time};
 
 use crate::congestion;
-use crate::document::{At, Fields, Node, Reported, Table, Value};
+use crate::document::{At, Fields, Reported};
 use crate::error::ProblemKind;
 use crate::schema::{Accepts, Key, Literal, Section};
-use crate::topology::{Names, check_name};
-use crate::transport::{TcpOptions, Transport, UdpEcn};
-use crate::{HostIndex, Routes, Topology, Workload};
+use crate::topology::{Names, Node, SwitchIndex, check_name};
+use crate::transport::Transport;
+use crate::{HostIndex, PortIndex, Routes, Topology, Workload};
 
 /// Flows that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +22,9 @@ pub struct Group {
     pub to: Vec<HostIndex>,
     /// Which of them exchange data.
     pub pairing: Pairing,
+    /// The switch by which flows leave their hosts, of several: see [`Self::ways`]. Without, packets
+    /// of different flows take different ones.
+    pub via: Option<SwitchIndex>,
     /// How many flows each pair of hosts has.
     pub flows: u32,
     /// What carries the data.
@@ -35,6 +37,9 @@ pub struct Group {
     pub start_within: Duration,
     /// When flows stop, whatever they have left to send; without, at the end of the simulation.
     pub stop: Option<Time>,
+    /// After how long without an answer a client makes its request again, by a new connection over
+    /// the next of its host's links; `None` for never.
+    pub failover: Option<Duration>,
 }
 
 /// Which senders send to which receivers.
@@ -87,15 +92,28 @@ pub(crate) static GROUP: Section = Section {
         ),
         Key::default(
             "transport",
-            Accepts::Word(&["tcp", "udp"]),
+            Accepts::Word(&["tcp", "tls", "quic", "udp"]),
             Literal::Text("tcp"),
-            "what carries the data; `udp` takes the workload `cbr`",
+            "what carries the data: TCP, TLS 1.3 over TCP, DCQUIC, or plain datagrams; `udp` takes the \
+             workload `cbr`",
         ),
         Key::optional(
             "tcp",
             Accepts::Other("a table"),
             "Linux's values",
-            "how TCP is set up",
+            "how TCP is set up, with `tcp` and `tls`",
+        ),
+        Key::optional(
+            "tls",
+            Accepts::Other("a table"),
+            "its defaults",
+            "how TLS is set up",
+        ),
+        Key::optional(
+            "quic",
+            Accepts::Other("a table"),
+            "its defaults",
+            "how DCQUIC is set up",
         ),
         Key::optional(
             "udp",
@@ -107,7 +125,22 @@ pub(crate) static GROUP: Section = Section {
             "congestion",
             congestion::ACCEPTS,
             "`\"cubic\"`, as in Linux",
-            "TCP's congestion control and its parameters: see docs/algorithms.md",
+            "TCP's or DCQUIC's congestion control and its parameters: see docs/algorithms.md",
+        ),
+        Key::optional(
+            "via",
+            Accepts::Other("the name of a switch"),
+            "the first link of the file for DCQUIC; others are spread over the nearest",
+            "the switch by which flows leave their hosts, where these have several links: DCQUIC's \
+             first path, the only one of others until `failover`",
+        ),
+        Key::optional(
+            "failover",
+            Accepts::POSITIVE_SPAN,
+            "never",
+            "after how long without an answer a client opens a new connection, over the next of its \
+             host's links, and makes its request again; with `tcp` and `tls`, and the workloads \
+             `request-response` and `epochs`",
         ),
         Key::required(
             "workload",
@@ -149,6 +182,35 @@ impl Group {
         each.filter(|(from, to)| from != to)
     }
 
+    /// The ports by which a flow between these hosts can leave `from`, in the order in which they are
+    /// tried: the first is the one that it takes as long as it works. `number` tells flows apart that
+    /// are spread over several.
+    pub fn ways(
+        &self,
+        topology: &Topology,
+        routes: &Routes,
+        (from, to): (HostIndex, HostIndex),
+        number: u64,
+    ) -> Vec<PortIndex> {
+        let mut ways = routes.all_from_host(from, to);
+        if ways.is_empty() {
+            return ways;
+        }
+        let leads_there =
+            |port: &PortIndex| self.via.map(Node::Switch) == Some(topology.port(*port).to);
+        let first = match ways.iter().position(leads_there) {
+            Some(first) => first,
+            None if matches!(self.transport, Transport::Quic { .. }) => 0,
+            None => {
+                let nearest = routes.from_host(from, to);
+                let chosen = nearest.get(number as usize % nearest.len().max(1));
+                (ways.iter().position(|port| Some(port) == chosen)).unwrap_or(0)
+            }
+        };
+        ways.rotate_left(first);
+        ways
+    }
+
     /// How many flows there are from the start; with random arrivals none.
     pub fn flow_count(&self) -> u64 {
         match self.workload {
@@ -176,12 +238,13 @@ impl Group {
         let from = fields.needed("from").and_then(|at| names.hosts(&at));
         let to = fields.needed("to").and_then(|at| names.hosts(&at));
         let (pairing, flows) = (fields.get::<String>("pairing"), fields.get("flows"));
-        let transport = read_transport(&fields, topology);
+        let via = fields.at("via").map(|at| names.switch(&at)).transpose();
+        let transport = Transport::read(&fields, topology);
         let workload = fields
             .needed("workload")
             .and_then(|at| Workload::read(&at, topology));
         let (start, within) = (fields.get("start"), fields.get("start_within"));
-        let stop = fields.optional("stop");
+        let (stop, failover) = (fields.optional("stop"), fields.optional("failover"));
         let group = Self {
             name: name.to_owned(),
             from: from?,
@@ -190,14 +253,18 @@ impl Group {
                 "one-to-one" => Pairing::OneToOne,
                 _ => Pairing::All,
             },
+            via: via?,
             flows: flows?,
             transport: transport?,
             workload: workload?,
             start: start?,
             start_within: within?,
             stop: stop?,
+            failover: failover?,
         };
         group.check(&fields)?;
+        group.check_via(&fields, topology)?;
+        group.check_failover(&fields)?;
         Ok(group)
     }
 
@@ -238,6 +305,12 @@ impl Group {
                 "remove `start_within`",
             ));
         }
+        if self.stop.is_some() && self.workload.epochs().is_some() {
+            return Err(fields.blame("stop").conflict(
+                "epochs go on until the last one is complete",
+                "remove `stop`, or set a smaller `count`",
+            ));
+        }
         let begins = self.start + self.start_within;
         match self.stop {
             Some(stop) if stop <= begins => Err(fields.blame("stop").conflict(
@@ -245,6 +318,50 @@ impl Group {
                 "set `stop` after `start` and `start_within`",
             )),
             _ => self.check_counts(fields),
+        }
+    }
+
+    /// Whether all hosts that send are at the switch by which they should.
+    fn check_via(&self, fields: &Fields<'_>, topology: &Topology) -> Result<(), Reported> {
+        let Some(switch) = self.via else {
+            return Ok(());
+        };
+        let is_there = |host: &&HostIndex| {
+            let mut ports = topology.ports_of(Node::Host(**host));
+            ports.any(|port| topology.port(port).to == Node::Switch(switch))
+        };
+        match self.from.iter().find(|host| !is_there(host)) {
+            None => Ok(()),
+            Some(host) => Err(fields.blame("via").conflict(
+                format!(
+                    "the host `{}` has no link to `{}`",
+                    topology.host(*host).name,
+                    topology.switch(switch).name
+                ),
+                "name a switch to which all hosts of `from` are linked",
+            )),
+        }
+    }
+
+    fn check_failover(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        if self.failover.is_none() {
+            return Ok(());
+        }
+        if !matches!(
+            self.transport,
+            Transport::Tcp { .. } | Transport::Tls { .. }
+        ) {
+            return Err(fields.blame("failover").conflict(
+                "this transport does not open another connection",
+                "remove `failover`, or set `transport = \"tcp\"` or `\"tls\"`",
+            ));
+        }
+        match self.workload {
+            Workload::RequestResponse { .. } | Workload::Epochs { .. } => Ok(()),
+            _ => Err(fields.blame("failover").conflict(
+                "only a request can be made again",
+                "remove `failover`, or set the workload `request-response` or `epochs`",
+            )),
         }
     }
 
@@ -314,6 +431,39 @@ impl Group {
     }
 }
 
+/// Reports groups whose epochs cannot be in step, and more requests than results have room for.
+pub(crate) fn check_epochs(at: &At<'_>, groups: &[Group]) -> Result<(), Reported> {
+    let mut in_step = groups
+        .iter()
+        .filter_map(|group| Some((group, group.workload.epochs()?)));
+    let Some((first, count)) = in_step.next() else {
+        return Ok(());
+    };
+    let mut flows = first.flow_count();
+    for (group, other) in in_step {
+        if other != count {
+            return Err(at.conflict(
+                format!(
+                    "`{}` has {count} epochs and `{}` {other}",
+                    first.name, group.name
+                ),
+                "set the same `count` in all groups with the workload `epochs`",
+            ));
+        }
+        flows = flows.saturating_add(group.flow_count());
+    }
+    let requests = flows.saturating_mul(u64::from(count));
+    match requests > MOST_ARRIVALS {
+        false => Ok(()),
+        true => Err(at.problem(ProblemKind::TooMany {
+            what: "requests in epochs",
+            count: requests,
+            limit: MOST_ARRIVALS,
+            reason: "results have a row for each",
+        })),
+    }
+}
+
 /// Reports more flows than can be simulated in all groups together.
 pub(crate) fn check_flows(at: &At<'_>, groups: &[Group]) -> Result<(), Reported> {
     let counts = groups.iter().map(Group::flow_count);
@@ -329,46 +479,5 @@ fn too_many_flows(at: &At<'_>, count: u64) -> Reported {
         count,
         limit: MOST_FLOWS,
         reason: "each keeps a few kilobytes of state at both ends",
-    })
-}
-
-fn read_transport(fields: &Fields<'_>, topology: &Topology) -> Result<Transport, Reported> {
-    // A table that was not written has all its defaults.
-    let empty = Node::new(Value::Table(Table::default()), fields.at.node.place.clone());
-    let table = |name: &str| match fields.at(name) {
-        Some(at) => at,
-        None => At {
-            node: &empty,
-            key: fields.at.child(name, fields.at.node).key,
-            problems: fields.at.problems,
-        },
-    };
-    let udp = fields.get::<String>("transport")? == "udp";
-    let useless: &[&str] = if udp {
-        &["tcp", "congestion"]
-    } else {
-        &["udp"]
-    };
-    if let Some(key) = useless.iter().find(|key| fields.has(key)) {
-        return Err(fields.blame(key).conflict(
-            format!("`{key}` has no meaning for this transport"),
-            format!(
-                "remove it, or set `transport = \"{}\"`",
-                if udp { "tcp" } else { "udp" }
-            ),
-        ));
-    }
-    if udp {
-        let ecn = UdpEcn::read(table("udp"))?;
-        return Ok(Transport::Udp { ecn });
-    }
-    let congestion = match fields.at("congestion") {
-        Some(at) => congestion::read(&at)?,
-        None => AlgorithmSpec::default(),
-    };
-    let options = TcpOptions::read(table("tcp"), &congestion, topology.smallest_mtu())?;
-    Ok(Transport::Tcp {
-        options,
-        congestion,
     })
 }

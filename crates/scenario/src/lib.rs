@@ -47,6 +47,7 @@ mod document;
 mod error;
 mod fault;
 mod group;
+mod live;
 mod loader;
 mod measurements;
 mod queue;
@@ -60,10 +61,11 @@ mod workload;
 mod written;
 
 pub use error::{Place, Problem, ProblemKind, ScenarioError};
-pub use fault::{Fault, FaultKind};
+pub use fault::{Fault, FaultKind, When};
 pub use group::{Group, Pairing};
+pub use live::{AddressFamily, LiveOptions, Network, NotANetwork};
 pub use loader::{Document, Loaded, NotASetting, Setting, Variant};
-pub use measurements::Measurements;
+pub use measurements::{Measurements, Reduction};
 pub use queue::{Buffer, Discipline, Level, Queue, Red, RedLength};
 pub use scenario::Scenario;
 pub use schema::key_reference;
@@ -72,6 +74,7 @@ pub use topology::{
     SharedLimit, Switch, SwitchIndex, Topology,
 };
 pub use transport::{
-    DelayedAck, Pacing, Recovery, TCP_HEADERS, TcpEcn, TcpOptions, Transport, UDP_HEADERS, UdpEcn,
+    DelayedAck, MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
+    TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport, UDP_HEADERS, UdpEcn,
 };
-pub use workload::{Arrivals, Distribution, Workload};
+pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};

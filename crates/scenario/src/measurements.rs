@@ -2,11 +2,12 @@
 
 use weir_units::{ByteSize, Duration};
 
-use crate::document::{Fields, Reported};
+use crate::document::{At, Fields, Reported};
+use crate::error::{ProblemKind, list, nearest};
 use crate::fault::read_ports;
 use crate::schema::{Accepts, Key, Literal, Section};
 use crate::topology::{BOTTLENECK, Node};
-use crate::{PortIndex, Topology};
+use crate::{Group, PortIndex, Topology};
 
 /// What is watched while the simulation runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +19,19 @@ pub struct Measurements {
     pub ports: Vec<PortIndex>,
     /// How much of each packet a capture keeps.
     pub snap_length: ByteSize,
+    /// Which group's time is compared with which.
+    pub reduction: Option<Reduction>,
+}
+
+/// By how much one group's requests or transfers take less time than another's, all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduction {
+    /// The group whose time is less, it is hoped: a position in [`Scenario::groups`].
+    ///
+    /// [`Scenario::groups`]: crate::Scenario::groups
+    pub of: usize,
+    /// The group that it is compared with.
+    pub against: usize,
 }
 
 pub(crate) static MEASUREMENTS: Section = Section {
@@ -44,11 +58,46 @@ pub(crate) static MEASUREMENTS: Section = Section {
             Literal::Text("128B"),
             "how much of each packet a capture (`--pcap`) keeps",
         ),
+        Key::optional(
+            "reduction",
+            Accepts::Other("a table with `of` and `against`"),
+            "not reported",
+            "which group's time is compared with which",
+        ),
+    ],
+};
+
+pub(crate) static REDUCTION: Section = Section {
+    title: "[measurements.reduction]",
+    doc: "Two groups whose completion times are compared: the part of the time of the group `against` \
+          that the group `of` saves, 1 - (sum of its times) / (sum of the other's), after the warm-up. \
+          The two should have as many requests or transfers, of the same sizes.",
+    keys: &[
+        Key::required(
+            "of",
+            Accepts::Other("the name of a group"),
+            "the group that is to be faster",
+        ),
+        Key::required(
+            "against",
+            Accepts::Other("the name of a group"),
+            "the group that it is compared with",
+        ),
     ],
 };
 
 impl Measurements {
-    pub(crate) fn read(fields: &Fields<'_>, topology: &Topology) -> Result<Self, Reported> {
+    /// Reads the table. `groups` are not there where they have mistakes of their own: then what refers
+    /// to them is not looked at.
+    pub(crate) fn read(
+        fields: &Fields<'_>,
+        topology: &Topology,
+        groups: Option<&[Group]>,
+    ) -> Result<Self, Reported> {
+        let reduction = match (fields.at("reduction"), groups) {
+            (Some(at), Some(groups)) => Reduction::read(at, groups).map(Some),
+            _ => Ok(None),
+        };
         let (interval, snap) = (fields.get("sample_interval"), fields.get("snap_length"));
         let ports = match fields.at("ports") {
             Some(at) => read_ports(&at, topology),
@@ -58,7 +107,53 @@ impl Measurements {
             sample_interval: interval?,
             ports: ports?,
             snap_length: snap?,
+            reduction: reduction?,
         })
+    }
+}
+
+impl Reduction {
+    fn read(at: At<'_>, groups: &[Group]) -> Result<Self, Reported> {
+        let fields = Fields::open(at, &REDUCTION)?;
+        let (of, against) = (
+            read_group(&fields, "of", groups),
+            read_group(&fields, "against", groups),
+        );
+        let reduction = Self {
+            of: of?,
+            against: against?,
+        };
+        match reduction.of == reduction.against {
+            false => Ok(reduction),
+            true => Err(fields.blame("against").conflict(
+                "a group saves nothing of its own time",
+                "name two different groups",
+            )),
+        }
+    }
+}
+
+/// The position of the group that the key names.
+fn read_group(fields: &Fields<'_>, key: &str, groups: &[Group]) -> Result<usize, Reported> {
+    let at = fields.needed(key)?;
+    let name = at.text("the name of a group")?;
+    let Some(position) = groups.iter().position(|group| group.name == name) else {
+        let names = || groups.iter().map(|group| group.name.as_str());
+        return Err(at.problem(ProblemKind::UnknownName {
+            what: "group",
+            name: name.to_owned(),
+            existing: list(names()),
+            nearest: nearest(name, names()),
+        }));
+    };
+    match groups[position].workload.has_completions() {
+        true => Ok(position),
+        false => Err(at.conflict(
+            format!(
+                "`{name}` has a workload without end, which takes no time that one could compare"
+            ),
+            "name a group with requests or transfers",
+        )),
     }
 }
 

@@ -4,12 +4,13 @@ use weir_units::Duration;
 
 use crate::document::{At, Fields, Node, Problems, Reported, Table, Value, substitute};
 use crate::error::ProblemKind;
-use crate::fault::check_overlaps;
-use crate::group::check_flows;
+use crate::fault::{self, check_overlaps};
+use crate::group::{self, check_flows};
+use crate::live::LIVE;
 use crate::measurements::MEASUREMENTS;
 use crate::schema::{Accepts, Key, Literal, Section};
 use crate::topology::{self, Builder, Names, Queues, check_name};
-use crate::{Fault, Group, Measurements, Queue, Scenario, Topology};
+use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, Topology};
 
 /// The top of a file.
 pub(crate) static FILE: Section = Section {
@@ -36,7 +37,8 @@ pub(crate) static FILE: Section = Section {
         Key::required(
             "duration",
             Accepts::POSITIVE_SPAN,
-            "how much time is simulated",
+            "how much time is simulated at most: with the workload `epochs` the run ends when the last \
+             one is complete",
         ),
         Key::default(
             "warm_up",
@@ -110,6 +112,12 @@ pub(crate) static FILE: Section = Section {
             "what is watched",
         ),
         Key::optional(
+            "live",
+            Accepts::Other("a table"),
+            "its defaults",
+            "what only `weir run --live` needs to know",
+        ),
+        Key::optional(
             "variants",
             Accepts::Other("tables `[variants.NAME]` and `[variants.grid]`"),
             "none",
@@ -136,8 +144,10 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
     let ((duration, warm_up), (topology, names)) = (times?, network?);
 
     let groups = read_groups(&file, &names, &topology, duration);
-    let faults = read_faults(&file, &topology, duration);
-    let measurements = read_measurements(&file, &topology);
+    let known_groups = groups.as_deref().ok();
+    let faults = read_faults(&file, &topology, duration, known_groups);
+    let measurements = read_measurements(&file, &topology, known_groups);
+    let live = open(&file, "live", &LIVE, LiveOptions::read);
     Ok(Scenario {
         title,
         source,
@@ -147,6 +157,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
         groups: groups?,
         faults: faults?,
         measurements: measurements?,
+        live: live?,
         topology,
     })
 }
@@ -230,6 +241,7 @@ fn read_groups(
         .collect();
     let groups = read.into_iter().collect::<Result<Vec<_>, _>>()?;
     check_flows(&at, &groups)?;
+    group::check_epochs(&at, &groups)?;
     Ok(groups)
 }
 
@@ -237,6 +249,7 @@ fn read_faults(
     file: &Fields<'_>,
     topology: &Topology,
     duration: Duration,
+    groups: Option<&[Group]>,
 ) -> Result<Vec<Fault>, Reported> {
     let Some(at) = file.at("faults") else {
         return Ok(Vec::new());
@@ -248,15 +261,34 @@ fn read_faults(
         .collect();
     let faults = read.into_iter().collect::<Result<Vec<_>, _>>()?;
     check_overlaps(&items, &faults, topology)?;
+    if let Some(groups) = groups {
+        fault::check_epochs(&items, &faults, groups)?;
+    }
     Ok(faults)
 }
 
-fn read_measurements(file: &Fields<'_>, topology: &Topology) -> Result<Measurements, Reported> {
+fn read_measurements(
+    file: &Fields<'_>,
+    topology: &Topology,
+    groups: Option<&[Group]>,
+) -> Result<Measurements, Reported> {
+    open(file, "measurements", &MEASUREMENTS, |fields| {
+        Measurements::read(fields, topology, groups)
+    })
+}
+
+/// Reads a table that has all its defaults where it is not written.
+fn open<T>(
+    file: &Fields<'_>,
+    key: &str,
+    section: &'static Section,
+    read: impl FnOnce(&Fields<'_>) -> Result<T, Reported>,
+) -> Result<T, Reported> {
     let empty = Node::new(Value::Table(Table::default()), file.at.node.place.clone());
-    let at = file.at("measurements").unwrap_or(At {
+    let at = file.at(key).unwrap_or(At {
         node: &empty,
-        key: "measurements".to_owned(),
+        key: key.to_owned(),
         problems: file.at.problems,
     });
-    Measurements::read(&Fields::open(at, &MEASUREMENTS)?, topology)
+    read(&Fields::open(at, section)?)
 }

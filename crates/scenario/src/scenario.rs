@@ -2,7 +2,7 @@
 
 use weir_units::Duration;
 
-use crate::{Fault, Group, Measurements, Topology};
+use crate::{Fault, Group, LiveOptions, Measurements, Topology};
 
 /// An experiment: everything that decides its outcome, checked. Short forms are expanded, defaults
 /// filled in, names resolved.
@@ -16,7 +16,7 @@ pub struct Scenario {
     pub source: String,
     /// Every random choice follows from it.
     pub seed: u64,
-    /// How much time is simulated.
+    /// How much time is simulated; less, where the workload `epochs` is complete before.
     pub duration: Duration,
     /// How much of it, from the start, no average counts.
     pub warm_up: Duration,
@@ -28,6 +28,8 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// What is watched.
     pub measurements: Measurements,
+    /// What only a live run needs to know.
+    pub live: LiveOptions,
 }
 
 impl Scenario {

@@ -6,10 +6,10 @@ use serde::{Serialize, Serializer};
 use weir_congestion::AlgorithmSpec;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::transport::{TcpOptions, Transport, UdpEcn};
+use crate::transport::{QuicOptions, TcpOptions, TlsOptions, Transport, UdpEcn};
 use crate::{
-    Fault, FaultKind, Group, HostIndex, Pairing, PortIndex, Queue, Scenario, SharedBuffer,
-    SharedLimit, Topology, Workload,
+    Fault, FaultKind, Group, HostIndex, LiveOptions, Pairing, PortIndex, Queue, Scenario,
+    SharedBuffer, SharedLimit, Topology, When, Workload,
 };
 
 impl Serialize for Scenario {
@@ -34,6 +34,7 @@ struct File<'s> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<WrittenFault<'s>>,
     measurements: WrittenMeasurements<'s>,
+    live: LiveOptions,
 }
 
 /// A table whose keys are names, in order.
@@ -94,14 +95,22 @@ struct WrittenGroup<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     flows: Option<u32>,
     transport: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    via: Option<&'s str>,
     start: Time,
     start_within: Duration,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    failover: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     congestion: Option<&'s AlgorithmSpec>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp: Option<&'s TcpOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls: Option<TlsOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quic: Option<&'s QuicOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     udp: Option<WrittenUdp>,
     workload: &'s Workload,
@@ -115,9 +124,14 @@ struct WrittenUdp {
 #[derive(Serialize)]
 struct WrittenFault<'s> {
     ports: Vec<&'s str>,
-    at: Time,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_epoch: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until_epoch: Option<u32>,
     #[serde(flatten)]
     kind: FaultKind,
 }
@@ -127,6 +141,14 @@ struct WrittenMeasurements<'s> {
     sample_interval: Duration,
     ports: Vec<&'s str>,
     snap_length: ByteSize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reduction: Option<WrittenReduction<'s>>,
+}
+
+#[derive(Serialize)]
+struct WrittenReduction<'s> {
+    of: &'s str,
+    against: &'s str,
 }
 
 impl<'s> File<'s> {
@@ -162,7 +184,12 @@ impl<'s> File<'s> {
                 sample_interval: measurements.sample_interval,
                 ports: ports(&measurements.ports, topology),
                 snap_length: measurements.snap_length,
+                reduction: measurements.reduction.map(|reduction| WrittenReduction {
+                    of: &scenario.groups[reduction.of].name,
+                    against: &scenario.groups[reduction.against].name,
+                }),
             },
+            live: scenario.live,
         }
     }
 }
@@ -234,37 +261,69 @@ impl WrittenSwitch {
 
 impl<'s> WrittenGroup<'s> {
     fn of(group: &'s Group, topology: &'s Topology) -> Self {
-        let (transport, tcp, congestion, udp) = match &group.transport {
-            Transport::Tcp {
-                options,
-                congestion,
-            } => ("tcp", Some(options), Some(congestion), None),
-            Transport::Udp { ecn } => ("udp", None, None, Some(WrittenUdp { ecn: *ecn })),
-        };
-        let random = matches!(group.workload, Workload::Poisson { .. });
-        Self {
+        let mut written = Self {
             from: hosts(&group.from, topology),
             to: hosts(&group.to, topology),
             pairing: group.pairing,
-            flows: (!random).then_some(group.flows),
-            transport,
+            flows: Some(group.flows),
+            transport: "udp",
+            via: group.via.map(|switch| &topology.switch(switch).name[..]),
             start: group.start,
             start_within: group.start_within,
             stop: group.stop,
-            congestion,
-            tcp,
-            udp,
+            failover: group.failover,
+            congestion: None,
+            tcp: None,
+            tls: None,
+            quic: None,
+            udp: None,
             workload: &group.workload,
+        };
+        if matches!(group.workload, Workload::Poisson { .. }) {
+            written.flows = None;
         }
+        match &group.transport {
+            Transport::Tcp {
+                options,
+                congestion,
+            } => {
+                written.transport = "tcp";
+                (written.tcp, written.congestion) = (Some(options), Some(congestion));
+            }
+            Transport::Tls {
+                options,
+                congestion,
+                tls,
+            } => {
+                written.transport = "tls";
+                (written.tcp, written.congestion) = (Some(options), Some(congestion));
+                written.tls = Some(*tls);
+            }
+            Transport::Quic {
+                options,
+                congestion,
+            } => {
+                written.transport = "quic";
+                (written.quic, written.congestion) = (Some(options), Some(congestion));
+            }
+            Transport::Udp { ecn } => written.udp = Some(WrittenUdp { ecn: *ecn }),
+        }
+        written
     }
 }
 
 impl<'s> WrittenFault<'s> {
     fn of(fault: &'s Fault, topology: &'s Topology) -> Self {
+        let (at, until, at_epoch, until_epoch) = match fault.when {
+            When::Time { at, until } => (Some(at), until, None, None),
+            When::Epochs { at, until } => (None, None, Some(at), until),
+        };
         Self {
             ports: ports(&fault.ports, topology),
-            at: fault.at,
-            until: fault.until,
+            at,
+            until,
+            at_epoch,
+            until_epoch,
             kind: fault.kind,
         }
     }

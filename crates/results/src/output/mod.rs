@@ -20,7 +20,8 @@ use crate::Summary;
 use staged::WholeFile;
 
 /// The files of an experiment on their way into a directory: `summary.json`, `report.html` and, for
-/// each run, `flows.parquet` and `samples.parquet` (`flows.NAME.parquet` of the variant NAME).
+/// each run, `flows.parquet`, `samples.parquet` and, where there are epochs, `epochs.parquet`
+/// (`flows.NAME.parquet` and so on of the variant NAME).
 ///
 /// Everything is written under temporary names beside the final ones. [`commit`](Self::commit) puts
 /// all files in their places when all are whole and on the disk; an older `summary.json` goes first and
@@ -103,7 +104,7 @@ fn remove(path: &Path) -> Result<(), OutputError> {
 }
 
 /// A name that every file system takes, and that tells all names apart.
-fn file_name(name: &str) -> String {
+pub(crate) fn file_name(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {
         match byte {

@@ -1,27 +1,30 @@
 //! The tables of one run.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weir_units::Duration;
 
 use super::staged::WholeFile;
 use super::{OutputError, StagedFile};
 use crate::table::{Row, Sample, Table};
-use crate::{FlowRecord, GroupSample, PortSample, Traces};
+use crate::{EpochRecord, FlowRecord, GroupSample, PortSample, Traces};
 
 /// The tables of one run while it goes on: rows wait in memory until there are some thousands. Each
 /// run has its own, so that several can go on at a time.
 pub struct RunFiles {
     flows: TableFile,
     samples: TableFile,
+    /// Few scenarios have epochs: the file is made with its first row.
+    epochs: Option<TableFile>,
+    epochs_path: PathBuf,
     traces: Traces,
 }
 
-/// Both tables of a run, whole, under their temporary names.
+/// The tables of a run, whole, under their temporary names.
 #[derive(Debug)]
 pub struct FinishedRun {
-    files: [WholeFile; 2],
+    files: Vec<WholeFile>,
     traces: Traces,
 }
 
@@ -35,6 +38,8 @@ impl RunFiles {
         Ok(Self {
             flows: TableFile::create::<FlowRecord<'_>>(&path("flows"))?,
             samples: TableFile::create::<Sample<'_>>(&path("samples"))?,
+            epochs: None,
+            epochs_path: path("epochs"),
             traces: Traces::new(span),
         })
     }
@@ -45,6 +50,19 @@ impl RunFiles {
     /// The file cannot be written.
     pub fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
         self.flows.push(flow)
+    }
+
+    /// Adds a request of an epoch.
+    ///
+    /// # Errors
+    /// The file cannot be made or written.
+    pub fn epoch(&mut self, epoch: &EpochRecord<'_>) -> Result<(), OutputError> {
+        self.traces.epoch(epoch);
+        let table = match &mut self.epochs {
+            Some(table) => table,
+            empty => empty.insert(TableFile::create::<EpochRecord<'_>>(&self.epochs_path)?),
+        };
+        table.push(epoch)
     }
 
     /// Adds a sample of a port.
@@ -70,8 +88,12 @@ impl RunFiles {
     /// # Errors
     /// A file cannot be written.
     pub fn finish(self) -> Result<FinishedRun, OutputError> {
+        let mut files = vec![self.flows.finish()?, self.samples.finish()?];
+        if let Some(epochs) = self.epochs {
+            files.push(epochs.finish()?);
+        }
         Ok(FinishedRun {
-            files: [self.flows.finish()?, self.samples.finish()?],
+            files,
             traces: self.traces,
         })
     }
@@ -83,7 +105,7 @@ impl FinishedRun {
         &self.traces
     }
 
-    pub(super) fn into_files(self) -> [WholeFile; 2] {
+    pub(super) fn into_files(self) -> Vec<WholeFile> {
         self.files
     }
 }

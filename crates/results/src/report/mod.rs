@@ -13,11 +13,12 @@ use indexmap::IndexMap;
 use weir_units::ByteSize;
 
 use crate::overview::{self, Grid, OWN};
-use crate::quantity::time;
+use crate::quantity::{percent, time};
 use crate::{RunSummary, Summary, Traces};
 
-use html::Escaped;
-use plot::Size;
+pub(crate) use html::Escaped;
+pub(crate) use plot::Size;
+pub(crate) use plots::{Overlay, overlay};
 
 /// What a page tells.
 #[derive(Clone, Debug)]
@@ -55,7 +56,7 @@ impl Report<'_> {
         let summary = self.summary;
         head(&mut out, &summary.title);
         heading(&mut out, summary);
-        for grid in [overview::groups(summary), overview::ports(summary)] {
+        for grid in [overview::groups, overview::ports, overview::hosts].map(|grid| grid(summary)) {
             table(&mut out, &grid);
         }
         if let Some(run) = self.runs.first() {
@@ -69,11 +70,10 @@ impl Report<'_> {
         }
         self.variants(&mut out);
         parameters(&mut out, self.parameters);
-        let _ = write!(
-            out,
-            "<footer>Written by weir. The numbers are in summary.json, the flows in flows.parquet, \
-             the samples in samples.parquet.</footer>\n<script>\n{}</script>\n</body>\n</html>\n",
-            include_str!("hover.js")
+        foot(
+            &mut out,
+            "The numbers are in summary.json, the flows in flows.parquet, the samples in \
+             samples.parquet.",
         );
         out
     }
@@ -95,7 +95,17 @@ impl Report<'_> {
     }
 }
 
-fn head(out: &mut String, title: &str) {
+/// The end of a page, which says where more is.
+pub(crate) fn foot(out: &mut String, text: &str) {
+    let _ = write!(
+        out,
+        "<footer>Written by weir. {text}</footer>\n<script>\n{}</script>\n</body>\n</html>\n",
+        include_str!("hover.js")
+    );
+}
+
+/// The beginning of a page.
+pub(crate) fn head(out: &mut String, title: &str) {
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -122,8 +132,19 @@ fn heading(out: &mut String, summary: &Summary) {
             time(run.simulated)
         );
     }
+    if let Some(reduction) = run.reduction {
+        let _ = writeln!(out, "<p>Reduction: {}</p>", percent(reduction));
+    }
+    if let Some(emulation) = run.emulation.as_ref().filter(|found| !found.faithful) {
+        let reasons = emulation.reasons.join("; ");
+        let _ = writeln!(
+            out,
+            "<p class=\"warning\">The emulation was not faithful: {}.</p>",
+            Escaped(&reasons)
+        );
+    }
     let facts = [
-        ("simulated", time(run.simulated)),
+        (run.world.name(), time(run.simulated)),
         ("warm-up, not counted", time(run.warm_up)),
         ("seed", run.seed.to_string()),
         ("CPU time", time(run.cpu)),
@@ -147,7 +168,8 @@ fn settings(out: &mut String, run: &RunSummary) {
     let _ = writeln!(out, "<p class=\"settings\">{}</p>", Escaped(&settings));
 }
 
-fn table(out: &mut String, grid: &Grid) {
+/// A table.
+pub(crate) fn table(out: &mut String, grid: &Grid) {
     if grid.rows.is_empty() {
         return;
     }

@@ -1,10 +1,10 @@
-//! A plot over time as SVG.
+//! A plot over time, or over epochs, as SVG.
 
 use std::fmt::Write as _;
 
 use super::axis::Axis;
 use super::html::Escaped;
-use crate::quantity::{Scale, TIMES, in_scale};
+use crate::quantity::{EPOCHS, Scale, TIMES, in_scale};
 
 /// Something over time: seconds and values in the base unit of the plot's scale.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,26 @@ pub(crate) struct Series {
     pub(crate) line: Vec<(f64, f64)>,
     /// Least and largest values around the line.
     pub(crate) band: Vec<(f64, f64, f64)>,
+    /// Whether it is of the second of two experiments.
+    pub(crate) is_second: bool,
+}
+
+/// What goes from left to right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Across {
+    /// Seconds.
+    Time,
+    /// Numbers of epochs.
+    Epochs,
+}
+
+impl Across {
+    const fn scale(self) -> &'static Scale {
+        match self {
+            Self::Time => TIMES,
+            Self::Epochs => EPOCHS,
+        }
+    }
 }
 
 /// A value that a plot shows as a horizontal line.
@@ -29,10 +49,11 @@ pub(crate) struct Level {
 pub(crate) struct Plot {
     /// What it shows, for readers who do not see it.
     pub(crate) title: String,
+    pub(crate) across: Across,
     pub(crate) scale: &'static Scale,
     pub(crate) series: Vec<Series>,
     pub(crate) levels: Vec<Level>,
-    /// Where the time axis ends, in seconds.
+    /// Where the axis to the right ends, in seconds or epochs.
     pub(crate) end: f64,
     /// Until when nothing is counted, in seconds.
     pub(crate) warm_up: f64,
@@ -127,7 +148,8 @@ impl Plot {
         let (across, up) = self.size.ticks();
         let drawing = Drawing {
             area: self.size.area(),
-            time: Axis::new(self.end, across, false, TIMES),
+            time: Axis::new(self.end, across, false, self.across.scale()),
+            across: self.across,
             value: Axis::new(highest, up, true, self.scale),
         };
 
@@ -159,6 +181,7 @@ impl Plot {
 struct Drawing {
     area: Area,
     time: Axis,
+    across: Across,
     value: Axis,
 }
 
@@ -236,16 +259,19 @@ impl Drawing {
                 bottom + 17.0,
             );
         }
+        let along = match self.across {
+            Across::Time => format!("time in {}", self.time.unit().1),
+            Across::Epochs => "epoch".to_owned(),
+        };
         let middle = (top + bottom) / 2.0;
         let _ = writeln!(
             out,
             "<line class=\"mark\" x1=\"{left}\" y1=\"{bottom}\" x2=\"{right}\" y2=\"{bottom}\"/>\
-             <text class=\"unit\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">time in {}</text>\
+             <text class=\"unit\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{along}</text>\
              <text class=\"unit\" transform=\"translate(13 {middle:.1}) rotate(-90)\" \
              text-anchor=\"middle\">{}</text>",
             (left + right) / 2.0,
             bottom + 33.0,
-            self.time.unit().1,
             self.value.unit().1,
         );
     }
@@ -263,9 +289,10 @@ impl Drawing {
             );
         }
         let points = self.points(series.line.iter().copied());
+        let second = if series.is_second { " second" } else { "" };
         let _ = writeln!(
             out,
-            "<polyline class=\"line s{colour}\" data-name=\"{}\" points=\"{points}\"/>",
+            "<polyline class=\"line s{colour}{second}\" data-name=\"{}\" points=\"{points}\"/>",
             Escaped(&series.name)
         );
     }

@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
+use indexmap::{IndexMap, IndexSet};
 use weir_units::Duration;
 
 use super::html::Escaped;
-use super::plot::{Level, Plot, Series, Size};
+use super::plot::{Across, Level, Plot, Series, Size};
 use super::{RunPlots, Threshold};
-use crate::RunSummary;
-use crate::quantity::{RATES, SIZES, in_scale};
-use crate::trace::{COLUMNS, GroupTrace, PortTrace};
+use crate::quantity::{RATES, SIZES, TIMES, in_scale};
+use crate::trace::{COLUMNS, EpochTrace, GroupTrace, PortTrace};
+use crate::{RunSummary, Traces};
 
 /// The colours of the page's style sheet.
 const COLOURS: usize = 8;
@@ -19,6 +20,7 @@ const COLOURS: usize = 8;
 pub(super) struct Reach {
     goodput: f64,
     queue: f64,
+    epochs: f64,
 }
 
 impl Reach {
@@ -29,6 +31,9 @@ impl Reach {
         for plots in runs {
             let goodput = goodput(&run, plots, Size::Small, 0.0);
             reach.goodput = reach.goodput.max(goodput.largest());
+            let epochs = epochs(&run, plots.traces, Size::Small, 0.0);
+            let longest = epochs.map_or(0.0, |plot| plot.largest());
+            reach.epochs = reach.epochs.max(longest);
             for name in plots.traces.ports().keys() {
                 let queue = queue(&run, plots, name, Size::Small, 0.0);
                 reach.queue = reach.queue.max(queue.map_or(0.0, |plot| plot.largest()));
@@ -38,7 +43,7 @@ impl Reach {
     }
 }
 
-/// The goodput of the groups, and the queue of each port.
+/// The goodput of the groups, the queue of each port, and the epochs.
 pub(super) fn of_run(
     out: &mut String,
     run: &RunSummary,
@@ -60,6 +65,106 @@ pub(super) fn of_run(
             figure(out, &plot);
         }
     }
+    if let Some(plot) = epochs(run, plots.traces, size, reach.epochs) {
+        heading(out, size, &plot.title);
+        figure(out, &plot);
+    }
+}
+
+/// One of two experiments that are drawn into the same plots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overlay<'a> {
+    /// What it is called there.
+    pub(crate) label: &'static str,
+    pub(crate) run: &'a RunSummary,
+    pub(crate) traces: &'a Traces,
+}
+
+/// The plots of two runs, each with the lines of both: of what both have, or one of them.
+pub(crate) fn overlay(out: &mut String, sides: &[Overlay<'_>; 2], size: Size) {
+    let plots = sides.map(|side| RunPlots {
+        traces: side.traces,
+        thresholds: IndexMap::new(),
+    });
+    let both = |plot: &dyn Fn(&RunSummary, &RunPlots<'_>) -> Option<Plot>| {
+        let [one, other] = [0, 1].map(|index| {
+            let found = plot(sides[index].run, &plots[index])?;
+            Some(labelled(found, sides[index].label, index == 1))
+        });
+        merged(one, other)
+    };
+    let mut drawn = Vec::new();
+    drawn.extend(both(&|run, plots| Some(goodput(run, plots, size, 0.0))));
+    let names: IndexSet<&String> = (sides.iter())
+        .flat_map(|side| side.traces.ports().keys())
+        .collect();
+    for name in names {
+        drawn.extend(both(&|run, plots| queue(run, plots, name, size, 0.0)));
+    }
+    drawn.extend(both(&|run, plots| epochs(run, plots.traces, size, 0.0)));
+    for plot in drawn.iter().filter(|plot| !plot.series.is_empty()) {
+        heading(out, size, &plot.title);
+        if plot.has_legend() {
+            legend(out, plot);
+        }
+        figure(out, plot);
+    }
+}
+
+/// A plot of one of two experiments. Shades of two would hide each other.
+fn labelled(mut plot: Plot, label: &str, is_second: bool) -> Plot {
+    for series in &mut plot.series {
+        series.name = format!("{} ({label})", series.name);
+        series.is_second = is_second;
+        series.band.clear();
+    }
+    plot
+}
+
+fn merged(one: Option<Plot>, other: Option<Plot>) -> Option<Plot> {
+    match (one, other) {
+        (Some(mut one), Some(other)) => {
+            one.end = one.end.max(other.end);
+            one.warm_up = one.warm_up.min(other.warm_up);
+            one.series.extend(other.series);
+            Some(one)
+        }
+        (one, other) => one.or(other),
+    }
+}
+
+/// How long each epoch took the groups.
+fn epochs(run: &RunSummary, traces: &Traces, size: Size, reach: f64) -> Option<Plot> {
+    let end = traces.epochs().values().map(EpochTrace::end).max()?;
+    let series = traces.epochs().iter().enumerate();
+    let series = series.map(|(index, (name, trace))| {
+        let columns: Vec<_> = trace.columns(per_step(size)).collect();
+        let has_several = columns.iter().any(|column| column.min < column.max);
+        let band = columns
+            .iter()
+            .map(|column| (column.first as f64, column.min, column.max));
+        Series {
+            name: name.clone(),
+            colour: index % COLOURS,
+            line: columns
+                .iter()
+                .map(|column| (column.first as f64, column.mean))
+                .collect(),
+            band: band.filter(|_| has_several).collect(),
+            is_second: false,
+        }
+    });
+    Some(Plot {
+        title: "Completion time by epoch".to_owned(),
+        across: Across::Epochs,
+        scale: TIMES,
+        series: series.collect(),
+        end: end as f64,
+        // It is in seconds, and which epochs lay in it the samples do not say.
+        warm_up: 0.0,
+        reach,
+        ..base(run, traces, size)
+    })
 }
 
 fn heading(out: &mut String, size: Size, text: &str) {
@@ -107,16 +212,13 @@ const fn per_step(size: Size) -> usize {
     }
 }
 
-fn plot(run: &RunSummary, plots: &RunPlots<'_>, size: Size) -> Plot {
-    // An interrupted run ends before its samples' time does.
-    let is_cut = run.interrupted && !run.simulated.is_zero();
-    let end = if is_cut {
-        run.simulated
-    } else {
-        plots.traces.span()
-    };
+fn base(run: &RunSummary, traces: &Traces, size: Size) -> Plot {
+    // An interrupted run ends before its samples' time does, and one with epochs may.
+    let is_cut = run.simulated < traces.span() && !run.simulated.is_zero();
+    let end = if is_cut { run.simulated } else { traces.span() };
     Plot {
         title: String::new(),
+        across: Across::Time,
         scale: RATES,
         series: Vec::new(),
         levels: Vec::new(),
@@ -134,12 +236,13 @@ fn goodput(run: &RunSummary, plots: &RunPlots<'_>, size: Size, reach: f64) -> Pl
         colour: index % COLOURS,
         line: goodput_line(trace, per_step(size)),
         band: Vec::new(),
+        is_second: false,
     });
     Plot {
         title: "Goodput by group over time".to_owned(),
         series: series.collect(),
         reach,
-        ..plot(run, plots, size)
+        ..base(run, plots.traces, size)
     }
 }
 
@@ -174,7 +277,7 @@ fn queue(
         )],
         levels: thresholds.iter().map(Threshold::level).collect(),
         reach,
-        ..plot(run, plots, size)
+        ..base(run, plots.traces, size)
     })
 }
 
@@ -193,6 +296,7 @@ fn queue_series(name: &str, trace: &PortTrace, per_step: usize, span: Duration) 
         band: columns()
             .map(|(time, extent)| (time, extent.min as f64, extent.max as f64))
             .collect(),
+        is_second: false,
     }
 }
 

@@ -9,6 +9,9 @@ use crate::serialized::seconds;
 /// at least that part of the transfers did not exceed (nearest rank).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletionTimes {
+    /// All of them together.
+    #[serde(rename = "total_s", with = "seconds", default)]
+    pub total: Duration,
     /// The average.
     #[serde(rename = "mean_s", with = "seconds")]
     pub mean: Duration,
@@ -41,6 +44,7 @@ impl CompletionTimes {
             times.get(rank.saturating_sub(1)).copied().unwrap_or(max)
         };
         Some(Self {
+            total: Duration::from_nanos(u64::try_from(sum).unwrap_or(u64::MAX)),
             mean: Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)),
             p50: per_mille(500),
             p95: per_mille(950),
@@ -60,6 +64,7 @@ mod tests {
         let mut times: Vec<Duration> = (1..=1000).rev().map(Duration::from_micros).collect();
         let of = CompletionTimes::of(&mut times).unwrap();
         assert_eq!(of.mean, Duration::from_nanos(500_500));
+        assert_eq!(of.total, Duration::from_micros(500_500));
         assert_eq!(of.p50, Duration::from_micros(500));
         assert_eq!(of.p95, Duration::from_micros(950));
         assert_eq!(of.p99, Duration::from_micros(990));

@@ -1,11 +1,11 @@
 //! What a group of flows achieved.
 
 use serde::{Deserialize, Serialize};
-use weir_units::{ByteSize, Rate};
+use weir_units::{ByteSize, Duration, Rate};
 
 use super::CompletionTimes;
 use crate::Ratio;
-use crate::serialized::{bps, bytes};
+use crate::serialized::{bps, bytes, seconds};
 
 /// What a group of flows achieved after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,4 +34,20 @@ pub struct GroupSummary {
     /// Jain's index of the flows' goodputs ([`Ratio::fairness`]), if the group has any goodput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Ratio>,
+    /// How its requests in step went, if that is its workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<EpochSummary>,
+}
+
+/// How a group's requests in step went after the warm-up. An epoch is one request of each flow; it
+/// takes a group as long as the slowest of its flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpochSummary {
+    /// Epochs that were completed.
+    pub count: u64,
+    /// How long these took the group, all together.
+    #[serde(rename = "total_s", with = "seconds")]
+    pub total: Duration,
+    /// Requests that were given up.
+    pub lost: u64,
 }

@@ -1,19 +1,22 @@
 //! The summary of an experiment: what `summary.json` holds and `--json` prints.
 
 mod completion;
+mod emulation;
 mod group;
 mod port;
 #[cfg(test)]
 mod tests;
 
 pub use completion::CompletionTimes;
-pub use group::GroupSummary;
+pub use emulation::{AchievedRate, Emulation, HostSummary, World};
+pub use group::{EpochSummary, GroupSummary};
 pub use port::{Drops, PortSummary};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use weir_units::Duration;
 
+use crate::Ratio;
 use crate::serialized::seconds;
 
 /// The version of the format. It grows when a key changes its meaning or goes away; keys may be added
@@ -40,18 +43,21 @@ pub struct Summary {
 /// What one run of a scenario gave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
+    /// Where it took place.
+    #[serde(default)]
+    pub world: World,
     /// The seed of all randomness.
     pub seed: u64,
     /// What was set over the file's values, by command line or variant: key and value.
     pub settings: IndexMap<String, String>,
-    /// How much time was simulated, with the warm-up.
+    /// How much time was simulated, or went by in an emulated network, with the warm-up.
     #[serde(rename = "simulated_s", with = "seconds")]
     pub simulated: Duration,
     /// How much of it, from the start, is left out of all counters and averages below.
     #[serde(rename = "warm_up_s", with = "seconds")]
     pub warm_up: Duration,
-    /// The CPU time that the run took: the only value that differs between two runs of the same
-    /// scenario with the same seed.
+    /// The CPU time that the run took: of a simulation the only value that differs between two runs of
+    /// the same scenario with the same seed.
     #[serde(rename = "cpu_s", with = "seconds")]
     pub cpu: Duration,
     /// Whether the run was stopped before its end.
@@ -60,6 +66,25 @@ pub struct RunSummary {
     pub groups: IndexMap<String, GroupSummary>,
     /// The measured ports by name.
     pub ports: IndexMap<String, PortSummary>,
+    /// Which part of one group's completion times another one saved, where the scenario asks for it
+    /// ([`Self::saved`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reduction: Option<Ratio>,
+    /// The hosts by name, where they are real.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub hosts: IndexMap<String, HostSummary>,
+    /// How well the network was emulated, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<Emulation>,
+}
+
+impl RunSummary {
+    /// Which part of the group `against`'s completion times the group `of` saved: one less the
+    /// quotient of their sums. `None` where one of the two has completed nothing, or took no time.
+    pub fn saved(&self, of: &str, against: &str) -> Option<Ratio> {
+        let total = |name| Some(self.groups.get(name)?.completion?.total.as_secs_f64());
+        Ratio::new(1.0 - total(of)? / total(against)?)
+    }
 }
 
 /// Why a text is no summary.

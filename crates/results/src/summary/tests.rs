@@ -16,6 +16,7 @@ fn run() -> RunSummary {
         completed: 0,
         completion: None,
         fairness: Ratio::new(0.98),
+        epochs: None,
     };
     let port = PortSummary {
         packets: 200_000_000,
@@ -33,6 +34,7 @@ fn run() -> RunSummary {
         utilization: Ratio::new(0.9875).unwrap(),
     };
     RunSummary {
+        world: World::Simulated,
         seed: 7,
         settings: [("parameters.ecn".to_owned(), "200KB".to_owned())].into(),
         simulated: Duration::from_secs(120),
@@ -41,7 +43,68 @@ fn run() -> RunSummary {
         interrupted: false,
         groups: [("dctcp".to_owned(), group)].into(),
         ports: [("bottleneck".to_owned(), port)].into(),
+        reduction: None,
+        hosts: IndexMap::new(),
+        emulation: None,
     }
+}
+
+/// With what only live runs and epochs have.
+fn live() -> RunSummary {
+    let rate = AchievedRate {
+        asked: Rate::from_mbps(1000),
+        achieved: Rate::from_mbps(995),
+    };
+    let group = GroupSummary {
+        epochs: Some(EpochSummary {
+            count: 1000,
+            total: Duration::from_millis(2_500),
+            lost: 1,
+        }),
+        ..GroupSummary::default()
+    };
+    RunSummary {
+        world: World::Live,
+        groups: [("web".to_owned(), group)].into(),
+        reduction: Ratio::new(0.6792),
+        hosts: [(
+            "a".to_owned(),
+            HostSummary {
+                cpu: Duration::from_millis(750),
+            },
+        )]
+        .into(),
+        emulation: Some(Emulation {
+            faithful: false,
+            reasons: vec!["the CPU was busy".to_owned()],
+            lateness_p99: Duration::from_micros(30),
+            rates: [("bottleneck".to_owned(), rate)].into(),
+            ..Emulation::default()
+        }),
+        ..RunSummary::default()
+    }
+}
+
+#[test]
+fn savings_are_a_part_of_the_others_time() {
+    let group = |times: &mut [Duration]| GroupSummary {
+        completion: CompletionTimes::of(times),
+        ..GroupSummary::default()
+    };
+    let [second, ten] = [1, 10].map(Duration::from_secs);
+    let run = RunSummary {
+        groups: [
+            ("slow".to_owned(), group(&mut [ten, ten])),
+            ("fast".to_owned(), group(&mut [second, second])),
+            ("none".to_owned(), group(&mut [])),
+        ]
+        .into(),
+        ..RunSummary::default()
+    };
+    assert_eq!(run.saved("fast", "slow"), Ratio::new(0.9));
+    assert_eq!(run.saved("slow", "fast"), Ratio::new(-9.0));
+    assert_eq!(run.saved("none", "slow"), None);
+    assert_eq!(run.saved("slow", "none"), None);
 }
 
 #[test]
@@ -60,6 +123,7 @@ fn the_text_is_this() {
         ..RunSummary::default()
     };
     summary.variants.insert("ecn=100KB".to_owned(), variant);
+    summary.variants.insert("live".to_owned(), live());
     let text = summary.to_json().unwrap();
     assert_eq!(text, include_str!("golden.json"), "{text}");
     assert_eq!(Summary::from_json(&text).unwrap(), summary);
@@ -77,6 +141,12 @@ fn every_key_is_documented() {
         "groups",
         "ports",
         "drops",
+        "live",
+        "hosts",
+        "emulation",
+        "rates",
+        "a",
+        "epochs",
     ];
     let keys = include_str!("golden.json").lines();
     let keys = keys.filter_map(|line| line.trim_start().strip_prefix('"')?.split_once("\":"));

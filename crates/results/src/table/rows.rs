@@ -4,7 +4,7 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::Row;
 use super::column::Cell;
-use crate::{Drops, FlowRecord, GroupSample, PortSample};
+use crate::{Drops, EpochRecord, FlowRecord, GroupSample, PortSample};
 
 impl Row for FlowRecord<'_> {
     const BLANK: Self = Self {
@@ -42,6 +42,29 @@ impl Row for FlowRecord<'_> {
             ("marks", count(self.marks)),
             ("srtt_s", span(self.smoothed_rtt)),
             ("min_rtt_s", span(self.min_rtt)),
+        ]
+        .into_iter()
+    }
+}
+
+impl Row for EpochRecord<'_> {
+    const BLANK: Self = Self {
+        group: "",
+        index: 0,
+        epoch: 0,
+        start: Time::ZERO,
+        completion: None,
+        attempts: 0,
+    };
+
+    fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
+        [
+            ("group", Cell::Text(Some(self.group))),
+            ("index", count(self.index)),
+            ("epoch", count(self.epoch)),
+            ("start_s", time(self.start)),
+            ("completion_s", span(self.completion)),
+            ("attempts", count(self.attempts)),
         ]
         .into_iter()
     }

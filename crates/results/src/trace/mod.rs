@@ -1,15 +1,17 @@
 //! Samples as plots need them: thinned while they come, so that memory stays bounded.
 
+mod epochs;
 mod group;
 mod port;
 
+pub(crate) use epochs::EpochTrace;
 pub(crate) use group::GroupTrace;
 pub(crate) use port::PortTrace;
 
 use indexmap::IndexMap;
 use weir_units::{Duration, Time};
 
-use crate::{GroupSample, PortSample};
+use crate::{EpochRecord, GroupSample, PortSample};
 
 /// Into how many columns a trace divides a run's time: as many as a plot on a page has room for.
 pub(crate) const COLUMNS: usize = 480;
@@ -20,6 +22,7 @@ pub struct Traces {
     span: Duration,
     ports: IndexMap<String, PortTrace>,
     groups: IndexMap<String, GroupTrace>,
+    epochs: IndexMap<String, EpochTrace>,
 }
 
 impl Traces {
@@ -29,6 +32,7 @@ impl Traces {
             span: span.max(Duration::from_nanos(1)),
             ports: IndexMap::new(),
             groups: IndexMap::new(),
+            epochs: IndexMap::new(),
         }
     }
 
@@ -52,6 +56,15 @@ impl Traces {
         trace.take(column, sample.time, sample.delivered);
     }
 
+    /// Takes a request of an epoch.
+    pub fn epoch(&mut self, record: &EpochRecord<'_>) {
+        let trace = match self.epochs.get_mut(record.group) {
+            Some(trace) => trace,
+            None => self.epochs.entry(record.group.to_owned()).or_default(),
+        };
+        trace.take(record);
+    }
+
     /// The time that the columns divide.
     pub(crate) fn span(&self) -> Duration {
         self.span
@@ -63,6 +76,10 @@ impl Traces {
 
     pub(crate) fn groups(&self) -> &IndexMap<String, GroupTrace> {
         &self.groups
+    }
+
+    pub(crate) fn epochs(&self) -> &IndexMap<String, EpochTrace> {
+        &self.epochs
     }
 
     /// Where a moment lies; the last column takes what comes after the end.

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::{Literal, Presence, Section};
-use crate::{fault, group, loader, measurements, queue, topology, transport, workload};
+use crate::{fault, group, live, loader, measurements, queue, topology, transport, workload};
 
 /// All tables, in the order in which people meet them.
 pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
-    let first: [&'static Section; 13] = [
+    let first: [&'static Section; 17] = [
         &loader::FILE,
         &topology::DUMBBELL,
         &topology::SENDERS,
@@ -21,13 +21,20 @@ pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
         &topology::ROUTE,
         &group::GROUP,
         &transport::TCP,
+        &transport::TLS,
+        &transport::QUIC,
+        &transport::MIGRATION,
+        &transport::UDP,
     ];
     (first.into_iter())
-        .chain([&transport::UDP])
         .chain(workload::SECTIONS)
         .chain(queue::SECTIONS)
         .chain(fault::SECTIONS)
-        .chain([&measurements::MEASUREMENTS])
+        .chain([
+            &measurements::MEASUREMENTS,
+            &measurements::REDUCTION,
+            &live::LIVE,
+        ])
 }
 
 /// Every table with its keys, what they take, their defaults and meanings, as Markdown.

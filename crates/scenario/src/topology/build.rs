@@ -271,6 +271,19 @@ impl Names {
         }
     }
 
+    /// The switch of this name.
+    pub(crate) fn switch(&self, at: &At<'_>) -> Result<SwitchIndex, Reported> {
+        let name = at.text("the name of a switch")?;
+        let found = self.meanings.get(name);
+        match found {
+            Some(Meaning::Switch(switch)) => Ok(*switch),
+            _ => {
+                let is_switch = |meaning: &Meaning| matches!(meaning, Meaning::Switch(_));
+                Err(self.unknown(at, "switch", name, is_switch))
+            }
+        }
+    }
+
     /// The hosts that a name, a pattern with `*` or a list of them means, each once.
     pub(crate) fn hosts(&self, at: &At<'_>) -> Result<Vec<HostIndex>, Reported> {
         let mut hosts = Vec::new();

@@ -101,6 +101,8 @@ pub struct Routes {
     ends: Vec<Node>,
     /// For each switch and host, how many links are between them by shortest paths.
     distances: Vec<u32>,
+    /// The ports of each switch that lead to other switches.
+    between_switches: Vec<Vec<PortIndex>>,
 }
 
 const FAR: u32 = u32::MAX;
@@ -115,20 +117,20 @@ impl Routes {
             uplinks: vec![Vec::new(); hosts],
             ends: topology.ports.iter().map(|port| port.to).collect(),
             distances: vec![FAR; hosts * switches],
+            between_switches: vec![Vec::new(); switches],
         };
-        let mut between_switches: Vec<Vec<PortIndex>> = vec![Vec::new(); switches];
         // The links of each host, by its own ports: the ones back are the switches'.
         for index in topology.port_indices() {
             let port = topology.port(index);
             match (port.from, port.to) {
                 (Node::Host(host), _) => routes.uplinks[host.index()].push(index),
                 (Node::Switch(switch), Node::Switch(_)) => {
-                    between_switches[switch.index()].push(index);
+                    routes.between_switches[switch.index()].push(index);
                 }
                 (Node::Switch(_), Node::Host(_)) => {}
             }
         }
-        routes.fill(&between_switches);
+        routes.fill();
         routes.choose(topology);
         routes
     }
@@ -140,16 +142,80 @@ impl Routes {
         &self.choices[choice as usize]
     }
 
-    /// The ports by which packets to `destination` leave the host `from`.
-    pub fn from_host(&self, from: HostIndex, destination: HostIndex) -> Vec<PortIndex> {
-        let uplinks = &self.uplinks[from.index()];
-        let distance = |port: &PortIndex| match self.ends[port.index()] {
+    /// The ports by which packets leave `switch` that are to come to `host` by the link of its port
+    /// `uplink`: those of [`Self::from_switch`] that lead there, else the shortest ways there are. Where no
+    /// way leads to that link, those by which the host is reached at all.
+    pub fn to_uplink(
+        &self,
+        switch: SwitchIndex,
+        host: HostIndex,
+        uplink: PortIndex,
+    ) -> Vec<PortIndex> {
+        let Some(last) = self.ends[uplink.index()].switch() else {
+            return Vec::new();
+        };
+        if switch == last {
+            return vec![uplink.reverse()];
+        }
+        let ways = self.from_switch(switch, host).iter().copied();
+        let ways: Vec<_> = ways
+            .filter(|way| self.leads(*way, host, last, self.between_switches.len()))
+            .collect();
+        if !ways.is_empty() {
+            return ways;
+        }
+        let distances = self.search(&[last]);
+        let links = self.between_switches[switch.index()].iter().copied();
+        let ways: Vec<_> = links
+            .filter(|port| self.is_nearer(&distances, switch.index(), *port))
+            .collect();
+        match ways.is_empty() {
+            true => self.from_switch(switch, host).to_vec(),
+            false => ways,
+        }
+    }
+
+    /// Whether packets to `host` that leave by `port` may come through the switch `last`, with at most
+    /// `steps` switches on the way.
+    fn leads(&self, port: PortIndex, host: HostIndex, last: SwitchIndex, steps: usize) -> bool {
+        let (Some(next), Some(steps)) = (self.ends[port.index()].switch(), steps.checked_sub(1))
+        else {
+            return false;
+        };
+        let mut ways = self.from_switch(next, host).iter();
+        next == last || ways.any(|way| self.leads(*way, host, last, steps))
+    }
+
+    /// Whether `port` of `switch` leads to a switch that is one link nearer.
+    fn is_nearer(&self, distances: &[u32], switch: usize, port: PortIndex) -> bool {
+        match self.ends[port.index()] {
+            Node::Switch(next) => distances[next.index()] < distances[switch],
+            Node::Host(_) => false,
+        }
+    }
+
+    /// The ports of the host `from` by which packets reach `destination` at all, however far it is.
+    pub fn all_from_host(&self, from: HostIndex, destination: HostIndex) -> Vec<PortIndex> {
+        let uplinks = self.uplinks[from.index()].iter();
+        let reaches = |port: &&PortIndex| self.distance(**port, destination) < FAR;
+        uplinks.filter(reaches).copied().collect()
+    }
+
+    /// How many links lie between the other end of a host's port and `destination`.
+    fn distance(&self, port: PortIndex, destination: HostIndex) -> u32 {
+        match self.ends[port.index()] {
             Node::Host(host) if host == destination => 0,
             Node::Host(_) => FAR,
             Node::Switch(switch) => {
                 self.distances[switch.index() * self.hosts + destination.index()]
             }
-        };
+        }
+    }
+
+    /// The ports by which packets to `destination` leave the host `from`.
+    pub fn from_host(&self, from: HostIndex, destination: HostIndex) -> Vec<PortIndex> {
+        let uplinks = &self.uplinks[from.index()];
+        let distance = |port: &PortIndex| self.distance(*port, destination);
         let least = uplinks.iter().map(distance).min().unwrap_or(FAR);
         let nearest = uplinks.iter().filter(|port| distance(port) == least);
         match least {
@@ -188,7 +254,7 @@ impl Routes {
     }
 
     /// Shortest paths. Hosts that hang on the same switches have the same ones up to the last link.
-    fn fill(&mut self, between_switches: &[Vec<PortIndex>]) {
+    fn fill(&mut self) {
         let mut classes: HashMap<Vec<SwitchIndex>, Vec<HostIndex>> = HashMap::new();
         for (host, uplinks) in self.uplinks.iter().enumerate() {
             let ends = uplinks.iter().map(|port| self.ends[port.index()]);
@@ -201,25 +267,17 @@ impl Routes {
         let mut classes: Vec<_> = classes.into_iter().collect();
         classes.sort_unstable();
         for (switches, hosts) in classes {
-            self.fill_class(&switches, &hosts, between_switches);
+            self.fill_class(&switches, &hosts);
         }
     }
 
-    fn fill_class(
-        &mut self,
-        attached: &[SwitchIndex],
-        hosts: &[HostIndex],
-        between_switches: &[Vec<PortIndex>],
-    ) {
-        let distances = self.search(attached, between_switches);
+    fn fill_class(&mut self, attached: &[SwitchIndex], hosts: &[HostIndex]) {
+        let distances = self.search(attached);
         for (switch, distance) in distances.iter().copied().enumerate() {
             // One link away the last port is each host's own.
             let shared = (distance != FAR && distance > 1).then(|| {
-                let ports = between_switches[switch].iter().copied();
-                let nearer = |port: &PortIndex| match self.ends[port.index()] {
-                    Node::Switch(next) => distances[next.index()] == distance - 1,
-                    Node::Host(_) => false,
-                };
+                let ports = self.between_switches[switch].iter().copied();
+                let nearer = |port: &PortIndex| self.is_nearer(&distances, switch, *port);
                 let ports = ports.filter(nearer).collect();
                 self.add_choice(ports)
             });
@@ -247,14 +305,14 @@ impl Routes {
     }
 
     /// How many links lead from each switch to a host attached to all of `attached`.
-    fn search(&self, attached: &[SwitchIndex], between_switches: &[Vec<PortIndex>]) -> Vec<u32> {
-        let mut distances = vec![FAR; between_switches.len()];
+    fn search(&self, attached: &[SwitchIndex]) -> Vec<u32> {
+        let mut distances = vec![FAR; self.between_switches.len()];
         let mut frontier: VecDeque<_> = attached.iter().map(|switch| switch.index()).collect();
         for switch in &frontier {
             distances[*switch] = 1;
         }
         while let Some(switch) = frontier.pop_front() {
-            for port in &between_switches[switch] {
+            for port in &self.between_switches[switch] {
                 let Some(next) = self.ends[port.index()].switch() else {
                     continue;
                 };

@@ -119,6 +119,37 @@ fn hosts_may_have_several_links_and_need_no_switch() {
 }
 
 #[test]
+fn each_link_of_a_host_can_be_reached() {
+    let links = [
+        link("a", "s"),
+        link("a", "t"),
+        link("s", "t"),
+        link("s", "u"),
+        link("t", "b"),
+    ];
+    let topology = topology(&format!(
+        "[hosts.a]\n[hosts.b]\n[switches.s]\n[switches.t]\n[switches.u]\n{}",
+        links.concat()
+    ));
+    let (a, routes) = (host(&topology, "a"), topology.routes());
+    let ways = |switch: &str, uplink: &str| -> Vec<String> {
+        let mut switches = topology.switch_indices();
+        let switch = switches.find(|index| topology.switch(*index).name == switch);
+        let uplink = topology.port_by_name(uplink).unwrap();
+        let ways = routes.to_uplink(switch.unwrap(), a, uplink);
+        let names = ways.iter().map(|port| topology.port(*port).name.clone());
+        names.collect()
+    };
+    // The shortest way to the host, and the one that is not.
+    assert_eq!(ways("t", "a->t"), ["t->a"]);
+    assert_eq!(ways("t", "a->s"), ["t->s"]);
+    assert_eq!(ways("s", "a->s"), ["s->a"]);
+    assert_eq!(ways("u", "a->s"), ["u->s"]);
+    assert_eq!(ways("u", "a->t"), ["u->s"]);
+    assert_eq!(ways("s", "a->t"), ["s->t"]);
+}
+
+#[test]
 fn a_dumbbell_with_several_receivers_has_two_switches() {
     let topology = topology(
         "[dumbbell]\nrate = \"1Gbps\"\nqueue = \"unlimited\"\ndelay = \"3us\"\n\

@@ -1,13 +1,19 @@
-//! What carries a group's data: TCP with its options, or UDP.
+//! What carries a group's data: TCP with its options, TLS over it, DCQUIC, or UDP.
 
 mod keys;
+mod quic;
 mod read;
+mod tls;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_congestion::AlgorithmSpec;
 use weir_units::{ByteSize, Duration};
 
 pub(crate) use keys::{TCP, UDP};
+pub(crate) use quic::{MIGRATION, QUIC};
+pub use quic::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize};
+pub(crate) use tls::TLS;
+pub use tls::TlsOptions;
 
 /// IP and TCP headers without options: what the MSS leaves of the MTU (RFC 6691).
 pub const TCP_HEADERS: ByteSize = ByteSize::from_bytes(40);
@@ -25,6 +31,22 @@ pub enum Transport {
         /// Its congestion control.
         congestion: AlgorithmSpec,
     },
+    /// TLS 1.3 over TCP.
+    Tls {
+        /// How TCP is set up.
+        options: TcpOptions,
+        /// TCP's congestion control.
+        congestion: AlgorithmSpec,
+        /// How TLS is set up.
+        tls: TlsOptions,
+    },
+    /// DCQUIC.
+    Quic {
+        /// How it is set up.
+        options: QuicOptions,
+        /// Its congestion control.
+        congestion: AlgorithmSpec,
+    },
     /// UDP datagrams, without congestion control.
     Udp {
         /// The ECN codepoint of the datagrams.
@@ -34,7 +56,7 @@ pub enum Transport {
 
 /// How both ends of a TCP connection are set up. Defaults are Linux's, except where the key
 /// reference says otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TcpOptions {
     /// The largest segment, as the MSS option counts it: TCP options, such as time stamps, take
     /// their bytes from it.
@@ -49,7 +71,7 @@ pub struct TcpOptions {
     /// The time-stamps option (RFC 7323).
     pub timestamps: bool,
     /// How losses are found; `None` without SACK, where duplicate ACKs tell (NewReno, RFC 6582).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
     /// Whether the first two duplicate ACKs let new segments go (RFC 3042).
     pub limited_transmit: bool,
@@ -69,11 +91,11 @@ pub struct TcpOptions {
     /// The most segments that are handed to the link at once, as segmentation offload does.
     pub tso_segments: u32,
     /// What an application can hand over ahead of acknowledgments; `None` for any amount.
-    #[serde(serialize_with = "limit")]
+    #[serde(serialize_with = "limit", deserialize_with = "read_limit")]
     pub send_buffer: Option<ByteSize>,
     /// What the receiver holds for its application, and so the largest window; `None` for any
     /// amount that window scaling can express.
-    #[serde(serialize_with = "limit")]
+    #[serde(serialize_with = "limit", deserialize_with = "read_limit")]
     pub receive_buffer: Option<ByteSize>,
     /// Whether the window shrinks after an idle time of a retransmission time-out (RFC 2861).
     pub idle_restart: bool,
@@ -84,7 +106,7 @@ pub struct TcpOptions {
 }
 
 /// When receivers acknowledge (RFC 9293, section 3.8.6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelayedAck {
     /// After this many segments; 1 acknowledges each at once.
     pub ack_every: u32,
@@ -95,7 +117,7 @@ pub struct DelayedAck {
 }
 
 /// How TCP uses ECN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TcpEcn {
     /// Not at all: packets are Not-ECT.
@@ -107,7 +129,7 @@ pub enum TcpEcn {
 }
 
 /// How TCP finds losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
     /// By time, with tail loss probes: RACK-TLP (RFC 8985).
@@ -117,7 +139,7 @@ pub enum Recovery {
 }
 
 /// Whether TCP spreads its segments over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {
     /// At the rate that the congestion control asks for, if it asks for one.
@@ -128,7 +150,7 @@ pub enum Pacing {
 }
 
 /// The ECN codepoint of UDP datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UdpEcn {
     /// Not ECN-capable.
@@ -143,6 +165,14 @@ fn limit<S: serde::Serializer>(value: &Option<ByteSize>, to: S) -> Result<S::Ok,
     match value {
         Some(size) => to.collect_str(size),
         None => to.serialize_str(crate::queue::UNLIMITED),
+    }
+}
+
+fn read_limit<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ByteSize>, D::Error> {
+    let text = String::deserialize(from)?;
+    match text.as_str() {
+        crate::queue::UNLIMITED => Ok(None),
+        size => size.parse().map(Some).map_err(serde::de::Error::custom),
     }
 }
 
@@ -173,7 +203,7 @@ mod tests {
         let loaded = Scenario::parse("test.toml", text, &[setting]).unwrap();
         match &loaded.scenario.groups[0].transport {
             Transport::Tcp { options, .. } => options.window_scale(),
-            Transport::Udp { .. } => panic!("no TCP"),
+            other => panic!("{other:?}"),
         }
     }
 

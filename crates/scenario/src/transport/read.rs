@@ -1,10 +1,87 @@
-//! Reading the tables `[groups.NAME.tcp]` and `[groups.NAME.udp]`.
+//! Reading `transport` and its table: `[groups.NAME.tcp]`, `[groups.NAME.udp]` and so on.
 
 use weir_congestion::AlgorithmSpec;
 use weir_units::ByteSize;
 
-use super::{DelayedAck, Pacing, Recovery, TCP, TCP_HEADERS, TcpEcn, TcpOptions, UDP, UdpEcn};
-use crate::document::{At, Fields, Reported};
+use super::{
+    DelayedAck, Pacing, QuicOptions, Recovery, TCP, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions,
+    Transport, UDP, UdpEcn,
+};
+use crate::document::{At, Fields, Node, Reported, Table, Value};
+use crate::{Topology, congestion};
+
+impl Transport {
+    /// Reads the keys of a group that say what carries its data.
+    pub(crate) fn read(group: &Fields<'_>, topology: &Topology) -> Result<Self, Reported> {
+        // A table that was not written has all its defaults.
+        let empty = Node::new(Value::Table(Table::default()), group.at.node.place.clone());
+        let table = |name: &str| match group.at(name) {
+            Some(at) => at,
+            None => At {
+                node: &empty,
+                key: group.at.child(name, group.at.node).key,
+                problems: group.at.problems,
+            },
+        };
+        let transport: String = group.get("transport")?;
+        check_tables(group, &transport)?;
+        let mtu = topology.smallest_mtu();
+        let congestion = || match group.at("congestion") {
+            Some(at) => congestion::read(&at),
+            None => Ok(AlgorithmSpec::default()),
+        };
+        match transport.as_str() {
+            "udp" => Ok(Self::Udp {
+                ecn: UdpEcn::read(table("udp"))?,
+            }),
+            "quic" => {
+                let (congestion, options) = (congestion(), QuicOptions::read(table("quic"), mtu));
+                Ok(Self::Quic {
+                    options: options?,
+                    congestion: congestion?,
+                })
+            }
+            "tls" => {
+                let congestion = congestion()?;
+                let options = TcpOptions::read(table("tcp"), &congestion, mtu);
+                let tls = TlsOptions::read(table("tls"))?;
+                Ok(Self::Tls {
+                    options: options?,
+                    congestion,
+                    tls,
+                })
+            }
+            _ => {
+                let congestion = congestion()?;
+                Ok(Self::Tcp {
+                    options: TcpOptions::read(table("tcp"), &congestion, mtu)?,
+                    congestion,
+                })
+            }
+        }
+    }
+}
+
+/// Reports a table of another transport.
+fn check_tables(group: &Fields<'_>, transport: &str) -> Result<(), Reported> {
+    let useless: &[&str] = match transport {
+        "udp" => &["tcp", "tls", "quic", "congestion"],
+        "quic" => &["tcp", "tls", "udp"],
+        "tls" => &["quic", "udp"],
+        _ => &["tls", "quic", "udp"],
+    };
+    let Some(key) = useless.iter().find(|key| group.has(key)) else {
+        return Ok(());
+    };
+    let meant = match *key {
+        "congestion" => "tcp",
+        table => table,
+    };
+    Err(group.blame(key).conflict(
+        format!("`{key}` has no meaning for this transport"),
+        format!("remove it, or set `transport = \"{meant}\"`"),
+    ))
+}
 
 impl TcpOptions {
     /// Reads `[groups.NAME.tcp]`, for connections under `congestion` over links with this MTU.

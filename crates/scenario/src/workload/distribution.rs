@@ -1,6 +1,6 @@
 //! Distributions of flow sizes.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use weir_units::ByteSize;
 
 use crate::document::{At, Reported, Value};
@@ -129,17 +129,21 @@ impl Distribution {
             });
         }
         let points: Result<Vec<_>, _> = at.list(&ACCEPTS.to_string())?.iter().map(point).collect();
-        let points = points?;
+        Self::through(points?).map_err(|wrong| at.conflict(wrong.0, wrong.1))
+    }
+
+    /// The distribution through these points, or what is wrong with them and what would be right.
+    fn through(points: Vec<(ByteSize, f64)>) -> Result<Self, (&'static str, &'static str)> {
         let ascending = |pair: &[(ByteSize, f64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
         if !points.windows(2).all(ascending) {
-            return Err(at.conflict(
+            return Err((
                 "the points are not in ascending order",
                 "sizes must grow from point to point, and fractions must not shrink",
             ));
         }
         match points.last() {
             Some((_, 1.0)) => Ok(Self { name: None, points }),
-            _ => Err(at.conflict(
+            _ => Err((
                 "the last fraction is not 1",
                 "end with the largest size and the fraction 1",
             )),
@@ -173,6 +177,28 @@ impl Serialize for Distribution {
         match self.name {
             Some(name) => serializer.serialize_str(name),
             None => self.points.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Distribution {
+    /// Reads what [`Serialize`] writes: a name, or points.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form {
+            Name(String),
+            Points(Vec<(ByteSize, f64)>),
+        }
+        match Form::deserialize(deserializer)? {
+            Form::Name(name) => {
+                let known = KNOWN.iter().find(|known| known.name == name);
+                let known = known.map(Self::known);
+                known.ok_or_else(|| de::Error::custom(format!("no distribution `{name}`")))
+            }
+            Form::Points(points) => {
+                Self::through(points).map_err(|wrong| de::Error::custom(wrong.0))
+            }
         }
     }
 }

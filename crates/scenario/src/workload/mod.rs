@@ -3,14 +3,14 @@
 mod distribution;
 mod read;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use weir_units::{ByteSize, Duration, Rate};
 
 pub use distribution::Distribution;
-pub(crate) use read::SECTIONS;
+pub(crate) use read::{MOST_EPOCHS, SECTIONS};
 
 /// What the flows of a group carry.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Workload {
     /// Each flow always has data to send.
@@ -49,8 +49,20 @@ pub enum Workload {
         /// How long the sender waits after a response.
         pause: Duration,
         /// How many requests; without a number, until the flow stops.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         requests: Option<u32>,
+        /// What carries a request.
+        connection: ConnectionUse,
+    },
+    /// Requests in step: one request of each flow of every group with this workload makes an epoch,
+    /// and the next one begins when all are answered. Epochs are counted from 0.
+    Epochs {
+        /// The size of a request.
+        request: ByteSize,
+        /// The size of a response.
+        response: ByteSize,
+        /// How many epochs.
+        count: u32,
     },
     /// Flows of random sizes arrive at random times, each a connection of its own between a pair of
     /// hosts of the group, drawn evenly.
@@ -63,11 +75,36 @@ pub enum Workload {
 }
 
 /// How packets of a constant rate are spread over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
     /// At equal distances.
     Regular,
     /// As a Poisson process with the rate as its mean.
     Poisson,
+}
+
+/// What carries a flow's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConnectionUse {
+    /// One connection for all of them.
+    Kept,
+    /// One for each, whose handshake belongs to the time that the request takes.
+    Fresh,
+}
+
+impl Workload {
+    /// Whether it consists of pieces of which one can say how long each took.
+    pub fn has_completions(&self) -> bool {
+        !matches!(self, Self::Bulk | Self::Cbr { .. })
+    }
+
+    /// How many epochs it has, if that is what it consists of.
+    pub fn epochs(&self) -> Option<u32> {
+        match self {
+            Self::Epochs { count, .. } => Some(*count),
+            _ => None,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use weir_units::{ByteSize, Duration, Rate};
 
-use super::{Arrivals, Distribution, Workload, distribution};
+use super::{Arrivals, ConnectionUse, Distribution, Workload, distribution};
 use crate::Topology;
 use crate::document::{At, Fields, Node, Reported, Table, Value, section_by_kind};
 use crate::error::{ProblemKind, list, nearest};
@@ -98,8 +98,36 @@ static REQUEST_RESPONSE: Section = Section {
             "as many as there is time for",
             "how many requests each flow makes",
         ),
+        Key::default(
+            "connection",
+            Accepts::Word(&["kept", "fresh"]),
+            Literal::Text("kept"),
+            "whether all requests of a flow take one connection, or each one of its own, whose \
+             handshake then belongs to the time that the request takes",
+        ),
     ],
 };
+
+static EPOCHS: Section = Section {
+    title: "[groups.NAME.workload] kind = \"epochs\"",
+    doc: "Requests in step: one request of each flow of every group with this workload makes an \
+          epoch, and the next one begins when all are answered. The first one begins when all these \
+          flows have started, and the run ends with the last one. Epochs are counted from 0; faults \
+          may begin and end with them. Connections stay open.",
+    keys: &[
+        Key::kind(&["epochs"]),
+        Key::required("request", Accepts::SIZE, "the size of a request"),
+        Key::required("response", Accepts::SIZE, "the size of a response"),
+        Key::required(
+            "count",
+            Accepts::Count(1, MOST_EPOCHS as u64),
+            "how many epochs; the same in all groups that have any",
+        ),
+    ],
+};
+
+/// The most epochs of a run.
+pub(crate) const MOST_EPOCHS: u32 = 10_000_000;
 
 static POISSON: Section = Section {
     title: "[groups.NAME.workload] kind = \"poisson\"",
@@ -135,8 +163,15 @@ static POISSON: Section = Section {
 };
 
 /// All kinds of workloads.
-pub(crate) static SECTIONS: [&Section; 6] =
-    [&BULK, &CBR, &TRANSFER, &INCAST, &REQUEST_RESPONSE, &POISSON];
+pub(crate) static SECTIONS: [&Section; 7] = [
+    &BULK,
+    &CBR,
+    &TRANSFER,
+    &INCAST,
+    &REQUEST_RESPONSE,
+    &EPOCHS,
+    &POISSON,
+];
 
 impl Workload {
     /// Reads a workload: a table, or the `kind` alone for one without other keys.
@@ -179,11 +214,25 @@ impl Workload {
             Some("request-response") => {
                 let (request, response) = (fields.get("request"), fields.get("response"));
                 let (pause, requests) = (fields.get("pause"), fields.optional("requests"));
+                let connection: Result<String, _> = fields.get("connection");
                 Self::RequestResponse {
                     request: request?,
                     response: response?,
                     pause: pause?,
                     requests: requests?,
+                    connection: match connection?.as_str() {
+                        "fresh" => ConnectionUse::Fresh,
+                        _ => ConnectionUse::Kept,
+                    },
+                }
+            }
+            Some("epochs") => {
+                let (request, response) = (fields.get("request"), fields.get("response"));
+                let count = fields.get("count");
+                Self::Epochs {
+                    request: request?,
+                    response: response?,
+                    count: count?,
                 }
             }
             Some("poisson") => read_poisson(&fields, topology)?,

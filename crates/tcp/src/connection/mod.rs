@@ -221,6 +221,12 @@ impl Connection {
         self.sender.on_controller_changed();
     }
 
+    /// How much data a full segment has: what bursts are to be [cut](Segment::cut) into.
+    #[inline]
+    pub fn segment_size(&self) -> ByteSize {
+        ByteSize::from_bytes(self.sender.mss())
+    }
+
     /// The state.
     pub fn state(&self) -> State {
         self.state

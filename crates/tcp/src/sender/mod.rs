@@ -176,6 +176,12 @@ impl Sender {
         };
     }
 
+    /// How much data fits into a segment.
+    #[inline]
+    pub(crate) fn mss(&self) -> u64 {
+        self.mss
+    }
+
     /// What the handshake has settled: how much data fits into a segment.
     pub(crate) fn set_mss(&mut self, mss: u64) {
         self.mss = mss;

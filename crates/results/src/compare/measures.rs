@@ -1,0 +1,68 @@
+//! Which numbers are compared, by their keys in `summary.json`, and how readers see them.
+
+use weir_units::{ByteSize, Duration, Rate};
+
+use crate::quantity::{count, percent, rate, size, time};
+use crate::{GroupSummary, PortSummary, Ratio};
+
+/// A group's.
+pub(super) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
+    let mut measures = vec![
+        ("goodput_bps", group.goodput.bits_per_second() as f64),
+        ("share", group.share.value()),
+        ("retransmits", group.retransmits as f64),
+        ("timeouts", group.timeouts as f64),
+        ("marks", group.marks as f64),
+        ("completed", group.completed as f64),
+    ];
+    if let Some(fairness) = group.fairness {
+        measures.push(("fairness", fairness.value()));
+    }
+    if let Some(times) = group.completion {
+        measures.extend([
+            ("completion.mean_s", times.mean.as_secs_f64()),
+            ("completion.p50_s", times.p50.as_secs_f64()),
+            ("completion.p99_s", times.p99.as_secs_f64()),
+        ]);
+    }
+    if let Some(epochs) = group.epochs {
+        measures.extend([
+            ("epochs.count", epochs.count as f64),
+            ("epochs.total_s", epochs.total.as_secs_f64()),
+            ("epochs.lost", epochs.lost as f64),
+        ]);
+    }
+    measures
+}
+
+/// A port's.
+pub(super) fn of_ports(port: &PortSummary) -> Vec<(&'static str, f64)> {
+    vec![
+        ("packets", port.packets as f64),
+        ("utilization", port.utilization.value()),
+        ("queue_mean_bytes", port.queue_mean.bytes() as f64),
+        ("queue_p50_bytes", port.queue_p50.bytes() as f64),
+        ("queue_p99_bytes", port.queue_p99.bytes() as f64),
+        ("queue_max_bytes", port.queue_max.bytes() as f64),
+        ("marks", port.marks as f64),
+        ("drops", port.drops.total() as f64),
+    ]
+}
+
+/// A value of the measure with this key, for readers.
+pub(super) fn shown(key: &str, value: f64) -> String {
+    if key.ends_with("_bps") {
+        return rate(Rate::from_bits_per_second(value as u64));
+    }
+    if key.ends_with("_bytes") {
+        return size(ByteSize::from_bytes(value as u64));
+    }
+    if key.ends_with("_s") {
+        return time(Duration::from_nanos((value * 1e9) as u64));
+    }
+    match key {
+        "share" | "utilization" | "reduction" => percent(Ratio::new(value).unwrap_or_default()),
+        "fairness" => format!("{value:.3}"),
+        _ => count(value as u64),
+    }
+}

@@ -1,0 +1,225 @@
+//! Reading what an experiment has written.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::{About, OWN};
+use crate::output::file_name;
+use crate::report::Overlay;
+use crate::{
+    Drops, EpochRecord, GroupSample, PortSample, RunSummary, Summary, SummaryError, Traces,
+};
+
+/// Why two directories cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum CompareError {
+    /// A directory has no summary.
+    #[error(
+        "{} is no output of an experiment: {source}; `weir run … --out DIR` writes one",
+        path.display()
+    )]
+    NoOutput {
+        /// The file that is missing.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A summary that cannot be read.
+    #[error("{}: {source}", path.display())]
+    Summary {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: SummaryError,
+    },
+    /// A table that cannot be read.
+    #[error("{}: {message}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// Two scenarios that share nothing.
+    #[error(
+        "these are not the same scenario: \"{first}\" and \"{second}\" have neither a group nor a \
+         measured port in common"
+    )]
+    NothingInCommon {
+        /// One title.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
+
+/// An experiment that has been written.
+#[derive(Debug)]
+pub(super) struct Side {
+    directory: PathBuf,
+    pub(super) summary: Summary,
+    /// By the run's name.
+    traces: IndexMap<String, Traces>,
+}
+
+impl Side {
+    pub(super) fn read(directory: &Path) -> Result<Self, CompareError> {
+        let path = directory.join("summary.json");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(source) => return Err(CompareError::NoOutput { path, source }),
+        };
+        let summary = Summary::from_json(&text);
+        let summary = summary.map_err(|source| CompareError::Summary { path, source })?;
+        let mut traces = IndexMap::new();
+        for (name, run) in summary.runs() {
+            let suffix = name.map_or_else(String::new, |name| format!(".{}", file_name(name)));
+            let found = read_traces(directory, &suffix, run.simulated)?;
+            traces.insert(name.unwrap_or(OWN).to_owned(), found);
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            summary,
+            traces,
+        })
+    }
+
+    pub(super) fn about(&self) -> About {
+        About {
+            directory: self.directory.display().to_string(),
+            title: self.summary.title.clone(),
+            world: self.summary.run.world,
+        }
+    }
+
+    /// The run of this name.
+    pub(super) fn run(&self, name: &str) -> Option<&RunSummary> {
+        match name {
+            OWN => Some(&self.summary.run),
+            name => self.summary.variants.get(name),
+        }
+    }
+
+    /// What is drawn of a run under this label.
+    pub(super) fn overlay<'s>(&'s self, name: &str, label: &'static str) -> Option<Overlay<'s>> {
+        Some(Overlay {
+            label,
+            run: self.run(name)?,
+            traces: self.traces.get(name)?,
+        })
+    }
+}
+
+fn read_traces(directory: &Path, suffix: &str, span: Duration) -> Result<Traces, CompareError> {
+    let mut traces = Traces::new(span);
+    let path = |table: &str| directory.join(format!("{table}{suffix}.parquet"));
+    for_each_row(&path("samples"), |row| {
+        if let Some(group) = row.text("group") {
+            traces.group(&GroupSample {
+                time: row.time("time_s"),
+                group,
+                delivered: row.size("delivered_bytes"),
+                goodput: Rate::ZERO,
+                retransmits: 0,
+                timeouts: 0,
+                window: None,
+            });
+        } else if let Some(port) = row.text("port") {
+            traces.port(&PortSample {
+                time: row.time("time_s"),
+                port,
+                queue: row.size("queue_bytes"),
+                queue_packets: 0,
+                sent: ByteSize::ZERO,
+                marks: 0,
+                drops: Drops::default(),
+            });
+        }
+    })?;
+    for_each_row(&path("epochs"), |row| {
+        traces.epoch(&EpochRecord {
+            group: row.text("group").unwrap_or_default(),
+            index: 0,
+            epoch: row.count("epoch"),
+            start: Time::ZERO,
+            completion: row.number("completion_s").map(duration),
+            attempts: 0,
+        });
+    })?;
+    Ok(traces)
+}
+
+/// Reads a table, if there is one.
+fn for_each_row(path: &Path, mut take: impl FnMut(Cells<'_>)) -> Result<(), CompareError> {
+    let unreadable = |message: String| CompareError::Table {
+        path: path.to_owned(),
+        message,
+    };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    let mut read = |file| -> Result<(), ParquetError> {
+        let reader = SerializedFileReader::new(file)?;
+        for row in reader.get_row_iter(None)? {
+            take(Cells(&row?));
+        }
+        Ok(())
+    };
+    read(file).map_err(|error| unreadable(error.to_string()))
+}
+
+/// A row's cells by their columns' names. What is not there, or of another kind, is empty: other
+/// programs may have written the table.
+struct Cells<'r>(&'r Row);
+
+impl<'r> Cells<'r> {
+    fn field(&self, column: &str) -> Option<&'r Field> {
+        let mut cells = self.0.get_column_iter();
+        cells
+            .find(|(name, _)| *name == column)
+            .map(|(_, field)| field)
+    }
+
+    fn text(&self, column: &str) -> Option<&'r str> {
+        match self.field(column)? {
+            Field::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn number(&self, column: &str) -> Option<f64> {
+        match self.field(column)? {
+            Field::Double(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    fn count(&self, column: &str) -> u64 {
+        match self.field(column) {
+            Some(Field::Long(value)) => u64::try_from(*value).unwrap_or_default(),
+            _ => 0,
+        }
+    }
+
+    fn size(&self, column: &str) -> ByteSize {
+        ByteSize::from_bytes(self.count(column))
+    }
+
+    fn time(&self, column: &str) -> Time {
+        Time::ZERO + duration(self.number(column).unwrap_or_default())
+    }
+}
+
+/// Seconds; nothing for what is none.
+fn duration(seconds: f64) -> Duration {
+    Duration::from_nanos((seconds * 1e9).round() as u64)
+}

@@ -1,0 +1,193 @@
+use std::path::Path;
+
+use tempfile::TempDir;
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::*;
+use crate::{
+    CompletionTimes, Drops, Emulation, EpochRecord, GroupSample, GroupSummary, Output, PortSample,
+    PortSummary,
+};
+
+const SPAN: Duration = Duration::from_secs(10);
+
+/// An output whose numbers grow with `factor`.
+fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&mut RunSummary)) {
+    let output = Output::create(directory).unwrap();
+    let mut files = output.run(SPAN).unwrap();
+    for number in 1..=1000 {
+        let time = Time::from_nanos(number * 10_000_000);
+        let delivered = ByteSize::from_bytes(number * 1000 * factor);
+        files
+            .group(&GroupSample {
+                time,
+                group,
+                delivered,
+                goodput: Rate::ZERO,
+                retransmits: 0,
+                timeouts: 0,
+                window: None,
+            })
+            .unwrap();
+        files
+            .port(&PortSample {
+                time,
+                port: "bottleneck",
+                queue: ByteSize::from_bytes(30_000 * factor),
+                queue_packets: 0,
+                sent: ByteSize::ZERO,
+                marks: 0,
+                drops: Drops::default(),
+            })
+            .unwrap();
+    }
+    for epoch in 0..20 {
+        let completion = (epoch != 3).then_some(Duration::from_millis(factor));
+        files
+            .epoch(&EpochRecord {
+                group,
+                index: 0,
+                epoch,
+                start: Time::ZERO,
+                completion,
+                attempts: 1,
+            })
+            .unwrap();
+    }
+    let files = files.finish().unwrap();
+    let mut run = RunSummary {
+        simulated: SPAN,
+        groups: [(
+            group.to_owned(),
+            GroupSummary {
+                goodput: Rate::from_mbps(100 * factor),
+                completed: 20,
+                completion: CompletionTimes::of(&mut [Duration::from_millis(factor)]),
+                ..GroupSummary::default()
+            },
+        )]
+        .into(),
+        ports: [(
+            "bottleneck".to_owned(),
+            PortSummary {
+                queue_mean: ByteSize::from_kib(30 * factor),
+                ..PortSummary::default()
+            },
+        )]
+        .into(),
+        ..RunSummary::default()
+    };
+    change(&mut run);
+    let summary = Summary::new(title, "a test", run);
+    output.commit(&summary, "", [files]).unwrap();
+}
+
+fn compared(
+    [title, other_title]: [&str; 2],
+    [group, other_group]: [&str; 2],
+    change: fn(&mut RunSummary),
+) -> Result<Comparison, CompareError> {
+    let [one, other] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    written(one.path(), title, group, 4, |_| {});
+    written(other.path(), other_title, other_group, 5, change);
+    Comparison::read(one.path(), other.path())
+}
+
+#[test]
+fn differences_are_parts_of_the_first() {
+    let comparison = compared(["t", "t"], ["g", "g"], |run| run.world = World::Live).unwrap();
+    assert_eq!(comparison.notes, [""; 0]);
+    let run = &comparison.runs[""];
+    let goodput = run.groups["g"]["goodput_bps"];
+    assert_eq!((goodput.first, goodput.second), (4e8, 5e8));
+    assert!((goodput.difference.unwrap().value() - 0.25).abs() < 1e-12);
+    assert_eq!(run.groups["g"]["marks"].difference, None);
+
+    let text = comparison.to_text();
+    let line = |start: &str| {
+        let words = text.lines().map(|line| {
+            let words: Vec<_> = line.split_whitespace().collect();
+            words.join(" ")
+        });
+        let mut found = words.filter(|line| line.starts_with(start));
+        found
+            .next()
+            .unwrap_or_else(|| panic!("no {start} in\n{text}"))
+    };
+    assert_eq!(
+        line("g goodput_bps"),
+        "g goodput_bps 400 Mbps 500 Mbps +25.0 %"
+    );
+    assert_eq!(
+        line("bottleneck queue_mean"),
+        "bottleneck queue_mean_bytes 123 KB 154 KB +25.0 %"
+    );
+    assert!(!text.contains("retransmits"), "{text}");
+    assert!(line("B:").ends_with("live"));
+
+    let json: serde_json::Value = serde_json::from_str(&comparison.to_json().unwrap()).unwrap();
+    assert_eq!(
+        json["runs"][""]["groups"]["g"]["completed"]["difference"],
+        0.0
+    );
+    assert_eq!(json["second"]["world"], "live");
+}
+
+#[test]
+fn both_are_drawn_into_the_same_plots() {
+    let page = compared(["t", "t"], ["g", "g"], |_| {}).unwrap().to_html();
+    // Goodput, the queue, and the epochs.
+    assert_eq!(page.matches("<svg").count(), 3);
+    assert_eq!(page.matches("<polyline").count(), 6);
+    assert_eq!(page.matches("class=\"line s0 second\"").count(), 3);
+    assert!(page.contains("g (A)") && page.contains("g (B)"));
+    assert!(page.ends_with("</html>\n") && !page.contains("NaN"));
+}
+
+#[test]
+fn other_scenarios_are_told() {
+    let comparison = compared(["t", "u"], ["g", "h"], |run| {
+        run.settings.insert("seed".to_owned(), "2".to_owned());
+        run.emulation = Some(Emulation {
+            reasons: vec!["the CPU was busy".to_owned()],
+            ..Emulation::default()
+        });
+    });
+    let comparison = comparison.unwrap();
+    assert!(comparison.runs[""].groups.is_empty());
+    assert_eq!(
+        comparison.notes,
+        [
+            "these are two scenarios: \"t\" and \"u\"",
+            "the settings differ: none and seed=2",
+            "the emulation of B was not faithful: the CPU was busy",
+            "only A has g",
+            "only B has h",
+        ]
+    );
+    let error = compared(["t", "u"], ["g", "h"], |run| run.ports.clear()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("these are not the same scenario: \"t\" and \"u\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_no_output_is_refused() {
+    let [one, other] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let error = Comparison::read(one.path(), other.path()).unwrap_err();
+    assert!(
+        error.to_string().contains("is no output of an experiment"),
+        "{error}"
+    );
+    written(one.path(), "t", "g", 1, |_| {});
+    std::fs::write(other.path().join("summary.json"), "{}").unwrap();
+    let error = Comparison::read(one.path(), other.path()).unwrap_err();
+    assert!(error.to_string().contains("this is no summary"), "{error}");
+    written(other.path(), "t", "g", 1, |_| {});
+    std::fs::write(other.path().join("samples.parquet"), "no table").unwrap();
+    let error = Comparison::read(one.path(), other.path()).unwrap_err();
+    assert!(error.to_string().contains("samples.parquet: "), "{error}");
+}

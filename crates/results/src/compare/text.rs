@@ -1,0 +1,92 @@
+//! A comparison as text for a terminal.
+
+use std::fmt::Write as _;
+
+use super::{Comparison, Pair, measures};
+use crate::overview::{Grid, OWN};
+use crate::text::{safe, table};
+
+impl Comparison {
+    /// The comparison as a person reads it in a terminal.
+    pub fn to_text(&self) -> String {
+        let mut out = format!("{}\n", self.first.title);
+        for (label, about) in [("A", &self.first), ("B", &self.second)] {
+            let _ = writeln!(out, "{label}: {}, {}", about.directory, about.world.name());
+        }
+        for note in &self.notes {
+            let _ = writeln!(out, "note: {note}");
+        }
+        for grid in self.grids() {
+            let _ = write!(out, "\n{}", table(grid));
+        }
+        safe(out)
+    }
+
+    /// A table of the groups and one of the ports. Measures that are zero on both sides are left out.
+    pub(super) fn grids(&self) -> Vec<Grid> {
+        let kinds = ["group", "port"].map(|kind| self.grid(kind));
+        kinds
+            .into_iter()
+            .filter(|grid| !grid.rows.is_empty())
+            .collect()
+    }
+
+    fn grid(&self, kind: &'static str) -> Grid {
+        let has_variants = self.runs.len() > 1;
+        let mut header = Vec::new();
+        header.extend(has_variants.then_some("variant"));
+        header.extend([kind, "measure"]);
+        let names = header.len();
+        header.extend(["A", "B", "difference"]);
+        let mut rows = Vec::new();
+        for (variant, run) in &self.runs {
+            let variant = match variant.as_str() {
+                super::OWN => OWN,
+                name => name,
+            };
+            let things = match kind {
+                "group" => &run.groups,
+                _ => &run.ports,
+            };
+            for (name, pairs) in things {
+                let shown = pairs.iter().filter(|(_, pair)| !pair.is_nothing());
+                rows.extend(shown.map(|(key, pair)| {
+                    let mut row = Vec::with_capacity(header.len());
+                    row.extend(has_variants.then(|| variant.to_owned()));
+                    row.extend([name.clone(), (*key).to_owned()]);
+                    row.extend(pair.cells(key));
+                    row
+                }));
+            }
+            if let Some(pair) = run.reduction.filter(|_| kind == "group") {
+                let mut row: Vec<String> = Vec::new();
+                row.extend(has_variants.then(|| variant.to_owned()));
+                row.extend([String::new(), "reduction".to_owned()]);
+                row.extend(pair.cells("reduction"));
+                rows.push(row);
+            }
+        }
+        Grid {
+            header,
+            rows,
+            names,
+        }
+    }
+}
+
+impl Pair {
+    fn is_nothing(&self) -> bool {
+        self.first == 0.0 && self.second == 0.0
+    }
+
+    fn cells(&self, key: &str) -> [String; 3] {
+        let difference = self.difference.map_or_else(String::new, |difference| {
+            format!("{:+.1} %", difference.value() * 100.0)
+        });
+        [
+            measures::shown(key, self.first),
+            measures::shown(key, self.second),
+            difference,
+        ]
+    }
+}

@@ -1,0 +1,194 @@
+//! `[live]`: what only an emulated network needs to know.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::document::{Fields, Reported};
+use crate::schema::{Accepts, Key, Literal, Section};
+
+/// What only a live run of the scenario needs to know; a simulation does not look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LiveOptions {
+    /// Which addresses hosts have.
+    pub address_family: AddressFamily,
+    /// Where these are taken from.
+    pub network: Network,
+    /// How many segments a host's stack may hand to its link at once; without, as many as keep the
+    /// scenario's rates faithful.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gso_segments: Option<u32>,
+}
+
+/// Which version of IP hosts use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AddressFamily {
+    /// IP version 4.
+    Ipv4,
+    /// IP version 6.
+    Ipv6,
+}
+
+/// A network's addresses: those that begin with its prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Its first address.
+    pub address: IpAddr,
+    /// How many bits all of its addresses have in common.
+    pub prefix: u8,
+}
+
+/// Text that is no network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it takes an address, a slash and a number of bits, after which the address is zero")]
+pub struct NotANetwork;
+
+pub(crate) static LIVE: Section = Section {
+    title: "[live]",
+    doc: "What only `weir run --live` needs to know: see docs/lab.md. A simulation does not look at it.",
+    keys: &[
+        Key::default(
+            "address_family",
+            Accepts::Word(&["ipv4", "ipv6"]),
+            Literal::Text("ipv4"),
+            "which version of IP the hosts use",
+        ),
+        Key::optional(
+            "network",
+            Accepts::Other("a private network such as \"10.77.0.0/16\" or \"fd77:6562:7765::/48\""),
+            "`\"10.77.0.0/16\"`, or `\"fd77:6562:7765::/48\"` for IPv6",
+            "where the hosts' addresses are taken from; it must not be in use on the machine itself",
+        ),
+        Key::optional(
+            "gso_segments",
+            Accepts::Count(1, 65_535),
+            "as many as keep the scenario's rates faithful",
+            "how many segments a host's stack may hand to its link at once",
+        ),
+    ],
+};
+
+const IPV4: Network = Network {
+    address: IpAddr::V4(Ipv4Addr::new(10, 77, 0, 0)),
+    prefix: 16,
+};
+
+const IPV6: Network = Network {
+    address: IpAddr::V6(Ipv6Addr::new(0xfd77, 0x6562, 0x7765, 0, 0, 0, 0, 0)),
+    prefix: 48,
+};
+
+impl LiveOptions {
+    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
+        let (family, segments) = (
+            fields.get::<String>("address_family"),
+            fields.optional("gso_segments"),
+        );
+        let address_family = match family?.as_str() {
+            "ipv6" => AddressFamily::Ipv6,
+            _ => AddressFamily::Ipv4,
+        };
+        Ok(Self {
+            address_family,
+            network: read_network(fields, address_family)?,
+            gso_segments: segments?,
+        })
+    }
+}
+
+fn read_network(fields: &Fields<'_>, family: AddressFamily) -> Result<Network, Reported> {
+    let Some(at) = fields.at("network") else {
+        return Ok(match family {
+            AddressFamily::Ipv4 => IPV4,
+            AddressFamily::Ipv6 => IPV6,
+        });
+    };
+    let text = at.text("a network such as \"10.77.0.0/16\"")?;
+    let network: Network = text.parse().map_err(|error: NotANetwork| {
+        at.conflict(
+            format!("`{text}` is no network: {error}"),
+            "write, for example, \"10.77.0.0/16\"",
+        )
+    })?;
+    let fits = match (family, network.address) {
+        (AddressFamily::Ipv4, IpAddr::V4(address)) => {
+            address.is_private() && (8..=24).contains(&network.prefix)
+        }
+        (AddressFamily::Ipv6, IpAddr::V6(address)) => {
+            address.is_unique_local() && (32..=64).contains(&network.prefix)
+        }
+        _ => false,
+    };
+    match fits {
+        true => Ok(network),
+        false => Err(at.conflict(
+            format!("`{text}` is not one that the hosts' addresses can be taken from"),
+            "with `address_family = \"ipv4\"` name a private network (RFC 1918) of 8 to 24 bits, with \
+             \"ipv6\" a unique local one (RFC 4193) of 32 to 64",
+        )),
+    }
+}
+
+impl FromStr for Network {
+    type Err = NotANetwork;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (address, prefix) = text.split_once('/').ok_or(NotANetwork)?;
+        let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
+        let prefix: u8 = prefix.parse().map_err(|_| NotANetwork)?;
+        let (bits, width) = match address {
+            IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
+            IpAddr::V6(address) => (address.to_bits(), 128),
+        };
+        let rest = bits.checked_shl(prefix.into()).unwrap_or(0);
+        match prefix <= width && rest == 0 {
+            true => Ok(Self { address, prefix }),
+            false => Err(NotANetwork),
+        }
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_read_as_they_are_written() {
+        for text in [
+            "10.77.0.0/16",
+            "fd77:6562:7765::/48",
+            "0.0.0.0/0",
+            "1.2.3.4/32",
+        ] {
+            let network: Network = text.parse().unwrap();
+            assert_eq!(network.to_string(), text);
+        }
+        for text in [
+            "",
+            "10.77.0.0",
+            "10.77.0.1/16",
+            "10.0.0.0/33",
+            "10.0.0.0/-1",
+            "fd77::1/64",
+        ] {
+            assert_eq!(text.parse::<Network>(), Err(NotANetwork), "{text}");
+        }
+        assert_eq!("10.77.0.0/16".parse(), Ok(IPV4));
+        assert_eq!("fd77:6562:7765::/48".parse(), Ok(IPV6));
+    }
+}

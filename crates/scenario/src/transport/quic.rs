@@ -1,0 +1,372 @@
+//! DCQUIC: its options, and the table `[groups.NAME.quic]`.
+
+use serde::{Deserialize, Serialize};
+use weir_units::{ByteSize, Duration};
+
+use super::UDP_HEADERS;
+use crate::document::{At, Fields, FromScalar, Node, Reported, Table, Value};
+use crate::schema::{Accepts, Key, Literal, Section};
+
+/// How both ends of a DCQUIC connection are set up; what is not here is as in the data center profile
+/// of the engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuicOptions {
+    /// How large packets are.
+    pub packet_size: QuicPacketSize,
+    /// What a live host's UDP sockets hold in each direction (`SO_RCVBUF`, `SO_SNDBUF`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket_buffers: Option<ByteSize>,
+    /// Whether packets are sent with ECT(0), as long as the path carries it.
+    pub ecn: bool,
+    /// When a client leaves a path by itself; `None` for never.
+    #[serde(
+        rename = "proactive_migration",
+        serialize_with = "write_migration",
+        deserialize_with = "read_migration"
+    )]
+    pub migration: Option<MigrationOptions>,
+}
+
+/// How large DCQUIC's packets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum QuicPacketSize {
+    /// What the interfaces of both ends carry, from the first packet after the handshake on.
+    Interface,
+    /// This UDP payload.
+    Fixed(ByteSize),
+    /// From 1252 bytes of UDP payload on, larger ones are probed for (RFC 8899).
+    Probe,
+    /// By the size of the task: 8972 bytes of UDP payload below 1 MB, 5000 from there on (Tan et al.,
+    /// *DCQUIC*, section 4.2).
+    ByTask,
+}
+
+/// Proactive migration (Tan et al., *DCQUIC*, section 3.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MigrationOptions {
+    /// What decides that a path has become slow.
+    #[serde(flatten)]
+    pub detector: MigrationDetector,
+    /// Over how many streams or samples the long-term averages run.
+    pub long_window: u32,
+    /// Over how many the short-term ones do.
+    pub short_window: u32,
+    /// How many times the long-term average the present has to exceed.
+    pub alpha: f64,
+    /// After how many probe timeouts without an answer the path counts as interrupted.
+    pub probe_timeouts: u32,
+    /// Differences in time below this are never a reason to move.
+    pub min_increase: Duration,
+    /// The least time between two moves.
+    pub hysteresis: Duration,
+    /// How long the preferred path has to be healthy before the connection returns to it; `None` for
+    /// never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_after: Option<Duration>,
+}
+
+/// What decides that a path has become slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "detector", rename_all = "kebab-case")]
+pub enum MigrationDetector {
+    /// Equations 1 to 4 of the paper as they stand.
+    Paper,
+    /// Compares tasks of like size, and the time for which the network is responsible only.
+    SizeClass {
+        /// How many slow round trips have to follow each other.
+        confirmations: u32,
+    },
+}
+
+/// The UDP payloads that QUIC may have (RFC 9000, section 14).
+const PAYLOAD: Accepts = Accepts::Size(
+    ByteSize::from_bytes(SMALLEST_PAYLOAD),
+    ByteSize::from_bytes(65_527),
+);
+const SMALLEST_PAYLOAD: u64 = 1200;
+
+pub(crate) static QUIC: Section = Section {
+    title: "[groups.NAME.quic]",
+    doc: "How both ends of the group's DCQUIC connections are set up; what has no key here is as in \
+          the engine's data center profile. Further links of the hosts are paths that a connection \
+          holds ready.",
+    keys: &[
+        Key::default(
+            "packet_size",
+            Accepts::Other(
+                "\"interface\", \"probe\", \"task\", or the size of a UDP payload from 1.2KB to \
+                 65.527KB, in text",
+            ),
+            Literal::Text("interface"),
+            "how large packets are: what the interfaces at both ends carry, used at once; what probes \
+             find from 1252 bytes of UDP payload on (RFC 8899); by the size of the task, 8972 bytes \
+             below 1 MB and 5000 from there on (DCQUIC paper, section 4.2); or this UDP payload",
+        ),
+        Key::optional(
+            "socket_buffers",
+            Accepts::Size(ByteSize::from_kib(4), ByteSize::from_mib(1024)),
+            "as the engine sets them, 8 MB",
+            "what a live host's UDP sockets hold in each direction (SO_RCVBUF, SO_SNDBUF). A simulated \
+             host takes each packet when it arrives and has no such buffer: there it has no effect",
+        ),
+        Key::default(
+            "ecn",
+            Accepts::Boolean,
+            Literal::Boolean(true),
+            "whether packets are sent with ECT(0), as long as the path carries it",
+        ),
+        Key::default(
+            "proactive_migration",
+            Accepts::Other("true, false, or a table"),
+            Literal::Boolean(true),
+            "whether, and when, a client leaves a path by itself for another one that it holds ready",
+        ),
+    ],
+};
+
+pub(crate) static MIGRATION: Section = Section {
+    title: "[groups.NAME.quic.proactive_migration]",
+    doc: "When a DCQUIC client leaves a path by itself: see docs/migration.md.",
+    keys: &[
+        Key::default(
+            "detector",
+            Accepts::Word(&["size-class", "paper"]),
+            Literal::Text("size-class"),
+            "what decides that a path has become slow: like compared with like, or equations 1 to 4 of \
+             the DCQUIC paper as they stand",
+        ),
+        Key::default(
+            "long_window",
+            Accepts::Count(2, 4096),
+            Literal::Integer(50),
+            "over how many streams or samples the long-term averages run; above `short_window`",
+        ),
+        Key::default(
+            "short_window",
+            Accepts::Count(1, 4095),
+            Literal::Integer(10),
+            "over how many the short-term ones do; at most 64 with `size-class`",
+        ),
+        Key::optional(
+            "alpha",
+            Accepts::Number(1.001, 1_000_000.0),
+            "2",
+            "how many times the long-term average the present has to exceed",
+        ),
+        Key::optional(
+            "confirmations",
+            Accepts::Count(1, 64),
+            "3",
+            "how many slow round trips have to follow each other; with `size-class`",
+        ),
+        Key::default(
+            "probe_timeouts",
+            Accepts::Count(2, 64),
+            Literal::Integer(3),
+            "after how many probe timeouts without an answer the path counts as interrupted",
+        ),
+        Key::default(
+            "min_increase",
+            Accepts::SPAN,
+            Literal::Text("1ms"),
+            "differences in time below this are never a reason to move",
+        ),
+        Key::default(
+            "hysteresis",
+            Accepts::POSITIVE_SPAN,
+            Literal::Text("1s"),
+            "the least time between two moves",
+        ),
+        Key::optional(
+            "return_after",
+            Accepts::POSITIVE_SPAN,
+            "it stays",
+            "how long the preferred path has to be healthy before the connection returns to it",
+        ),
+    ],
+};
+
+impl QuicOptions {
+    /// Reads `[groups.NAME.quic]`, for connections over links with this MTU.
+    pub(super) fn read(at: At<'_>, mtu: ByteSize) -> Result<Self, Reported> {
+        let fields = Fields::open(at, &QUIC)?;
+        let largest = mtu - UDP_HEADERS;
+        if largest.bytes() < SMALLEST_PAYLOAD {
+            return Err(fields.at.conflict(
+                format!("QUIC needs UDP payloads of 1200 bytes, and the smallest MTU is {mtu}"),
+                "set a larger `mtu`, or another transport",
+            ));
+        }
+        let packet_size = QuicPacketSize::read(&fields, largest);
+        let buffers = fields.optional("socket_buffers");
+        let (ecn, migration) = (fields.get("ecn"), MigrationOptions::read(&fields));
+        Ok(Self {
+            packet_size: packet_size?,
+            socket_buffers: buffers?,
+            ecn: ecn?,
+            migration: migration?,
+        })
+    }
+}
+
+impl QuicPacketSize {
+    fn read(fields: &Fields<'_>, largest: ByteSize) -> Result<Self, Reported> {
+        let Some(at) = fields.at("packet_size") else {
+            return Ok(Self::Interface);
+        };
+        let size = match &at.node.value {
+            Value::Text(text) if text == "interface" => return Ok(Self::Interface),
+            Value::Text(text) if text == "probe" => return Ok(Self::Probe),
+            Value::Text(text) if text == "task" => return Ok(Self::ByTask),
+            value => PAYLOAD.check(value).map_err(|kind| at.problem(kind))?,
+        };
+        match ByteSize::from_scalar(size) {
+            Some(size) if size > largest => Err(at.conflict(
+                format!("UDP payloads of {size} exceed the smallest MTU less 28B of headers"),
+                format!("set `packet_size` up to {largest}, or a larger `mtu`"),
+            )),
+            Some(size) => Ok(Self::Fixed(size)),
+            None => Err(at.wrong_kind(PAYLOAD.to_string())),
+        }
+    }
+}
+
+impl MigrationOptions {
+    fn read(fields: &Fields<'_>) -> Result<Option<Self>, Reported> {
+        let empty = Node::new(Value::Table(Table::default()), fields.at.node.place.clone());
+        let defaults = At {
+            node: &empty,
+            key: fields.at.child("proactive_migration", fields.at.node).key,
+            problems: fields.at.problems,
+        };
+        match fields.at("proactive_migration") {
+            None => Self::read_table(defaults).map(Some),
+            Some(at) => match at.node.value {
+                Value::Boolean(false) => Ok(None),
+                Value::Boolean(true) => Self::read_table(defaults).map(Some),
+                Value::Table(_) => Self::read_table(at).map(Some),
+                _ => Err(at.wrong_kind("true, false, or a table")),
+            },
+        }
+    }
+
+    fn read_table(at: At<'_>) -> Result<Self, Reported> {
+        let fields = Fields::open(at, &MIGRATION)?;
+        let (long, short) = (fields.get("long_window"), fields.get("short_window"));
+        let (alpha, timeouts) = (fields.optional("alpha"), fields.get("probe_timeouts"));
+        let (increase, hysteresis) = (fields.get("min_increase"), fields.get("hysteresis"));
+        let (detector, back) = (
+            MigrationDetector::read(&fields),
+            fields.optional("return_after"),
+        );
+        let options = Self {
+            detector: detector?,
+            long_window: long?,
+            short_window: short?,
+            alpha: alpha?.unwrap_or(2.0),
+            probe_timeouts: timeouts?,
+            min_increase: increase?,
+            hysteresis: hysteresis?,
+            return_after: back?,
+        };
+        options.check(&fields)?;
+        Ok(options)
+    }
+
+    fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        /// Verdicts of `size-class` are the bits of a word.
+        const LONGEST_VERDICTS: u32 = 64;
+        let is_size_class = matches!(self.detector, MigrationDetector::SizeClass { .. });
+        if is_size_class && self.short_window > LONGEST_VERDICTS {
+            return Err(fields.blame("short_window").conflict(
+                format!(
+                    "{} is too long for the detector `size-class`",
+                    self.short_window
+                ),
+                format!("set it up to {LONGEST_VERDICTS}, or `detector = \"paper\"`"),
+            ));
+        }
+        if self.long_window <= self.short_window {
+            return Err(fields.blame("long_window").conflict(
+                format!(
+                    "{} is not above `short_window`, {}",
+                    self.long_window, self.short_window
+                ),
+                "set a larger `long_window`, or a smaller `short_window`",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl MigrationDetector {
+    fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
+        let (detector, confirmations) = (
+            fields.get::<String>("detector"),
+            fields.optional::<u32>("confirmations"),
+        );
+        match (detector?.as_str(), confirmations?) {
+            ("paper", Some(_)) => Err(fields.blame("confirmations").conflict(
+                "the detector `paper` takes no confirmations",
+                "remove it, or set `detector = \"size-class\"`",
+            )),
+            ("paper", None) => Ok(Self::Paper),
+            (_, confirmations) => Ok(Self::SizeClass {
+                confirmations: confirmations.unwrap_or(3),
+            }),
+        }
+    }
+}
+
+impl From<QuicPacketSize> for String {
+    fn from(size: QuicPacketSize) -> Self {
+        match size {
+            QuicPacketSize::Interface => "interface".to_owned(),
+            QuicPacketSize::Probe => "probe".to_owned(),
+            QuicPacketSize::ByTask => "task".to_owned(),
+            QuicPacketSize::Fixed(size) => size.to_string(),
+        }
+    }
+}
+
+impl TryFrom<String> for QuicPacketSize {
+    type Error = weir_units::ParseError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match text.as_str() {
+            "interface" => Ok(Self::Interface),
+            "probe" => Ok(Self::Probe),
+            "task" => Ok(Self::ByTask),
+            size => size.parse().map(Self::Fixed),
+        }
+    }
+}
+
+/// As it may be written in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Switchable {
+    Off(bool),
+    On(MigrationOptions),
+}
+
+fn write_migration<S: serde::Serializer>(
+    migration: &Option<MigrationOptions>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match migration {
+        None => Switchable::Off(false).serialize(to),
+        Some(options) => Switchable::On(*options).serialize(to),
+    }
+}
+
+fn read_migration<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> Result<Option<MigrationOptions>, D::Error> {
+    match Switchable::deserialize(from)? {
+        Switchable::Off(false) => Ok(None),
+        Switchable::On(options) => Ok(Some(options)),
+        Switchable::Off(true) => Err(serde::de::Error::custom("options of migration are missing")),
+    }
+}

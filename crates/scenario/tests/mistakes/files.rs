@@ -1,0 +1,24 @@
+//! Files that are none.
+
+use weir_scenario::Scenario;
+
+use crate::FILE;
+
+#[test]
+fn files_that_cannot_be_read_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("none.toml");
+    let message = Scenario::load(&missing, &[])
+        .expect_err("no file")
+        .to_string();
+    assert!(message.contains("none.toml"), "{message}");
+    let bytes = folder.path().join("bytes.toml");
+    std::fs::write(&bytes, [0xff, 0xfe]).unwrap();
+    let message = Scenario::load(&bytes, &[])
+        .expect_err("no text")
+        .to_string();
+    assert!(message.contains("bytes.toml"), "{message}");
+    let right = folder.path().join("right.toml");
+    std::fs::write(&right, FILE).unwrap();
+    assert!(Scenario::load(&right, &[]).is_ok());
+}

@@ -1,0 +1,214 @@
+//! Flows whose parts do not go together.
+
+use weir_scenario::Scenario;
+
+use crate::{FILE, check};
+
+#[test]
+fn what_does_not_go_together() {
+    check(&[
+        (
+            "rate = \"1Mbps\" }",
+            "rate = \"1Mbps\" }\ncongestion = \"cubic\"",
+            &["noise.congestion", "no meaning"],
+        ),
+        (
+            "{ kind = \"cbr\", rate = \"1Mbps\" }",
+            "\"bulk\"",
+            &["noise.workload", "UDP has no"],
+        ),
+        (
+            "to = \"receiver\"",
+            "to = \"receiver\"\npairing = \"one-to-one\"",
+            &["4 senders and 1 receivers"],
+        ),
+        (
+            "[measurements]",
+            "[star]\n[measurements]",
+            &["described twice"],
+        ),
+        (
+            "[measurements]",
+            "[[links]]\n[measurements]",
+            &["links", "short form"],
+        ),
+    ]);
+}
+
+#[test]
+fn options_of_another_transport() {
+    check(&[
+        (
+            "min_rto = \"10ms\"",
+            "min_rto = \"10ms\"\n[groups.dctcp.quic]\necn = false",
+            &["dctcp.quic", "no meaning", "transport = \"quic\""],
+        ),
+        (
+            "start_within = \"1s\"",
+            "start_within = \"1s\"\ntls = { resume = true }",
+            &["dctcp.tls", "no meaning", "transport = \"tls\""],
+        ),
+        (
+            "start_within = \"1s\"",
+            "start_within = \"1s\"\ntransport = \"quic\"",
+            &["dctcp.tcp", "no meaning", "transport = \"tcp\""],
+        ),
+    ]);
+}
+
+#[test]
+fn dcquic_that_cannot_be() {
+    check(&[
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"quic\"\nquic = { packet_size = \"8972B\" }\nworkload",
+            &[
+                "cubic.quic.packet_size",
+                "exceed the smallest MTU",
+                "1.472KB",
+            ],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"quic\"\nquic = { packet_size = \"100B\" }\nworkload",
+            &["packet_size", "100B is outside", "1.2KB"],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"quic\"\nquic = { proactive_migration = 3 }\nworkload",
+            &["proactive_migration", "true, false, or a table"],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"quic\"\n\
+             quic = { proactive_migration = { short_window = 60 } }\nworkload",
+            &["proactive_migration", "50 is not above `short_window`, 60"],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"quic\"\n\
+             quic = { proactive_migration = { short_window = 65, long_window = 99 } }\nworkload",
+            &["short_window", "too long", "paper"],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"quic\"\n\
+             quic = { proactive_migration = { detector = \"paper\", confirmations = 2 } }\nworkload",
+            &["confirmations", "`paper` takes no"],
+        ),
+    ]);
+}
+
+#[test]
+fn connections_that_cannot_fail_over() {
+    check(&[
+        (
+            "{ kind = \"transfer\", size = \"1GB\" }",
+            "{ kind = \"transfer\", size = \"1GB\" }\nfailover = \"1s\"",
+            &["cubic.failover", "only a request"],
+        ),
+        (
+            "{ kind = \"cbr\", rate = \"1Mbps\" }",
+            "{ kind = \"cbr\", rate = \"1Mbps\" }\nfailover = \"1s\"",
+            &["noise.failover", "does not open another"],
+        ),
+        (
+            "start_within = \"1s\"",
+            "start_within = \"1s\"\nvia = \"switsh\"",
+            &["dctcp.via", "no switch `switsh`", "did you mean `switch`?"],
+        ),
+    ]);
+}
+
+#[test]
+fn epochs_that_are_not_in_step() {
+    const EPOCHS: &str = "{ kind = \"epochs\", request = \"1KB\", response = \"1KB\", count = 10 }";
+    let with = |dctcp: &str, cubic: &str| {
+        let text = FILE
+            .replace("workload = \"bulk\"", &format!("workload = {dctcp}"))
+            .replace("{ kind = \"transfer\", size = \"1GB\" }", cubic);
+        let loaded = Scenario::parse("test.toml", &text, &[]);
+        loaded.map(drop).map_err(|error| error.to_string())
+    };
+    let message = with(EPOCHS, EPOCHS).expect_err("a stop");
+    assert!(
+        message.contains("groups.dctcp.stop: epochs go on"),
+        "{message}"
+    );
+    let bulk = "\"bulk\"";
+    assert_eq!(with(bulk, EPOCHS), Ok(()));
+    let with = |first: &str, second: &str| {
+        let text = format!(
+            "{}[groups.one]\nfrom = \"near\"\nto = \"receiver\"\nworkload = {first}\n\
+             [groups.two]\nfrom = \"far\"\nto = \"receiver\"\nworkload = {second}\n",
+            FILE
+        );
+        let loaded = Scenario::parse("test.toml", &text, &[]);
+        loaded.map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(with(EPOCHS, EPOCHS), Ok(()));
+    let message = with(EPOCHS, &EPOCHS.replace("10", "11")).expect_err("other counts");
+    assert!(
+        message.contains("`one` has 10 epochs and `two` 11"),
+        "{message}"
+    );
+    let message = with(EPOCHS, &EPOCHS.replace("10", "10000000")).expect_err("other counts");
+    assert!(message.contains("the same `count`"), "{message}");
+    let many = EPOCHS.replace("10", "5000000");
+    let message = with(&many, &many).expect_err("too many");
+    assert!(
+        message.contains("requests in epochs are too many"),
+        "{message}"
+    );
+}
+
+#[test]
+fn times_that_cannot_be_compared() {
+    check(&[
+        (
+            "sample_interval = \"10ms\"",
+            "reduction = { of = \"cubic\", against = \"cubic\" }",
+            &["measurements.reduction.against", "its own time"],
+        ),
+        (
+            "sample_interval = \"10ms\"",
+            "reduction = { of = \"cubic\", against = \"dctcp\" }",
+            &["reduction.against", "`dctcp` has a workload without end"],
+        ),
+        (
+            "sample_interval = \"10ms\"",
+            "reduction = { of = \"cubik\", against = \"dctcp\" }",
+            &["reduction.of", "no group `cubik`", "did you mean `cubic`?"],
+        ),
+    ]);
+}
+
+#[test]
+fn networks_that_hosts_cannot_be_in() {
+    check(&[
+        (
+            "[measurements]",
+            "[live]\nnetwork = \"10.77.0.1/16\"\n[measurements]",
+            &[
+                "live.network",
+                "is no network",
+                "after which the address is zero",
+            ],
+        ),
+        (
+            "[measurements]",
+            "[live]\nnetwork = \"8.8.0.0/16\"\n[measurements]",
+            &["live.network", "RFC 1918"],
+        ),
+        (
+            "[measurements]",
+            "[live]\naddress_family = \"ipv6\"\nnetwork = \"10.77.0.0/16\"\n[measurements]",
+            &["live.network", "RFC 4193"],
+        ),
+        (
+            "[measurements]",
+            "[live]\ngso_segments = 0\n[measurements]",
+            &["live.gso_segments", "0 is outside"],
+        ),
+    ]);
+}

@@ -1,0 +1,62 @@
+//! More than one mistake.
+
+use weir_scenario::{Scenario, ScenarioError};
+
+use crate::FILE;
+
+#[test]
+fn a_thousand_mistakes_are_cut_short() {
+    let hosts: String = (0..5000)
+        .map(|n| format!("[hosts.a{n}]\ncount = 0\n"))
+        .collect();
+    let text = format!("title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n{hosts}");
+    let queues: String = (0..5000)
+        .map(|n| format!("[queues.a{n}]\ncolour = 1\n"))
+        .collect();
+    for text in [format!("{text}{queues}"), "a = = 1\n".repeat(5000)] {
+        let Err(ScenarioError::Invalid { problems }) = Scenario::parse("test.toml", &text, &[])
+        else {
+            panic!("accepted");
+        };
+        assert_eq!(problems.len(), 50);
+    }
+}
+
+#[test]
+fn several_mistakes_are_reported_at_once() {
+    let text = FILE
+        .replace("count = 4", "count = 0")
+        .replace("flows = 10", "flows = 0")
+        .replace("kind = \"loss\"", "kind = \"lose\"")
+        .replace("red_max = \"400KB\"", "red_max = 400");
+    let Err(ScenarioError::Invalid { problems }) = Scenario::parse("test.toml", &text, &[]) else {
+        panic!("accepted");
+    };
+    // The network comes before what refers to it: groups and faults wait for it.
+    let keys: Vec<_> = problems.iter().map(|problem| &problem.key[..]).collect();
+    assert_eq!(
+        keys,
+        ["dumbbell.senders.near.count", "queues.shared.red_max"]
+    );
+
+    let text = FILE
+        .replace("flows = 10", "flows = 0")
+        .replace("kind = \"loss\"", "kind = \"lose\"")
+        .replace("sample_interval = \"10ms\"", "sample_interval = 10");
+    let Err(ScenarioError::Invalid { problems }) = Scenario::parse("test.toml", &text, &[]) else {
+        panic!("accepted");
+    };
+    let keys: Vec<_> = problems.iter().map(|problem| &problem.key[..]).collect();
+    assert_eq!(
+        keys,
+        [
+            "groups.dctcp.flows",
+            "faults.0.kind",
+            "measurements.sample_interval"
+        ]
+    );
+    let mut places: Vec<_> = problems.iter().map(|problem| &problem.place).collect();
+    places.dedup();
+    assert_eq!(places.len(), 3);
+    assert!(places.is_sorted());
+}
