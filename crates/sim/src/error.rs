@@ -16,6 +16,14 @@ pub enum BuildError {
         /// What TCP says.
         source: ConfigError,
     },
+    /// QUIC cannot work with a group's options.
+    #[error("group `{group}`: {source}")]
+    Quic {
+        /// The group's name.
+        group: String,
+        /// What QUIC says.
+        source: weir_quic::ConfigError,
+    },
     /// A switch cannot be built.
     #[error(transparent)]
     Switch(#[from] SwitchError),

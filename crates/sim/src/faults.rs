@@ -1,32 +1,80 @@
-//! The faults of a scenario as changes to ports at points in time.
+//! The faults of a scenario as changes to ports, at points in time or with the beginnings of epochs.
+//!
+//! Faults of one kind never overlap on a port, and so never go by different clocks there: the two
+//! timelines are independent of each other.
 
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
 use weir_fabric::{Change, Probability, Reordering};
-use weir_scenario::{Fault, FaultKind, PortIndex, Scenario};
+use weir_scenario::{Fault, FaultKind, PortIndex, Scenario, When};
 use weir_units::{Duration, Time};
 
-/// All changes, in the order of their times.
-pub(crate) fn changes(scenario: &Scenario) -> Vec<(Time, PortIndex, Change)> {
-    let mut changes = Vec::new();
-    let ports: BTreeSet<_> = scenario
-        .faults
-        .iter()
-        .flat_map(|fault| &fault.ports)
+/// All changes of links at points in time, in their order.
+pub fn changes(scenario: &Scenario) -> Vec<(Time, PortIndex, Change)> {
+    timeline(scenario, by_time)
+}
+
+/// All changes of links with the beginnings of epochs, in their order. With the number of epochs go
+/// those that hold until the last one is complete.
+pub fn epoch_changes(scenario: &Scenario) -> Vec<(u32, PortIndex, Change)> {
+    timeline(scenario, by_epoch)
+}
+
+/// The hosts' ports that get another address at points in time, in their order.
+pub fn address_changes(scenario: &Scenario) -> Vec<(Time, PortIndex)> {
+    addresses(scenario, by_time)
+}
+
+/// The hosts' ports that get another address with the beginnings of epochs, in their order.
+pub fn epoch_address_changes(scenario: &Scenario) -> Vec<(u32, PortIndex)> {
+    addresses(scenario, by_epoch)
+}
+
+/// Beginning and end by one of the clocks; `None` for a fault that goes by the other.
+type Clock<T> = fn(&Fault) -> Option<(T, Option<T>)>;
+
+fn by_time(fault: &Fault) -> Option<(Time, Option<Time>)> {
+    match fault.when {
+        When::Time { at, until } => Some((at, until)),
+        When::Epochs { .. } => None,
+    }
+}
+
+fn by_epoch(fault: &Fault) -> Option<(u32, Option<u32>)> {
+    match fault.when {
+        When::Time { .. } => None,
+        When::Epochs { at, until } => Some((at, until)),
+    }
+}
+
+fn addresses<T: Ord + Copy>(scenario: &Scenario, clock: Clock<T>) -> Vec<(T, PortIndex)> {
+    let faults = scenario.faults.iter();
+    let of_addresses = faults.filter(|fault| fault.kind == FaultKind::Address);
+    let mut changes: Vec<_> = of_addresses
+        .filter_map(|fault| Some((clock(fault)?.0, &fault.ports)))
+        .flat_map(|(at, ports)| ports.iter().map(move |port| (at, *port)))
         .collect();
+    changes.sort_by_key(|(at, _)| *at);
+    changes
+}
+
+fn timeline<T: Ord + Copy>(scenario: &Scenario, clock: Clock<T>) -> Vec<(T, PortIndex, Change)> {
+    let faults = scenario.faults.iter();
+    let faults: Vec<&Fault> = faults
+        .filter(|fault| clock(fault).is_some() && fault.kind != FaultKind::Address)
+        .collect();
+    let ports: BTreeSet<_> = faults.iter().flat_map(|fault| &fault.ports).collect();
+    let mut changes = Vec::new();
     for port in ports {
-        let here: Vec<_> = scenario
-            .faults
-            .iter()
-            .filter(|fault| fault.ports.contains(port))
-            .collect();
+        let faults = faults.iter().copied();
+        let here: Vec<_> = faults.filter(|fault| fault.ports.contains(port)).collect();
         for (position, fault) in here.iter().enumerate() {
             let alike = |other: &&Fault| discriminant(&other.kind) == discriminant(&fault.kind);
             // The first of a kind speaks for all of them.
             if !here.iter().take(position).any(&alike) {
                 let kind: Vec<_> = here.iter().copied().filter(alike).collect();
-                changes.extend(changes_of_kind(scenario, *port, &kind));
+                changes.extend(changes_of_kind(scenario, *port, &kind, clock));
             }
         }
     }
@@ -35,33 +83,42 @@ pub(crate) fn changes(scenario: &Scenario) -> Vec<(Time, PortIndex, Change)> {
 }
 
 /// What faults of one kind make of one port. Where several hold, the last in the file does.
-fn changes_of_kind(
+fn changes_of_kind<T: Ord + Copy>(
     scenario: &Scenario,
     port: PortIndex,
     faults: &[&Fault],
-) -> Vec<(Time, PortIndex, Change)> {
-    let starts = faults.iter().map(|fault| fault.at);
-    let ends = faults.iter().filter_map(|fault| fault.until);
-    let times: BTreeSet<Time> = starts.chain(ends).collect();
+    clock: Clock<T>,
+) -> Vec<(T, PortIndex, Change)> {
+    let spans: Vec<_> = faults
+        .iter()
+        .filter_map(|fault| Some((clock(fault)?, fault.kind)))
+        .collect();
+    let starts = spans.iter().map(|((at, _), _)| *at);
+    let ends = spans.iter().filter_map(|((_, until), _)| *until);
+    let times: BTreeSet<T> = starts.chain(ends).collect();
     let mut last = None;
     let mut changes = Vec::new();
     for time in times {
-        let holds =
-            |fault: &&&Fault| fault.at <= time && fault.until.is_none_or(|until| time < until);
-        let change = match faults.iter().rev().find(holds) {
-            Some(fault) => begin(&fault.kind),
-            None => end(scenario, port, &faults[0].kind),
+        let mut latest_first = spans.iter().rev();
+        let holds = latest_first
+            .find(|((at, until), _)| *at <= time && until.is_none_or(|until| time < until));
+        let change = match holds {
+            Some((_, kind)) => begin(kind),
+            None => spans
+                .first()
+                .and_then(|(_, kind)| end(scenario, port, kind)),
         };
         if last != Some(change) {
-            changes.push((time, port, change));
+            changes.extend(change.map(|change| (time, port, change)));
             last = Some(change);
         }
     }
     changes
 }
 
-fn begin(kind: &FaultKind) -> Change {
-    match *kind {
+/// What a fault does to a link; nothing, if it is about something else.
+fn begin(kind: &FaultKind) -> Option<Change> {
+    Some(match *kind {
         FaultKind::Down => Change::Down(true),
         FaultKind::Loss { probability } => Change::Loss(probability),
         FaultKind::Duplicate { probability } => Change::Duplication(probability),
@@ -72,12 +129,13 @@ fn begin(kind: &FaultKind) -> Change {
         FaultKind::Delay { delay } => Change::AddedDelay(delay),
         FaultKind::Jitter { jitter } => Change::Jitter(jitter),
         FaultKind::Rate { rate } => Change::Rate(rate),
-    }
+        FaultKind::Address => return None,
+    })
 }
 
-fn end(scenario: &Scenario, port: PortIndex, kind: &FaultKind) -> Change {
+fn end(scenario: &Scenario, port: PortIndex, kind: &FaultKind) -> Option<Change> {
     let never = Probability::default();
-    match kind {
+    Some(match kind {
         FaultKind::Down => Change::Down(false),
         FaultKind::Loss { .. } => Change::Loss(never),
         FaultKind::Duplicate { .. } => Change::Duplication(never),
@@ -86,5 +144,6 @@ fn end(scenario: &Scenario, port: PortIndex, kind: &FaultKind) -> Change {
         FaultKind::Delay { .. } => Change::AddedDelay(Duration::ZERO),
         FaultKind::Jitter { .. } => Change::Jitter(Duration::ZERO),
         FaultKind::Rate { .. } => Change::Rate(scenario.topology.port(port).rate),
-    }
+        FaultKind::Address => return None,
+    })
 }

@@ -79,6 +79,14 @@ pub(crate) struct Flow {
     pub(crate) size: Option<ByteSize>,
     /// What it had achieved at the end of the warm-up.
     pub(crate) before: Achieved,
+    /// What its earlier connections have achieved.
+    pub(crate) earlier: Achieved,
+    /// Tells apart flows that are spread over several links of their hosts.
+    pub(crate) spread: u32,
+    /// How many links it has left for the next one.
+    pub(crate) moves: u32,
+    /// Whether its connection is closed and it waits for another one.
+    pub(crate) hung_up: bool,
 }
 
 /// What flows have achieved so far, both ends together.
@@ -86,7 +94,7 @@ pub(crate) struct Flow {
 pub(crate) struct Achieved {
     /// Bytes delivered in order.
     pub(crate) delivered: u64,
-    /// Segments sent again.
+    /// Segments sent again; of QUIC, packets declared lost, whose contents are sent again.
     pub(crate) retransmits: u64,
     pub(crate) timeouts: u64,
     /// Packets that arrived with a CE mark.
@@ -166,6 +174,10 @@ impl Flow {
             end: None,
             size,
             before: Achieved::default(),
+            earlier: Achieved::default(),
+            spread: 0,
+            moves: 0,
+            hung_up: false,
         }
     }
 }
@@ -185,16 +197,27 @@ impl Flows {
     pub(crate) fn open(&mut self, mut flow: Flow) -> FlowId {
         let slot = self.free.pop().unwrap_or(self.slots);
         self.slots = self.slots.max(slot + 1);
-        let id = FlowId {
-            slot,
-            number: self.next_number,
-        };
-        self.next_number = self.next_number.wrapping_add(1);
+        let id = self.number(slot);
+        flow.spread = id.number;
         let account = &mut self.accounts[flow.group as usize];
         flow.index = account.flows;
         account.flows += 1;
         self.open.insert(id, flow);
         id
+    }
+
+    fn number(&mut self, slot: u32) -> FlowId {
+        let number = self.next_number;
+        self.next_number = self.next_number.wrapping_add(1);
+        FlowId { slot, number }
+    }
+
+    /// The flow goes on under another number, as what it was known by is no more.
+    pub(crate) fn renumber(&mut self, id: FlowId) -> Option<FlowId> {
+        let flow = self.open.remove(id)?;
+        let id = self.number(id.slot);
+        self.open.insert(id, flow);
+        Some(id)
     }
 
     /// An open flow.

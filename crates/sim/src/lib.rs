@@ -7,7 +7,7 @@
 //!
 //! The way of a packet, from left to right:
 //!
-//! `workloads` → `hosts` (TCP, UDP) → `network`: uplink → switch → link → … → `hosts` → `workloads`
+//! `workloads` → `hosts` (TCP, DCQUIC, UDP) → `network`: uplink → switch → link → … → `hosts` → `workloads`
 //!
 //! | file | what it does |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | `hosts` | endpoints of flows, their timers |
 //! | `world` | all of these together, for applications to act upon |
 //! | `workloads` | what flows carry, and when |
-//! | `flows` | the books on flows |
+//! | `flows`, `epochs` | the books on flows, and on requests in step |
 //! | `measure`, `recorder` | what is observed, and who takes it |
 //! | `capture` | packets for Wireshark |
 //! | `experiment`, `thresholds` | a scenario with its variants, and what comes out of all of them |
@@ -28,9 +28,10 @@
 
 mod calendar;
 mod capture;
+mod epochs;
 mod error;
 mod experiment;
-mod faults;
+pub mod faults;
 mod flows;
 mod hosts;
 mod measure;
@@ -47,7 +48,12 @@ mod world;
 pub use capture::Capture;
 pub use error::BuildError;
 pub use experiment::{About, Experiment, Outcome, Results, Run};
+pub use hosts::quic_transport;
+pub use measure::PortMeter;
+pub use network::Network;
 pub use packet::Packet;
 pub use recorder::Recorder;
+pub use seeds::{Drawer, Seeds};
 pub use simulation::Simulation;
 pub use thresholds::thresholds;
+pub use workloads::Random;

@@ -1,6 +1,6 @@
 //! What ports and groups did after the warm-up, and samples of them.
 
-use weir_fabric::{Counters, DropReason, Pipe, Tally};
+use weir_fabric::{Counters, DropReason, Packet, Pipe, Tally};
 use weir_results::{
     CompletionTimes, Drops, GroupSample, GroupSummary, PortSample, PortSummary, Ratio,
 };
@@ -8,14 +8,15 @@ use weir_scenario::PortIndex;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::flows::Achieved;
-use crate::packet::Packet;
 use crate::world::World;
 
 /// A port that is measured.
 #[derive(Debug)]
-pub(crate) struct PortMeter {
-    pub(crate) port: PortIndex,
-    pub(crate) name: String,
+pub struct PortMeter {
+    /// Which.
+    pub port: PortIndex,
+    /// Its name.
+    pub name: String,
     framing: ByteSize,
     before: PortCounts,
     /// What the link could have sent since the warm-up until `counted_to`, and its rate from then.
@@ -42,7 +43,8 @@ pub(crate) struct GroupMeter {
 }
 
 impl PortMeter {
-    pub(crate) fn new(port: PortIndex, of: &weir_scenario::Port) -> Self {
+    /// Before anything has happened.
+    pub fn new(port: PortIndex, of: &weir_scenario::Port) -> Self {
         Self {
             port,
             name: of.name.clone(),
@@ -55,7 +57,7 @@ impl PortMeter {
     }
 
     /// The link's rate changes, as a fault has it.
-    pub(crate) fn set_rate(&mut self, now: Time, rate: Rate) {
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
         self.rate = rate;
     }
@@ -66,13 +68,14 @@ impl PortMeter {
     }
 
     /// The warm-up is over.
-    pub(crate) fn begin(&mut self, now: Time, pipe: &Pipe<Packet>) {
+    pub fn begin<P: Packet + Clone>(&mut self, now: Time, pipe: &Pipe<P>) {
         self.advance(now);
         self.capacity = ByteSize::ZERO;
         self.before = PortCounts::of(pipe);
     }
 
-    pub(crate) fn sample(&self, now: Time, pipe: &Pipe<Packet>) -> PortSample<'_> {
+    /// The port as it is; `pipe` is settled.
+    pub fn sample<P: Packet + Clone>(&self, now: Time, pipe: &Pipe<P>) -> PortSample<'_> {
         let (counts, backlog) = (PortCounts::of(pipe), pipe.queue().backlog());
         PortSample {
             time: now,
@@ -85,7 +88,8 @@ impl PortMeter {
         }
     }
 
-    pub(crate) fn summary(&mut self, now: Time, pipe: &Pipe<Packet>) -> PortSummary {
+    /// What the port did since the warm-up; `pipe` is settled.
+    pub fn summary<P: Packet + Clone>(&mut self, now: Time, pipe: &Pipe<P>) -> PortSummary {
         self.advance(now);
         let counts = PortCounts::of(pipe);
         let sent = counts.sent - self.before.sent;
@@ -112,7 +116,7 @@ impl PortMeter {
 }
 
 impl PortCounts {
-    fn of(pipe: &Pipe<Packet>) -> Self {
+    fn of<P: Packet + Clone>(pipe: &Pipe<P>) -> Self {
         Self {
             sent: pipe.sent(),
             marks: pipe.queue().marked().packets,
@@ -198,6 +202,7 @@ impl GroupMeter {
             completed: account.completions.len() as u64,
             completion: CompletionTimes::of(&mut account.completions.clone()),
             fairness: Ratio::fairness(goodputs),
+            epochs: world.epochs.summary(group),
         }
     }
 }

@@ -1,24 +1,34 @@
 //! Everything between the hosts: ports with their links, switches, and who sends next.
+//!
+//! It is generic over the packet and knows no clock: the simulator drives it in virtual time with
+//! packets of a few words, the live lab in real time with frames.
 
 use weir_fabric::{
-    self as fabric, Change, FaultSettings, Faults, Link, Pipe, Queue, SharedBuffer, Switch,
+    self as fabric, Change, FaultSettings, Faults, Link, Pipe, Queue, SharedBuffer, Switch, Tally,
 };
-use weir_scenario::{Node, PortIndex, SharedLimit, Topology};
+use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, Topology};
 use weir_units::{Duration, Time};
 
 use crate::calendar::Calendar;
 use crate::error::BuildError;
-use crate::packet::Packet;
+use crate::packet::Packet as SimulatedPacket;
 use crate::queues::rules;
 use crate::seeds::{Drawer, Seeds};
 
 /// The network of a scenario. Its links are the sources of its events: each delivers the packets that
 /// it carries in order, to a host or to a switch, which sends them on at once.
+///
+/// Whoever drives it hands it what hosts [`send`](Self::send), and calls [`deliver`](Self::deliver) for
+/// the port and at the time that [`next`](Self::next) names. Times must not run backwards.
+///
+/// A packet's [`destination`](fabric::Packet::destination) is the position of a host in the topology,
+/// which it may reach by any of the host's links, or a [`destination_at`](Self::destination_at) one of
+/// them.
 #[derive(Debug)]
-pub(crate) struct Network {
+pub struct Network<P = SimulatedPacket> {
     /// The links that hosts send on.
-    uplinks: Vec<Uplink>,
-    switches: Vec<Junction>,
+    uplinks: Vec<Uplink<P>>,
+    switches: Vec<Junction<P>>,
     /// For each port of the topology.
     places: Vec<Place>,
     /// When each port's link delivers next.
@@ -26,21 +36,21 @@ pub(crate) struct Network {
     /// The ports that are measured.
     measured: Vec<PortIndex>,
     /// Packets that left measured ports, each with its port's position in `measured`.
-    tapped: Vec<(Time, usize, Packet)>,
+    tapped: Vec<(Time, usize, P)>,
 }
 
 /// The link of a host.
 #[derive(Debug)]
-struct Uplink {
-    pipe: Pipe<Packet>,
+struct Uplink<P> {
+    pipe: Pipe<P>,
     /// When the next one may send who has found no room.
     next_turn: Time,
 }
 
 /// A switch, and which ports of the topology its own are.
 #[derive(Debug)]
-struct Junction {
-    switch: Switch<Packet>,
+struct Junction<P> {
+    switch: Switch<P>,
     ports: Vec<u32>,
 }
 
@@ -77,9 +87,12 @@ enum Receiver {
 /// queue what it sends in 2^-10 s (`sk_pacing_shift`), and so all flows together what the link does.
 const HOST_QUEUE: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
-impl Network {
+impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Idle links and empty queues; the lengths of those of `measured` are accounted for.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    /// A switch or its shared buffer cannot be what the topology asks for.
+    pub fn new(
         topology: &Topology,
         measured: &[PortIndex],
         seeds: Seeds,
@@ -99,7 +112,7 @@ impl Network {
             },
             tapped: false,
         };
-        let routes = topology.routes();
+        let (routes, several) = (topology.routes(), several_uplinks(topology));
         let mut switches = Vec::with_capacity(own_ports.len());
         for (index, ports) in topology.switch_indices().zip(own_ports) {
             let pipes: Vec<_> = ports.iter().copied().map(pipe).collect();
@@ -112,6 +125,11 @@ impl Network {
                 let ways = routes.from_switch(index, host).iter().filter_map(local);
                 let ways: Vec<_> = ways.collect();
                 table.set(host.index() as u32, &ways);
+            }
+            for (host, uplink) in several.iter().copied() {
+                let ways = routes.to_uplink(index, host, uplink);
+                let ways: Vec<_> = ways.iter().filter_map(local).collect();
+                table.set(destination_by(topology, uplink), &ways);
             }
             let seed = seeds.of(Drawer::Switch, index.index());
             let mut switch = Switch::new(pipes, table, seed)?;
@@ -136,8 +154,31 @@ impl Network {
         })
     }
 
+    /// The destination of packets that are to come in by the link of one of `host`'s ports, and by no
+    /// other of its links; where it has no other, this is the host.
+    pub fn destination_at(topology: &Topology, host: HostIndex, uplink: PortIndex) -> u32 {
+        match several_uplinks(topology).contains(&(host, uplink)) {
+            true => destination_by(topology, uplink),
+            false => host.index() as u32,
+        }
+    }
+
+    /// For each port of the topology that is a host's, the destination of packets that are to come in
+    /// by its link: see [`Self::destination_at`].
+    pub fn destinations(topology: &Topology) -> Vec<u32> {
+        let ports = topology.ports.iter();
+        let host = |port: &weir_scenario::Port| port.from.host();
+        let mut destinations: Vec<u32> = ports
+            .map(|port| host(port).map_or(u32::MAX, |host| host.index() as u32))
+            .collect();
+        for (_, uplink) in several_uplinks(topology) {
+            destinations[uplink.index()] = destination_by(topology, uplink);
+        }
+        destinations
+    }
+
     /// Whether to keep the packets that leave measured ports for [`Self::take_tapped`].
-    pub(crate) fn set_tapped(&mut self, tapped: bool) {
+    pub fn set_tapped(&mut self, tapped: bool) {
         for port in &self.measured {
             self.places[port.index()].tapped = tapped;
         }
@@ -145,24 +186,24 @@ impl Network {
 
     /// The packets that have left measured ports since this was last asked: when they arrived, by
     /// which of the measured ports.
-    pub(crate) fn take_tapped(&mut self) -> Vec<(Time, usize, Packet)> {
+    pub fn take_tapped(&mut self) -> Vec<(Time, usize, P)> {
         std::mem::take(&mut self.tapped)
     }
 
     /// When the next packet arrives somewhere, and by which port's link.
     #[inline]
-    pub(crate) fn next(&self) -> (Time, usize) {
+    pub fn next(&self) -> (Time, usize) {
         self.calendar.first()
     }
 
     /// The first moment that cannot be simulated.
-    pub(crate) fn horizon(&self) -> Time {
+    pub fn horizon(&self) -> Time {
         self.calendar.horizon()
     }
 
     /// A host sends a packet by this port, one of its own.
     #[inline]
-    pub(crate) fn send(&mut self, now: Time, port: u32, packet: Packet) {
+    pub fn send(&mut self, now: Time, port: u32, packet: P) {
         let Sender::Host(uplink) = self.places[port as usize].sender else {
             return;
         };
@@ -177,18 +218,26 @@ impl Network {
 
     /// Whether what waits for the link of a host's port will be sent soon.
     #[inline]
-    pub(crate) fn has_room(&self, now: Time, port: u32) -> bool {
+    pub fn has_room(&self, now: Time, port: u32) -> bool {
+        self.room_at(port) <= now
+    }
+
+    /// From when on what waits for the link of a host's port will be sent soon, if nothing more comes.
+    #[inline]
+    pub fn room_at(&self, port: u32) -> Time {
         let Sender::Host(uplink) = self.places[port as usize].sender else {
-            return true;
+            return Time::ZERO;
         };
-        let idle = self.uplinks[uplink as usize].pipe.link().free_at();
-        // Nobody knows when a link goes on that is stopped.
-        idle <= now + HOST_QUEUE || idle == Time::MAX
+        match self.uplinks[uplink as usize].pipe.link().free_at() {
+            // Nobody knows when a link goes on that is stopped.
+            Time::MAX => Time::ZERO,
+            idle => idle - HOST_QUEUE,
+        }
     }
 
     /// When somebody who has found no room may hand the port one packet: everybody who asks gets a
     /// time of their own, one after the other, as fast as the link sends.
-    pub(crate) fn take_turn(&mut self, port: u32) -> Time {
+    pub fn take_turn(&mut self, port: u32) -> Time {
         let Sender::Host(uplink) = self.places[port as usize].sender else {
             return Time::ZERO;
         };
@@ -202,7 +251,7 @@ impl Network {
     /// The link of this port delivers what has arrived by `now`: a switch sends it on; what is for a
     /// host is given back.
     #[inline]
-    pub(crate) fn deliver(&mut self, now: Time, port: usize) -> Option<Packet> {
+    pub fn deliver(&mut self, now: Time, port: usize) -> Option<P> {
         let place = self.places[port];
         let (packet, next) = match place.sender {
             Sender::Host(uplink) => {
@@ -216,7 +265,7 @@ impl Network {
         };
         self.calendar.set(port, next);
         if place.tapped {
-            self.tap(now, port, packet);
+            self.tap(now, port, packet.clone());
         }
         match place.receiver {
             Receiver::Host => packet,
@@ -233,7 +282,7 @@ impl Network {
     }
 
     #[cold]
-    fn tap(&mut self, now: Time, port: usize, packet: Option<Packet>) {
+    fn tap(&mut self, now: Time, port: usize, packet: Option<P>) {
         let position = self.measured.iter().position(|index| index.index() == port);
         if let (Some(position), Some(packet)) = (position, packet) {
             self.tapped.push((now, position, packet));
@@ -241,7 +290,7 @@ impl Network {
     }
 
     /// Changes a port's link as of `now`.
-    pub(crate) fn apply(&mut self, now: Time, port: PortIndex, change: Change) {
+    pub fn apply(&mut self, now: Time, port: PortIndex, change: Change) {
         match self.places[port.index()].sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
@@ -258,17 +307,37 @@ impl Network {
         }
     }
 
+    /// Each packet between the hosts, in no order.
+    pub fn packets(&self) -> impl Iterator<Item = &P> {
+        let switches = self.switches.iter();
+        let ports = switches.flat_map(|junction| junction.switch.ports());
+        let uplinks = self.uplinks.iter().map(|uplink| &uplink.pipe);
+        ports.chain(uplinks).flat_map(Pipe::packets)
+    }
+
     /// How many packets have left a port, as far as anybody has asked.
-    pub(crate) fn sent(&self, port: PortIndex) -> u64 {
-        let pipe = match self.places[port.index()].sender {
+    pub fn sent(&self, port: PortIndex) -> u64 {
+        self.pipe(port.index())
+            .map_or(0, |pipe| pipe.sent().packets)
+    }
+
+    /// What has come through a port's link, as far as it has been [delivered](Self::deliver).
+    #[inline]
+    pub fn delivered(&self, port: usize) -> Tally {
+        self.pipe(port)
+            .map_or(Tally::ZERO, |pipe| pipe.sent() - pipe.in_flight())
+    }
+
+    #[inline]
+    fn pipe(&self, port: usize) -> Option<&Pipe<P>> {
+        match self.places[port].sender {
             Sender::Host(uplink) => self.uplinks.get(uplink as usize).map(|uplink| &uplink.pipe),
             Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
-        };
-        pipe.map_or(0, |pipe| pipe.sent().packets)
+        }
     }
 
     /// The queue, link and faults of a port, up to date.
-    pub(crate) fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<Packet>> {
+    pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<P>> {
         match self.places[port.index()].sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
@@ -282,7 +351,7 @@ impl Network {
     }
 
     /// Lets the account of a queue's length begin anew.
-    pub(crate) fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
+    pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         match self.places[port.index()].sender {
             Sender::Host(uplink) => self.uplinks[uplink as usize].pipe.reset_occupancy(now),
             Sender::Switch { switch, port } => {
@@ -292,6 +361,25 @@ impl Network {
             }
         }
     }
+}
+
+/// The ports of hosts that have several.
+fn several_uplinks(topology: &Topology) -> Vec<(HostIndex, PortIndex)> {
+    let mut counts = vec![0_u32; topology.hosts.len()];
+    let ports = topology.port_indices();
+    let mut uplinks: Vec<_> = ports
+        .filter_map(|index| Some((topology.port(index).from.host()?, index)))
+        .collect();
+    for (host, _) in &uplinks {
+        counts[host.index()] += 1;
+    }
+    uplinks.retain(|(host, _)| counts[host.index()] > 1);
+    uplinks
+}
+
+/// The number that stands for the link of a host's port: behind the numbers of the hosts.
+fn destination_by(topology: &Topology, uplink: PortIndex) -> u32 {
+    (topology.hosts.len() + uplink.index()) as u32
 }
 
 /// Where each port of the topology is, and which ports each switch has.
@@ -317,7 +405,12 @@ fn senders(topology: &Topology) -> (Vec<Sender>, Vec<Vec<PortIndex>>) {
     (senders.collect(), own_ports)
 }
 
-fn new_pipe(topology: &Topology, index: PortIndex, measured: bool, seeds: Seeds) -> Pipe<Packet> {
+fn new_pipe<P: fabric::Packet + Clone>(
+    topology: &Topology,
+    index: PortIndex,
+    measured: bool,
+    seeds: Seeds,
+) -> Pipe<P> {
     let port = topology.port(index);
     let link = Link::new(port.rate, port.delay)
         .with_mtu(port.mtu)

@@ -12,6 +12,8 @@ use crate::hosts::Address;
 /// Headers without options.
 const IP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
+/// The first byte of addresses.
+const FIRST_NETWORK: u8 = 10;
 /// Where receivers listen, and where initiators do not: ports that no protocol is known by, so that
 /// nobody who looks at captured packets takes their zeros for some protocol's.
 const SERVICE_PORT: u16 = 50_000;
@@ -44,6 +46,8 @@ pub(crate) enum Contents {
     Segment(Segment),
     /// A UDP datagram.
     Datagram(Datagram),
+    /// A UDP datagram of a QUIC connection.
+    Quic(QuicDatagram),
 }
 
 /// A UDP datagram of a flow without congestion control.
@@ -53,6 +57,56 @@ pub(crate) struct Datagram {
     pub(crate) payload: u32,
 }
 
+/// A UDP datagram whose bytes count: they are in [`Datagrams`](crate::hosts::Datagrams).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuicDatagram {
+    /// Where its bytes are.
+    pub(crate) place: u32,
+    /// How many there are.
+    pub(crate) payload: u16,
+    /// The editions of the addresses that it comes from and goes to.
+    pub(crate) editions: [u8; 2],
+}
+
+/// An address of a host's. Links whose address has changed are still reached by the same number, but
+/// what was sent to the old address is for nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    /// What switches go by: see [`Network`](crate::Network).
+    pub(crate) number: u32,
+    /// How often the address has changed.
+    pub(crate) edition: u8,
+}
+
+impl Location {
+    /// 10.0.0.1 for the first number; 11.0.0.1 once that has changed.
+    pub(crate) fn ip(self) -> IpAddr {
+        let [_, b, c, d] = self.number.wrapping_add(1).to_be_bytes();
+        let a = FIRST_NETWORK.wrapping_add(self.edition);
+        IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+    }
+
+    /// The location with this address.
+    pub(crate) fn of(ip: IpAddr) -> Option<Self> {
+        let IpAddr::V4(ip) = ip else {
+            return None;
+        };
+        let [a, b, c, d] = ip.octets();
+        Some(Self {
+            number: u32::from_be_bytes([0, b, c, d]).checked_sub(1)?,
+            edition: a.wrapping_sub(FIRST_NETWORK),
+        })
+    }
+}
+
+/// The ports of a flow's initiator and of its responder.
+pub(crate) fn ports(flow: u32) -> (u16, u16) {
+    // Twenty-two million flows have pairs of ports of their own.
+    let initiator = INITIATOR_PORT + (flow % INITIATOR_PORTS) as u16;
+    let service = SERVICE_PORT + (flow / INITIATOR_PORTS % SERVICE_PORTS) as u16;
+    (initiator, service)
+}
+
 impl Packet {
     /// A packet with these contents.
     #[inline]
@@ -60,6 +114,7 @@ impl Packet {
         let transport = match &contents {
             Contents::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
             Contents::Datagram(datagram) => UDP_HEADER + datagram.payload,
+            Contents::Quic(datagram) => UDP_HEADER + u32::from(datagram.payload),
         };
         Self {
             contents,
@@ -73,10 +128,17 @@ impl Packet {
         }
     }
 
-    /// The address of the host with this position: 10.0.0.1 for the first.
-    pub(crate) fn address(host: u32) -> IpAddr {
-        let [_, b, c, d] = host.wrapping_add(1).to_be_bytes();
-        IpAddr::V4(Ipv4Addr::new(10, b, c, d))
+    /// Where it comes from and where it goes.
+    pub(crate) fn locations(&self) -> [Location; 2] {
+        let editions = match self.contents {
+            Contents::Quic(datagram) => datagram.editions,
+            Contents::Segment(_) | Contents::Datagram(_) => [0; 2],
+        };
+        let location = |number, edition| Location { number, edition };
+        [
+            location(self.source, editions[0]),
+            location(self.destination, editions[1]),
+        ]
     }
 }
 
@@ -102,21 +164,20 @@ impl FabricPacket for Packet {
     }
 
     fn flow(&self) -> FlowKey {
-        // Twenty-two million flows have pairs of ports of their own.
-        let initiator = INITIATOR_PORT + (self.flow % INITIATOR_PORTS) as u16;
-        let service = SERVICE_PORT + (self.flow / INITIATOR_PORTS % SERVICE_PORTS) as u16;
+        let (initiator, service) = ports(self.flow);
+        let [source, destination] = self.locations();
         let (source_port, destination_port) = match self.forward {
             true => (initiator, service),
             false => (service, initiator),
         };
         FlowKey {
-            source: Self::address(self.source),
-            destination: Self::address(self.destination),
+            source: source.ip(),
+            destination: destination.ip(),
             source_port,
             destination_port,
             protocol: match self.contents {
                 Contents::Segment(_) => FlowKey::TCP,
-                Contents::Datagram(_) => FlowKey::UDP,
+                Contents::Datagram(_) | Contents::Quic(_) => FlowKey::UDP,
             },
         }
     }
@@ -124,7 +185,7 @@ impl FabricPacket for Packet {
     fn tcp(&self) -> Option<Segment> {
         match self.contents {
             Contents::Segment(segment) => Some(segment),
-            Contents::Datagram(_) => None,
+            Contents::Datagram(_) | Contents::Quic(_) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where a simulation puts what it observes while it runs.
 
-use weir_results::{FlowRecord, GroupSample, OutputError, PortSample, RunFiles};
+use weir_results::{EpochRecord, FlowRecord, GroupSample, OutputError, PortSample, RunFiles};
 use weir_units::Time;
 
 use crate::Packet;
@@ -12,6 +12,14 @@ pub trait Recorder {
     /// # Errors
     /// It cannot be recorded. The simulation stops.
     fn flow(&mut self, _: &FlowRecord<'_>) -> Result<(), OutputError> {
+        Ok(())
+    }
+
+    /// A request of an epoch was answered, or given up.
+    ///
+    /// # Errors
+    /// It cannot be recorded. The simulation stops.
+    fn epoch(&mut self, _: &EpochRecord<'_>) -> Result<(), OutputError> {
         Ok(())
     }
 
@@ -55,6 +63,10 @@ impl<R: Recorder> Recorder for Option<R> {
         self.as_mut().map_or(Ok(()), |it| it.flow(flow))
     }
 
+    fn epoch(&mut self, epoch: &EpochRecord<'_>) -> Result<(), OutputError> {
+        self.as_mut().map_or(Ok(()), |it| it.epoch(epoch))
+    }
+
     fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
         self.as_mut().map_or(Ok(()), |it| it.port(sample))
     }
@@ -78,6 +90,11 @@ impl<A: Recorder, B: Recorder> Recorder for (A, B) {
     fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
         self.0.flow(flow)?;
         self.1.flow(flow)
+    }
+
+    fn epoch(&mut self, epoch: &EpochRecord<'_>) -> Result<(), OutputError> {
+        self.0.epoch(epoch)?;
+        self.1.epoch(epoch)
     }
 
     fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
@@ -104,6 +121,10 @@ impl<A: Recorder, B: Recorder> Recorder for (A, B) {
 impl Recorder for RunFiles {
     fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
         Self::flow(self, flow)
+    }
+
+    fn epoch(&mut self, epoch: &EpochRecord<'_>) -> Result<(), OutputError> {
+        Self::epoch(self, epoch)
     }
 
     fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {

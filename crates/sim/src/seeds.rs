@@ -2,7 +2,7 @@
 
 /// Who draws. The number is part of what is drawn: it must not change.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Drawer {
+pub enum Drawer {
     /// A port's queue.
     Queue = 1,
     /// A port's faults.
@@ -17,19 +17,22 @@ pub(crate) enum Drawer {
     Workload = 6,
     /// When samples are taken.
     Samples = 7,
+    /// The connection IDs, keys and packet numbers of a flow's QUIC endpoints.
+    Quic = 8,
 }
 
 /// The scenario's seed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seeds(u64);
+pub struct Seeds(u64);
 
 impl Seeds {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// That one.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The seed of the drawer with this number, unlike those of all others.
-    pub(crate) fn of(self, drawer: Drawer, number: usize) -> u64 {
+    pub fn of(self, drawer: Drawer, number: usize) -> u64 {
         [drawer as u64, number as u64]
             .into_iter()
             .fold(self.0, |seed, part| mix(mix(seed) ^ part))

@@ -1,7 +1,7 @@
 //! A run: from one event to the next.
 
 use weir_fabric::Change;
-use weir_results::{FlowRecord, OutputError, Ratio, RunSummary};
+use weir_results::{EpochRecord, FlowRecord, OutputError, Ratio, RunSummary};
 use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
@@ -20,6 +20,38 @@ use crate::world::World;
 /// at again: they would fill a gigabyte.
 const MOST_RANDOM_FLOWS: u64 = 1 << 19;
 
+/// Changes by faults, of links and of addresses, each list with the next one last.
+#[derive(Debug)]
+struct Agenda<T> {
+    links: Vec<(T, PortIndex, Change)>,
+    addresses: Vec<(T, PortIndex)>,
+}
+
+impl<T: Ord + Copy> Agenda<T> {
+    /// Of lists with the next one first.
+    fn new(mut links: Vec<(T, PortIndex, Change)>, mut addresses: Vec<(T, PortIndex)>) -> Self {
+        links.reverse();
+        addresses.reverse();
+        Self { links, addresses }
+    }
+
+    fn next_time(&self) -> Option<T> {
+        let link = self.links.last().map(|(at, ..)| *at);
+        let address = self.addresses.last().map(|(at, _)| *at);
+        link.into_iter().chain(address).min()
+    }
+
+    fn due_link(&mut self, now: T) -> Option<(PortIndex, Change)> {
+        let due = self.links.pop_if(|(at, ..)| *at <= now);
+        due.map(|(_, port, change)| (port, change))
+    }
+
+    fn due_address(&mut self, now: T) -> Option<PortIndex> {
+        let due = self.addresses.pop_if(|(at, _)| *at <= now);
+        due.map(|(_, port)| port)
+    }
+}
+
 /// A scenario on its way through virtual time.
 ///
 /// Make it, [`advance`](Self::advance) it to its end, and [`finish`](Self::finish) it for its summary.
@@ -34,8 +66,10 @@ pub struct Simulation {
     end: Time,
     /// When the warm-up ends; `None` once it has.
     warm_up: Option<Time>,
-    /// Changes by faults, the next one last.
-    faults: Vec<(Time, PortIndex, Change)>,
+    /// Changes by faults at points in time.
+    faults: Agenda<Time>,
+    /// Changes by faults with the beginnings of epochs.
+    epoch_faults: Agenda<u32>,
     next_sample: Time,
     sampler: Random,
     /// The earliest of what does not happen on links or in endpoints: `warm_up`, `faults`,
@@ -57,15 +91,17 @@ impl Simulation {
             let seed = seeds.of(Drawer::Workload, number as usize);
             GroupRunner::new(number, group, seed)
         });
-        let mut faults = faults::changes(&scenario);
-        faults.reverse();
+        let (by_time, by_epoch) = (faults::changes(&scenario), faults::epoch_changes(&scenario));
+        let addresses = faults::address_changes(&scenario);
+        let epoch_addresses = faults::epoch_address_changes(&scenario);
         let ports = scenario.measurements.ports.iter();
         let mut simulation = Self {
             groups: groups.collect(),
             now: Time::ZERO,
             end: Time::ZERO + scenario.duration,
             warm_up: Some(Time::ZERO + scenario.warm_up),
-            faults,
+            faults: Agenda::new(by_time, addresses),
+            epoch_faults: Agenda::new(by_epoch, epoch_addresses),
             next_sample: Time::ZERO,
             sampler: Random::new(seeds.of(Drawer::Samples, 0)),
             control: Time::ZERO,
@@ -91,7 +127,7 @@ impl Simulation {
         self.now
     }
 
-    /// When the run ends.
+    /// When the run ends. With the workload `epochs` that may turn out to be earlier.
     pub fn end(&self) -> Time {
         self.end
     }
@@ -112,7 +148,7 @@ impl Simulation {
     /// # Errors
     /// The recorder's. The simulation can go on then, but what was not recorded is lost.
     pub fn advance(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
-        let until = until.min(self.end);
+        let mut until = until.min(self.end);
         self.world.network.set_tapped(recorder.wants_packets());
         loop {
             let (arrival, port) = self.world.network.next();
@@ -124,6 +160,7 @@ impl Simulation {
                 }
                 self.now = self.control;
                 self.on_control(recorder)?;
+                until = until.min(self.end);
                 continue;
             }
             if next >= until {
@@ -141,6 +178,7 @@ impl Simulation {
             };
             if let Some((flow, notice)) = notice {
                 self.on_notice(flow, notice, recorder)?;
+                until = until.min(self.end);
             }
         }
         self.now = self.now.max(until);
@@ -198,7 +236,7 @@ impl Simulation {
             let pipe = network.settle(now, meter.port)?;
             Some((meter.name.clone(), meter.summary(now, pipe)))
         });
-        RunSummary {
+        let mut summary = RunSummary {
             seed: self.scenario.seed,
             simulated: now.since(Time::ZERO),
             warm_up,
@@ -206,7 +244,12 @@ impl Simulation {
             groups: groups.into_iter().collect(),
             ports: ports.collect(),
             ..RunSummary::default()
-        }
+        };
+        summary.reduction = self.scenario.measurements.reduction.and_then(|reduction| {
+            let name = |position: usize| self.scenario.groups.get(position);
+            summary.saved(&name(reduction.of)?.name, &name(reduction.against)?.name)
+        });
+        summary
     }
 
     fn check_horizon(&self) -> Result<(), BuildError> {
@@ -234,7 +277,7 @@ impl Simulation {
 
     fn schedule_control(&mut self) {
         let groups = self.groups.iter().filter_map(GroupRunner::next_time);
-        let fault = self.faults.last().map(|(time, ..)| *time);
+        let fault = self.faults.next_time();
         let first = groups.chain(fault).chain(self.warm_up).min();
         self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
     }
@@ -245,14 +288,11 @@ impl Simulation {
             self.warm_up = None;
             self.end_warm_up();
         }
-        while let Some((_, port, change)) = self.faults.pop_if(|(time, ..)| *time <= now) {
-            self.world.network.apply(now, port, change);
-            if let Change::Rate(rate) = change {
-                let meters = self.ports.iter_mut();
-                for meter in meters.filter(|meter| meter.port == port) {
-                    meter.set_rate(now, rate);
-                }
-            }
+        while let Some((port, change)) = self.faults.due_link(now) {
+            self.change(port, change);
+        }
+        while let Some(port) = self.faults.due_address(now) {
+            self.world.readdress(now, port);
         }
         for group in &mut self.groups {
             if group.next_time().is_some_and(|time| time <= now) {
@@ -283,10 +323,57 @@ impl Simulation {
         }
     }
 
+    /// A fault begins or ends.
+    fn change(&mut self, port: PortIndex, change: Change) {
+        self.world.network.apply(self.now, port, change);
+        if let Change::Rate(rate) = change {
+            let meters = self.ports.iter_mut();
+            for meter in meters.filter(|meter| meter.port == port) {
+                meter.set_rate(self.now, rate);
+            }
+        }
+    }
+
+    /// Begins the next epoch, with its faults, if it is time.
+    fn begin_epoch(&mut self) -> bool {
+        let now = self.now;
+        let Some(number) = self.world.epochs.begin(now) else {
+            return false;
+        };
+        while let Some((port, change)) = self.epoch_faults.due_link(number) {
+            self.change(port, change);
+        }
+        while let Some(port) = self.epoch_faults.due_address(number) {
+            self.world.readdress(now, port);
+        }
+        for group in &mut self.groups {
+            group.on_epoch(now, &mut self.world);
+        }
+        true
+    }
+
     /// Follows up what applications did.
     fn settle(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
-        while let Some((flow, notice)) = self.world.next_notice() {
-            self.pass_on(flow, notice);
+        loop {
+            while let Some((flow, notice)) = self.world.next_notice() {
+                self.pass_on(flow, notice);
+            }
+            if !self.begin_epoch() {
+                break;
+            }
+        }
+        for report in self.world.epochs.take_reports() {
+            recorder.epoch(&EpochRecord {
+                group: &self.scenario.groups[report.group as usize].name,
+                index: report.index,
+                epoch: report.epoch.into(),
+                start: report.start,
+                completion: report.took,
+                attempts: report.attempts,
+            })?;
+        }
+        if self.world.epochs.are_over() {
+            self.end = self.end.min(self.now);
         }
         while let Some(report) = self.world.next_over() {
             self.record_flow(&report, recorder)?;

@@ -1,13 +1,20 @@
 //! The network, its hosts and the flows between them: what applications act upon.
 
-use weir_scenario::{Group, Routes, Scenario, Transport};
+use std::collections::HashSet;
+
+use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport};
+use weir_tcp::ConfigError;
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
+use crate::epochs::Epochs;
 use crate::error::BuildError;
 use crate::flows::{Achieved, Flow, FlowId, FlowReport, Flows, PathView};
-use crate::hosts::{Address, Hosts, Notice, TcpEnd, TcpSetup, UdpEnd, codepoint};
+use crate::hosts::{
+    Action, Address, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd, codepoint,
+};
 use crate::network::Network;
+use crate::packet::Packet;
 use crate::seeds::{Drawer, Seeds};
 use crate::workloads::Pair;
 
@@ -19,7 +26,14 @@ pub(crate) struct World {
     pub(crate) flows: Flows,
     /// For each group.
     setups: Vec<Setup>,
+    groups: Vec<Group>,
+    topology: Topology,
     routes: Routes,
+    /// For each port of a host, what its packets are addressed by.
+    destinations: Vec<u32>,
+    /// Between whom a group's connections have left TLS sessions to be resumed.
+    sessions: HashSet<(u32, Pair)>,
+    pub(crate) epochs: Epochs,
     seeds: Seeds,
     /// What endpoints told while an application acted on them.
     notices: Vec<(FlowId, Notice)>,
@@ -31,6 +45,7 @@ pub(crate) struct World {
 #[derive(Debug)]
 enum Setup {
     Tcp(Box<TcpSetup>),
+    Quic(Box<QuicSetup>),
     Udp(Ecn),
 }
 
@@ -43,6 +58,24 @@ pub(crate) enum Side {
     Responder,
 }
 
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Self::Initiator => Self::Responder,
+            Self::Responder => Self::Initiator,
+        }
+    }
+}
+
+/// Over which of its hosts' links a flow goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// That of its last connection.
+    Same,
+    /// The next one.
+    Next,
+}
+
 impl World {
     pub(crate) fn new(scenario: &Scenario, seeds: Seeds) -> Result<Self, BuildError> {
         let setups: Result<Vec<_>, BuildError> = scenario.groups.iter().map(Setup::of).collect();
@@ -51,7 +84,12 @@ impl World {
             hosts: Hosts::new(),
             flows: Flows::new(scenario.groups.len()),
             setups: setups?,
+            groups: scenario.groups.clone(),
+            topology: scenario.topology.clone(),
             routes: scenario.topology.routes(),
+            destinations: Network::<Packet>::destinations(&scenario.topology),
+            sessions: HashSet::new(),
+            epochs: Epochs::new(scenario),
             seeds,
             notices: Vec::new(),
             over: Vec::new(),
@@ -67,64 +105,179 @@ impl World {
         size: Option<ByteSize>,
     ) -> FlowId {
         let id = self.flows.open(Flow::new(group, pair, now, size));
-        let (initiator, responder) = (self.hosts.allocate(), self.hosts.allocate());
-        if let Some(flow) = self.flows.get_mut(id) {
-            (flow.initiator, flow.responder) = (initiator, responder);
-        }
-        // Whoever listens has to be there before a SYN comes.
-        let addresses = [
-            self.address(id, [responder, initiator], pair.reversed(), false),
-            self.address(id, [initiator, responder], pair, true),
-        ];
-        let seed = |drawer| self.seeds.of(drawer, id.number as usize);
-        let (congestion, sequence) = (seed(Drawer::Congestion), seed(Drawer::Sequence));
-        for address in addresses {
-            match &self.setups[group as usize] {
-                Setup::Udp(ecn) => self.hosts.open_udp(address, UdpEnd::new(*ecn)),
-                Setup::Tcp(setup) => {
-                    let end = setup.end(now, address.initiator, congestion, sequence);
-                    self.hosts.open_tcp(address, end);
-                }
-            }
-        }
-        self.act(now, id, Side::Initiator, |_| {});
+        self.connect(now, id);
         id
     }
 
-    fn address(
-        &self,
-        flow: FlowId,
-        [position, peer]: [u32; 2],
-        pair: Pair,
-        initiator: bool,
-    ) -> Address {
-        let ways = self.routes.from_host(pair.from, pair.to);
-        // Flows of a host with several ways are spread over them.
-        let way = ways.get(flow.number as usize % ways.len().max(1));
-        Address {
-            flow,
-            position,
-            peer,
-            source: pair.from.index() as u32,
-            destination: pair.to.index() as u32,
-            port: way.map_or(u32::MAX, |port| port.index() as u32),
-            initiator,
+    /// The flow goes on by a new connection; its old one is forgotten by both ends at once, if it is
+    /// not closed. Gives the number by which the flow is known from now on.
+    pub(crate) fn reconnect(&mut self, now: Time, id: FlowId, link: Link) -> Option<FlowId> {
+        let flow = self.flows.get(id)?;
+        let achieved = self.achieved(flow);
+        let (ends, session) = ([flow.initiator, flow.responder], (flow.group, flow.pair));
+        self.note_session(session, achieved);
+        for end in ends {
+            self.hosts.close(end);
+        }
+        let id = self.flows.renumber(id)?;
+        let flow = self.flows.get_mut(id)?;
+        (flow.earlier, flow.hung_up) = (achieved, false);
+        if link == Link::Next {
+            flow.moves += 1;
+        }
+        self.connect(now, id);
+        Some(id)
+    }
+
+    /// Both ends of a flow's connection close it. The flow goes on: [`Self::reconnect`] will give it
+    /// another one.
+    pub(crate) fn hang_up(&mut self, now: Time, id: FlowId) {
+        let Some(flow) = self.flows.get_mut(id) else {
+            return;
+        };
+        flow.hung_up = true;
+        for side in [Side::Initiator, Side::Responder] {
+            self.act(now, id, side, Action::Close);
+        }
+    }
+
+    /// Makes both ends of a flow's connection.
+    fn connect(&mut self, now: Time, id: FlowId) {
+        let (initiator, responder) = (self.hosts.allocate(), self.hosts.allocate());
+        let Some(flow) = self.flows.get_mut(id) else {
+            return;
+        };
+        (flow.initiator, flow.responder) = (initiator, responder);
+        let (group, pair) = (flow.group, flow.pair);
+        // Whoever listens has to be there before a SYN comes.
+        let addresses = self.addresses(id);
+        let seed = |drawer| self.seeds.of(drawer, id.number as usize);
+        match &mut self.setups[group as usize] {
+            Setup::Udp(ecn) => {
+                for address in addresses {
+                    self.hosts.open_udp(address, UdpEnd::new(*ecn));
+                }
+            }
+            Setup::Tcp(setup) => {
+                let is_resumed = setup.resumes() && self.sessions.contains(&(group, pair));
+                let (congestion, sequence) = (seed(Drawer::Congestion), seed(Drawer::Sequence));
+                for address in addresses {
+                    let initiator = address.initiator;
+                    let end = setup.end(now, initiator, is_resumed, congestion, sequence);
+                    self.hosts.open_tcp(address, end);
+                }
+            }
+            Setup::Quic(setup) => {
+                let choices = (id.number, seed(Drawer::Quic));
+                let around = Surroundings {
+                    group: &self.groups[group as usize],
+                    topology: &self.topology,
+                    routes: &self.routes,
+                };
+                let (client, server) = setup.ends(now, around, pair, choices);
+                let [responder, initiator] = addresses;
+                self.hosts.open_quic(responder, server);
+                self.hosts.open_quic(initiator, client);
+            }
+        }
+        self.act(now, id, Side::Initiator, Action::Begin);
+    }
+
+    /// Where the responder and the initiator of a flow are, and which way their packets go.
+    fn addresses(&self, id: FlowId) -> [Address; 2] {
+        let nowhere = Address {
+            flow: id,
+            position: u32::MAX,
+            peer: u32::MAX,
+            source: u32::MAX,
+            destination: u32::MAX,
+            port: u32::MAX,
+            initiator: false,
+        };
+        let Some(flow) = self.flows.get(id) else {
+            return [nowhere; 2];
+        };
+        let (there, back) = self.links(flow);
+        let at = |port: Option<PortIndex>, host: HostIndex| match port {
+            Some(port) => self.destinations[port.index()],
+            None => host.index() as u32,
+        };
+        let (from, to) = (at(there, flow.pair.from), at(back, flow.pair.to));
+        let number = |port: Option<PortIndex>| port.map_or(u32::MAX, |port| port.index() as u32);
+        let initiator = Address {
+            position: flow.initiator,
+            peer: flow.responder,
+            source: from,
+            destination: to,
+            port: number(there),
+            initiator: true,
+            ..nowhere
+        };
+        let responder = Address {
+            position: flow.responder,
+            peer: flow.initiator,
+            source: to,
+            destination: from,
+            port: number(back),
+            ..nowhere
+        };
+        [responder, initiator]
+    }
+
+    /// The ports by which a flow leaves its initiator's and its responder's host: one that leads to the
+    /// same switch, if there is one.
+    fn links(&self, flow: &Flow) -> (Option<PortIndex>, Option<PortIndex>) {
+        let group = &self.groups[flow.group as usize];
+        let (topology, routes) = (&self.topology, &self.routes);
+        let ways = |pair: Pair| {
+            let mut ways = group.ways(topology, routes, (pair.from, pair.to), flow.spread.into());
+            let moves = flow.moves as usize % ways.len().max(1);
+            ways.rotate_left(moves);
+            ways
+        };
+        let there = ways(flow.pair).first().copied();
+        let back = ways(flow.pair.reversed());
+        let end = |port: PortIndex| topology.port(port).to;
+        let beside = |port: &PortIndex| there.is_some_and(|there| end(there) == end(*port));
+        let back = back.iter().copied().find(beside).or(back.first().copied());
+        (there, back)
+    }
+
+    /// A connection that has carried data leaves a session behind, which another one may resume.
+    fn note_session(&mut self, (group, pair): (u32, Pair), achieved: Achieved) {
+        if let Setup::Tcp(setup) = &self.setups[group as usize]
+            && setup.resumes()
+            && achieved.delivered > 0
+        {
+            self.sessions.insert((group, pair));
         }
     }
 
     /// Hands an endpoint data to send.
     pub(crate) fn write(&mut self, now: Time, id: FlowId, side: Side, size: ByteSize) {
-        self.act(now, id, side, |end| end.write(size));
+        self.tell_peer(id, side, Action::Write(size));
+        self.act(now, id, side, Action::Write(size));
     }
 
     /// The initiator will always have data to send.
     pub(crate) fn write_endlessly(&mut self, now: Time, id: FlowId) {
-        self.act(now, id, Side::Initiator, TcpEnd::write_endlessly);
+        self.tell_peer(id, Side::Initiator, Action::WriteEndlessly);
+        self.act(now, id, Side::Initiator, Action::WriteEndlessly);
+    }
+
+    /// TLS's records say how long they are.
+    fn tell_peer(&mut self, id: FlowId, side: Side, action: Action) {
+        let Some(flow) = self.flows.get(id) else {
+            return;
+        };
+        if matches!(&self.setups[flow.group as usize], Setup::Tcp(setup) if setup.has_records()) {
+            self.hosts.expect(flow.endpoint(side.other()), action);
+        }
     }
 
     /// An endpoint has been handed all that it is to send.
     pub(crate) fn finish(&mut self, now: Time, id: FlowId, side: Side) {
-        self.act(now, id, side, TcpEnd::close);
+        self.act(now, id, side, Action::Finish);
     }
 
     /// Sends a datagram.
@@ -166,7 +319,7 @@ impl World {
         flow.end = Some(now);
         let group = flow.group;
         for side in [Side::Initiator, Side::Responder] {
-            self.finish(now, id, side);
+            self.act(now, id, side, Action::Close);
         }
         // Connections without a handshake have no FINs either: nobody would notice the end.
         if self.setups[group as usize].is_connectionless() {
@@ -181,14 +334,25 @@ impl World {
         ids.into_iter().for_each(|id| self.remove(id));
     }
 
+    /// Whether a flow's connection ended before everything was delivered.
+    pub(crate) fn has_failed(&self, id: FlowId) -> bool {
+        let flow = self.flows.get(id).filter(|flow| !flow.hung_up);
+        let ends = flow.map(|flow| [flow.initiator, flow.responder]);
+        let mut ends = ends.into_iter().flatten();
+        ends.any(|end| self.hosts.has_failed(end))
+    }
+
     /// An end of a flow is closed: removes the flow if the other one is too, or never will be.
     pub(crate) fn on_closed(&mut self, id: FlowId) {
         let Some(flow) = self.flows.get(id) else {
             return;
         };
-        let ends = [flow.initiator, flow.responder].map(|end| self.hosts.tcp(end));
-        let all_closed = ends.iter().flatten().all(|end| end.is_closed());
-        let one_failed = ends.iter().flatten().any(|end| end.has_failed());
+        if flow.hung_up {
+            return;
+        }
+        let ends = [flow.initiator, flow.responder];
+        let all_closed = ends.iter().all(|end| self.hosts.is_closed(*end));
+        let one_failed = ends.iter().any(|end| self.hosts.has_failed(*end));
         if all_closed || one_failed {
             self.remove(id);
         }
@@ -200,6 +364,7 @@ impl World {
             return;
         };
         let (achieved, path) = (self.achieved(flow), self.path(flow));
+        self.note_session((flow.group, flow.pair), achieved);
         if let Some(flow) = self.flows.close(id, achieved) {
             self.hosts.close(flow.initiator);
             self.hosts.close(flow.responder);
@@ -209,6 +374,13 @@ impl World {
                 path,
             });
         }
+    }
+
+    /// A host has another address on the link of this port, one of its own, from now on.
+    pub(crate) fn readdress(&mut self, now: Time, port: PortIndex) {
+        let port = port.index() as u32;
+        let notices = self.hosts.readdress(now, port, &mut self.network);
+        self.notices.extend(notices);
     }
 
     /// A flow that has ended and was not given out yet, in any order.
@@ -223,18 +395,19 @@ impl World {
 
     /// What an open flow has achieved so far.
     pub(crate) fn achieved(&self, flow: &Flow) -> Achieved {
-        self.hosts.achieved(flow.initiator) + self.hosts.achieved(flow.responder)
+        let ends = [flow.initiator, flow.responder].map(|end| self.hosts.achieved(end));
+        let [initiator, responder] = ends;
+        flow.earlier + initiator + responder
     }
 
     /// What an open flow's initiator knows of its path.
     pub(crate) fn path(&self, flow: &Flow) -> PathView {
-        let end = self.hosts.tcp(flow.initiator);
-        end.map(TcpEnd::path).unwrap_or_default()
+        self.hosts.path(flow.initiator)
     }
 
     /// The congestion window of an open flow's initiator.
     pub(crate) fn window(&self, flow: &Flow) -> Option<ByteSize> {
-        self.hosts.tcp(flow.initiator).and_then(TcpEnd::window)
+        self.hosts.window(flow.initiator)
     }
 
     /// The warm-up is over: notes what each flow has achieved, and forgets completed transfers.
@@ -242,17 +415,18 @@ impl World {
         for (_, flow) in self.flows.iter_mut() {
             let ends = [flow.initiator, flow.responder];
             let [initiator, responder] = ends.map(|end| self.hosts.achieved(end));
-            flow.before = initiator + responder;
+            flow.before = flow.earlier + initiator + responder;
         }
         self.flows.forget_completions();
+        self.epochs.forget();
     }
 
-    fn act(&mut self, now: Time, id: FlowId, side: Side, act: impl FnOnce(&mut TcpEnd)) {
+    fn act(&mut self, now: Time, id: FlowId, side: Side, action: Action) {
         let Some(flow) = self.flows.get(id) else {
             return;
         };
         let position = flow.endpoint(side);
-        let notice = self.hosts.with_tcp(now, position, &mut self.network, act);
+        let notice = self.hosts.act(now, position, &mut self.network, action);
         self.notices.extend(notice);
     }
 }
@@ -263,15 +437,34 @@ impl Setup {
             Transport::Tcp {
                 options,
                 congestion,
+            } => Self::tcp(group, TcpSetup::new(options, congestion, None)),
+            Transport::Tls {
+                options,
+                congestion,
+                tls,
+            } => Self::tcp(group, TcpSetup::new(options, congestion, Some(*tls))),
+            Transport::Quic {
+                options,
+                congestion,
             } => {
-                let setup = TcpSetup::new(options, congestion);
-                let setup = setup.map_err(|source| BuildError::Tcp {
+                let setup = QuicSetup::new(options, congestion, &group.workload);
+                let setup = setup.map_err(|source| BuildError::Quic {
                     group: group.name.clone(),
                     source,
                 })?;
-                Ok(Self::Tcp(Box::new(setup)))
+                Ok(Self::Quic(Box::new(setup)))
             }
             Transport::Udp { ecn } => Ok(Self::Udp(codepoint(*ecn))),
+        }
+    }
+
+    fn tcp(group: &Group, setup: Result<TcpSetup, ConfigError>) -> Result<Self, BuildError> {
+        match setup {
+            Ok(setup) => Ok(Self::Tcp(Box::new(setup))),
+            Err(source) => Err(BuildError::Tcp {
+                group: group.name.clone(),
+                source,
+            }),
         }
     }
 
@@ -279,6 +472,7 @@ impl Setup {
     fn is_connectionless(&self) -> bool {
         match self {
             Self::Tcp(setup) => !setup.has_handshake(),
+            Self::Quic(_) => false,
             Self::Udp(_) => true,
         }
     }

@@ -2,23 +2,28 @@
 //!
 //! | file | endpoints of |
 //! |---|---|
-//! | `tcp` | TCP |
+//! | `tcp`, `tls` | TCP, and TLS over it |
+//! | `quic` | QUIC |
 //! | `udp` | UDP without congestion control |
 //!
 //! An endpoint is found by its position, which packets carry; positions are used again, so that a
 //! packet also says which flow it belongs to. Timers are lazy: the calendar holds the earliest time
 //! that an endpoint has asked for, and an endpoint that is called too early is asked again.
 
+mod quic;
 mod tcp;
+mod tls;
 mod udp;
 
-use weir_units::Time;
+use weir_units::{ByteSize, Time};
 
 use crate::calendar::Calendar;
-use crate::flows::{Achieved, FlowId};
+use crate::flows::{Achieved, FlowId, PathView};
 use crate::network::Network;
 use crate::packet::{Contents, Packet};
 
+pub use quic::quic_transport;
+pub(crate) use quic::{Datagrams, QuicEnd, QuicSetup, Surroundings};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 pub(crate) use udp::{UdpEnd, codepoint};
 
@@ -47,6 +52,8 @@ struct Endpoint {
     awaited: u64,
     /// When it may send one packet, where the host's queue was too long; otherwise zero.
     turn: Time,
+    /// Whether its host has lost the address that it is known by: nothing comes or goes any more.
+    stranded: bool,
     address: Address,
     transport: Transport,
 }
@@ -55,7 +62,23 @@ struct Endpoint {
 #[derive(Debug)]
 enum Transport {
     Tcp(Box<TcpEnd>),
+    Quic(Box<QuicEnd>),
     Udp(UdpEnd),
+}
+
+/// What an application does with the endpoint of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Action {
+    /// It begins to use it.
+    Begin,
+    /// It hands it data to send.
+    Write(ByteSize),
+    /// It will always have data to send.
+    WriteEndlessly,
+    /// It has handed over all that is to be sent.
+    Finish,
+    /// Everything has been delivered, in both directions.
+    Close,
 }
 
 /// What an endpoint has to tell its flow's application.
@@ -74,12 +97,28 @@ pub(crate) struct Hosts {
     /// Positions that are free.
     free: Vec<u32>,
     timers: Calendar,
+    datagrams: Datagrams,
 }
 
 impl Endpoint {
     /// Sends what is to be sent, sets the timer, and tells what the application has to know.
     #[inline]
     fn attend(
+        &mut self,
+        now: Time,
+        timers: &mut Calendar,
+        datagrams: &mut Datagrams,
+        network: &mut Network,
+    ) -> Option<(FlowId, Notice)> {
+        match &self.transport {
+            Transport::Tcp(_) => self.attend_tcp(now, timers, network),
+            Transport::Quic(_) => self.attend_quic(now, timers, datagrams, network),
+            Transport::Udp(_) => None,
+        }
+    }
+
+    #[inline]
+    fn attend_tcp(
         &mut self,
         now: Time,
         timers: &mut Calendar,
@@ -99,13 +138,60 @@ impl Endpoint {
             let Some((segment, ecn)) = end.next_segment(now) else {
                 break;
             };
-            let packet = Packet::new(Contents::Segment(segment), ecn, &self.address);
-            network.send(now, port, packet);
+            if self.stranded {
+                continue;
+            }
+            for segment in segment.cut(end.segment_size()) {
+                let packet = Packet::new(Contents::Segment(segment), ecn, &self.address);
+                network.send(now, port, packet);
+            }
         }
         let turn = Some(self.turn).filter(|turn| *turn > now);
         let due = end.next_time().into_iter().chain(turn).min();
         let due = due.unwrap_or(Time::MAX);
         if due < self.armed {
+            self.armed = due;
+            timers.set(self.address.position as usize, Some(due));
+        }
+        if end.delivered() >= self.awaited {
+            self.awaited = u64::MAX;
+            return Some((self.address.flow, Notice::Delivered));
+        }
+        end.take_closed()
+            .then_some((self.address.flow, Notice::Closed))
+    }
+
+    fn attend_quic(
+        &mut self,
+        now: Time,
+        timers: &mut Calendar,
+        datagrams: &mut Datagrams,
+        network: &mut Network,
+    ) -> Option<(FlowId, Notice)> {
+        let Transport::Quic(end) = &mut self.transport else {
+            return None;
+        };
+        end.take_events();
+        while self.turn <= now {
+            let has_turn = self.turn > Time::ZERO;
+            self.turn = Time::ZERO;
+            // A socket's buffer is full as long as the host's queue is.
+            if let Some(port) = end.port()
+                && !has_turn
+                && !network.has_room(now, port)
+            {
+                self.turn = network.take_turn(port);
+                break;
+            }
+            if !datagrams.send(now, end, &self.address, network) {
+                break;
+            }
+        }
+        let due = match self.turn > now {
+            true => Some(self.turn),
+            false => end.next_time(),
+        };
+        if let Some(due) = due.filter(|due| *due < self.armed) {
             self.armed = due;
             timers.set(self.address.position as usize, Some(due));
         }
@@ -124,6 +210,7 @@ impl Hosts {
             endpoints: Vec::new(),
             free: Vec::new(),
             timers: Calendar::new(64),
+            datagrams: Datagrams::new(),
         }
     }
 
@@ -142,6 +229,11 @@ impl Hosts {
     }
 
     /// Puts an endpoint to its position.
+    pub(crate) fn open_quic(&mut self, address: Address, end: QuicEnd) {
+        self.open(address, Transport::Quic(Box::new(end)));
+    }
+
+    /// Puts an endpoint to its position.
     pub(crate) fn open_udp(&mut self, address: Address, end: UdpEnd) {
         self.open(address, Transport::Udp(end));
     }
@@ -151,6 +243,7 @@ impl Hosts {
             armed: Time::MAX,
             awaited: u64::MAX,
             turn: Time::ZERO,
+            stranded: false,
             address,
             transport,
         });
@@ -179,13 +272,17 @@ impl Hosts {
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
         let endpoint = self.endpoints[packet.endpoint as usize].as_mut()?;
-        if endpoint.address.flow.number != packet.flow {
+        if endpoint.address.flow.number != packet.flow || endpoint.stranded {
             return None;
         }
         match (&mut endpoint.transport, &packet.contents) {
             (Transport::Tcp(end), Contents::Segment(segment)) => {
                 end.receive(now, segment, packet.ecn);
-                endpoint.attend(now, &mut self.timers, network)
+                endpoint.attend_tcp(now, &mut self.timers, network)
+            }
+            (Transport::Quic(end), Contents::Quic(datagram)) => {
+                self.datagrams.deliver(now, packet, datagram, end);
+                endpoint.attend_quic(now, &mut self.timers, &mut self.datagrams, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
                 end.receive(datagram, packet.ecn);
@@ -205,27 +302,80 @@ impl Hosts {
         self.timers.set(position, None);
         let endpoint = self.endpoints[position].as_mut()?;
         endpoint.armed = Time::MAX;
-        if let Transport::Tcp(end) = &mut endpoint.transport
-            && end.next_time().is_some_and(|due| due <= now)
-        {
-            end.on_time(now);
+        match &mut endpoint.transport {
+            Transport::Tcp(end) if end.next_time().is_some_and(|due| due <= now) => {
+                end.on_time(now);
+            }
+            Transport::Quic(end) if end.next_time().is_some_and(|due| due <= now) => {
+                end.on_time(now);
+            }
+            _ => {}
         }
-        endpoint.attend(now, &mut self.timers, network)
+        endpoint.attend(now, &mut self.timers, &mut self.datagrams, network)
     }
 
-    /// The application does something with a TCP endpoint.
-    pub(crate) fn with_tcp(
+    /// The application does something with the endpoint of a connection.
+    pub(crate) fn act(
         &mut self,
         now: Time,
         position: u32,
         network: &mut Network,
-        act: impl FnOnce(&mut TcpEnd),
+        action: Action,
     ) -> Option<(FlowId, Notice)> {
         let endpoint = self.endpoints[position as usize].as_mut()?;
-        if let Transport::Tcp(end) = &mut endpoint.transport {
-            act(end);
+        match (&mut endpoint.transport, action) {
+            (Transport::Tcp(end), Action::Write(size)) => end.write(size),
+            (Transport::Tcp(end), Action::WriteEndlessly) => end.write_endlessly(),
+            (Transport::Tcp(end), Action::Finish | Action::Close) => end.close(),
+            (Transport::Quic(end), Action::Write(size)) => end.write(size),
+            (Transport::Quic(end), Action::WriteEndlessly) => end.write(ByteSize::MAX),
+            (Transport::Quic(end), Action::Finish) => end.finish(),
+            (Transport::Quic(end), Action::Close) => end.close(now),
+            (_, Action::Begin) | (Transport::Udp(_), _) => {}
         }
-        endpoint.attend(now, &mut self.timers, network)
+        endpoint.attend(now, &mut self.timers, &mut self.datagrams, network)
+    }
+
+    /// A host has another address on the link of this port, one of its own, from now on.
+    pub(crate) fn readdress(
+        &mut self,
+        now: Time,
+        port: u32,
+        network: &mut Network,
+    ) -> Vec<(FlowId, Notice)> {
+        let mut notices = Vec::new();
+        for endpoint in self.endpoints.iter_mut().flatten() {
+            let address = &endpoint.address;
+            match &mut endpoint.transport {
+                Transport::Quic(end) => {
+                    end.readdress(now, port);
+                    notices.extend(endpoint.attend_quic(
+                        now,
+                        &mut self.timers,
+                        &mut self.datagrams,
+                        network,
+                    ));
+                }
+                Transport::Tcp(_) => endpoint.stranded |= address.port == port,
+                // Who only sends goes on from another address.
+                Transport::Udp(_) => {
+                    endpoint.stranded |= address.port == port && !address.initiator;
+                }
+            }
+        }
+        notices
+    }
+
+    /// The application at the other end does something: TLS's records will tell this end.
+    pub(crate) fn expect(&mut self, position: u32, action: Action) {
+        let endpoint = self.endpoints[position as usize].as_mut();
+        if let Some(Transport::Tcp(end)) = endpoint.map(|endpoint| &mut endpoint.transport) {
+            match action {
+                Action::Write(size) => end.expect(size),
+                Action::WriteEndlessly => end.expect_endlessly(),
+                Action::Begin | Action::Finish | Action::Close => {}
+            }
+        }
     }
 
     /// The application sends a datagram.
@@ -253,20 +403,55 @@ impl Hosts {
         }
     }
 
-    /// The TCP endpoint at a position, if there is one.
-    pub(crate) fn tcp(&self, position: u32) -> Option<&TcpEnd> {
-        match &self.endpoints[position as usize].as_ref()?.transport {
-            Transport::Tcp(end) => Some(end),
+    /// What the endpoint at a position has achieved.
+    pub(crate) fn achieved(&self, position: u32) -> Achieved {
+        match self.transport(position) {
+            Some(Transport::Tcp(end)) => end.achieved(),
+            Some(Transport::Quic(end)) => end.achieved(),
+            Some(Transport::Udp(end)) => end.achieved(),
+            None => Achieved::default(),
+        }
+    }
+
+    /// What the endpoint at a position knows of its path.
+    pub(crate) fn path(&self, position: u32) -> PathView {
+        match self.transport(position) {
+            Some(Transport::Tcp(end)) => end.path(),
+            Some(Transport::Quic(end)) => end.path(),
+            Some(Transport::Udp(_)) | None => PathView::default(),
+        }
+    }
+
+    /// The congestion window of the endpoint at a position, if it has one.
+    pub(crate) fn window(&self, position: u32) -> Option<ByteSize> {
+        match self.transport(position)? {
+            Transport::Tcp(end) => end.window(),
+            Transport::Quic(end) => end.window(),
             Transport::Udp(_) => None,
         }
     }
 
-    /// What the endpoint at a position has achieved.
-    pub(crate) fn achieved(&self, position: u32) -> Achieved {
-        let endpoint = self.endpoints[position as usize].as_ref();
-        endpoint.map_or(Achieved::default(), |endpoint| match &endpoint.transport {
-            Transport::Tcp(end) => end.achieved(),
-            Transport::Udp(end) => end.achieved(),
-        })
+    /// Whether nothing will be delivered to the endpoint at a position any more, as its connection is
+    /// closed.
+    pub(crate) fn is_closed(&self, position: u32) -> bool {
+        match self.transport(position) {
+            Some(Transport::Tcp(end)) => end.is_closed(),
+            Some(Transport::Quic(end)) => end.is_closed(),
+            Some(Transport::Udp(_)) | None => true,
+        }
+    }
+
+    /// Whether its connection ended before everything was delivered, or nobody will tell the peer.
+    pub(crate) fn has_failed(&self, position: u32) -> bool {
+        match self.transport(position) {
+            Some(Transport::Tcp(end)) => end.has_failed(),
+            Some(Transport::Quic(end)) => end.has_failed(),
+            Some(Transport::Udp(_)) | None => false,
+        }
+    }
+
+    fn transport(&self, position: u32) -> Option<&Transport> {
+        let endpoint = self.endpoints.get(position as usize)?.as_ref()?;
+        Some(&endpoint.transport)
     }
 }

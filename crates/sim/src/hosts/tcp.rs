@@ -1,7 +1,7 @@
-//! Endpoints of TCP connections.
+//! Endpoints of TCP connections, with TLS over them or without.
 
 use weir_congestion::{AlgorithmSpec, Context};
-use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions};
+use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions, TlsOptions};
 use weir_tcp::{
     Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State,
 };
@@ -9,6 +9,7 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Segment, Sequence};
 
+use super::tls::{Step, Tls};
 use crate::flows::{Achieved, PathView};
 
 /// The tick of the time stamp clock: 1 ms, as Linux has it.
@@ -27,12 +28,14 @@ pub(crate) struct TcpSetup {
     handshake: bool,
     small_queues: bool,
     congestion: AlgorithmSpec,
+    tls: Option<TlsOptions>,
 }
 
 impl TcpSetup {
     pub(crate) fn new(
         options: &TcpOptions,
         congestion: &AlgorithmSpec,
+        tls: Option<TlsOptions>,
     ) -> Result<Self, ConfigError> {
         let delayed_ack = options.delayed_ack;
         let config = Config {
@@ -77,6 +80,7 @@ impl TcpSetup {
             handshake: options.handshake,
             small_queues: options.small_queues,
             congestion: congestion.clone(),
+            tls,
         })
     }
 
@@ -85,8 +89,26 @@ impl TcpSetup {
         self.handshake
     }
 
-    /// One end of a connection. Both ends are made with the same seeds.
-    pub(crate) fn end(&self, now: Time, initiator: bool, congestion: u64, sequence: u64) -> TcpEnd {
+    /// Whether an end is to be told what the other one's application writes.
+    pub(crate) fn has_records(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Whether a connection between two hosts leaves something behind that a later one can resume.
+    pub(crate) fn resumes(&self) -> bool {
+        self.tls.is_some_and(|tls| tls.resume)
+    }
+
+    /// One end of a connection, which may resume an earlier one's session. Both ends are made with the
+    /// same seeds.
+    pub(crate) fn end(
+        &self,
+        now: Time,
+        initiator: bool,
+        is_resumed: bool,
+        congestion: u64,
+        sequence: u64,
+    ) -> TcpEnd {
         let controller = self.congestion.build(&Context {
             packet_size: self.config.mss,
             seed: congestion,
@@ -105,12 +127,16 @@ impl TcpSetup {
             (true, true) => Connection::client(now, config, controller, own),
             (true, false) => Connection::server(config, controller, own),
         };
-        TcpEnd {
+        let tls = |options| Box::new(Tls::new(options, initiator, is_resumed));
+        let mut end = TcpEnd {
             connection: connection
                 .expect("the configuration was checked when the group was set up"),
             small_queues: self.small_queues,
             told: false,
-        }
+            tls: self.tls.as_ref().map(tls),
+        };
+        end.with_tls(Tls::begin);
+        end
     }
 }
 
@@ -132,17 +158,45 @@ pub(crate) struct TcpEnd {
     small_queues: bool,
     /// Whether the application has been told that the connection is closed.
     told: bool,
+    tls: Option<Box<Tls>>,
 }
 
 impl TcpEnd {
     #[inline]
     pub(super) fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         self.connection.receive(now, segment, ecn);
+        if self.tls.is_some() {
+            let received = self.connection.received().bytes();
+            self.with_tls(|tls, out| tls.on_received(received, out));
+        }
+    }
+
+    /// Lets TLS do something, if there is any, and hands TCP what comes of it.
+    fn with_tls(&mut self, act: impl FnOnce(&mut Tls, &mut Vec<Step>)) {
+        let Some(tls) = &mut self.tls else {
+            return;
+        };
+        let mut steps = Vec::new();
+        act(tls, &mut steps);
+        for step in steps {
+            match step {
+                Step::Send(size) => self.connection.write(ByteSize::from_bytes(size)),
+                Step::SendEndlessly => self.connection.write_endlessly(),
+                Step::Close => self.connection.close(),
+            }
+        }
     }
 
     #[inline]
     pub(super) fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         self.connection.next_segment(now)
+    }
+
+    /// The most data that a packet takes.
+    #[inline]
+    pub(super) fn segment_size(&self) -> u32 {
+        // A maximum segment size has 16 bits.
+        self.connection.segment_size().bytes() as u32
     }
 
     #[inline]
@@ -162,7 +216,10 @@ impl TcpEnd {
     /// Bytes delivered to the application.
     #[inline]
     pub(super) fn delivered(&self) -> u64 {
-        self.connection.received().bytes()
+        match &self.tls {
+            None => self.connection.received().bytes(),
+            Some(tls) => tls.opened(),
+        }
     }
 
     /// Whether the connection has just been closed.
@@ -187,15 +244,38 @@ impl TcpEnd {
     }
 
     pub(crate) fn write(&mut self, size: ByteSize) {
-        self.connection.write(size);
+        match self.tls {
+            None => self.connection.write(size),
+            Some(_) => self.with_tls(|tls, out| tls.write(size.bytes(), out)),
+        }
     }
 
     pub(crate) fn write_endlessly(&mut self) {
-        self.connection.write_endlessly();
+        match self.tls {
+            None => self.connection.write_endlessly(),
+            Some(_) => self.with_tls(Tls::write_endlessly),
+        }
     }
 
     pub(crate) fn close(&mut self) {
-        self.connection.close();
+        match self.tls {
+            None => self.connection.close(),
+            Some(_) => self.with_tls(Tls::close),
+        }
+    }
+
+    /// The other end's application writes this much: the headers of TLS's records will say so.
+    pub(crate) fn expect(&mut self, size: ByteSize) {
+        if let Some(tls) = &mut self.tls {
+            tls.expect(size.bytes());
+        }
+    }
+
+    /// The other end's application always has more to send.
+    pub(crate) fn expect_endlessly(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.expect_endlessly();
+        }
     }
 
     pub(crate) fn achieved(&self) -> Achieved {

@@ -23,7 +23,7 @@ pub(super) struct Cbr {
     ticks: Ticks,
     /// The data of each packet.
     payload: ByteSize,
-    is_tcp: bool,
+    is_stream: bool,
 }
 
 impl Ticks {
@@ -52,15 +52,15 @@ impl Cbr {
         packet: ByteSize,
         ticks: Ticks,
     ) -> Self {
-        let is_tcp = matches!(group.transport, Transport::Tcp { .. });
-        let headers = if is_tcp { TCP_HEADERS } else { UDP_HEADERS };
+        let is_stream = !matches!(group.transport, Transport::Udp { .. });
+        let headers = if is_stream { TCP_HEADERS } else { UDP_HEADERS };
         Self {
             group: number,
             starts,
             sends: Agenda::new(),
             ticks,
             payload: packet - headers,
-            is_tcp,
+            is_stream,
         }
     }
 }
@@ -77,7 +77,7 @@ impl Application for Cbr {
             self.sends.note(now, flow);
         }
         while let Some(flow) = self.sends.due(now) {
-            match self.is_tcp {
+            match self.is_stream {
                 true => world.write(now, flow, Side::Initiator, self.payload),
                 false => world.send_datagram(now, flow, self.payload.bytes() as u32),
             }

@@ -5,7 +5,9 @@
 
 mod agenda;
 mod bulk;
+mod calls;
 mod cbr;
+mod epochs;
 mod incast;
 mod poisson;
 mod random;
@@ -14,7 +16,7 @@ mod transfer;
 
 use std::fmt::Debug;
 
-use weir_scenario::{Group, HostIndex, Workload};
+use weir_scenario::{ConnectionUse, Group, HostIndex, Workload};
 use weir_units::Time;
 
 use crate::flows::FlowId;
@@ -22,7 +24,8 @@ use crate::hosts::Notice;
 use crate::world::World;
 
 use agenda::Agenda;
-pub(crate) use random::Random;
+use calls::Calls;
+pub use random::Random;
 
 /// The applications of a group's flows.
 pub(crate) trait Application: Debug + Send {
@@ -34,6 +37,12 @@ pub(crate) trait Application: Debug + Send {
 
     /// What a flow of the group waits for has been delivered.
     fn on_delivered(&mut self, now: Time, flow: FlowId, world: &mut World);
+
+    /// A flow of the group has a connection that failed; it is over unless it gets another one now.
+    fn on_failed(&mut self, _: Time, _: FlowId, _: &mut World) {}
+
+    /// An epoch begins.
+    fn on_epoch(&mut self, _: Time, _: &mut World) {}
 }
 
 /// A group at run time.
@@ -45,7 +54,7 @@ pub(crate) struct GroupRunner {
 }
 
 /// From where to where a flow goes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pair {
     pub(crate) from: HostIndex,
     pub(crate) to: HostIndex,
@@ -90,8 +99,18 @@ impl GroupRunner {
     pub(crate) fn on_notice(&mut self, now: Time, flow: FlowId, notice: Notice, world: &mut World) {
         match notice {
             Notice::Delivered => self.application.on_delivered(now, flow, world),
-            Notice::Closed => world.on_closed(flow),
+            Notice::Closed => {
+                if world.has_failed(flow) {
+                    self.application.on_failed(now, flow, world);
+                }
+                world.on_closed(flow);
+            }
         }
+    }
+
+    /// An epoch begins.
+    pub(crate) fn on_epoch(&mut self, now: Time, world: &mut World) {
+        self.application.on_epoch(now, world);
     }
 }
 
@@ -139,14 +158,20 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
             response,
             pause,
             requests,
+            connection,
         } => {
-            let exchange = request_response::Exchange {
-                request: *request,
-                response: *response,
-                pause: *pause,
-                count: requests.map_or(u64::MAX, u64::from),
-            };
-            Box::new(request_response::Requests::new(number, starts, exchange))
+            let calls = Calls::new(number, group, [*request, *response], *connection);
+            let count = requests.map_or(u64::MAX, u64::from);
+            Box::new(request_response::Requests::new(
+                starts, calls, *pause, count,
+            ))
+        }
+        Workload::Epochs {
+            request, response, ..
+        } => {
+            let sizes = [*request, *response];
+            let calls = Calls::new(number, group, sizes, ConnectionUse::Kept);
+            Box::new(epochs::InStep::new(number, starts, calls))
         }
         Workload::Poisson {
             mean_interval,

@@ -4,17 +4,18 @@ use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use weir_units::Duration;
 
-/// A generator.
+/// A generator of the random choices of workloads: the same seed, the same choices.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(Pcg64Mcg);
+pub struct Random(Pcg64Mcg);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The generator that begins at `seed`.
+    pub fn new(seed: u64) -> Self {
         Self(Pcg64Mcg::new(u128::from(seed) << 64 | u128::from(!seed)))
     }
 
     /// From zero up to this span, each nanosecond as likely as the others.
-    pub(crate) fn span_up_to(&mut self, span: Duration) -> Duration {
+    pub fn span_up_to(&mut self, span: Duration) -> Duration {
         let nanos = match span.as_nanos().checked_add(1) {
             Some(count) => self.below(count),
             None => self.0.next_u64(),
@@ -23,20 +24,20 @@ impl Random {
     }
 
     /// One of the numbers below `count`, which is not zero.
-    pub(crate) fn below(&mut self, count: u64) -> u64 {
+    pub fn below(&mut self, count: u64) -> u64 {
         // The upper word of the product is uniform but for a bias of `count` in 2^64.
         ((u128::from(self.0.next_u64()) * u128::from(count)) >> 64) as u64
     }
 
     /// Between zero, included, and one, excluded.
-    pub(crate) fn fraction(&mut self) -> f64 {
+    pub fn fraction(&mut self) -> f64 {
         // The 53 bits of a double's significand.
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// The time until the next event of a Poisson process. The logarithm is computed in software, so
     /// that it is the same on every machine.
-    pub(crate) fn exponential(&mut self, mean: Duration) -> Duration {
+    pub fn exponential(&mut self, mean: Duration) -> Duration {
         mean.mul_f64(-libm::log(1.0 - self.fraction()))
     }
 }

@@ -160,6 +160,20 @@ fn workload() -> impl Strategy<Value = String> {
     })
 }
 
+/// A transport with congestion control, and the table of its options.
+fn transport() -> impl Strategy<Value = (&'static str, String)> {
+    prop_oneof![
+        3 => tcp().prop_map(|options| ("tcp", options)),
+        1 => quic().prop_map(|options| ("quic", options)),
+    ]
+}
+
+fn quic() -> impl Strategy<Value = String> {
+    let sizes = select(vec!["interface", "1300B", "probe", "task"]);
+    (sizes, any::<bool>())
+        .prop_map(|(size, ecn)| format!("packet_size = \"{size}\"\necn = {ecn}\n"))
+}
+
 fn tcp() -> impl Strategy<Value = String> {
     let flags = prop::collection::vec(any::<bool>(), 6);
     (flags, 1..4_u32, select(vec!["rack", "rfc6675"]), select(vec!["off", "rfc3168", "dctcp"]), select(vec!["4KB", "30KB", "unlimited"]))
@@ -179,10 +193,16 @@ fn groups(dumbbell: bool) -> impl Strategy<Value = String> {
     let names: Vec<_> = weir_congestion::algorithms()
         .map(|algorithm| algorithm.name)
         .collect();
-    let group = (workload(), tcp(), select(names), 1..3_u32, any::<bool>());
+    let group = (
+        workload(),
+        transport(),
+        select(names),
+        1..3_u32,
+        any::<bool>(),
+    );
     prop::collection::vec(group, 1..4).prop_map(move |groups| {
         let mut text = String::new();
-        for (number, (workload, tcp, congestion, flows, from_red)) in groups.into_iter().enumerate() {
+        for (number, (workload, (transport, options), congestion, flows, from_red)) in groups.into_iter().enumerate() {
             let (from, to) = match (dumbbell, from_red) {
                 (true, true) => ("red", "receiver"),
                 (true, false) => ("blue", "receiver"),
@@ -196,7 +216,7 @@ fn groups(dumbbell: bool) -> impl Strategy<Value = String> {
             // Swift takes milliseconds for a congested network, and would take hours.
             let patience = if congestion == "swift" { ", min_window = 1.0" } else { "" };
             if !workload.contains("udp") {
-                let _ = write!(text, "congestion = {{ name = \"{congestion}\"{patience} }}\n[groups.g{number}.tcp]\n{tcp}");
+                let _ = write!(text, "transport = \"{transport}\"\ncongestion = {{ name = \"{congestion}\"{patience} }}\n[groups.g{number}.{transport}]\n{options}");
             }
         }
         text
@@ -315,7 +335,10 @@ fn assert_complete(scenario: &Scenario, summary: &RunSummary, seen: &Seen) {
                 let expected = (request.bytes() + response.bytes()) * count;
                 assert_eq!(delivered, expected, "{}", group.name);
             }
-            Workload::Bulk | Workload::Cbr { .. } | Workload::Poisson { .. } => {}
+            Workload::Bulk
+            | Workload::Cbr { .. }
+            | Workload::Epochs { .. }
+            | Workload::Poisson { .. } => {}
         }
     }
     let arrived_at_hosts: u64 = scenario

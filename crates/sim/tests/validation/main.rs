@@ -12,6 +12,7 @@
 //! | `algorithms` | every congestion control, end to end |
 //! | `determinism` | same seed, same bytes |
 //! | `conservation` | packets and bytes of random scenarios |
+//! | `quic`, `migration` | the DCQUIC engine in virtual time |
 //! | `observe` | what the tests look at |
 
 #![allow(
@@ -21,12 +22,16 @@
 )]
 
 mod algorithms;
+mod bursts;
 mod conservation;
 mod cubic;
 mod dctcp;
 mod determinism;
+mod migration;
 mod newreno;
 mod observe;
 mod queueing;
+mod quic;
+mod requests;
 mod sharing;
 mod windows;

@@ -93,12 +93,20 @@ pub(crate) fn assert_close(what: &str, measured: f64, expected: f64, tolerance: 
 }
 
 /// Takes everything, row by row, as text and as a digest of it.
-#[derive(Default)]
+#[derive(Default, PartialEq)]
 pub(crate) struct Rows {
     pub(crate) text: Vec<String>,
 }
 
 impl Rows {
+    /// FNV-1a with 64 bits (Fowler, Noll and Vo; RFC 9923).
+    pub(crate) fn digest(&self) -> u64 {
+        let bytes = self.text.iter().flat_map(|row| row.bytes().chain([b'\n']));
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
+
     fn push(&mut self, row: &dyn Debug) -> Result<(), OutputError> {
         self.text.push(format!("{row:?}"));
         Ok(())

@@ -1,0 +1,171 @@
+//! Requests in step: when an epoch begins, and how it went.
+//!
+//! Every flow of every group with the workload `epochs` takes part. The applications say when a flow
+//! has started and when its request was answered; the next epoch begins when all were.
+
+use weir_results::EpochSummary;
+use weir_scenario::Scenario;
+use weir_units::{Duration, Time};
+
+/// The epochs of a run.
+#[derive(Debug)]
+pub(crate) struct Epochs {
+    /// How many there are to be.
+    count: u32,
+    /// How many have begun.
+    begun: u32,
+    began_at: Time,
+    /// Flows that have not started.
+    missing: u64,
+    flows: u64,
+    /// Requests of this epoch that are not answered.
+    due: u64,
+    /// By the group's number.
+    accounts: Vec<Account>,
+    reports: Vec<EpochReport>,
+}
+
+/// How a group's epochs went since the warm-up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    takes_part: bool,
+    count: u64,
+    total: Duration,
+    lost: u64,
+    /// Of the epoch that is going on.
+    slowest: Duration,
+}
+
+/// How a request of an epoch went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EpochReport {
+    pub(crate) group: u32,
+    /// The flow's number in its group.
+    pub(crate) index: u64,
+    pub(crate) epoch: u32,
+    pub(crate) start: Time,
+    /// How long it took; `None` if it was given up.
+    pub(crate) took: Option<Duration>,
+    /// How many connections it was made on.
+    pub(crate) attempts: u64,
+}
+
+impl Epochs {
+    /// The epochs of this scenario, of which there may be none.
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let groups = scenario.groups.iter();
+        let account = |takes_part| Account {
+            takes_part,
+            ..Account::default()
+        };
+        let in_step = groups
+            .clone()
+            .filter(|group| group.workload.epochs().is_some());
+        let flows = in_step.clone().map(|group| {
+            let pairs = group.pairs().count() as u64;
+            pairs * u64::from(group.flows)
+        });
+        let flows = flows.sum();
+        Self {
+            count: in_step
+                .filter_map(|group| group.workload.epochs())
+                .max()
+                .unwrap_or(0),
+            begun: 0,
+            began_at: Time::ZERO,
+            missing: flows,
+            flows,
+            due: 0,
+            accounts: groups
+                .map(|group| account(group.workload.epochs().is_some()))
+                .collect(),
+            reports: Vec::new(),
+        }
+    }
+
+    /// A flow has started.
+    pub(crate) fn join(&mut self) {
+        self.missing = self.missing.saturating_sub(1);
+    }
+
+    /// Begins the next epoch if it is time: its number.
+    pub(crate) fn begin(&mut self, now: Time) -> Option<u32> {
+        if !self.is_idle() || self.begun == self.count {
+            return None;
+        }
+        let number = self.begun;
+        self.begun += 1;
+        self.began_at = now;
+        self.due = self.flows;
+        Some(number)
+    }
+
+    /// Whether there were epochs, and all are complete.
+    pub(crate) fn are_over(&self) -> bool {
+        self.count > 0 && self.begun == self.count && self.is_idle()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.missing == 0 && self.due == 0
+    }
+
+    /// A flow's request was answered, or given up (`took` is `None`).
+    pub(crate) fn end_request(
+        &mut self,
+        (group, index): (u32, u64),
+        took: Option<Duration>,
+        attempts: u64,
+    ) {
+        self.due = self.due.saturating_sub(1);
+        self.reports.push(EpochReport {
+            group,
+            index,
+            epoch: self.begun.saturating_sub(1),
+            start: self.began_at,
+            took,
+            attempts,
+        });
+        if let Some(account) = self.accounts.get_mut(group as usize) {
+            match took {
+                Some(took) => account.slowest = account.slowest.max(took),
+                None => account.lost += 1,
+            }
+        }
+        if self.due == 0 {
+            let accounts = self.accounts.iter_mut();
+            accounts
+                .filter(|account| account.takes_part)
+                .for_each(Account::end_epoch);
+        }
+    }
+
+    /// The reports that were not given out yet, the oldest first.
+    pub(crate) fn take_reports(&mut self) -> Vec<EpochReport> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// The warm-up is over: what was counted so far does not count.
+    pub(crate) fn forget(&mut self) {
+        for account in &mut self.accounts {
+            (account.count, account.total, account.lost) = (0, Duration::ZERO, 0);
+        }
+    }
+
+    /// How a group's epochs went, if it takes part.
+    pub(crate) fn summary(&self, group: u32) -> Option<EpochSummary> {
+        let account = self.accounts.get(group as usize)?;
+        account.takes_part.then_some(EpochSummary {
+            count: account.count,
+            total: account.total,
+            lost: account.lost,
+        })
+    }
+}
+
+impl Account {
+    fn end_epoch(&mut self) {
+        self.count += 1;
+        self.total += self.slowest;
+        self.slowest = Duration::ZERO;
+    }
+}

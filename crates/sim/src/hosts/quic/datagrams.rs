@@ -1,0 +1,133 @@
+//! The bytes of QUIC datagrams on their way, apart from the packets, which stay a few words.
+//!
+//! A packet holds the place of its bytes. Packets end in many ways (delivered, dropped by a queue or by
+//! a fault) and faults copy them, so that nobody counts who still needs a place. Instead, when all
+//! places are taken, the packets that are in the network are looked through, and the places that none
+//! of them holds are free again: the work per datagram is constant, as the time between two searches
+//! grows with their length.
+
+/// So many places are used before the first search.
+const FEWEST: usize = 256;
+
+/// The bytes of datagrams, each at a place that is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Datagrams {
+    places: Vec<Vec<u8>>,
+    free: Vec<u32>,
+    /// So many places may be in use before the network is searched.
+    enough: usize,
+    /// What a receiver may write over.
+    received: Vec<u8>,
+    /// For each place, whether a packet holds it: used while searching.
+    held: Vec<bool>,
+}
+
+impl Datagrams {
+    pub(crate) fn new() -> Self {
+        Self {
+            enough: FEWEST,
+            ..Self::default()
+        }
+    }
+
+    /// Whether [`Self::keep`] should be called before the next [`Self::write`].
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.free.is_empty() && self.places.len() >= self.enough
+    }
+
+    /// Frees all places but those that packets in the network hold. `None` stands for a packet that
+    /// holds none.
+    #[cold]
+    pub(super) fn keep(&mut self, packets: impl Iterator<Item = Option<u32>>) {
+        self.held.clear();
+        self.held.resize(self.places.len(), false);
+        let mut seen = 0;
+        for place in packets {
+            seen += 1;
+            if let Some(held) = place.and_then(|place| self.held.get_mut(place as usize)) {
+                *held = true;
+            }
+        }
+        self.free.clear();
+        // The lowest place is taken first, so that few are warm.
+        let places = (0..self.places.len() as u32).rev();
+        let held = &self.held;
+        self.free
+            .extend(places.filter(|place| !held[*place as usize]));
+        let kept = self.places.len() - self.free.len();
+        self.enough = kept + seen.max(FEWEST);
+    }
+
+    /// A place for a datagram, and its empty buffer.
+    #[inline]
+    pub(super) fn write(&mut self) -> (u32, &mut Vec<u8>) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Vec::new());
+            self.places.len() as u32 - 1
+        });
+        let buffer = &mut self.places[place as usize];
+        buffer.clear();
+        (place, buffer)
+    }
+
+    /// Nothing was written to the place after all.
+    #[inline]
+    pub(super) fn give_back(&mut self, place: u32) {
+        self.free.push(place);
+    }
+
+    /// A copy of the datagram at a place, to be opened: a copy of the packet may hold the same place.
+    #[inline]
+    pub(super) fn receive(&mut self, place: u32) -> &mut [u8] {
+        self.received.clear();
+        if let Some(datagram) = self.places.get(place as usize) {
+            self.received.extend_from_slice(datagram);
+        }
+        &mut self.received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Packets in a network of this length, some of them lost, some doubled: whatever is
+        /// delivered has the bytes that were sent, and places do not grow without bound.
+        #[test]
+        fn what_is_delivered_is_what_was_sent(
+            length in 1_usize..2_000,
+            fates in prop::collection::vec(0_u8..8, 1..5_000),
+        ) {
+            let mut datagrams = Datagrams::new();
+            let mut network: VecDeque<(u32, u32)> = VecDeque::new();
+            let mut most = 0;
+            for (number, fate) in (0_u32..).zip(fates) {
+                if datagrams.is_full() {
+                    datagrams.keep(network.iter().map(|(place, _)| Some(*place)));
+                }
+                let (place, buffer) = datagrams.write();
+                prop_assert!(buffer.is_empty());
+                buffer.extend_from_slice(&number.to_be_bytes());
+                match fate {
+                    0 => {}
+                    1 => network.extend([(place, number); 2]),
+                    2 => datagrams.give_back(place),
+                    _ => network.push_back((place, number)),
+                }
+                most = most.max(network.len());
+                while network.len() > length
+                    && let Some((place, number)) = network.pop_front()
+                {
+                    prop_assert_eq!(datagrams.receive(place), number.to_be_bytes());
+                }
+            }
+            prop_assert!(datagrams.places.len() <= 2 * most + FEWEST);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! One end of a QUIC connection: the engine, and the ways that its datagrams take.
+
+use std::net::SocketAddr;
+
+use weir_quic::{
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionStats, Endpoint, Event,
+    Route, ServerConfig,
+};
+use weir_units::{ByteSize, Time};
+use weir_wire::Ecn;
+
+use super::messages::Messages;
+use super::ways::{Departure, Ways};
+use crate::flows::{Achieved, PathView};
+use crate::packet::Location;
+
+/// The name that clients connect to.
+const SERVER_NAME: &str = "server";
+
+/// One end of a QUIC connection.
+#[derive(Debug)]
+pub(crate) struct QuicEnd {
+    endpoint: Endpoint,
+    /// A server's is there as soon as a client has asked for one.
+    connection: Option<Engine>,
+    messages: Messages,
+    ways: Ways,
+    /// What the endpoint answers without a connection, and where to.
+    reply: Option<(Vec<u8>, SocketAddr)>,
+    /// Datagrams that arrived with a CE mark.
+    marks: u64,
+    /// Why the connection is over.
+    ending: Option<ConnectionError>,
+    told: Told,
+}
+
+/// The connection and its name.
+struct Engine {
+    handle: ConnectionHandle,
+    connection: Box<Connection>,
+}
+
+/// What the application was told of the connection's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    Nothing,
+    Closed,
+    Drained,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl QuicEnd {
+    /// The end that connects, at once: the group's configuration was checked, and there is a way.
+    pub(super) fn client(
+        now: Time,
+        mut endpoint: Endpoint,
+        config: ClientConfig,
+        messages: Messages,
+        ways: Ways,
+    ) -> Self {
+        let connected = ways.pairs().next().and_then(|(local, remote)| {
+            let connected = endpoint.connect(now, config, remote, Some(local), SERVER_NAME);
+            connected.ok()
+        });
+        let connection = connected.map(|(handle, connection)| Engine {
+            handle,
+            connection: Box::new(connection),
+        });
+        Self::new(endpoint, connection, messages, ways)
+    }
+
+    /// The end that listens.
+    pub(super) fn server(
+        mut endpoint: Endpoint,
+        config: ServerConfig,
+        messages: Messages,
+        ways: Ways,
+    ) -> Self {
+        endpoint.set_server(Some(config));
+        Self::new(endpoint, None, messages, ways)
+    }
+
+    fn new(endpoint: Endpoint, connection: Option<Engine>, messages: Messages, ways: Ways) -> Self {
+        Self {
+            endpoint,
+            connection,
+            messages,
+            ways,
+            reply: None,
+            marks: 0,
+            ending: None,
+            told: Told::Nothing,
+        }
+    }
+
+    /// A datagram arrives.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        [from, to]: [Location; 2],
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        let Some((local, remote)) = self.ways.arriving(from, to) else {
+            return;
+        };
+        self.marks += u64::from(ecn == Ecn::Ce);
+        let route = self.endpoint.route(now, remote, Some(local), ecn, datagram);
+        match (route, &mut self.connection) {
+            (Route::Connection(handle), Some(engine)) if engine.handle == handle => {
+                let connection = &mut engine.connection;
+                connection.handle_datagram(now, remote, Some(local), ecn, datagram);
+                connection.end_batch(now);
+            }
+            (Route::New(handle, mut connection), None) => {
+                connection.end_batch(now);
+                self.connection = Some(Engine { handle, connection });
+                // A flow is one connection: whoever asks again is late.
+                self.endpoint.set_server(None);
+            }
+            (Route::Reply(reply), _) => self.reply = Some((reply, remote)),
+            _ => {}
+        }
+    }
+
+    /// Writes the next datagram to the end of an empty buffer, if there is one to be sent now.
+    pub(super) fn next_datagram(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Departure> {
+        if let Some((reply, remote)) = self.reply.take() {
+            buffer.extend_from_slice(&reply);
+            return self.ways.leaving(None, remote, Ecn::NotEct);
+        }
+        loop {
+            self.take_events();
+            let Engine { connection, .. } = self.connection.as_mut()?;
+            self.messages.write(connection);
+            let transmit = connection.poll_transmit(now, buffer, 1)?;
+            let departure = self
+                .ways
+                .leaving(transmit.local, transmit.remote, transmit.ecn);
+            if departure.is_some() {
+                return departure;
+            }
+            // No way leads there.
+            buffer.clear();
+        }
+    }
+
+    /// Reads what there is to be read, and hands on what the endpoint has to know.
+    pub(crate) fn take_events(&mut self) {
+        let Some(Engine { handle, connection }) = &mut self.connection else {
+            return;
+        };
+        while let Some(event) = connection.poll_event() {
+            self.messages.on_event(connection, &event);
+            if let Event::Closed(error) = event {
+                self.ending = Some(error);
+            }
+        }
+        while let Some(event) = connection.poll_endpoint_event() {
+            self.endpoint.handle_event(*handle, event);
+        }
+    }
+
+    /// When [`Self::on_time`] is to be called next.
+    #[inline]
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        self.connection.as_ref()?.connection.timeout()
+    }
+
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if let Some(Engine { connection, .. }) = &mut self.connection {
+            connection.handle_timeout(now);
+        }
+    }
+
+    /// The port by which most of its datagrams leave.
+    pub(crate) fn port(&self) -> Option<u32> {
+        let connection = &self.connection.as_ref()?.connection;
+        let way = self
+            .ways
+            .leaving(connection.local(), connection.remote(), Ecn::NotEct);
+        way.map(|way| way.port)
+    }
+
+    /// Bytes delivered to the application.
+    #[inline]
+    pub(crate) fn delivered(&self) -> u64 {
+        self.messages.delivered()
+    }
+
+    /// Whether the connection has just been closed, or has now forgotten all about it.
+    pub(crate) fn take_closed(&mut self) -> bool {
+        let state = match &self.connection {
+            Some(engine) if engine.connection.is_drained() => Told::Drained,
+            Some(engine) if engine.connection.is_closed() => Told::Closed,
+            _ => Told::Nothing,
+        };
+        let is_news = state > self.told;
+        self.told = state;
+        is_news
+    }
+
+    /// Whether nothing will be delivered any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|engine| engine.connection.is_closed())
+    }
+
+    /// Whether it ended before everything was delivered, or so long ago that the peer will not learn
+    /// of it any more.
+    pub(crate) fn has_failed(&self) -> bool {
+        let orderly = match &self.ending {
+            None | Some(ConnectionError::Local | ConnectionError::PeerApplication { .. }) => true,
+            Some(_) => false,
+        };
+        !orderly || self.told == Told::Drained
+    }
+
+    pub(crate) fn write(&mut self, size: ByteSize) {
+        self.messages.send(size);
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.messages.finish();
+    }
+
+    /// Everything has been delivered: a client closes the connection, and its server learns of that.
+    pub(crate) fn close(&mut self, now: Time) {
+        if let Some(Engine { connection, .. }) = &mut self.connection
+            && connection.side().is_client()
+        {
+            connection.close(now, 0, b"");
+        }
+    }
+
+    /// The host has another address on the link of this port from now on. A client goes on from it; a
+    /// server is not found any more.
+    pub(crate) fn readdress(&mut self, now: Time, port: u32) {
+        let Some((old, new)) = self.ways.readdress(port) else {
+            return;
+        };
+        let Some(Engine { connection, .. }) = &mut self.connection else {
+            return;
+        };
+        let moved = match connection.local() == Some(old) {
+            true => connection.rebind(now, new).is_ok(),
+            false => {
+                connection.remove_local_address(now, old);
+                connection.add_local_address(now, new);
+                true
+            }
+        };
+        // Before the handshake is confirmed a client cannot tell: it is as if a NAT did it.
+        if moved {
+            self.ways.note_known(port);
+        }
+    }
+
+    fn stats(&self) -> Option<ConnectionStats> {
+        let engine = self.connection.as_ref()?;
+        Some(engine.connection.stats())
+    }
+
+    pub(crate) fn achieved(&self) -> Achieved {
+        let stats = self.stats();
+        Achieved {
+            delivered: self.delivered(),
+            retransmits: stats.as_ref().map_or(0, |stats| stats.totals.packets_lost),
+            timeouts: stats.as_ref().map_or(0, |stats| stats.probe_timeouts),
+            marks: self.marks,
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathView {
+        let stats = self.stats().filter(|stats| stats.handshake.is_some());
+        let path = stats.as_ref().and_then(|stats| stats.paths.first());
+        PathView {
+            smoothed_rtt: path.map(|path| path.smoothed_rtt),
+            min_rtt: path.map(|path| path.min_rtt),
+        }
+    }
+
+    /// The congestion window of the path in use, if the algorithm has one.
+    pub(crate) fn window(&self) -> Option<ByteSize> {
+        let stats = self.stats()?;
+        let window = stats.paths.first()?.window;
+        (window < ByteSize::MAX).then_some(window)
+    }
+}

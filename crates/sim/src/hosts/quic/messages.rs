@@ -1,0 +1,189 @@
+//! What the application of a flow sends and receives, laid on a connection's streams.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use weir_quic::{Connection, Direction, Event, StreamEvent, StreamId};
+use weir_scenario::Workload;
+use weir_units::ByteSize;
+
+/// What every message consists of: nobody reads it.
+static NOTHING: [u8; 65_536] = [0; 65_536];
+
+/// How messages are laid on streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// All of a side's on one unidirectional stream.
+    OneStream,
+    /// Each on a unidirectional stream of its own.
+    Messages,
+    /// Each request on a bidirectional stream of its own, on which it is answered.
+    Exchanges,
+}
+
+/// The messages of one end of a connection.
+#[derive(Debug)]
+pub(super) struct Messages {
+    layout: Layout,
+    is_initiator: bool,
+    outgoing: VecDeque<Outgoing>,
+    /// Streams with a request that has been read to its end.
+    unanswered: VecDeque<StreamId>,
+    delivered: u64,
+}
+
+/// A message that has not been handed to the connection as a whole.
+#[derive(Debug)]
+struct Outgoing {
+    stream: Option<StreamId>,
+    /// Bytes to be written.
+    left: u64,
+    /// Whether nothing follows on the stream.
+    ends: bool,
+    /// Whether the stream's buffer was full when it was last written to.
+    is_blocked: bool,
+}
+
+impl Layout {
+    /// What suits a workload.
+    pub(super) fn of(workload: &Workload) -> Self {
+        match workload {
+            Workload::RequestResponse { .. } | Workload::Epochs { .. } => Self::Exchanges,
+            Workload::Incast { .. } => Self::Messages,
+            Workload::Bulk
+            | Workload::Cbr { .. }
+            | Workload::Transfer { .. }
+            | Workload::Poisson { .. } => Self::OneStream,
+        }
+    }
+}
+
+impl Messages {
+    pub(super) fn new(layout: Layout, is_initiator: bool) -> Self {
+        Self {
+            layout,
+            is_initiator,
+            outgoing: VecDeque::new(),
+            unanswered: VecDeque::new(),
+            delivered: 0,
+        }
+    }
+
+    /// Bytes delivered to the application, each stream's in order.
+    #[inline]
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// The application sends a message.
+    pub(super) fn send(&mut self, size: ByteSize) {
+        let continues = self.layout == Layout::OneStream;
+        match self.outgoing.back_mut().filter(|_| continues) {
+            Some(last) => last.left = last.left.saturating_add(size.bytes()),
+            None => self.outgoing.push_back(Outgoing {
+                stream: None,
+                left: size.bytes(),
+                ends: !continues,
+                is_blocked: false,
+            }),
+        }
+    }
+
+    /// The application will send no more.
+    pub(super) fn finish(&mut self) {
+        if let Some(last) = self.outgoing.back_mut() {
+            last.ends = true;
+        }
+    }
+
+    /// Reads whatever the connection tells to be there.
+    pub(super) fn on_event(&mut self, connection: &mut Connection, event: &Event) {
+        let Event::Stream(event) = event else {
+            return;
+        };
+        match *event {
+            StreamEvent::Opened(direction) => {
+                while let Some(stream) = connection.accept(direction) {
+                    self.read(connection, stream);
+                }
+            }
+            StreamEvent::Readable(stream) => self.read(connection, stream),
+            StreamEvent::Writable(stream) => {
+                let blocked = self.outgoing.iter_mut();
+                blocked
+                    .filter(|message| message.stream == Some(stream))
+                    .for_each(|message| message.is_blocked = false);
+            }
+            StreamEvent::Finished(_) | StreamEvent::Stopped { .. } | StreamEvent::Available(_) => {}
+        }
+    }
+
+    fn read(&mut self, connection: &mut Connection, stream: StreamId) {
+        loop {
+            match connection.read(stream, usize::MAX) {
+                Ok(Some(bytes)) => self.delivered += bytes.len() as u64,
+                Ok(None) => {
+                    if self.layout == Layout::Exchanges && !self.is_initiator {
+                        self.unanswered.push_back(stream);
+                    }
+                    return;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Hands the connection as much as it takes.
+    pub(super) fn write(&mut self, connection: &mut Connection) {
+        let mut place = 0;
+        while let Some(message) = self.outgoing.get(place) {
+            let Some(stream) = message.stream.or_else(|| self.next_stream(connection)) else {
+                // Messages behind it have no streams either.
+                return;
+            };
+            let message = &mut self.outgoing[place];
+            message.stream = Some(stream);
+            if message.write(connection, stream) {
+                self.outgoing.remove(place);
+            } else {
+                place += 1;
+            }
+        }
+    }
+
+    /// A stream for the next message that has none.
+    fn next_stream(&mut self, connection: &mut Connection) -> Option<StreamId> {
+        match (self.layout, self.is_initiator) {
+            (Layout::Exchanges, false) => self.unanswered.pop_front(),
+            (Layout::Exchanges, true) => {
+                let stream = connection.open(Direction::Bidirectional)?;
+                // Who is told of the response has to have looked for it.
+                self.read(connection, stream);
+                Some(stream)
+            }
+            (Layout::OneStream | Layout::Messages, _) => connection.open(Direction::Unidirectional),
+        }
+    }
+}
+
+impl Outgoing {
+    /// Writes what fits; tells whether the message is done with.
+    fn write(&mut self, connection: &mut Connection, stream: StreamId) -> bool {
+        while self.left > 0 && !self.is_blocked {
+            let length = self.left.min(NOTHING.len() as u64) as usize;
+            let mut piece = Bytes::from_static(&NOTHING[..length]);
+            match connection.write_bytes(stream, &mut piece) {
+                Ok(written) => self.left -= written as u64,
+                Err(weir_quic::WriteError::Blocked) => self.is_blocked = true,
+                // The connection is over, and so is the message.
+                Err(_) => return true,
+            }
+        }
+        if self.left > 0 || !self.ends {
+            return false;
+        }
+        // It can only fail where the connection is over.
+        let _ = connection.finish(stream);
+        true
+    }
+}

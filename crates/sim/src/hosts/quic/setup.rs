@@ -1,0 +1,108 @@
+//! How a group's QUIC connections are made.
+
+use std::sync::Arc;
+
+use weir_congestion::AlgorithmSpec;
+use weir_quic::crypto::seeded::{SeededClient, SeededServer};
+use weir_quic::{
+    ClientConfig, ConfigError, Endpoint, EndpointConfig, Interface, Interfaces, RetryPolicy,
+    ServerConfig, TransportConfig,
+};
+use weir_scenario::{QuicOptions, Workload};
+use weir_units::Time;
+
+use super::end::QuicEnd;
+use super::messages::{Layout, Messages};
+use super::pairs::{Link, Pairs, Surroundings, WaysWithMtu};
+use super::transport::quic_transport;
+use super::ways::Ways;
+use crate::packet::ports;
+use crate::workloads::Pair;
+
+/// How a group's connections are made.
+#[derive(Debug)]
+pub(crate) struct QuicSetup {
+    transport: Arc<TransportConfig>,
+    layout: Layout,
+    pairs: Pairs,
+}
+
+impl QuicSetup {
+    pub(crate) fn new(
+        options: &QuicOptions,
+        congestion: &AlgorithmSpec,
+        workload: &Workload,
+    ) -> Result<Self, ConfigError> {
+        let transport = quic_transport(options, congestion)?;
+        Ok(Self {
+            transport: Arc::new(transport),
+            layout: Layout::of(workload),
+            pairs: Pairs::default(),
+        })
+    }
+
+    /// Both ends of a flow between these hosts: the one that asks for the connection, and the one that
+    /// waits for it. All random choices of both stem from the seed.
+    pub(crate) fn ends(
+        &mut self,
+        now: Time,
+        around: Surroundings<'_>,
+        pair: Pair,
+        (flow, seed): (u32, u64),
+    ) -> (QuicEnd, QuicEnd) {
+        let links = self.pairs.links(around, pair);
+        let (there, back) = Link::ways(links, pair, flow);
+        let (initiator, responder) = ports(flow);
+        let client = Seat::new(there, (initiator, responder), [seed, 0]);
+        let server = Seat::new(back, (responder, initiator), [seed, 1]);
+        (self.client(now, client, seed), self.server(server, seed))
+    }
+
+    fn client(&self, now: Time, seat: Seat, seed: u64) -> QuicEnd {
+        let crypto = SeededClient::new(seed);
+        let mut config = ClientConfig::new(Arc::new(crypto), self.transport.clone());
+        let locals: Vec<_> = seat.ways.pairs().map(|(local, _)| local).collect();
+        if locals.len() > 1 {
+            config.local_addresses = locals;
+        }
+        let messages = Messages::new(self.layout, true);
+        QuicEnd::client(now, seat.endpoint, config, messages, seat.ways)
+    }
+
+    fn server(&self, seat: Seat, seed: u64) -> QuicEnd {
+        let crypto = SeededServer::new(seed);
+        let config = ServerConfig {
+            retry: RetryPolicy::Never,
+            ..ServerConfig::new(Arc::new(crypto), self.transport.clone())
+        };
+        let messages = Messages::new(self.layout, false);
+        QuicEnd::server(seat.endpoint, config, messages, seat.ways)
+    }
+}
+
+/// An endpoint without connections, and its ways.
+struct Seat {
+    endpoint: Endpoint,
+    ways: Ways,
+}
+
+impl Seat {
+    /// With these ways, UDP ports (its own and the other's), and seeds.
+    fn new(ways: WaysWithMtu, (own, peer): (u16, u16), seeds: [u64; 2]) -> Self {
+        let (ways, mtus): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
+        let ways = Ways::new(&ways, own, peer);
+        let interfaces = ways.pairs().zip(mtus).map(|((local, _), mtu)| Interface {
+            mtu,
+            is_loopback: false,
+            addresses: vec![local.ip()],
+        });
+        let interfaces: Interfaces = interfaces.collect();
+        let mut seed = [0; 32];
+        for (bytes, word) in seed.chunks_exact_mut(8).zip(seeds) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), None, seed);
+        endpoint.set_interfaces(Arc::new(interfaces));
+        Self { endpoint, ways }
+    }
+}

@@ -1,0 +1,85 @@
+//! From a scenario's options to the engine's configuration, for simulated and real endpoints alike.
+
+use weir_congestion::AlgorithmSpec;
+use weir_quic::migration::{Detector, MigrationConfig, PaperParameters, SizeClassParameters};
+use weir_quic::{ConfigError, Congestion, PacketSizePolicy, TransportConfig};
+use weir_scenario::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize};
+use weir_units::ByteSize;
+
+/// The UDP payload of the first packets where larger ones are probed for: what fits 1280 bytes of IPv6,
+/// which everything carries.
+const PROBING_FROM: ByteSize = ByteSize::from_bytes(1252);
+/// The largest UDP payload of all (RFC 9000, section 18.2).
+const LARGEST_PAYLOAD: ByteSize = ByteSize::from_bytes(65_527);
+
+/// How the connections of a group are set up that has these options and this congestion control.
+///
+/// # Errors
+/// The first option that the engine does not take.
+pub fn quic_transport(
+    options: &QuicOptions,
+    congestion: &AlgorithmSpec,
+) -> Result<TransportConfig, ConfigError> {
+    let profile = TransportConfig::data_center();
+    let (packet_size, probe_up_to, packet_size_policy) = match options.packet_size {
+        // What the interfaces carry bounds it.
+        QuicPacketSize::Interface => (LARGEST_PAYLOAD, None, PacketSizePolicy::Largest),
+        QuicPacketSize::Fixed(size) => (size, None, PacketSizePolicy::Largest),
+        QuicPacketSize::Probe => (
+            PROBING_FROM,
+            Some(LARGEST_PAYLOAD),
+            PacketSizePolicy::Largest,
+        ),
+        QuicPacketSize::ByTask => (LARGEST_PAYLOAD, None, PacketSizePolicy::ByTask),
+    };
+    let transport = TransportConfig {
+        congestion: Congestion::Named(congestion.clone()),
+        packet_size,
+        probe_up_to,
+        packet_size_policy,
+        ecn: options.ecn,
+        migration: migration(options.migration.as_ref()),
+        // A pause of the workload must not end a connection.
+        keep_alive: profile.idle_timeout / 3,
+        ..profile
+    };
+    transport.validate()?;
+    Ok(transport)
+}
+
+fn migration(options: Option<&MigrationOptions>) -> MigrationConfig {
+    let Some(options) = options else {
+        return MigrationConfig {
+            proactive: false,
+            ..MigrationConfig::default()
+        };
+    };
+    let MigrationOptions {
+        long_window,
+        short_window,
+        alpha,
+        ..
+    } = *options;
+    MigrationConfig {
+        proactive: true,
+        detector: match options.detector {
+            MigrationDetector::Paper => Detector::Paper(PaperParameters {
+                long_window,
+                short_window,
+                alpha,
+            }),
+            MigrationDetector::SizeClass { confirmations } => {
+                Detector::SizeClass(SizeClassParameters {
+                    long_window,
+                    short_window,
+                    alpha,
+                    confirmations,
+                })
+            }
+        },
+        probe_timeouts: options.probe_timeouts,
+        min_increase: options.min_increase,
+        hysteresis: options.hysteresis,
+        return_after: options.return_after,
+    }
+}

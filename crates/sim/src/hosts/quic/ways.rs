@@ -1,0 +1,185 @@
+//! Between which addresses the datagrams of one end go, and by which ports of its host.
+
+use std::net::SocketAddr;
+
+use weir_wire::Ecn;
+
+use crate::packet::Location;
+
+/// From a host by one of its links to an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    /// The port of the topology by which the host sends.
+    pub(crate) port: u32,
+    /// What its own address and the peer's have for a number.
+    pub(crate) own: u32,
+    pub(crate) peer: u32,
+}
+
+/// The ways that an end may use, the preferred one first. There are as many as the hosts have links: a
+/// search is the fastest.
+#[derive(Clone, Debug)]
+pub(super) struct Ways {
+    entries: Vec<Entry>,
+    own_port: u16,
+    peer_port: u16,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    way: Way,
+    /// The edition of the host's address, and the one that the engine knows.
+    edition: u8,
+    known: u8,
+}
+
+/// A datagram that leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub(super) from: Location,
+    pub(super) to: Location,
+    /// The port of the topology by which it leaves.
+    pub(super) port: u32,
+    pub(super) ecn: Ecn,
+}
+
+impl Ways {
+    /// These, with the UDP ports of this end and of the other one.
+    pub(super) fn new(ways: &[Way], own_port: u16, peer_port: u16) -> Self {
+        let entries = ways.iter().map(|way| Entry {
+            way: *way,
+            edition: 0,
+            known: 0,
+        });
+        Self {
+            entries: entries.collect(),
+            own_port,
+            peer_port,
+        }
+    }
+
+    /// The addresses of both hosts before any has changed.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
+        self.entries.iter().map(|entry| {
+            let location = |number| Location { number, edition: 0 };
+            self.sockets(location(entry.way.own), location(entry.way.peer))
+        })
+    }
+
+    fn sockets(&self, own: Location, peer: Location) -> (SocketAddr, SocketAddr) {
+        (
+            SocketAddr::new(own.ip(), self.own_port),
+            SocketAddr::new(peer.ip(), self.peer_port),
+        )
+    }
+
+    /// The addresses, as the engine knows them, between which a packet came; `None` where the host has
+    /// not got the address that the packet was sent to.
+    pub(super) fn arriving(
+        &self,
+        from: Location,
+        to: Location,
+    ) -> Option<(SocketAddr, SocketAddr)> {
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|entry| {
+            entry.way.peer == from.number
+                && entry.way.own == to.number
+                && entry.edition == to.edition
+        })?;
+        let known = Location {
+            edition: entry.known,
+            ..to
+        };
+        Some(self.sockets(known, from))
+    }
+
+    /// The way between these addresses; where the engine does not name its own, the first one.
+    pub(super) fn leaving(
+        &self,
+        local: Option<SocketAddr>,
+        remote: SocketAddr,
+        ecn: Ecn,
+    ) -> Option<Departure> {
+        let to = Location::of(remote.ip())?;
+        let local = local.and_then(|local| Location::of(local.ip()));
+        let is_local = |entry: &Entry| {
+            local.is_none_or(|local| local.number == entry.way.own && local.edition == entry.known)
+        };
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|entry| entry.way.peer == to.number && is_local(entry))?;
+        Some(Departure {
+            from: Location {
+                number: entry.way.own,
+                edition: entry.edition,
+            },
+            to,
+            port: entry.way.port,
+            ecn,
+        })
+    }
+
+    /// The host has another address on the link of this port, which the engine does not know yet: the
+    /// one that it knows, and the new one.
+    pub(super) fn readdress(&mut self, port: u32) -> Option<(SocketAddr, SocketAddr)> {
+        let here = self.entries.iter_mut();
+        let here = here.filter(|entry| entry.way.port == port);
+        let mut changed = None;
+        for entry in here {
+            entry.edition = entry.edition.wrapping_add(1);
+            changed = Some(*entry);
+        }
+        let Entry {
+            way,
+            edition,
+            known,
+        } = changed?;
+        let socket = |edition| {
+            let number = way.own;
+            SocketAddr::new(Location { number, edition }.ip(), self.own_port)
+        };
+        Some((socket(known), socket(edition)))
+    }
+
+    /// The engine knows the address of a port's link.
+    pub(super) fn note_known(&mut self, port: u32) {
+        let here = self.entries.iter_mut();
+        for entry in here.filter(|entry| entry.way.port == port) {
+            entry.known = entry.edition;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn location(number: u32, edition: u8) -> Location {
+        Location { number, edition }
+    }
+
+    #[test]
+    fn what_is_sent_to_an_old_address_is_for_nobody() {
+        let way = |port, own| Way { port, own, peer: 1 };
+        let mut ways = Ways::new(&[way(4, 7), way(5, 8)], 60_002, 50_000);
+        let [first, second] = [0, 1].map(|place| ways.pairs().nth(place).unwrap());
+        assert_eq!(first.0, "10.0.0.8:60002".parse().unwrap());
+        assert_eq!(first.1, "10.0.0.2:50000".parse().unwrap());
+        assert_eq!(ways.arriving(location(1, 0), location(8, 0)), Some(second));
+        assert_eq!(ways.arriving(location(2, 0), location(8, 0)), None);
+
+        let leaving = |ways: &Ways, local| ways.leaving(Some(local), first.1, Ecn::Ect0);
+        assert_eq!(leaving(&ways, second.0).unwrap().port, 5);
+        let (old, new) = ways.readdress(5).unwrap();
+        assert_eq!(old, second.0);
+        assert_eq!(new, "11.0.0.9:60002".parse().unwrap());
+        assert_eq!(ways.arriving(location(1, 0), location(8, 0)), None);
+        // Until the engine knows, it goes on by what it knows, as behind a NAT.
+        let arrived = ways.arriving(location(1, 0), location(8, 1));
+        assert_eq!(arrived, Some(second));
+        assert_eq!(leaving(&ways, old).unwrap().from, location(8, 1));
+        ways.note_known(5);
+        assert!(leaving(&ways, old).is_none());
+        assert_eq!(leaving(&ways, new).unwrap().from, location(8, 1));
+        assert_eq!(leaving(&ways, first.0).unwrap().from, location(7, 0));
+    }
+}

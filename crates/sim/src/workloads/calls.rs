@@ -1,0 +1,236 @@
+//! Requests and their answers: on a connection that is kept or on fresh ones, and again over another
+//! link where the answer does not come.
+
+use weir_scenario::{ConnectionUse, Group};
+use weir_units::{ByteSize, Duration, Time};
+
+use super::{Agenda, Pair};
+use crate::flows::{FlowId, FlowMap};
+use crate::world::{Link, Side, World};
+
+/// The flows of a group on which one side asks and the other answers. Flows are known by their
+/// position here: another connection gives a flow another number.
+#[derive(Debug)]
+pub(super) struct Calls {
+    group: u32,
+    request: ByteSize,
+    response: ByteSize,
+    connection: ConnectionUse,
+    failover: Option<Duration>,
+    calls: Vec<Call>,
+    positions: FlowMap<usize>,
+    /// When which request has to be answered: the flow's position, and how many requests it has made
+    /// and on how many connections when this was noted.
+    timeouts: Agenda<(usize, u64, u64)>,
+}
+
+/// How far a flow is.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    flow: FlowId,
+    /// Requests made.
+    asked: u64,
+    /// Requests made on this connection.
+    asked_here: u64,
+    asked_at: Time,
+    state: State,
+    /// Connections of this request.
+    attempts: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing is asked.
+    Idle,
+    /// The request is on its way.
+    Asked,
+    /// The answer is on its way.
+    Answering,
+    /// The connection has failed, and nobody opens another one before the next request.
+    Broken,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// The flow's position.
+    pub(super) position: usize,
+    /// How long it took; `None` if it was given up.
+    pub(super) took: Option<Duration>,
+    /// How many connections it was made on.
+    pub(super) attempts: u64,
+}
+
+impl Calls {
+    /// For the group with this number.
+    pub(super) fn new(
+        number: u32,
+        group: &Group,
+        [request, response]: [ByteSize; 2],
+        connection: ConnectionUse,
+    ) -> Self {
+        Self {
+            group: number,
+            request,
+            response,
+            connection,
+            failover: group.failover,
+            calls: Vec::new(),
+            positions: FlowMap::default(),
+            timeouts: Agenda::new(),
+        }
+    }
+
+    /// Opens a flow: its position.
+    pub(super) fn open(&mut self, now: Time, pair: Pair, world: &mut World) -> usize {
+        let position = self.calls.len();
+        let flow = world.open(now, self.group, pair, None);
+        self.positions.insert(flow, position);
+        self.calls.push(Call {
+            flow,
+            asked: 0,
+            asked_here: 0,
+            asked_at: now,
+            state: State::Idle,
+            attempts: 0,
+        });
+        position
+    }
+
+    /// The flow at this position.
+    pub(super) fn flow(&self, position: usize) -> Option<FlowId> {
+        self.calls.get(position).map(|call| call.flow)
+    }
+
+    /// How many requests the flow has made.
+    pub(super) fn asked(&self, position: usize) -> u64 {
+        self.calls.get(position).map_or(0, |call| call.asked)
+    }
+
+    /// The flow makes its next request.
+    pub(super) fn ask(&mut self, now: Time, position: usize, world: &mut World) {
+        let Some(call) = self.calls.get_mut(position) else {
+            return;
+        };
+        (call.asked, call.asked_at, call.attempts) = (call.asked + 1, now, 0);
+        let is_used = call.asked_here > 0 && self.connection == ConnectionUse::Fresh;
+        if is_used || call.state == State::Broken {
+            self.reconnect(now, position, Link::Same, world);
+        }
+        self.submit(now, position, world);
+    }
+
+    fn reconnect(&mut self, now: Time, position: usize, link: Link, world: &mut World) {
+        let Some(call) = self.calls.get_mut(position) else {
+            return;
+        };
+        if let Some(flow) = world.reconnect(now, call.flow, link) {
+            self.positions.remove(call.flow);
+            self.positions.insert(flow, position);
+            (call.flow, call.asked_here) = (flow, 0);
+        }
+    }
+
+    /// Sends the request on the connection that there is.
+    fn submit(&mut self, now: Time, position: usize, world: &mut World) {
+        let Some(call) = self.calls.get_mut(position) else {
+            return;
+        };
+        call.state = State::Asked;
+        call.asked_here += 1;
+        call.attempts += 1;
+        let expected = self.request.bytes().saturating_mul(call.asked_here);
+        if let Some(limit) = self.failover {
+            let which = (position, call.asked, call.attempts);
+            self.timeouts.note(now + limit, which);
+        }
+        let flow = call.flow;
+        world.wait_for(flow, Side::Responder, expected);
+        world.write(now, flow, Side::Initiator, self.request);
+    }
+
+    /// When [`Self::on_time`] is to be called.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.timeouts.next_time()
+    }
+
+    /// Makes requests again that were not answered in time.
+    pub(super) fn on_time(&mut self, now: Time, world: &mut World) {
+        while let Some((position, asked, attempts)) = self.timeouts.due(now) {
+            let waits = self.calls.get(position).is_some_and(|call| {
+                let is_open = matches!(call.state, State::Asked | State::Answering);
+                is_open && (call.asked, call.attempts) == (asked, attempts)
+            });
+            if waits {
+                self.ask_again(now, position, world);
+            }
+        }
+    }
+
+    fn ask_again(&mut self, now: Time, position: usize, world: &mut World) {
+        self.reconnect(now, position, Link::Next, world);
+        self.submit(now, position, world);
+    }
+
+    /// What a side waits for has been delivered: the outcome, if it is the whole answer.
+    pub(super) fn on_delivered(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        world: &mut World,
+    ) -> Option<Outcome> {
+        let position = *self.positions.get(flow)?;
+        let call = self.calls.get_mut(position)?;
+        match call.state {
+            State::Asked => {
+                call.state = State::Answering;
+                let expected = self.response.bytes().saturating_mul(call.asked_here);
+                world.wait_for(flow, Side::Initiator, expected);
+                world.write(now, flow, Side::Responder, self.response);
+                None
+            }
+            State::Answering => {
+                call.state = State::Idle;
+                let took = now.since(call.asked_at);
+                world.count_completion(flow, took);
+                Some(Outcome {
+                    position,
+                    took: Some(took),
+                    attempts: call.attempts,
+                })
+            }
+            State::Idle | State::Broken => None,
+        }
+    }
+
+    /// The connection has failed: the outcome, if nobody will make the request again.
+    pub(super) fn on_failed(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        world: &mut World,
+    ) -> Option<Outcome> {
+        let position = *self.positions.get(flow)?;
+        let call = self.calls.get_mut(position)?;
+        let waits = matches!(call.state, State::Asked | State::Answering);
+        if waits && self.failover.is_some() {
+            self.ask_again(now, position, world);
+            return None;
+        }
+        call.state = State::Broken;
+        waits.then_some(Outcome {
+            position,
+            took: None,
+            attempts: call.attempts,
+        })
+    }
+
+    /// The connection of a request that is answered is not used again: both ends close it.
+    pub(super) fn hang_up_if_fresh(&mut self, now: Time, position: usize, world: &mut World) {
+        if self.connection == ConnectionUse::Fresh
+            && let Some(flow) = self.flow(position)
+        {
+            world.hang_up(now, flow);
+        }
+    }
+}

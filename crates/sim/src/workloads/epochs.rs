@@ -1,0 +1,70 @@
+//! Flows whose requests are in step with those of all other such flows: [`crate::epochs`] says when
+//! they ask.
+
+use weir_units::Time;
+
+use super::calls::{Calls, Outcome};
+use super::{Agenda, Application, Pair};
+use crate::flows::FlowId;
+use crate::world::World;
+
+#[derive(Debug)]
+pub(super) struct InStep {
+    group: u32,
+    starts: Agenda<Pair>,
+    calls: Calls,
+    /// How many flows have started.
+    flows: usize,
+}
+
+impl InStep {
+    pub(super) fn new(group: u32, starts: Agenda<Pair>, calls: Calls) -> Self {
+        Self {
+            group,
+            starts,
+            calls,
+            flows: 0,
+        }
+    }
+
+    fn report(&self, outcome: Outcome, world: &mut World) {
+        let flow = (self.group, outcome.position as u64);
+        (world.epochs).end_request(flow, outcome.took, outcome.attempts);
+    }
+}
+
+impl Application for InStep {
+    fn next_time(&self) -> Option<Time> {
+        let times = [self.starts.next_time(), self.calls.next_time()];
+        times.into_iter().flatten().min()
+    }
+
+    fn on_time(&mut self, now: Time, world: &mut World) {
+        while let Some(pair) = self.starts.due(now) {
+            self.calls.open(now, pair, world);
+            self.flows += 1;
+            world.epochs.join();
+        }
+        self.calls.on_time(now, world);
+    }
+
+    fn on_delivered(&mut self, now: Time, flow: FlowId, world: &mut World) {
+        if let Some(outcome) = self.calls.on_delivered(now, flow, world) {
+            self.report(outcome, world);
+        }
+    }
+
+    fn on_failed(&mut self, now: Time, flow: FlowId, world: &mut World) {
+        if let Some(outcome) = self.calls.on_failed(now, flow, world) {
+            // The flow goes on with the next epoch, by another connection.
+            world.hang_up(now, flow);
+            self.report(outcome, world);
+        }
+    }
+
+    fn on_epoch(&mut self, now: Time, world: &mut World) {
+        for position in 0..self.flows {
+            self.calls.ask(now, position, world);
+        }
+    }
+}

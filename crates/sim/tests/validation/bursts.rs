@@ -1,0 +1,38 @@
+//! Bursts as segmentation offload makes them: they leave as packets that the links take.
+
+use crate::observe::{bottleneck, run};
+
+const SCENARIO: &str = r#"
+title = "Bursts"
+source = "a sanity check"
+duration = "1s"
+warm_up = "100ms"
+[dumbbell]
+rate = "1Gbps"
+delay = "5us"
+queue = { kind = "step", ecn_threshold = "20 packets", buffer = "1MB" }
+[dumbbell.senders.sender]
+count = 2
+rtt = "100us"
+rate = "10Gbps"
+[groups.flows]
+from = "sender"
+to = "receiver"
+congestion = "dctcp"
+workload = "bulk"
+tcp = { ecn = "dctcp" }
+"#;
+
+#[test]
+fn they_fill_the_link_and_nothing_is_too_long_for_it() {
+    for segments in [2, 10, 44] {
+        let summary = run(
+            SCENARIO,
+            &[format!("groups.flows.tcp.tso_segments={segments}")],
+        );
+        let (flows, port) = (&summary.groups["flows"], bottleneck(&summary));
+        let utilization = port.utilization.value();
+        assert!(utilization > 0.99, "{segments}: {utilization}");
+        assert_eq!(flows.retransmits, 0, "{segments}");
+    }
+}

@@ -1,0 +1,215 @@
+//! The DCQUIC engine in virtual time: what it carries, and how it shares a queue.
+
+use weir_results::{FlowRecord, OutputError, RunSummary, Summary};
+use weir_sim::Recorder;
+
+use crate::observe::{Rows, assert_close, bottleneck, record, run};
+
+/// A few flows of one kind over a marking switch.
+const QUEUE: &str = r#"
+title = "DCTCP's queue"
+source = "Tan et al., DCQUIC; K as Linux advises for 1 Gbps"
+duration = "1s"
+warm_up = "200ms"
+[dumbbell]
+rate = "1Gbps"
+queue = { kind = "step", ecn_threshold = "20 packets", buffer = "1MB" }
+[dumbbell.senders.sender]
+count = 4
+rtt = "100us"
+[groups.flows]
+from = "sender"
+to = "receiver"
+transport = "quic"
+congestion = "dctcp"
+workload = "bulk"
+start_within = "10ms"
+"#;
+
+fn settings(all: &[&str]) -> Vec<String> {
+    all.iter().map(|setting| (*setting).to_owned()).collect()
+}
+
+#[test]
+fn dctcp_keeps_the_queue_that_it_keeps_under_tcp() {
+    let [quic, tcp] = ["quic", "tcp"]
+        .map(|transport| run(QUEUE, &[format!("groups.flows.transport={transport}")]));
+    let mean = |summary: &RunSummary| bottleneck(summary).queue_mean.bytes() as f64;
+    assert_close("mean queue in bytes", mean(&quic), mean(&tcp), 0.2);
+    for summary in [&quic, &tcp] {
+        let flows = &summary.groups["flows"];
+        assert!(bottleneck(summary).utilization.value() > 0.99);
+        assert!(flows.fairness.unwrap().value() > 0.9, "{flows:?}");
+        assert_eq!(flows.retransmits, 0);
+        // Exactly what the switch marked, but for what is on its way at either end of the span.
+        let (seen, marked) = (flows.marks, bottleneck(summary).marks);
+        assert!(seen.abs_diff(marked) <= 60, "{seen} of {marked}");
+    }
+}
+
+#[test]
+fn every_algorithm_fills_the_link() {
+    for algorithm in weir_congestion::algorithms() {
+        let congestion = format!("groups.flows.congestion={}", algorithm.name);
+        let summary = run(QUEUE, &[congestion, "duration=600ms".to_owned()]);
+        let utilization = bottleneck(&summary).utilization.value();
+        println!("{}: {utilization:.3}", algorithm.name);
+        assert!(utilization > 0.9, "{}: {utilization}", algorithm.name);
+    }
+}
+
+#[test]
+fn packets_are_as_large_as_the_interfaces_carry_unless_told() {
+    let jumbo = |packet_size: &str| {
+        let summary = run(
+            QUEUE,
+            &[
+                "duration=400ms".to_owned(),
+                "dumbbell.mtu=9000B".to_owned(),
+                "groups.flows.congestion=cubic".to_owned(),
+                format!("groups.flows.quic.packet_size={packet_size}"),
+            ],
+        );
+        let port = bottleneck(&summary);
+        port.bytes.bytes() as f64 / port.packets as f64
+    };
+    assert_close("interface", jumbo("interface"), 9000.0, 0.01);
+    assert_close("probe", jumbo("probe"), 9000.0, 0.05);
+    assert_close("fixed", jumbo("3000B"), 3028.0, 0.01);
+    // Endless flows are large tasks.
+    assert_close("task", jumbo("task"), 5028.0, 0.02);
+}
+
+/// Something of everything that QUIC carries, on links that do their worst.
+const MIXTURE: &str = r#"
+title = "What QUIC carries"
+source = "a test"
+seed = 3
+duration = "1s"
+warm_up = "20ms"
+[dumbbell]
+rate = "1Gbps"
+queue = { kind = "step", ecn_threshold = "30KB", buffer = "60KB" }
+[dumbbell.senders.near]
+count = 2
+rtt = "100us"
+[dumbbell.senders.far]
+rtt = "2ms"
+[groups.bulk]
+from = "near1"
+to = "receiver"
+transport = "quic"
+congestion = "bbr"
+workload = "bulk"
+stop = "250ms"
+[groups.requests]
+from = "near2"
+to = "receiver"
+transport = "quic"
+congestion = "dctcp"
+flows = 3
+workload = { kind = "request-response", request = "200B", response = "30KB", requests = 100 }
+[groups.transfers]
+from = "far"
+to = "receiver"
+transport = "quic"
+congestion = "cubic"
+flows = 20
+workload = { kind = "transfer", size = "100KB" }
+start_within = "200ms"
+[groups.arrivals]
+from = "near"
+to = "receiver"
+transport = "quic"
+congestion = "swift"
+workload = { kind = "poisson", mean_interval = "2ms", distribution = [["1KB", 0.5], ["50KB", 1.0]] }
+stop = "300ms"
+[groups.incast]
+from = "near"
+to = "far"
+transport = "quic"
+congestion = "dctcp"
+flows = 4
+workload = { kind = "incast", response = "20KB", rounds = 20, pause = "1ms", spread = "0s" }
+[groups.tcp]
+from = "far"
+to = "receiver"
+congestion = "cubic"
+workload = "bulk"
+stop = "300ms"
+
+[[faults]]
+kind = "loss"
+ports = "*"
+at = "20ms"
+until = "220ms"
+probability = 0.01
+[[faults]]
+kind = "reorder"
+ports = "*"
+at = "0s"
+until = "200ms"
+probability = 0.02
+delay = "100us"
+[[faults]]
+kind = "duplicate"
+ports = "*"
+at = "0s"
+until = "200ms"
+probability = 0.02
+[[faults]]
+kind = "corrupt"
+ports = "bottleneck"
+at = "100ms"
+until = "200ms"
+probability = 0.01
+"#;
+
+/// What the rows and the summary of the mixture amount to. It changes whenever the simulator or the
+/// engine does something else; `cargo test` and `cargo test --release` agree on it.
+const GOLDEN: u64 = 0x5a08_b6bb_7d26_76c3;
+
+#[test]
+fn every_run_and_every_build_gives_the_golden_rows() {
+    let rows = || {
+        let mut rows = Rows::default();
+        let summary = record(MIXTURE, &[], &mut rows);
+        rows.text
+            .push(Summary::new("", "", summary).to_json().unwrap());
+        rows
+    };
+    let rows = [rows(), rows()];
+    assert!(rows[0].text == rows[1].text);
+    let digest = rows[0].digest();
+    assert!(digest == GOLDEN, "the digest is {digest:#018x} now");
+}
+
+/// Flows that have ended, by group.
+#[derive(Default)]
+struct Ended(Vec<(String, bool)>);
+
+impl Recorder for Ended {
+    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
+        self.0.push((flow.group.to_owned(), flow.end.is_some()));
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_is_lost_of_what_is_to_be_delivered() {
+    let mut ended = Ended::default();
+    let summary = record(MIXTURE, &settings(&["warm_up=0s"]), &mut ended);
+    let completed = |group: &str| summary.groups[group].completed;
+    assert_eq!(completed("requests"), 300);
+    assert_eq!(completed("transfers"), 20);
+    assert_eq!(completed("incast"), 20);
+    let retransmits: u64 = summary.groups.values().map(|group| group.retransmits).sum();
+    assert!(retransmits > 100, "{retransmits}");
+    for group in ["requests", "transfers", "incast"] {
+        let ended = ended.0.iter().filter(|(name, _)| name == group);
+        assert!(ended.clone().count() > 0);
+        for (_, is_ended) in ended {
+            assert!(is_ended, "{group}");
+        }
+    }
+}
