@@ -47,6 +47,7 @@
 //! | `shared` | what handles, connections and driver share: routing, queue, new connections |
 //! | `paths`, `addresses` | the ways to the peer; addresses of ours that come, go and change |
 //! | `interfaces` | what the kernel tells of them, and what follows from it |
+//! | `kernel_tcp` | what the kernel tells about its TCP, for measurements beside it |
 //! | `observe` | who watches: qlog files, metrics, `tracing` |
 //! | `socket`, `sockets`, `timers`, `clock`, `spin` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
 
@@ -62,6 +63,7 @@ mod endpoint;
 mod error;
 mod handle;
 mod interfaces;
+mod kernel_tcp;
 mod link;
 mod observe;
 mod paths;
@@ -85,6 +87,7 @@ pub use error::{
     ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, MoveError,
     ReadError, WriteError,
 };
+pub use kernel_tcp::KernelTcpInfo;
 pub use paths::{PathEvents, PathInfo, PathNews, PathState};
 pub use recv_stream::RecvStream;
 pub use rpc::{

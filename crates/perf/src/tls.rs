@@ -5,58 +5,28 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs as provider;
 use rustls::pki_types::ServerName;
-use rustls::version::TLS13;
-use rustls::{ClientConfig, ServerConfig};
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
-use weir_net::tls::{Fingerprint, Identity, PinnedCertificate};
+use weir_net::tls::{Fingerprint, Identity, client_over_tcp, server_over_tcp};
 
 use crate::error::Error;
 
 /// The application protocol of data connections (RFC 7301).
 pub(crate) const PROTOCOL: &[u8] = b"weir-perf";
 
-fn crypto() -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider {
-        cipher_suites: vec![provider::cipher_suite::TLS13_AES_128_GCM_SHA256],
-        kx_groups: vec![provider::kx_group::X25519],
-        ..provider::default_provider()
-    })
-}
-
 /// Makes the client's side of TLS on a connection.
 pub(crate) fn connector(pin: Fingerprint) -> Result<TlsConnector, Error> {
-    let provider = crypto();
-    let verifier = PinnedCertificate::new(pin, &provider);
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])
-        .map_err(|error| Error::Certificate(error.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
-    config.resumption = Resumption::disabled();
+    let config = client_over_tcp(pin, PROTOCOL);
+    let config = config.map_err(|error| Error::Certificate(error.to_string()))?;
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// Makes the server's side of TLS on a connection.
 pub(crate) fn acceptor(identity: &Identity) -> Result<TlsAcceptor, Error> {
-    let chain = identity.chain().to_vec();
-    let key = identity.private_key().clone_key();
-    let mut config = ServerConfig::builder_with_provider(crypto())
-        .with_protocol_versions(&[&TLS13])
-        .map_err(|error| Error::Certificate(error.to_string()))?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error| Error::Certificate(error.to_string()))?;
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
-    // A client that only sends would never read the tickets.
-    config.send_tls13_tickets = 0;
+    let config = server_over_tcp(identity, PROTOCOL);
+    let config = config.map_err(|error| Error::Certificate(error.to_string()))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 

@@ -9,8 +9,11 @@ mod algorithms;
 mod arguments;
 mod bench;
 mod check;
+mod compare;
+mod dcudp;
 mod failure;
 mod interrupt;
+mod lab;
 mod list;
 mod logging;
 mod output;
@@ -34,7 +37,9 @@ use crate::failure::Failure;
     after_help = "\
 Examples:
   weir run buffer-sharing             simulate a scenario, one of `weir list` or a file of yours
+  weir run --live FILE                put real endpoints through a scenario's network, in real time
   weir check FILE                     look for mistakes in a scenario file, and print it in full
+  weir compare DIR DIR                two results of `weir run --out` side by side
   weir bench rpc                      request/response over DCQUIC beside TCP+TLS, in 30 seconds
   weir perf server                    wait for throughput tests; prints what clients need
   weir perf client HOST --pin 3f5a…   measure the throughput to that server
@@ -53,10 +58,12 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Simulate a scenario and its variants
+    /// Simulate a scenario and its variants, or run them live
     Run(run::Run),
     /// Check a scenario file, and print what it expands to
     Check(check::Check),
+    /// Lay two experiments side by side: a simulation and a live run, or any two
+    Compare(compare::Compare),
     /// List the scenarios at hand, with their sources
     List(list::List),
     /// Compare transports by the latency that a user sees
@@ -65,8 +72,17 @@ enum Command {
     /// Measure the throughput between two machines, in the manner of iperf3
     #[command(subcommand)]
     Perf(perf::Perf),
+    /// See the live runs on this machine, and clean up after killed ones
+    #[command(subcommand)]
+    Lab(lab::Lab),
+    /// A host of a live run
+    #[command(name = weir_lab::HOST_COMMAND, hide = true)]
+    LabHost(lab::LabHost),
     /// List the congestion control algorithms and their parameters
     Algorithms(algorithms::Algorithms),
+    /// Plan a network for DCUDP
+    #[command(subcommand)]
+    Dcudp(dcudp::Dcudp),
 }
 
 fn main() -> ExitCode {
@@ -82,9 +98,13 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(run) => run.run(),
         Command::Check(check) => check.run(),
+        Command::Compare(compare) => compare.run(),
         Command::List(list) => list.run(),
         Command::Bench(bench) => bench.run(),
         Command::Perf(perf) => perf.run(),
+        Command::Lab(lab) => lab.run(),
+        Command::LabHost(host) => host.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
+        Command::Dcudp(dcudp) => dcudp.run(),
     }
 }

@@ -1,5 +1,6 @@
 //! `weir run`
 
+mod live;
 mod pace;
 mod progress;
 mod work;
@@ -15,6 +16,7 @@ use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::output;
 use crate::scenarios::{self, Chosen};
+use live::LiveWorker;
 use progress::Progress;
 use work::{Outcomes, Worker};
 
@@ -26,9 +28,11 @@ Examples:
   weir run my.toml --set duration=5s --seed 2                other values than the file's
   weir run my.toml --set parameters.line_rate=5Gbps --json   the summary for programs
   weir run dctcp-queue --no-variants --pcap packets.pcapng   packets for Wireshark
+  weir run --live my.toml --out live                         the same network with real endpoints
 
 The file's own values are the run; its variants run beside it on all cores, and are reported by their
-names. The same scenario with the same seed gives the same result, whatever else the machine does.
+names. The same scenario with the same seed gives the same result, whatever else the machine does;
+with --live what it does matters, and the summary says whether the emulation was faithful.
 Ctrl-C ends the simulation and writes what there is; a second one ends the program at once.")]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -46,6 +50,11 @@ pub(crate) struct Run {
     #[arg(long)]
     json: bool,
 
+    /// Put real endpoints through the scenario's network in real time, instead of simulating it: kernel
+    /// TCP and DCQUIC in network namespaces; takes root
+    #[arg(long)]
+    live: bool,
+
     /// Write the packets of the measured ports, of the file's own run, as pcapng
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -57,6 +66,13 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(&self) -> Result<(), Failure> {
+        if self.live && self.pcap.is_some() {
+            return Err(Failure::option(
+                "pcap",
+                "a live run writes no packets by itself: `weir lab list` names its hosts' processes, and \
+                 `nsenter --net --target PID tcpdump -i eth0` shows what they send and receive",
+            ));
+        }
         let Experiment {
             about,
             own,
@@ -72,12 +88,21 @@ impl Run {
         let spans = variants.iter().map(|(_, run)| run.scenario.duration);
         let spans: Vec<_> = spans.chain([own.scenario.duration]).collect();
         let progress = Progress::new(!self.json, &spans);
-        let worker = Worker {
-            output: output.as_ref(),
-            progress: &progress,
-            stop: &stop,
+        let (output_of_runs, progress_of_runs) = (output.as_ref(), &progress);
+        let outcomes = match self.live {
+            true => LiveWorker {
+                output: output_of_runs,
+                progress: progress_of_runs,
+                stop: &stop,
+            }
+            .carry_out(own, variants),
+            false => Worker {
+                output: output_of_runs,
+                progress: progress_of_runs,
+                stop: &stop,
+            }
+            .carry_out(own, variants, capture),
         };
-        let outcomes = worker.carry_out(own, variants, capture);
         progress.clear();
 
         let Outcomes {
@@ -126,7 +151,10 @@ impl Run {
         if self.no_variants {
             loaded.variants.clear();
         }
-        scenarios::try_out(&loaded)?;
+        match self.live {
+            true => scenarios::try_out_live(&loaded)?,
+            false => scenarios::try_out(&loaded)?,
+        }
         Ok(Experiment::new(loaded, &settings))
     }
 

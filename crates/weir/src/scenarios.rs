@@ -9,7 +9,7 @@ use weir_sim::Simulation;
 use crate::failure::Failure;
 
 /// The scenarios that ship: name and text.
-pub(crate) static SHIPPED: [(&str, &str); 5] = [
+pub(crate) static SHIPPED: [(&str, &str); 10] = [
     (
         "buffer-sharing",
         include_str!("../../../scenarios/buffer-sharing.toml"),
@@ -26,6 +26,26 @@ pub(crate) static SHIPPED: [(&str, &str); 5] = [
     (
         "cubic-fairness",
         include_str!("../../../scenarios/cubic-fairness.toml"),
+    ),
+    (
+        "handshake",
+        include_str!("../../../scenarios/handshake.toml"),
+    ),
+    (
+        "packet-size",
+        include_str!("../../../scenarios/packet-size.toml"),
+    ),
+    (
+        "migration",
+        include_str!("../../../scenarios/migration.toml"),
+    ),
+    (
+        "coexistence",
+        include_str!("../../../scenarios/coexistence.toml"),
+    ),
+    (
+        "buffer-sharing-1g",
+        include_str!("../../../scenarios/buffer-sharing-1g.toml"),
     ),
 ];
 
@@ -93,10 +113,32 @@ fn shipped(name: &Path) -> Option<&'static str> {
 /// # Errors
 /// What it says.
 pub(crate) fn try_out(loaded: &Loaded) -> Result<(), Failure> {
-    let build = |scenario: &Scenario| Simulation::new(scenario.clone()).map(drop);
-    build(&loaded.scenario).map_err(Failure::of)?;
+    try_all(loaded, |scenario| {
+        Simulation::new(scenario.clone())
+            .map(drop)
+            .map_err(|error| error.to_string())
+    })
+}
+
+/// Sees whether this machine can emulate the networks of the scenario and its variants. Nothing is made.
+///
+/// # Errors
+/// What is in the way.
+pub(crate) fn try_out_live(loaded: &Loaded) -> Result<(), Failure> {
+    try_all(loaded, |scenario| {
+        weir_lab::check(scenario)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    })
+}
+
+fn try_all(
+    loaded: &Loaded,
+    check: impl Fn(&Scenario) -> Result<(), String>,
+) -> Result<(), Failure> {
+    check(&loaded.scenario).map_err(Failure::Failed)?;
     for variant in &loaded.variants {
-        build(&variant.scenario)
+        check(&variant.scenario)
             .map_err(|error| Failure::Failed(format!("variant `{}`: {error}", variant.name)))?;
     }
     Ok(())

@@ -306,7 +306,7 @@ fn scenarios_at_hand_are_listed_and_run_by_name() {
     }
     let json = place.run(&["list", "--json"]).json();
     let listed = json.as_array().unwrap();
-    assert_eq!(listed.len(), 2 + 5);
+    assert_eq!(listed.len(), 2 + 10);
     for entry in listed.iter().filter(|entry| entry["shipped"] == true) {
         place.run(&["check", entry["name"].as_str().unwrap()]).ok();
     }

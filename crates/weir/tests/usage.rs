@@ -20,7 +20,9 @@ fn every_command_explains_itself_with_examples() {
         &["bench", "rpc", "--help"],
         &["perf", "server", "--help"],
         &["perf", "client", "--help"],
+        &["lab", "list", "--help"],
         &["algorithms", "--help"],
+        &["dcudp", "threshold", "--help"],
     ] {
         let said = run(command);
         said.ok();
@@ -99,4 +101,41 @@ fn a_reader_that_leaves_is_no_error() {
     drop(child.stdout.take());
     let said = support::said(child.wait_with_output().unwrap());
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn dcudp_threshold_shows_both_readings() {
+    let paper = [
+        "dcudp",
+        "threshold",
+        "--capacity",
+        "1Gbps",
+        "--buffer",
+        "4MB",
+        "--senders",
+        "20",
+        "--rtt",
+        "100us",
+    ];
+    let ask = |more: &[&str]| run(&[&paper[..], more].concat());
+    let said = ask(&["--sending-rate", "1.6Gbps"]);
+    said.ok();
+    assert!(
+        said.stdout.contains("th_max up to 75 packets"),
+        "{}",
+        said.stdout
+    );
+    assert!(
+        said.stdout.contains("th_max up to 36 packets"),
+        "{}",
+        said.stdout
+    );
+    let said = ask(&["--sending-rate", "1.6Gbps", "--json"]);
+    let answers: serde_json::Value = serde_json::from_str(&said.ok().stdout).unwrap();
+    assert_eq!(answers[0]["th_max_packets"], 75);
+    assert_eq!(answers[1]["th_max_bytes"], 54_000);
+    ask(&["--sending-rate", "40Mbps"]).ok();
+    ask(&["--sending-rate", "0Gbps"]).failed(2, &["--sending-rate", "above zero"]);
+    ask(&["--sending-rate", "fast"]).failed(2, &["--sending-rate", "fast"]);
+    ask(&["--sending-rate", "1Gbps", "--packet-size", "0"]).failed(2, &["--packet-size"]);
 }

@@ -97,10 +97,20 @@ impl Progress {
 }
 
 impl Bar<'_> {
+    /// The run has come to this time, as real time has.
+    pub(super) fn show_live(&self, now: Time) {
+        self.bar.set_message("live");
+        self.advance(now);
+    }
+
     /// The run has come to this time, and so many packets have left the measured ports.
     pub(super) fn show(&self, now: Time, packets: u64) {
         let rate = packets as f64 / self.begin.elapsed().as_secs_f64().max(1e-9);
         self.bar.set_message(packet_rate(rate));
+        self.advance(now);
+    }
+
+    fn advance(&self, now: Time) {
         self.bar.set_position(now.as_nanos());
         if let Some(all) = &self.progress.all {
             all.inc(now.since(self.shown.replace(now)).as_nanos());

@@ -98,9 +98,9 @@ impl Worker<'_> {
         let begin = thread_time();
         let thresholds = thresholds(&run.scenario);
         let mut simulation = Simulation::new(run.scenario).map_err(Failure::of)?;
-        let end = simulation.end();
-        let mut pace = Pace::new(end.since(simulation.now()));
-        while simulation.now() < end && !self.stop.is_said() {
+        let mut pace = Pace::new(simulation.end().since(simulation.now()));
+        // With epochs the end may come nearer.
+        while simulation.now() < simulation.end() && !self.stop.is_said() {
             let before = Instant::now();
             let until = simulation.now() + pace.slice();
             let advanced = simulation.advance(until, &mut recorder);

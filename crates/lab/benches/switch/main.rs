@@ -1,0 +1,155 @@
+//! What the switch carries and how exact it is: two hosts in namespaces of their own, a switch between
+//! them, plain sockets at the ends.
+//!
+//! `make bench-lab` runs it, as root. Each row says what it wants, so that a machine that cannot do it
+//! shows.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "a benchmark's result is what it prints"
+)]
+
+mod bulk;
+mod delay;
+mod host;
+mod network;
+
+use std::error::Error;
+use std::time::Duration as Wait;
+
+use weir_units::{Duration, Rate};
+
+use bulk::{Bulk, measure};
+use network::{Kind, Network, Settings};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
+    if let Err(reason) = host::possible() {
+        println!("SKIPPED: {reason}");
+        return Ok(());
+    }
+    println!(
+        "Two hosts and a switch; all on this machine. Goodput is what the receiver's application got."
+    );
+    carried()?;
+    paced()?;
+    delayed()
+}
+
+/// How much passes without limits.
+fn carried() -> Result<(), Failure> {
+    println!("\nOne kernel-TCP flow, no rate limit");
+    for (name, kind, cut) in [
+        ("TAP, super-packets", Kind::Tap, false),
+        (
+            "AF_PACKET on veth, super-packets",
+            Kind::PacketSocket,
+            false,
+        ),
+        ("TAP, 1500-byte frames", Kind::Tap, true),
+        (
+            "AF_PACKET on veth, 1500-byte frames",
+            Kind::PacketSocket,
+            true,
+        ),
+    ] {
+        let settings = Settings {
+            kind,
+            cut,
+            ..Settings::default()
+        };
+        print(name, &measure(settings, Wait::from_secs(4))?);
+    }
+    println!(
+        "wanted: 5 Gbit/s and 400000 segments/s with super-packets, 100000 frames/s without; for \
+         comparison, AF_XDP in copy mode on veth: 1.7 to 2.4 Gbit/s, no super-packets (measured before \
+         on such a machine, not by this program)"
+    );
+    Ok(())
+}
+
+/// Whether a rate holds.
+fn paced() -> Result<(), Failure> {
+    println!("\nOne kernel-TCP flow, 1 Gbit/s");
+    for (name, segments) in [
+        ("as the kernel sends", None),
+        ("at most 4 segments at once", Some(4)),
+        ("one segment at a time", Some(1)),
+    ] {
+        let settings = Settings {
+            rate: Rate::from_gbps(1),
+            delay: Duration::from_micros(20),
+            segments,
+            ..Settings::default()
+        };
+        print(name, &measure(settings, Wait::from_secs(4))?);
+    }
+    // 1448 bytes of 1538 on the wire.
+    println!("wanted: within 1 % of 0.941 Gbit/s");
+    Ok(())
+}
+
+fn print(name: &str, bulk: &Bulk) {
+    let Bulk {
+        goodput,
+        segments,
+        frames,
+        report,
+        ..
+    } = bulk;
+    let emulation = &report.emulation;
+    println!(
+        "  {name:<36} {:>7.3} Gbit/s {segments:>9.0} segments/s {frames:>8.0} frames/s  switch {:>3.0} % CPU  \
+         late p50 {} p99 {} max {}{}",
+        goodput.bits_per_second() as f64 / 1e9,
+        100.0 * bulk.switch_share,
+        emulation.lateness_p50,
+        emulation.lateness_p99,
+        emulation.lateness_max,
+        if emulation.faithful {
+            ""
+        } else {
+            "  NOT FAITHFUL"
+        },
+    );
+    for (port, rate) in &emulation.rates {
+        println!(
+            "    {port}: {} asked, {} achieved",
+            rate.asked, rate.achieved
+        );
+    }
+    for reason in &emulation.reasons {
+        println!("    {reason}");
+    }
+}
+
+/// Whether a delay holds.
+fn delayed() -> Result<(), Failure> {
+    println!("\nOne-way delay of single datagrams, 200 bytes, one each 2 ms");
+    let mut without = None;
+    for micros in [0, 50, 1000, 10_000] {
+        let delay = Duration::from_micros(micros);
+        let settings = Settings {
+            delay,
+            ..Settings::default()
+        };
+        let measured = delay::measure(settings, 1000)?;
+        let without = without.get_or_insert(measured.p50);
+        println!(
+            "  {delay:>5}: p50 {} p99 {}, added at the median {}; the switch says late p50 {} p99 {}",
+            measured.p50,
+            measured.p99,
+            measured.p50.checked_sub(*without).unwrap_or_default(),
+            measured.report.emulation.lateness_p50,
+            measured.report.emulation.lateness_p99,
+        );
+    }
+    println!("wanted: 50us within 15us, 10ms within 1 %, against none at the median");
+    Ok(())
+}
+
+/// Two hosts and what they need; the network is there while this lives.
+fn network(settings: Settings) -> Result<Network, Failure> {
+    Network::new(settings)
+}

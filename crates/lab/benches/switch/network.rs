@@ -1,0 +1,192 @@
+//! Two hosts and the switch between them.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use rustix::time::{ClockId, clock_gettime};
+use weir_enforce::port::{PacketSocket, Port, Tap};
+use weir_lab::switch::{Handle, Report, Setup, Socket, start};
+use weir_scenario::{PortIndex, Scenario};
+use weir_units::{Duration, Rate};
+
+use crate::Failure;
+use crate::host::Namespace;
+
+/// By what frames come to the switch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Tap,
+    PacketSocket,
+}
+
+/// What the network is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) kind: Kind,
+    /// Of all links.
+    pub(crate) rate: Rate,
+    /// From one host to the other.
+    pub(crate) delay: Duration,
+    /// At most so many in a super-packet.
+    pub(crate) segments: Option<u32>,
+    /// Whether the kernel cuts super-packets up before it hands them over.
+    pub(crate) cut: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            kind: Kind::Tap,
+            rate: Rate::MAX,
+            delay: Duration::ZERO,
+            segments: None,
+            cut: false,
+        }
+    }
+}
+
+/// Two hosts, of which the first one sends.
+pub(crate) struct Network {
+    pub(crate) hosts: [Namespace; 2],
+    switch: Handle,
+    /// Where the outer ends of veth pairs are.
+    _middle: Namespace,
+}
+
+pub(crate) const ADDRESSES: [Ipv4Addr; 2] =
+    [Ipv4Addr::new(10, 200, 0, 1), Ipv4Addr::new(10, 200, 0, 2)];
+
+const SCENARIO: &str = r#"
+title = "Two hosts"
+source = "the live lab's benchmark"
+duration = "60s"
+[star]
+rate = "1Gbps"
+delay = "0ns"
+queue = "unlimited"
+[star.hosts.a]
+[star.hosts.b]
+[groups.flow]
+from = "a"
+to = "b"
+workload = "bulk"
+"#;
+
+impl Network {
+    pub(crate) fn new(settings: Settings) -> Result<Self, Failure> {
+        let mut topology = Scenario::parse("benchmark", SCENARIO, &[])?
+            .scenario
+            .topology;
+        for port in &mut topology.ports {
+            port.rate = settings.rate;
+            // Two links lead from one host to the other.
+            port.delay = Duration::from_nanos(settings.delay.as_nanos() / 2);
+        }
+        let own: Vec<PortIndex> = topology
+            .port_indices()
+            .filter(|index| topology.port(*index).from.host().is_some())
+            .collect();
+        let last = own.last().map(|port| port.reverse());
+        let (hosts, middle) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
+        let mut sockets = Vec::new();
+        for (number, (host, port)) in (1_u8..).zip(hosts.iter().zip(&own)) {
+            let device = match settings.kind {
+                Kind::Tap => tap(host)?,
+                Kind::PacketSocket => veth(host, &middle, number)?,
+            };
+            let mac = [2, 0, 0, 0, 0, number];
+            configure(host, number, &settings)?;
+            sockets.push(Socket {
+                port: *port,
+                device,
+                mac,
+            });
+        }
+        let addresses = ADDRESSES.into_iter().map(IpAddr::V4).zip(own).collect();
+        let now = clock_gettime(ClockId::Monotonic);
+        let switch = start(Setup {
+            topology: &topology,
+            measured: &Vec::from_iter(last),
+            seed: 1,
+            epoch: now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64,
+            sockets,
+            addresses,
+        })?;
+        Ok(Self {
+            hosts,
+            switch,
+            _middle: middle,
+        })
+    }
+
+    /// What follows is measured.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
+        Ok(self.switch.begin()?)
+    }
+
+    pub(crate) fn stop(self) -> Result<Report, Failure> {
+        Ok(self.switch.stop()?)
+    }
+}
+
+fn tap(host: &Namespace) -> Result<Port, Failure> {
+    Ok(host.run(|| Tap::create("eth0"))??.into())
+}
+
+fn veth(host: &Namespace, middle: &Namespace, number: u8) -> Result<Port, Failure> {
+    // Made inside, and its outer end moved to the thread that runs in the middle.
+    let middle_id =
+        middle.run(|| Ok::<_, Failure>(rustix::thread::gettid().as_raw_nonzero()))??;
+    let outer = format!("port{number}");
+    host.ip(&format!(
+        "link add eth0 type veth peer name {outer} netns {middle_id}"
+    ))?;
+    middle.ip(&format!("link set {outer} up"))?;
+    Ok(middle.run(move || PacketSocket::bind(&outer))??.into())
+}
+
+fn configure(host: &Namespace, number: u8, settings: &Settings) -> Result<(), Failure> {
+    let peer = 3 - number;
+    host.ip("link set lo up")?;
+    host.ip(&format!("link set eth0 address 02:00:00:00:00:0{number}"))?;
+    if settings.cut {
+        host.run(|| switch_off_tso("eth0"))??;
+    }
+    if let Some(segments) = settings.segments {
+        host.ip(&format!("link set eth0 gso_max_segs {segments}"))?;
+    }
+    host.ip("link set eth0 up")?;
+    host.ip(&format!("address add 10.200.0.{number}/24 dev eth0"))?;
+    host.ip(&format!(
+        "neighbour add 10.200.0.{peer} lladdr 02:00:00:00:00:0{peer} dev eth0"
+    ))
+}
+
+/// What `ethtool -K NAME tso off` does: TCP still makes super-packets, and the kernel cuts them up last.
+fn switch_off_tso(name: &str) -> std::io::Result<()> {
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    const ETHTOOL_STSO: u32 = 0x1f;
+    let mut value = [ETHTOOL_STSO, 0];
+    let mut ifr_name = [0; libc::IFNAMSIZ];
+    for (place, byte) in ifr_name.iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    let request = libc::ifreq {
+        ifr_name,
+        ifr_ifru: libc::__c_anonymous_ifr_ifru {
+            ifru_data: value.as_mut_ptr().cast(),
+        },
+    };
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    // SAFETY: the request names `value`, which is an `ethtool_value`; both live until the call returns.
+    let result = unsafe {
+        libc::ioctl(
+            std::os::fd::AsRawFd::as_raw_fd(&socket),
+            SIOCETHTOOL,
+            std::ptr::from_ref(&request),
+        )
+    };
+    match result {
+        0.. => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,128 @@
+//! A client that makes one request after the other, and goes on from its next address where the
+//! order says so and nobody answers.
+
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use weir_units::{ByteSize, Duration, Time};
+
+use super::dial::Dialer;
+use super::flow::impossible;
+use super::link::Link;
+use super::meter::Meter;
+use crate::clock::Clock;
+use crate::control::FlowFailure;
+
+/// How long a client rests when no address of all led to its server.
+const REST: StdDuration = StdDuration::from_millis(10);
+
+/// Asks over one connection at a time.
+pub(super) struct Asker {
+    dialer: Dialer,
+    meter: Arc<Meter>,
+    clock: Clock,
+    request: u64,
+    response: u64,
+    link: Option<Link>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// When it was asked first.
+    pub(super) asked: Time,
+    /// How long it took from then on.
+    pub(super) took: Duration,
+    /// On how many connections.
+    pub(super) attempts: u64,
+    pub(super) result: Result<(), FlowFailure>,
+}
+
+impl Asker {
+    /// With the sizes of requests and responses.
+    pub(super) fn new(
+        dialer: Dialer,
+        meter: &Arc<Meter>,
+        clock: Clock,
+        sizes: (ByteSize, ByteSize),
+    ) -> Result<Self, FlowFailure> {
+        let (request, response) = (sizes.0.bytes(), sizes.1.bytes());
+        if request == 0 || response == 0 {
+            return Err(impossible("a request or a response without a byte is none"));
+        }
+        Ok(Self {
+            dialer,
+            meter: meter.clone(),
+            clock,
+            request,
+            response,
+            link: None,
+        })
+    }
+
+    /// Opens the connection, if there is none.
+    pub(super) async fn connect(&mut self) -> Result<&mut Link, FlowFailure> {
+        match &mut self.link {
+            Some(link) => Ok(link),
+            none => Ok(none.insert(self.dialer.dial(&self.meter).await?)),
+        }
+    }
+
+    /// Makes a request. The handshake of a connection that it needs belongs to its time.
+    pub(super) async fn ask(&mut self) -> Answer {
+        let asked = self.clock.now();
+        let mut attempts = 1;
+        let result = loop {
+            match self.try_once().await {
+                Ok(()) => break Ok(()),
+                Err(failure) => {
+                    // The connection is cut off: an answer that is still to come would be taken for
+                    // that of the next request.
+                    self.link = None;
+                    if !self.dialer.may_repeat(&failure) {
+                        break Err(failure);
+                    }
+                    tracing::debug!(%failure, "a request is repeated");
+                    attempts += 1;
+                    if !self.dialer.turn() {
+                        tokio::time::sleep(REST).await;
+                    }
+                }
+            }
+        };
+        let now = self.clock.now();
+        let took = now.since(asked);
+        if result.is_ok() {
+            self.meter.complete(now, took);
+        }
+        self.meter.note(|outcome| {
+            outcome.requests_repeated += attempts - 1;
+            outcome.requests_failed += u64::from(result.is_err());
+        });
+        Answer {
+            asked,
+            took,
+            attempts,
+            result,
+        }
+    }
+
+    async fn try_once(&mut self) -> Result<(), FlowFailure> {
+        let (request, response) = (self.request, self.response);
+        self.connect().await?.ask(request, response).await
+    }
+
+    /// Ends a connection that was for one request.
+    pub(super) async fn depart(&mut self) {
+        if let Some(link) = self.link.take() {
+            link.depart().await;
+        }
+    }
+
+    /// Ends the connection: this was all.
+    pub(super) async fn close(&mut self) {
+        if let Some(link) = self.link.take() {
+            link.close().await;
+        }
+    }
+}

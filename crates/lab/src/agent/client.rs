@@ -1,0 +1,253 @@
+//! What the clients of flows do: one function for each workload, with the meaning that it has in the
+//! simulator.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, Workload};
+use weir_sim::Random;
+use weir_units::{ByteSize, Duration, Rate};
+
+use super::asker::Asker;
+use super::context::Context;
+use super::dial::Dialer;
+use super::flow::{Arrival, impossible};
+use super::meter::Meter;
+use super::preface::Preface;
+use super::server::INCAST_REQUEST;
+use super::ticks::Ticks;
+use super::udp::Datagrams;
+use crate::clock::{Alarm, Clock};
+use crate::control::{Event, FlowFailure, FlowOrder, LiveTransport};
+
+/// A client at work.
+struct Client<'a> {
+    order: &'a FlowOrder,
+    context: &'a Context,
+    meter: &'a Arc<Meter>,
+    clock: Clock,
+    alarm: Alarm,
+}
+
+/// Does what the order says, from its start on.
+pub(super) async fn run(
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Arc<Meter>,
+) -> Result<(), FlowFailure> {
+    let clock = context.clock().await;
+    let mut alarm = Alarm::new(clock).map_err(impossible)?;
+    alarm.until(order.start).await.map_err(impossible)?;
+    meter.note(|outcome| outcome.started = Some(clock.now()));
+    let mut client = Client {
+        order,
+        context,
+        meter,
+        clock,
+        alarm,
+    };
+    match &order.workload {
+        Workload::Bulk => client.bulk().await,
+        Workload::Cbr {
+            rate,
+            packet,
+            arrivals,
+        } => client.cbr(*rate, *packet, *arrivals).await,
+        Workload::Transfer { size } => client.transfer(*size).await,
+        Workload::Incast {
+            response, spread, ..
+        } => client.respond(*response, *spread).await,
+        Workload::RequestResponse {
+            request,
+            response,
+            pause,
+            requests,
+            connection,
+        } => {
+            let sizes = (*request, *response);
+            client.ask(sizes, *pause, *requests, *connection).await
+        }
+        Workload::Epochs {
+            request,
+            response,
+            count,
+        } => client.epochs((*request, *response), *count).await,
+        Workload::Poisson {
+            mean_interval,
+            distribution,
+        } => client.arrivals(*mean_interval, distribution).await,
+    }?;
+    meter.note(|outcome| outcome.ended = Some(clock.now()));
+    Ok(())
+}
+
+impl Client<'_> {
+    fn dialer(&self) -> Result<Dialer, FlowFailure> {
+        Dialer::new(self.order, self.context, self.clock)
+    }
+
+    async fn bulk(&self) -> Result<(), FlowFailure> {
+        let mut link = self.dialer()?.dial(self.meter).await?;
+        link.send(&[], u64::MAX).await
+    }
+
+    async fn cbr(
+        &mut self,
+        rate: Rate,
+        packet: ByteSize,
+        arrivals: Arrivals,
+    ) -> Result<(), FlowFailure> {
+        let start = self.clock.now();
+        let mut ticks = Ticks::new(start, rate, packet, arrivals, self.order.seed);
+        if let LiveTransport::Udp { ecn } = self.order.transport {
+            let (local, peer) = (self.order.local.first(), self.order.peer.first());
+            let (Some(local), Some(peer)) = (local, peer) else {
+                return Err(impossible(
+                    "a client needs an address of its own and its server's",
+                ));
+            };
+            let datagrams = Datagrams::bind(*local)?;
+            let alarm = &mut self.alarm;
+            let sending = datagrams.send(*peer, packet, ecn, &mut ticks, alarm, self.meter);
+            return sending.await.map_err(impossible);
+        }
+        let mut link = self.dialer()?.dial(self.meter).await?;
+        let payload = packet.bytes().saturating_sub(TCP_HEADERS.bytes()).max(1);
+        loop {
+            let due = ticks.wait(&mut self.alarm, Duration::ZERO).await;
+            let bytes = due.map_err(impossible)?.saturating_mul(payload);
+            link.send(&[], bytes).await?;
+        }
+    }
+
+    async fn transfer(&self, size: ByteSize) -> Result<(), FlowFailure> {
+        transfer(&self.dialer()?, self.meter, self.clock, 0, size).await
+    }
+
+    /// The hosts that an incast's receiver asks.
+    async fn respond(&mut self, response: ByteSize, spread: Duration) -> Result<(), FlowFailure> {
+        let mut random = Random::new(self.order.seed);
+        let mut link = self.dialer()?.dial(self.meter).await?;
+        while link.hear(INCAST_REQUEST).await? {
+            let wait = self.alarm.sleep(random.span_up_to(spread)).await;
+            wait.map_err(impossible)?;
+            link.respond(response.bytes()).await?;
+        }
+        link.close().await;
+        Ok(())
+    }
+
+    async fn ask(
+        &mut self,
+        sizes: (ByteSize, ByteSize),
+        pause: Duration,
+        requests: Option<u32>,
+        connection: ConnectionUse,
+    ) -> Result<(), FlowFailure> {
+        let mut asker = Asker::new(self.dialer()?, self.meter, self.clock, sizes)?;
+        let mut left = requests.map_or(u64::MAX, u64::from);
+        loop {
+            let answer = asker.ask().await;
+            answer.result?;
+            left -= 1;
+            if connection == ConnectionUse::Fresh {
+                asker.depart().await;
+            }
+            if left == 0 {
+                asker.close().await;
+                return Ok(());
+            }
+            self.alarm.sleep(pause).await.map_err(impossible)?;
+        }
+    }
+
+    async fn epochs(&mut self, sizes: (ByteSize, ByteSize), count: u32) -> Result<(), FlowFailure> {
+        let mut asker = Asker::new(self.dialer()?, self.meter, self.clock, sizes)?;
+        let mut epochs = self.context.signals.epoch.clone();
+        // The handshake belongs to no epoch. Where it fails the first request tries again.
+        if let Err(failure) = asker.connect().await {
+            tracing::debug!(%failure, "no connection before the first epoch");
+        }
+        let mut next = 0;
+        while next < u64::from(count) {
+            let begun = epochs.wait_for(|epoch| *epoch >= Some(next)).await;
+            let Ok(Some(number)) = begun.map(|epoch| *epoch) else {
+                return Ok(());
+            };
+            let answer = asker.ask().await;
+            self.context.events.tell(Event::EpochDone {
+                flow: self.order.flow,
+                number,
+                asked: answer.asked,
+                took: answer.result.is_ok().then_some(answer.took),
+                attempts: answer.attempts,
+            });
+            match answer.result {
+                Err(failure @ FlowFailure::Order { .. }) => return Err(failure),
+                Err(failure) => self.meter.fail(failure),
+                Ok(()) => {}
+            }
+            next = number + 1;
+        }
+        asker.close().await;
+        Ok(())
+    }
+
+    /// Transfers that begin at random times. The arrivals of several pairs of hosts together are a
+    /// Poisson process again, so that each pair draws its own.
+    async fn arrivals(
+        &mut self,
+        mean_interval: Duration,
+        sizes: &Distribution,
+    ) -> Result<(), FlowFailure> {
+        let mut random = Random::new(self.order.seed);
+        let dialer = self.dialer()?;
+        let of_pair = mean_interval.mul_f64(f64::from(self.order.companions.max(1)));
+        let mut next = self.order.start + random.exponential(of_pair);
+        let mut running = FuturesUnordered::new();
+        let mut number = 0;
+        loop {
+            tokio::select! {
+                arrived = self.alarm.until(next) => arrived.map_err(impossible)?,
+                Some(()) = running.next() => continue,
+            }
+            let size = sizes.quantile(random.fraction());
+            let arrival = Arrival::new(self.order, self.context, self.meter);
+            running.push(arrive(&dialer, arrival, self.clock, number, size));
+            number += 1;
+            next += random.exponential(of_pair);
+        }
+    }
+}
+
+/// One of the transfers of a `poisson` flow, which fails for itself.
+async fn arrive(dialer: &Dialer, arrival: Arrival, clock: Clock, number: u64, size: ByteSize) {
+    let meter = &arrival.meter;
+    meter.note(|outcome| {
+        outcome.arrival = Some(number);
+        outcome.started = Some(clock.now());
+    });
+    match transfer(dialer, meter, clock, number, size).await {
+        Ok(()) => meter.note(|outcome| outcome.ended = Some(clock.now())),
+        Err(failure) => meter.fail(failure),
+    }
+}
+
+async fn transfer(
+    dialer: &Dialer,
+    meter: &Arc<Meter>,
+    clock: Clock,
+    number: u64,
+    size: ByteSize,
+) -> Result<(), FlowFailure> {
+    let preface = Preface {
+        number,
+        size: Preface::size(size),
+        started: clock.now(),
+    };
+    meter.note(|outcome| outcome.size = Some(preface.size));
+    let mut link = dialer.dial(meter).await?;
+    link.send(&preface.encode(), preface.rest()).await?;
+    link.finish().await
+}

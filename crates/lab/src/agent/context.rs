@@ -1,0 +1,121 @@
+//! What all flows of a host share.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{Barrier, mpsc, watch};
+use weir_net::tls::Identity;
+
+use super::tls::TlsConfigs;
+use crate::clock::Clock;
+use crate::control::Event;
+
+/// Where events go.
+#[derive(Clone, Debug)]
+pub(super) struct Events(mpsc::UnboundedSender<Event>);
+
+/// What a flow sees of its host and of the run. Clones see the same.
+#[derive(Clone, Debug)]
+pub(super) struct Context {
+    pub(super) events: Events,
+    pub(super) identity: Identity,
+    pub(super) signals: Signals,
+    pub(super) tls: Arc<TlsConfigs>,
+    shared: Arc<Shared>,
+}
+
+/// What the director says to all flows.
+#[derive(Clone, Debug)]
+pub(super) struct Signals {
+    /// The run's time, once it has begun.
+    pub(super) clock: watch::Receiver<Option<Clock>>,
+    /// The epoch that is on, with an epochs workload.
+    pub(super) epoch: watch::Receiver<Option<u64>>,
+    /// Whether all is over.
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Which address took the place of which.
+    addresses: Mutex<HashMap<IpAddr, IpAddr>>,
+    /// Where the flows of an incast group wait for each other.
+    rounds: Mutex<HashMap<String, Arc<Barrier>>>,
+}
+
+impl Events {
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Event>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    /// Tells the director. Where the director is gone there is nobody to tell.
+    pub(super) fn tell(&self, event: Event) {
+        if self.0.send(event).is_err() {
+            tracing::debug!("an event comes too late");
+        }
+    }
+}
+
+impl Context {
+    pub(super) fn new(events: Events, identity: Identity, signals: Signals) -> Self {
+        Self {
+            events,
+            identity,
+            signals,
+            tls: Arc::default(),
+            shared: Arc::default(),
+        }
+    }
+
+    /// The run's clock; waits until it has begun.
+    pub(super) async fn clock(&self) -> Clock {
+        let mut clock = self.signals.clock.clone();
+        let begun = clock.wait_for(Option::is_some).await;
+        match begun.map(|clock| *clock) {
+            Ok(Some(clock)) => clock,
+            // The agent is gone, and this task with it.
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the director ends the run.
+    pub(super) async fn stopped(&self) {
+        let mut stop = self.signals.stop.clone();
+        // Where the agent is gone the run has ended too.
+        let _ = stop.wait_for(|stop| *stop).await;
+    }
+
+    /// Another address takes the place of one.
+    pub(super) fn replace_address(&self, was: IpAddr, is: IpAddr) {
+        let mut addresses = self.lock_addresses();
+        for current in addresses.values_mut().filter(|current| **current == was) {
+            *current = is;
+        }
+        addresses.insert(was, is);
+    }
+
+    /// What an address is now.
+    pub(super) fn current_address(&self, address: IpAddr) -> IpAddr {
+        self.lock_addresses()
+            .get(&address)
+            .copied()
+            .unwrap_or(address)
+    }
+
+    /// Where so many flows of this group wait for each other.
+    pub(super) fn round_of(&self, group: &str, flows: u32) -> Arc<Barrier> {
+        let rounds = self.shared.rounds.lock();
+        let mut rounds = rounds.unwrap_or_else(PoisonError::into_inner);
+        let barrier = rounds
+            .entry(group.to_owned())
+            .or_insert_with(|| Arc::new(Barrier::new(flows.max(1) as usize)));
+        barrier.clone()
+    }
+
+    fn lock_addresses(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, IpAddr>> {
+        let addresses = self.shared.addresses.lock();
+        addresses.unwrap_or_else(PoisonError::into_inner)
+    }
+}

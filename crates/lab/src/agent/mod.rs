@@ -1,0 +1,256 @@
+//! The real endpoints of a host: an agent takes [`Order`]s, carries flows over kernel TCP, TLS, UDP
+//! and DCQUIC, and reports [`Event`]s.
+//!
+//! [`run`] needs a tokio runtime with I/O and time; one thread is enough. It knows nothing of
+//! namespaces: what happens to the host itself ([`Order::Host`]) is done by who runs it.
+//!
+//! | file | what it tells |
+//! |---|---|
+//! | `context`, `flow` | what flows of a host share; a flow from its order to its outcome |
+//! | `client`, `asker`, `server` | what workloads do at either end |
+//! | `dial`, `door` | how connections come about |
+//! | `link`, `tcp`, `tls`, `quic` | connections, whatever carries them |
+//! | `udp`, `ticks` | constant rates |
+//! | `preface` | what a transfer says of itself |
+//! | `meter` | what is counted |
+//!
+//! What differs from the simulator: a request of an incast's receiver is a message of 8 bytes, which
+//! the simulator does without; datagrams that are less than 100 µs apart leave in batches, which the
+//! host's link spreads again; the first 24 bytes of a transfer say which one it is, and none is
+//! smaller.
+
+mod asker;
+mod client;
+mod context;
+mod dial;
+mod door;
+mod flow;
+mod link;
+mod meter;
+mod preface;
+mod quic;
+mod server;
+mod tcp;
+mod ticks;
+mod tls;
+mod udp;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::MissedTickBehavior;
+use weir_net::tls::{Identity, TlsError};
+use weir_units::{Duration, Time};
+
+use crate::clock::{self, Clock};
+use crate::control::{self, Event, HostChange, MessageError, Order, Sample};
+use context::{Context, Events, Signals};
+use meter::Meter;
+
+pub use tcp::{
+    NamespaceSetting, Unsupported, kernel_name, namespace_settings, unsupported,
+    unsupported_parameters,
+};
+
+/// Why an agent ends before it is told to.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The director has gone without saying that all is over.
+    #[error("the director is gone")]
+    DirectorGone,
+    /// The control socket broke.
+    #[error("the control socket: {0}")]
+    Control(#[from] io::Error),
+    /// The director says something else.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// No certificate can be made for this host's servers.
+    #[error("no certificate for this host's servers: {0}")]
+    Certificate(#[from] TlsError),
+    /// A flow's task ended otherwise than by itself.
+    #[error("a flow broke down: {0}")]
+    Flow(#[from] JoinError),
+}
+
+/// Runs the endpoints of a host until [`Order::Stop`]: orders come in as lines, events go out as lines
+/// ([`control::encode`]), and `change` does to the host what [`Order::Host`] says.
+///
+/// # Errors
+/// [`AgentError`]. All flows are cut off then.
+pub async fn run(
+    orders: impl AsyncRead + Unpin,
+    events: impl AsyncWrite + Unpin,
+    change: impl FnMut(&HostChange) -> Result<(), String>,
+) -> Result<(), AgentError> {
+    let identity = Identity::self_signed(["weir-lab"])?;
+    let (tell, told) = Events::new();
+    let agent = Agent::new(tell, identity);
+    tokio::try_join!(agent.work(orders, change), report(told, events))?;
+    Ok(())
+}
+
+/// Writes events up to the last one.
+async fn report(
+    mut told: mpsc::UnboundedReceiver<Event>,
+    mut events: impl AsyncWrite + Unpin,
+) -> Result<(), AgentError> {
+    while let Some(event) = told.recv().await {
+        let is_last = matches!(event, Event::Stopped { .. });
+        events.write_all(&control::encode(&event)?).await?;
+        if is_last || told.is_empty() {
+            events.flush().await?;
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+struct Agent {
+    events: Events,
+    context: Context,
+    clock: watch::Sender<Option<Clock>>,
+    epoch: watch::Sender<Option<u64>>,
+    stop: watch::Sender<bool>,
+    flows: JoinSet<u64>,
+    meters: BTreeMap<u64, Arc<Meter>>,
+    /// When samples are sent unasked.
+    ticker: Option<tokio::time::Interval>,
+}
+
+impl Agent {
+    fn new(events: Events, identity: Identity) -> Self {
+        let (clock, epoch, stop) = (
+            watch::Sender::new(None),
+            watch::Sender::new(None),
+            watch::Sender::new(false),
+        );
+        events.tell(Event::Ready {
+            fingerprint: identity.fingerprint().to_string(),
+        });
+        let signals = Signals {
+            clock: clock.subscribe(),
+            epoch: epoch.subscribe(),
+            stop: stop.subscribe(),
+        };
+        Self {
+            context: Context::new(events.clone(), identity, signals),
+            events,
+            clock,
+            epoch,
+            stop,
+            flows: JoinSet::new(),
+            meters: BTreeMap::new(),
+            ticker: None,
+        }
+    }
+
+    async fn work(
+        mut self,
+        orders: impl AsyncRead + Unpin,
+        mut change: impl FnMut(&HostChange) -> Result<(), String>,
+    ) -> Result<(), AgentError> {
+        let mut orders = BufReader::new(orders);
+        let mut line = Vec::new();
+        loop {
+            tokio::select! {
+                // Cut short it goes on where it was: what has been read stays in the line.
+                read = orders.read_until(b'\n', &mut line) => {
+                    if read? == 0 || line.last() != Some(&b'\n') {
+                        return Err(AgentError::DirectorGone);
+                    }
+                    let order = control::decode(&line)?;
+                    line.clear();
+                    if order == Order::Stop {
+                        return self.end().await;
+                    }
+                    self.follow(order, &mut change);
+                }
+                Some(ended) = self.flows.join_next() => self.forget(ended?),
+                () = tick(&mut self.ticker) => self.sample(),
+            }
+        }
+    }
+
+    fn follow(&mut self, order: Order, change: &mut impl FnMut(&HostChange) -> Result<(), String>) {
+        match order {
+            Order::Start(order) => {
+                let (flow, meter) = (order.flow, Arc::new(Meter::default()));
+                self.meters.insert(flow, meter.clone());
+                let work = flow::carry_out(*order, self.context.clone(), meter);
+                self.flows.spawn(async move {
+                    work.await;
+                    flow
+                });
+            }
+            Order::Begin { epoch, interval } => {
+                self.clock.send_replace(Some(Clock::since(epoch)));
+                self.ticker = interval.map(ticker);
+            }
+            Order::Sample => self.sample(),
+            Order::Epoch { number } => {
+                self.epoch.send_replace(Some(number));
+            }
+            Order::Host(asked) => {
+                let error = change(&asked).err();
+                if let (HostChange::Address { was, is, .. }, None) = (&asked, &error) {
+                    self.context.replace_address(*was, *is);
+                }
+                self.events.tell(Event::Changed {
+                    change: asked,
+                    error,
+                });
+            }
+            Order::Stop => {}
+        }
+    }
+
+    /// A flow is over.
+    fn forget(&mut self, flow: u64) {
+        self.meters.remove(&flow);
+    }
+
+    fn sample(&self) {
+        let clock = *self.clock.borrow();
+        let flows = self.meters.iter().map(|(flow, meter)| meter.sample(*flow));
+        self.events.tell(Event::Sample(Sample {
+            at: clock.map_or(Time::ZERO, Clock::now),
+            cpu: clock::cpu_time(),
+            flows: flows.collect(),
+        }));
+    }
+
+    /// All flows end and report.
+    async fn end(mut self) -> Result<(), AgentError> {
+        self.stop.send_replace(true);
+        while let Some(ended) = self.flows.join_next().await {
+            self.forget(ended?);
+        }
+        self.events.tell(Event::Stopped {
+            cpu: clock::cpu_time(),
+        });
+        Ok(())
+    }
+}
+
+fn ticker(interval: Duration) -> tokio::time::Interval {
+    let least = Duration::from_millis(1);
+    let mut ticker = tokio::time::interval(interval.max(least).into());
+    ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticker
+}
+
+/// The next time for a sample.
+async fn tick(ticker: &mut Option<tokio::time::Interval>) {
+    match ticker {
+        Some(ticker) => {
+            ticker.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}

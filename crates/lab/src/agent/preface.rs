@@ -1,0 +1,79 @@
+//! What a transfer begins with: which one it is, how large, and since when it has been under way. All
+//! processes of a run share one clock, so that the receiver can tell how long it took.
+
+use weir_units::{ByteSize, Time};
+
+/// The length of a preface. It is part of the transfer, so that none is smaller.
+pub(super) const LENGTH: usize = 24;
+
+/// The first bytes of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Preface {
+    /// With random arrivals its number, from 0; otherwise 0.
+    pub(super) number: u64,
+    /// Everything, this included.
+    pub(super) size: ByteSize,
+    /// When it began.
+    pub(super) started: Time,
+}
+
+impl Preface {
+    /// The size that a transfer of this size has.
+    pub(super) fn size(asked: ByteSize) -> ByteSize {
+        asked.max(ByteSize::from_bytes(LENGTH as u64))
+    }
+
+    pub(super) fn encode(self) -> [u8; LENGTH] {
+        let words = [self.number, self.size.bytes(), self.started.as_nanos()];
+        let mut bytes = [0; LENGTH];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn decode(bytes: [u8; LENGTH]) -> Self {
+        let mut words = bytes.chunks_exact(8).map(|place| {
+            let mut word = [0; 8];
+            word.copy_from_slice(place);
+            u64::from_le_bytes(word)
+        });
+        let mut next = || words.next().unwrap_or(0);
+        Self {
+            number: next(),
+            size: ByteSize::from_bytes(next()),
+            started: Time::from_nanos(next()),
+        }
+    }
+
+    /// What follows the preface.
+    pub(super) fn rest(self) -> u64 {
+        self.size.bytes().saturating_sub(LENGTH as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_comes_back_as_it_was(number: u64, size: u64, started: u64) {
+            let preface = Preface {
+                number,
+                size: ByteSize::from_bytes(size),
+                started: Time::from_nanos(started),
+            };
+            prop_assert_eq!(Preface::decode(preface.encode()), preface);
+            prop_assert!(preface.rest() <= size);
+        }
+    }
+
+    #[test]
+    fn nothing_is_smaller() {
+        let sizes = [0, 1, 24, 25].map(|size| Preface::size(ByteSize::from_bytes(size)).bytes());
+        assert_eq!(sizes, [24, 24, 24, 25]);
+    }
+}

@@ -1,0 +1,198 @@
+//! What the servers of flows do: they take connections until the run is over.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::try_join_all;
+use futures_util::stream::FuturesUnordered;
+use weir_scenario::{ConnectionUse, Workload};
+use weir_units::{ByteSize, Duration};
+
+use super::context::Context;
+use super::door::{Door, Incoming};
+use super::flow::{Arrival, impossible};
+use super::link::Link;
+use super::meter::Meter;
+use super::preface::Preface;
+use super::udp::Datagrams;
+use crate::clock::Alarm;
+use crate::control::{Event, FlowFailure, FlowOrder, LiveTransport};
+
+/// The size of the requests of an incast's receiver, which the simulator does without.
+pub(super) const INCAST_REQUEST: u64 = 8;
+
+/// Does what the order says until the task is ended.
+pub(super) async fn run(
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Arc<Meter>,
+) -> Result<(), FlowFailure> {
+    if let LiveTransport::Udp { .. } = order.transport {
+        return receive_datagrams(order, context, meter).await;
+    }
+    let door = Door::open(order, context)?;
+    announce(order, context, door.addresses().map_err(impossible)?);
+    let mut guests = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            incoming = door.next() => guests.push(serve(incoming?, order, context, meter)),
+            Some(served) = guests.next() => match served {
+                Ok(()) => {}
+                // The others of the group would wait for it for ever.
+                Err(failure) if matches!(order.workload, Workload::Incast { .. }) => {
+                    return Err(failure);
+                }
+                // The client knows better what became of its connection.
+                Err(failure) => tracing::debug!(%failure, "a client is gone"),
+            },
+        }
+    }
+}
+
+fn announce(order: &FlowOrder, context: &Context, addresses: Vec<std::net::SocketAddr>) {
+    context.events.tell(Event::Listening {
+        flow: order.flow,
+        addresses,
+    });
+}
+
+async fn receive_datagrams(
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Arc<Meter>,
+) -> Result<(), FlowFailure> {
+    let sockets = order.local.iter().map(|local| Datagrams::bind(*local));
+    let sockets: Vec<_> = sockets.collect::<Result<_, _>>()?;
+    let addresses: Result<Vec<_>, _> = sockets.iter().map(Datagrams::address).collect();
+    announce(order, context, addresses.map_err(impossible)?);
+    let receiving = sockets.iter().map(|socket| socket.receive(meter));
+    try_join_all(receiving).await.map_err(impossible)?;
+    Ok(())
+}
+
+/// Serves a client on one connection.
+async fn serve(
+    incoming: Incoming,
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Arc<Meter>,
+) -> Result<(), FlowFailure> {
+    match &order.workload {
+        Workload::Bulk | Workload::Cbr { .. } => {
+            incoming.enter(meter).await?.receive_all().await?;
+            Ok(())
+        }
+        Workload::Transfer { .. } => {
+            let link = incoming.enter(meter).await?;
+            receive_transfer(link, context, meter, false).await
+        }
+        Workload::Poisson { .. } => {
+            let arrival = Arrival::new(order, context, meter);
+            let link = incoming.enter(&arrival.meter).await?;
+            receive_transfer(link, context, &arrival.meter, true).await
+        }
+        Workload::RequestResponse {
+            request,
+            response,
+            connection,
+            ..
+        } => {
+            answer(
+                incoming.enter(meter).await?,
+                *request,
+                *response,
+                *connection,
+            )
+            .await
+        }
+        Workload::Epochs {
+            request, response, ..
+        } => {
+            let link = incoming.enter(meter).await?;
+            answer(link, *request, *response, ConnectionUse::Kept).await
+        }
+        Workload::Incast {
+            response,
+            rounds,
+            pause,
+            ..
+        } => {
+            let link = incoming.enter(meter).await?;
+            let round = (*rounds, *response, *pause);
+            ask_in_rounds(link, order, context, meter, round).await
+        }
+    }
+}
+
+async fn receive_transfer(
+    mut link: Link,
+    context: &Context,
+    meter: &Meter,
+    is_arrival: bool,
+) -> Result<(), FlowFailure> {
+    let preface = Preface::decode(link.receive_head().await?);
+    meter.note(|outcome| {
+        outcome.arrival = is_arrival.then_some(preface.number);
+        outcome.size = Some(preface.size);
+        outcome.started = Some(preface.started);
+    });
+    let rest = link.receive_all().await?;
+    let now = context.clock().await.now();
+    if rest != preface.rest() {
+        let problem = format!("{rest} of {} bytes have arrived", preface.rest());
+        return Err(FlowFailure::Protocol { problem });
+    }
+    meter.note(|outcome| outcome.ended = Some(now));
+    meter.complete(now, now.checked_since(preface.started).unwrap_or_default());
+    link.close().await;
+    Ok(())
+}
+
+async fn answer(
+    mut link: Link,
+    request: ByteSize,
+    response: ByteSize,
+    connection: ConnectionUse,
+) -> Result<(), FlowFailure> {
+    if request.is_zero() || response.is_zero() {
+        return Err(impossible("a request or a response without a byte is none"));
+    }
+    while link.hear(request.bytes()).await? {
+        link.respond(response.bytes()).await?;
+        if connection == ConnectionUse::Fresh {
+            link.release().await;
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The receiver of an incast asks all of its senders at once, each by its own flow; the flows wait
+/// for each other before each round and after it.
+async fn ask_in_rounds(
+    mut link: Link,
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Meter,
+    (rounds, response, pause): (u32, ByteSize, Duration),
+) -> Result<(), FlowFailure> {
+    let clock = context.clock().await;
+    let mut alarm = Alarm::new(clock).map_err(impossible)?;
+    let others = context.round_of(&order.group, order.companions);
+    for round in 1..=rounds {
+        others.wait().await;
+        let asked = clock.now();
+        link.ask(INCAST_REQUEST, response.bytes()).await?;
+        // The last one to be answered completes the round.
+        if others.wait().await.is_leader() {
+            let now = clock.now();
+            meter.complete(now, now.since(asked));
+        }
+        if round < rounds {
+            alarm.sleep(pause).await.map_err(impossible)?;
+        }
+    }
+    meter.note(|outcome| outcome.ended = Some(clock.now()));
+    link.close().await;
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! Kernel TCP sockets: opened, listening and accepted with what an order asks for.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration as StdDuration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use weir_units::{ByteSize, Duration};
+
+use crate::control::{FlowFailure, KernelTcp};
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 4096;
+/// How long the kernel is given to reach a peer, where an order says nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Options of `linux/tcp.h` that libc does not have yet.
+const TCP_RTO_MAX_MS: libc::c_int = 44;
+const TCP_RTO_MIN_US: libc::c_int = 45;
+const TCP_DELACK_MAX_US: libc::c_int = 46;
+/// Any pacing rate but "none" (`~0`) has the kernel pace by the window.
+const PACED: u64 = u64::MAX - 1;
+
+/// Opens a connection. An address of ours that is gone is left to the kernel to choose.
+pub(crate) async fn connect(
+    settings: &KernelTcp,
+    local: SocketAddr,
+    peer: SocketAddr,
+    patience: Option<Duration>,
+) -> Result<TcpStream, FlowFailure> {
+    let socket = prepare(settings, peer)?;
+    match socket.bind(&local.into()) {
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+            tracing::debug!(%local, "an address is gone; the kernel chooses another one");
+        }
+        bound => bound.map_err(|error| order(format!("{local} cannot be bound: {error}")))?,
+    }
+    let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
+    let limit = patience.unwrap_or(PATIENCE);
+    match tokio::time::timeout(StdDuration::from(limit), socket.connect(peer)).await {
+        Ok(connected) => connected.map_err(|error| unreachable(&error, peer)),
+        Err(_) => Err(FlowFailure::NoAnswer { peer }),
+    }
+}
+
+/// Listens at an address.
+pub(crate) fn listen(settings: &KernelTcp, local: SocketAddr) -> Result<TcpListener, FlowFailure> {
+    let socket = prepare(settings, local)?;
+    let listening = (|| {
+        socket.set_reuse_address(true)?;
+        socket.bind(&local.into())?;
+        socket.listen(BACKLOG)?;
+        TcpListener::from_std(socket.into())
+    })();
+    listening.map_err(|error| order(format!("cannot listen at {local}: {error}")))
+}
+
+/// Sets what a listening socket does not hand down.
+pub(crate) fn adopt(settings: &KernelTcp, stream: &TcpStream) -> Result<(), FlowFailure> {
+    set_timers(settings, stream).map_err(|error| order(error.to_string()))
+}
+
+/// Ends a connection at once, with what has not been sent yet.
+pub(crate) fn abort(stream: &TcpStream) {
+    // Without it the connection would end in peace, which is no harm but takes its time.
+    if let Err(error) = SockRef::from(stream).set_linger(Some(StdDuration::ZERO)) {
+        tracing::debug!(%error, "a connection is not cut off");
+    }
+}
+
+/// The congestion control that a connection uses, by the kernel's name.
+pub(crate) fn congestion(stream: &TcpStream) -> Option<String> {
+    let name = SockRef::from(stream).tcp_congestion().ok()?;
+    let name = name.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// A socket with everything that it can be set to.
+fn prepare(settings: &KernelTcp, address: SocketAddr) -> Result<Socket, FlowFailure> {
+    let domain = Domain::for_address(address);
+    let prepared = (|| {
+        let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+        socket.set_tcp_nodelay(!settings.nagle)?;
+        if domain == Domain::IPV6 {
+            socket.set_only_v6(true)?;
+        }
+        // The kernel announces the segment size to the peer, so that both sides follow it.
+        if let Some(mss) = settings.mss {
+            socket.set_tcp_mss(u32::try_from(mss.bytes()).unwrap_or(u32::MAX))?;
+        }
+        set_buffers(settings, &socket)?;
+        set_timers(settings, &socket)?;
+        if settings.paced {
+            set_option(&socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, PACED)?;
+        }
+        Ok(socket)
+    })();
+    let socket = prepared.map_err(|error: io::Error| order(error.to_string()))?;
+    if let Some(name) = &settings.congestion {
+        socket
+            .set_tcp_congestion(name.as_bytes())
+            .map_err(|error| order(no_congestion(name, &error)))?;
+    }
+    Ok(socket)
+}
+
+fn set_buffers(settings: &KernelTcp, socket: &Socket) -> io::Result<()> {
+    if let Some(size) = settings.send_buffer {
+        socket.set_send_buffer_size(size.as_usize())?;
+        if granted(socket.send_buffer_size()?) < size {
+            rustix::net::sockopt::set_socket_send_buffer_size_force(socket, size.as_usize())?;
+        }
+    }
+    if let Some(size) = settings.receive_buffer {
+        socket.set_recv_buffer_size(size.as_usize())?;
+        if granted(socket.recv_buffer_size()?) < size {
+            rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, size.as_usize())?;
+        }
+    }
+    Ok(())
+}
+
+/// The kernel doubles what is asked for, to make room for its own bookkeeping.
+fn granted(reported: usize) -> ByteSize {
+    ByteSize::from_bytes(reported as u64 / 2)
+}
+
+fn set_timers(settings: &KernelTcp, socket: &impl AsFd) -> io::Result<()> {
+    let timers = [
+        (TCP_RTO_MIN_US, "min_rto", settings.min_rto, 1_000),
+        (TCP_RTO_MAX_MS, "max_rto", settings.max_rto, 1_000_000),
+        (
+            TCP_DELACK_MAX_US,
+            "delayed_ack_timeout",
+            settings.delayed_ack_timeout,
+            1_000,
+        ),
+    ];
+    for (option, name, value, nanos) in timers {
+        let Some(value) = value else { continue };
+        let units = libc::c_int::try_from(value.as_nanos() / nanos).unwrap_or(libc::c_int::MAX);
+        set_option(socket, libc::IPPROTO_TCP, option, units).map_err(|error| {
+            let problem = format!("`{name}` of {value} (Linux 6.15 and later): {error}");
+            io::Error::new(error.kind(), problem)
+        })?;
+    }
+    Ok(())
+}
+
+fn set_option<Value: Copy>(
+    socket: &impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: Value,
+) -> io::Result<()> {
+    // SAFETY: the descriptor is borrowed and so stays open; the kernel reads `size_of::<Value>()`
+    // bytes of a value that lives until the call returns.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<Value>() as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn no_congestion(name: &str, error: &io::Error) -> String {
+    const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let available = std::fs::read_to_string(AVAILABLE).unwrap_or_default();
+            let available: Vec<_> = available.split_whitespace().collect();
+            format!(
+                "this kernel has no congestion control `{name}`; it has {}",
+                available.join(", ")
+            )
+        }
+        _ => format!("this kernel does not set congestion control `{name}`: {error}"),
+    }
+}
+
+fn order(problem: String) -> FlowFailure {
+    FlowFailure::Order { problem }
+}
+
+/// Why no connection came about.
+fn unreachable(error: &io::Error, peer: SocketAddr) -> FlowFailure {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => FlowFailure::Refused { peer },
+        io::ErrorKind::TimedOut
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::NetworkDown => FlowFailure::NoAnswer { peer },
+        _ => FlowFailure::Lost {
+            doing: format!("connecting to {peer}"),
+            cause: error.to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCAL: &str = "127.0.0.1:0";
+
+    #[tokio::test]
+    async fn sockets_get_what_they_are_asked_for() {
+        let settings = KernelTcp {
+            congestion: Some("reno".to_owned()),
+            mss: Some(ByteSize::from_bytes(1000)),
+            send_buffer: Some(ByteSize::from_kib(64)),
+            receive_buffer: Some(ByteSize::from_kib(96)),
+            paced: true,
+            ..KernelTcp::default()
+        };
+        let local = LOCAL.parse().unwrap();
+        let listener = listen(&settings, local).unwrap();
+        let peer = listener.local_addr().unwrap();
+        let stream = connect(&settings, local, peer, None).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        adopt(&settings, &accepted).unwrap();
+        for stream in [&stream, &accepted] {
+            assert_eq!(congestion(stream).as_deref(), Some("reno"));
+            let socket = SockRef::from(stream);
+            assert_eq!(socket.send_buffer_size().unwrap(), 128 * 1024);
+            assert_eq!(socket.recv_buffer_size().unwrap(), 192 * 1024);
+            assert!(socket.tcp_mss().unwrap() <= 1000);
+            assert!(socket.tcp_nodelay().unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_kernel_does_not_have_is_said() {
+        let settings = KernelTcp {
+            congestion: Some("nosuch".to_owned()),
+            ..KernelTcp::default()
+        };
+        let failure = listen(&settings, LOCAL.parse().unwrap()).unwrap_err();
+        assert!(failure.to_string().contains("it has"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn nobody_there() {
+        let local = LOCAL.parse().unwrap();
+        let settings = KernelTcp::default();
+        let peer = {
+            let listener = listen(&settings, local).unwrap();
+            listener.local_addr().unwrap()
+        };
+        let refused = connect(&settings, local, peer, None).await.unwrap_err();
+        assert_eq!(refused, FlowFailure::Refused { peer });
+    }
+}

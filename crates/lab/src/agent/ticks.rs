@@ -1,0 +1,93 @@
+//! When the packets of a constant rate are due.
+
+use std::io;
+
+use weir_scenario::Arrivals;
+use weir_sim::Random;
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::clock::Alarm;
+
+/// The times of packets, as the simulator draws them.
+#[derive(Debug)]
+pub(super) struct Ticks {
+    interval: Duration,
+    arrivals: Arrivals,
+    random: Random,
+    next: Time,
+}
+
+impl Ticks {
+    /// Packets of this IP length at this rate, the first at `start`.
+    pub(super) fn new(
+        start: Time,
+        rate: Rate,
+        packet: ByteSize,
+        arrivals: Arrivals,
+        seed: u64,
+    ) -> Self {
+        Self {
+            // A rate beyond a packet per nanosecond would never let time pass.
+            interval: rate.time_for(packet).max(Duration::from_nanos(1)),
+            arrivals,
+            random: Random::new(seed),
+            next: start,
+        }
+    }
+
+    /// Waits until packets are due, up to `quantum` longer where they follow each other faster than
+    /// that; how many there are.
+    pub(super) async fn wait(&mut self, alarm: &mut Alarm, quantum: Duration) -> io::Result<u64> {
+        let wake = match self.interval < quantum {
+            true => self.next + quantum,
+            false => self.next,
+        };
+        alarm.until(wake).await?;
+        Ok(self.due(alarm.now()))
+    }
+
+    /// How many packets are due by now and were not yet.
+    fn due(&mut self, now: Time) -> u64 {
+        let mut count = 0;
+        while self.next <= now {
+            count += 1;
+            self.next += match self.arrivals {
+                Arrivals::Regular => self.interval,
+                Arrivals::Poisson => self.random.exponential(self.interval),
+            };
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(arrivals: Arrivals) -> Ticks {
+        // 12 µs for 1500 bytes.
+        let packet = ByteSize::from_bytes(1500);
+        Ticks::new(
+            Time::from_nanos(500),
+            Rate::from_gbps(1),
+            packet,
+            arrivals,
+            7,
+        )
+    }
+
+    #[test]
+    fn each_packet_is_due_once_and_none_is_forgotten() {
+        let mut ticks = ticks(Arrivals::Regular);
+        let counts = [499, 500, 12_499, 12_500, 120_500, 120_500]
+            .map(|nanos| ticks.due(Time::from_nanos(nanos)));
+        assert_eq!(counts, [0, 1, 0, 1, 9, 0]);
+    }
+
+    #[test]
+    fn random_arrivals_have_the_rate_as_their_mean() {
+        let mut ticks = ticks(Arrivals::Poisson);
+        let count = ticks.due(Time::ZERO + Duration::from_millis(1_200));
+        assert!((99_000..=101_000).contains(&count), "{count}");
+    }
+}

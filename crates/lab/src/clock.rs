@@ -1,0 +1,145 @@
+//! The common time of a run, and waiting for moments of it.
+//!
+//! tokio's timers have a resolution of 1 ms, which is many round trips here; a timerfd has that of
+//! the kernel's clock.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use weir_units::{Duration, Time};
+
+const NANOS: u64 = 1_000_000_000;
+
+/// `CLOCK_MONOTONIC` since the run's epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Clock {
+    /// In nanoseconds of the kernel's clock.
+    epoch: u64,
+}
+
+impl Clock {
+    pub(crate) fn since(epoch: u64) -> Self {
+        Self { epoch }
+    }
+
+    /// The same for who cannot wait for an epoch that is to come: a clock that starts now, and by how
+    /// much it is ahead.
+    pub(crate) fn since_now_or(epoch: u64) -> (Self, Duration) {
+        let now = nanos(clock_gettime(ClockId::Monotonic));
+        let lead = Duration::from_nanos(epoch.saturating_sub(now));
+        (Self::since(epoch.min(now)), lead)
+    }
+
+    /// The time; zero before the epoch.
+    pub(crate) fn now(self) -> Time {
+        let nanos = nanos(clock_gettime(ClockId::Monotonic));
+        Time::from_nanos(nanos.saturating_sub(self.epoch))
+    }
+
+    /// The kernel's time at a moment of the run.
+    fn absolute(self, time: Time) -> Timespec {
+        let nanos = self.epoch.saturating_add(time.as_nanos());
+        Timespec {
+            tv_sec: (nanos / NANOS) as i64,
+            tv_nsec: (nanos % NANOS) as i64,
+        }
+    }
+}
+
+/// The CPU time that this process has used, all threads together.
+pub(crate) fn cpu_time() -> Duration {
+    Duration::from_nanos(nanos(clock_gettime(ClockId::ProcessCPUTime)))
+}
+
+fn nanos(time: Timespec) -> u64 {
+    // The kernel's clocks are never negative.
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(time.tv_sec) * NANOS + part(time.tv_nsec)
+}
+
+/// Wakes a task at moments of the run.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    clock: Clock,
+    timer: AsyncFd<OwnedFd>,
+}
+
+impl Alarm {
+    /// Must be called within a tokio runtime.
+    pub(crate) fn new(clock: Clock) -> io::Result<Self> {
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+        )?;
+        // SAFETY: the descriptor is owned by the `AsyncFd` from here on, so it stays open and the
+        // same for as long as that lives.
+        let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
+        Ok(Self { clock, timer })
+    }
+
+    /// Waits for a moment; one that is over is not waited for.
+    pub(crate) async fn until(&mut self, time: Time) -> io::Result<()> {
+        while self.clock.now() < time {
+            // Setting the timer puts its count to zero, so that it never has to be read.
+            let setting = Itimerspec {
+                it_interval: Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 0,
+                },
+                it_value: self.clock.absolute(time),
+            };
+            timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
+            self.timer.readable().await?.clear_ready();
+        }
+        Ok(())
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Waits for a span from now on.
+    pub(crate) async fn sleep(&mut self, span: Duration) -> io::Result<()> {
+        match span.is_zero() {
+            true => Ok(()),
+            false => self.until(self.clock.now() + span).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's time now, as an epoch.
+    fn now() -> u64 {
+        nanos(clock_gettime(ClockId::Monotonic))
+    }
+
+    #[tokio::test]
+    async fn an_alarm_rings_after_its_time_again_and_again() {
+        let clock = Clock::since(now());
+        let mut alarm = Alarm::new(clock).unwrap();
+        for millis in [1, 2, 2, 0, 4] {
+            let time = Time::ZERO + Duration::from_millis(millis);
+            alarm.until(time).await.unwrap();
+            assert!(clock.now() >= time);
+        }
+        let before = clock.now();
+        alarm.sleep(Duration::from_micros(300)).await.unwrap();
+        assert!(clock.now().since(before) >= Duration::from_micros(300));
+    }
+
+    #[test]
+    fn before_the_epoch_it_is_zero() {
+        assert_eq!(Clock::since(now() + 100 * NANOS).now(), Time::ZERO);
+        assert!(cpu_time() < Duration::from_secs(86_400));
+    }
+}

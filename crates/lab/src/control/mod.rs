@@ -1,0 +1,45 @@
+//! What the director and the agents in the hosts say to each other: [`Order`]s one way, [`Event`]s
+//! the other, each a line of JSON on a stream socket.
+//!
+//! The order of a run: an agent says [`Event::Ready`]; servers are started ([`Order::Start`]) and
+//! say where they listen ([`Event::Listening`]); clients are started with these addresses;
+//! [`Order::Begin`] sets the time at which everything begins. A client ends by itself or at its
+//! `stop`, a server at [`Order::Stop`]; both say [`Event::Finished`] once. The last word of an agent
+//! is [`Event::Stopped`].
+//!
+//! Times are since the epoch that [`Order::Begin`] sets, on `CLOCK_MONOTONIC`, which is one clock in
+//! all network namespaces of a machine.
+
+mod event;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use event::{Completion, Event, FlowFailure, FlowOutcome, FlowSample, Sample};
+pub use order::{FlowOrder, HostChange, KernelTcp, LiveTransport, Order, Role};
+
+/// A line that is no message.
+#[derive(Debug, thiserror::Error)]
+#[error("a control message cannot be read: {0}")]
+pub struct MessageError(#[from] serde_json::Error);
+
+/// A message as a line, its end included.
+///
+/// # Errors
+/// [`MessageError`] where the message has no text form, which those of this module all have.
+pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, MessageError> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The message of a line, with or without its end.
+///
+/// # Errors
+/// [`MessageError`] where the line is something else.
+pub fn decode<Message: DeserializeOwned>(line: &[u8]) -> Result<Message, MessageError> {
+    Ok(serde_json::from_slice(line)?)
+}

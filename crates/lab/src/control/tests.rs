@@ -1,0 +1,345 @@
+//! Every message comes back as it was, and nothing that is none is taken for one.
+
+use std::net::{IpAddr, SocketAddr};
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use weir_congestion::AlgorithmSpec;
+use weir_scenario::{
+    Arrivals, ConnectionUse, Distribution, MigrationDetector, MigrationOptions, QuicOptions,
+    QuicPacketSize, TlsOptions, UdpEcn, Workload,
+};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::*;
+
+fn size() -> impl Strategy<Value = ByteSize> {
+    any::<u64>().prop_map(ByteSize::from_bytes)
+}
+
+fn span() -> impl Strategy<Value = Duration> {
+    any::<u64>().prop_map(Duration::from_nanos)
+}
+
+fn time() -> impl Strategy<Value = Time> {
+    any::<u64>().prop_map(Time::from_nanos)
+}
+
+fn address() -> impl Strategy<Value = SocketAddr> {
+    any::<(IpAddr, u16)>().prop_map(SocketAddr::from)
+}
+
+fn distribution() -> impl Strategy<Value = Distribution> {
+    prop_oneof![
+        Just(Distribution::web_search()),
+        Just(Distribution::data_mining()),
+    ]
+}
+
+fn workload() -> impl Strategy<Value = Workload> {
+    prop_oneof![
+        Just(Workload::Bulk),
+        (any::<u64>(), size(), any::<bool>()).prop_map(|(rate, packet, regular)| Workload::Cbr {
+            rate: Rate::from_bits_per_second(rate),
+            packet,
+            arrivals: match regular {
+                true => Arrivals::Regular,
+                false => Arrivals::Poisson,
+            },
+        }),
+        size().prop_map(|size| Workload::Transfer { size }),
+        (size(), any::<u32>(), span(), span()).prop_map(|(response, rounds, pause, spread)| {
+            Workload::Incast {
+                response,
+                rounds,
+                pause,
+                spread,
+            }
+        }),
+        (
+            size(),
+            size(),
+            span(),
+            option::of(any::<u32>()),
+            any::<bool>()
+        )
+            .prop_map(|(request, response, pause, requests, kept)| {
+                Workload::RequestResponse {
+                    request,
+                    response,
+                    pause,
+                    requests,
+                    connection: match kept {
+                        true => ConnectionUse::Kept,
+                        false => ConnectionUse::Fresh,
+                    },
+                }
+            }),
+        (size(), size(), any::<u32>()).prop_map(|(request, response, count)| Workload::Epochs {
+            request,
+            response,
+            count,
+        }),
+        (span(), distribution()).prop_map(|(mean_interval, distribution)| Workload::Poisson {
+            mean_interval,
+            distribution,
+        }),
+    ]
+}
+
+fn tcp() -> impl Strategy<Value = KernelTcp> {
+    let timers = (option::of(span()), option::of(span()), option::of(span()));
+    let sizes = (option::of(size()), option::of(size()), option::of(size()));
+    (
+        option::of("[a-z]{1,15}"),
+        sizes,
+        timers,
+        any::<(bool, bool)>(),
+    )
+        .prop_map(|(congestion, sizes, timers, (nagle, paced))| KernelTcp {
+            congestion,
+            mss: sizes.0,
+            nagle,
+            send_buffer: sizes.1,
+            receive_buffer: sizes.2,
+            min_rto: timers.0,
+            max_rto: timers.1,
+            delayed_ack_timeout: timers.2,
+            paced,
+        })
+}
+
+fn migration() -> impl Strategy<Value = MigrationOptions> {
+    let windows = any::<(u32, u32, u32)>();
+    let spans = (span(), span(), option::of(span()));
+    (option::of(any::<u32>()), windows, 1.0..100.0_f64, spans).prop_map(
+        |(confirmations, windows, alpha, spans)| MigrationOptions {
+            detector: match confirmations {
+                Some(confirmations) => MigrationDetector::SizeClass { confirmations },
+                None => MigrationDetector::Paper,
+            },
+            long_window: windows.0,
+            short_window: windows.1,
+            alpha,
+            probe_timeouts: windows.2,
+            min_increase: spans.0,
+            hysteresis: spans.1,
+            return_after: spans.2,
+        },
+    )
+}
+
+fn transport() -> impl Strategy<Value = LiveTransport> {
+    let congestion = prop_oneof![
+        Just("cubic".to_owned()),
+        (0.001..1.0_f64).prop_map(|g| format!("dctcp,g={g}")),
+    ];
+    let packet_size = prop_oneof![
+        Just(QuicPacketSize::Interface),
+        Just(QuicPacketSize::Probe),
+        Just(QuicPacketSize::ByTask),
+        (1200..65_527_u64).prop_map(|size| QuicPacketSize::Fixed(ByteSize::from_bytes(size))),
+    ];
+    let quic = (
+        packet_size,
+        option::of(size()),
+        any::<bool>(),
+        option::of(migration()),
+    );
+    prop_oneof![
+        tcp().prop_map(LiveTransport::Tcp),
+        (tcp(), size(), any::<bool>()).prop_map(|(tcp, record, resume)| LiveTransport::Tls {
+            tcp,
+            tls: TlsOptions { record, resume },
+        }),
+        Just(LiveTransport::Udp { ecn: UdpEcn::Ect0 }),
+        (quic, congestion).prop_map(
+            |((packet_size, socket_buffers, ecn, migration), congestion)| LiveTransport::Quic {
+                options: QuicOptions {
+                    packet_size,
+                    socket_buffers,
+                    ecn,
+                    migration,
+                },
+                congestion: congestion.parse::<AlgorithmSpec>().unwrap(),
+            }
+        ),
+    ]
+}
+
+fn flow_order() -> impl Strategy<Value = FlowOrder> {
+    let places = (vec(address(), 0..3), vec(address(), 0..3));
+    let times = (time(), option::of(time()), option::of(span()));
+    let numbers = any::<(u64, u32, u64, bool)>();
+    (
+        numbers,
+        ".*",
+        transport(),
+        workload(),
+        places,
+        times,
+        option::of(".*"),
+    )
+        .prop_map(
+            |((flow, companions, seed, client), group, transport, workload, places, times, pin)| {
+                FlowOrder {
+                    flow,
+                    group,
+                    role: if client { Role::Client } else { Role::Server },
+                    transport,
+                    workload,
+                    local: places.0,
+                    peer: places.1,
+                    companions,
+                    start: times.0,
+                    stop: times.1,
+                    failover: times.2,
+                    pin,
+                    seed,
+                }
+            },
+        )
+}
+
+fn host_change() -> impl Strategy<Value = HostChange> {
+    prop_oneof![
+        ".*".prop_map(|interface| HostChange::InterfaceDown { interface }),
+        ".*".prop_map(|interface| HostChange::InterfaceUp { interface }),
+        (".*", any::<(IpAddr, IpAddr)>()).prop_map(|(interface, (was, is))| HostChange::Address {
+            interface,
+            was,
+            is,
+        }),
+    ]
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        flow_order().prop_map(|order| Order::Start(Box::new(order))),
+        (any::<u64>(), option::of(span()))
+            .prop_map(|(epoch, interval)| Order::Begin { epoch, interval }),
+        Just(Order::Sample),
+        any::<u64>().prop_map(|number| Order::Epoch { number }),
+        host_change().prop_map(Order::Host),
+        Just(Order::Stop),
+    ]
+}
+
+fn failure() -> impl Strategy<Value = FlowFailure> {
+    prop_oneof![
+        address().prop_map(|peer| FlowFailure::Refused { peer }),
+        address().prop_map(|peer| FlowFailure::NoAnswer { peer }),
+        (".*", ".*").prop_map(|(doing, cause)| FlowFailure::Lost { doing, cause }),
+        ".*".prop_map(|problem| FlowFailure::Protocol { problem }),
+        ".*".prop_map(|problem| FlowFailure::Order { problem }),
+    ]
+}
+
+fn outcome() -> impl Strategy<Value = FlowOutcome> {
+    let completion = (time(), span()).prop_map(|(at, took)| Completion { at, took });
+    let times = (option::of(time()), option::of(time()), option::of(span()));
+    let rest = (
+        option::of(failure()),
+        vec(completion, 0..5),
+        option::of(".*"),
+    );
+    (any::<[u64; 8]>(), option::of(any::<u64>()), times, rest).prop_map(
+        |(counts, arrival, times, rest)| FlowOutcome {
+            flow: counts[0],
+            arrival,
+            role: Some(Role::Server),
+            started: times.0,
+            ended: times.1,
+            size: Some(ByteSize::from_bytes(counts[1])),
+            delivered: ByteSize::from_bytes(counts[2]),
+            completions: rest.1,
+            requests_failed: counts[3],
+            requests_repeated: counts[4],
+            moves: counts[5],
+            retransmits: counts[6],
+            marks: counts[7],
+            smoothed_rtt: times.2,
+            congestion: rest.2,
+            failure: rest.0,
+            ..FlowOutcome::default()
+        },
+    )
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    let flow = (any::<[u64; 4]>(), size(), option::of(size())).prop_map(
+        |([flow, retransmits, timeouts, marks], delivered, window)| FlowSample {
+            flow,
+            delivered,
+            retransmits,
+            timeouts,
+            marks,
+            window,
+        },
+    );
+    (time(), span(), vec(flow, 0..5)).prop_map(|(at, cpu, flows)| Sample { at, cpu, flows })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        ".*".prop_map(|fingerprint| Event::Ready { fingerprint }),
+        (any::<u64>(), vec(address(), 0..3))
+            .prop_map(|(flow, addresses)| Event::Listening { flow, addresses }),
+        sample().prop_map(Event::Sample),
+        (any::<[u64; 3]>(), time(), option::of(span())).prop_map(
+            |([flow, number, attempts], asked, took)| Event::EpochDone {
+                flow,
+                number,
+                asked,
+                took,
+                attempts,
+            }
+        ),
+        (any::<u64>(), time(), any::<bool>(), ".*").prop_map(|(flow, at, moved, news)| {
+            Event::Path {
+                flow,
+                at,
+                moved,
+                news,
+            }
+        }),
+        outcome().prop_map(|outcome| Event::Finished(Box::new(outcome))),
+        (host_change(), option::of(".*"))
+            .prop_map(|(change, error)| Event::Changed { change, error }),
+        span().prop_map(|cpu| Event::Stopped { cpu }),
+    ]
+}
+
+fn is_one_line(line: &[u8]) -> bool {
+    line.iter().position(|byte| *byte == b'\n') == Some(line.len() - 1)
+}
+
+proptest! {
+    #[test]
+    fn orders_come_back_as_they_were(order in order()) {
+        let line = encode(&order).unwrap();
+        prop_assert!(is_one_line(&line));
+        prop_assert_eq!(decode::<Order>(&line).unwrap(), order);
+    }
+
+    #[test]
+    fn events_come_back_as_they_were(event in event()) {
+        let line = encode(&event).unwrap();
+        prop_assert!(is_one_line(&line));
+        prop_assert_eq!(decode::<Event>(&line).unwrap(), event);
+    }
+
+    #[test]
+    fn a_line_that_is_cut_off_is_an_error(order in order(), part in 0.0..1.0_f64) {
+        let line = encode(&order).unwrap();
+        let end = ((line.len() - 1) as f64 * part) as usize;
+        prop_assert!(decode::<Order>(&line[..end]).is_err());
+    }
+
+    #[test]
+    fn whatever_comes_is_read_or_refused(line: Vec<u8>) {
+        let _ = decode::<Order>(&line);
+        let _ = decode::<Event>(&line);
+    }
+}

@@ -1,0 +1,224 @@
+//! The books on flows: what each has achieved, from what the hosts at its ends say.
+
+use std::collections::BTreeMap;
+
+use weir_units::{ByteSize, Duration, Time};
+
+use super::flows::LiveFlow;
+use crate::control::{Completion, FlowOutcome, FlowSample, Role, Sample};
+
+/// What flows have achieved so far, both ends together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Achieved {
+    /// Bytes that arrived at the application.
+    pub(super) delivered: ByteSize,
+    /// Segments or packets sent again.
+    pub(super) retransmits: u64,
+    /// Time-outs that went off.
+    pub(super) timeouts: u64,
+    /// Packets that arrived with a CE mark.
+    pub(super) marks: u64,
+}
+
+/// All flows, in the order of their numbers.
+#[derive(Debug)]
+pub(super) struct Books {
+    accounts: Vec<Account>,
+    /// From when on what ends say of themselves comes after the run's end.
+    closed: bool,
+}
+
+/// What is known of a flow.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) flow: LiveFlow,
+    ends: [End; 2],
+    /// What the flow had achieved at the end of the warm-up.
+    pub(super) before: Achieved,
+    /// Of flows that arrive at random: those that are over.
+    arrivals: BTreeMap<u64, Vec<FlowOutcome>>,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    achieved: Achieved,
+    window: Option<ByteSize>,
+    outcome: Option<FlowOutcome>,
+}
+
+impl Achieved {
+    /// What came after `earlier`; ends report one after the other, so that a counter may seem to have
+    /// gone back.
+    pub(super) fn since(self, earlier: Self) -> Self {
+        let size = |size: ByteSize| size.bytes();
+        let delivered = size(self.delivered).saturating_sub(size(earlier.delivered));
+        Self {
+            delivered: ByteSize::from_bytes(delivered),
+            retransmits: self.retransmits.saturating_sub(earlier.retransmits),
+            timeouts: self.timeouts.saturating_sub(earlier.timeouts),
+            marks: self.marks.saturating_sub(earlier.marks),
+        }
+    }
+
+    pub(super) fn of(outcome: &FlowOutcome) -> Self {
+        Self {
+            delivered: outcome.delivered,
+            retransmits: outcome.retransmits,
+            timeouts: outcome.timeouts,
+            marks: outcome.marks,
+        }
+    }
+}
+
+impl std::ops::Add for Achieved {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            retransmits: self.retransmits + other.retransmits,
+            timeouts: self.timeouts + other.timeouts,
+            marks: self.marks + other.marks,
+        }
+    }
+}
+
+impl std::iter::Sum for Achieved {
+    fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
+        items.fold(Self::default(), std::ops::Add::add)
+    }
+}
+
+impl From<&FlowSample> for Achieved {
+    fn from(sample: &FlowSample) -> Self {
+        Self {
+            delivered: sample.delivered,
+            retransmits: sample.retransmits,
+            timeouts: sample.timeouts,
+            marks: sample.marks,
+        }
+    }
+}
+
+impl Books {
+    /// Nothing has happened to these.
+    pub(super) fn new(flows: Vec<LiveFlow>) -> Self {
+        let account = |flow| Account {
+            flow,
+            ends: Default::default(),
+            before: Achieved::default(),
+            arrivals: BTreeMap::new(),
+        };
+        Self {
+            accounts: flows.into_iter().map(account).collect(),
+            closed: false,
+        }
+    }
+
+    /// All flows.
+    pub(super) fn accounts(&self) -> &[Account] {
+        &self.accounts
+    }
+
+    /// Those of the group at this position.
+    pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = &Account> {
+        let accounts = self.accounts.iter();
+        accounts.filter(move |account| account.flow.group == group)
+    }
+
+    /// A host says how its flows stand.
+    pub(super) fn take_sample(&mut self, host: usize, sample: &Sample) {
+        for of in &sample.flows {
+            if let Some(account) = account(&mut self.accounts, of.flow) {
+                let end = account.end(account.role_of(host));
+                end.achieved = of.into();
+                end.window = of.window;
+            }
+        }
+    }
+
+    /// A host says what became of a flow.
+    pub(super) fn take_outcome(&mut self, host: usize, outcome: FlowOutcome) {
+        let closed = self.closed;
+        let Some(account) = account(&mut self.accounts, outcome.flow) else {
+            return;
+        };
+        let role = outcome.role.unwrap_or_else(|| account.role_of(host));
+        if let Some(arrival) = outcome.arrival {
+            // Its counters are among the flow's.
+            account.arrivals.entry(arrival).or_default().push(outcome);
+            return;
+        }
+        let end = account.end(role);
+        if !closed {
+            end.achieved = Achieved::of(&outcome);
+            end.window = None;
+        }
+        end.outcome = Some(outcome);
+    }
+
+    /// The warm-up is over.
+    pub(super) fn mark(&mut self) {
+        for account in &mut self.accounts {
+            account.before = account.achieved();
+        }
+    }
+
+    /// The run is over: what ends say from now on changes no counter.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+    }
+}
+
+fn account(accounts: &mut [Account], flow: u64) -> Option<&mut Account> {
+    accounts.get_mut(usize::try_from(flow).ok()?)
+}
+
+impl Account {
+    fn end(&mut self, role: Role) -> &mut End {
+        &mut self.ends[side(role)]
+    }
+
+    /// Which end a host is.
+    fn role_of(&self, host: usize) -> Role {
+        match self.flow.from.index() == host {
+            true => Role::Client,
+            false => Role::Server,
+        }
+    }
+
+    /// What the flow has achieved so far.
+    pub(super) fn achieved(&self) -> Achieved {
+        self.ends[0].achieved + self.ends[1].achieved
+    }
+
+    /// The congestion window of the end that opened it.
+    pub(super) fn window(&self) -> Option<ByteSize> {
+        self.ends[side(Role::Client)].window
+    }
+
+    /// What both ends said last.
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = &FlowOutcome> {
+        self.ends.iter().filter_map(|end| end.outcome.as_ref())
+    }
+
+    /// The flows that arrived at random and are over, each with what its ends said.
+    pub(super) fn arrivals(&self) -> impl Iterator<Item = &[FlowOutcome]> {
+        self.arrivals.values().map(Vec::as_slice)
+    }
+
+    /// How long what was completed from `begin` on took.
+    pub(super) fn completions(&self, begin: Time) -> impl Iterator<Item = Duration> {
+        let arrivals = self.arrivals.values().flatten();
+        let all = self.outcomes().chain(arrivals);
+        let all = all.flat_map(|outcome| &outcome.completions);
+        all.filter(move |Completion { at, .. }| *at >= begin)
+            .map(|completion| completion.took)
+    }
+}
+
+fn side(role: Role) -> usize {
+    match role {
+        Role::Client => 0,
+        Role::Server => 1,
+    }
+}

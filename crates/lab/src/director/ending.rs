@@ -1,0 +1,145 @@
+//! The end of a run: the last questions to hosts and switch, and the results.
+
+use std::time::Duration as StdDuration;
+
+use indexmap::IndexMap;
+use tokio::time::timeout;
+use weir_results::{EpochRecord, HostSummary, RunSummary, World};
+use weir_sim::Recorder;
+use weir_units::{Duration, Time};
+
+use super::hosts::Heard;
+use super::rounds::Purpose;
+use super::session::Session;
+use super::summary::{self, Span};
+use crate::LabError;
+use crate::clock::cpu_time;
+use crate::control::{Event, Order};
+use crate::switch::Report;
+
+/// How long hosts may take to answer.
+const PATIENCE: StdDuration = StdDuration::from_secs(20);
+
+impl Session<'_> {
+    /// Ends the run: everything is asked a last time, then stopped, and becomes results.
+    pub(super) async fn end(
+        mut self,
+        interrupted: bool,
+        recorder: &mut dyn Recorder,
+    ) -> Result<RunSummary, LabError> {
+        let end = self.last_answers(recorder).await?;
+        self.books.close();
+        // First, so that what is measured ends here; hosts close their connections in silence.
+        let report = self.stop_switch()?;
+        let cpu = self.stop_hosts().await?;
+        let begin = match self.warm_up {
+            // It was interrupted before the warm-up was over: nothing is left out.
+            Some(_) => Time::ZERO,
+            None => self.begin,
+        };
+        let span = Span { begin, end };
+        self.record(span, recorder)?;
+        Ok(self.summary(span, interrupted, report, cpu))
+    }
+
+    /// Has all hosts say how their flows stand; gives the moment of that.
+    async fn last_answers(&mut self, recorder: &mut dyn Recorder) -> Result<Time, LabError> {
+        self.ask(Purpose::End).await?;
+        loop {
+            let heard = timeout(PATIENCE, self.hosts.next()).await;
+            let heard = heard.map_err(|_| LabError::Silence)?;
+            if let Some(end) = self.on_heard(heard, recorder).await? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Has all flows end; gives the hosts' CPU times.
+    async fn stop_hosts(&mut self) -> Result<Vec<Duration>, LabError> {
+        self.hosts.tell_all(&Order::Stop).await?;
+        let mut cpu: Vec<Option<Duration>> = vec![None; self.hosts.count()];
+        while cpu.iter().any(Option::is_none) {
+            match timeout(PATIENCE, self.hosts.next()).await {
+                Ok(Some((host, Heard::Event(Event::Finished(outcome))))) => {
+                    self.books.take_outcome(host, *outcome);
+                }
+                Ok(Some((host, Heard::Event(Event::Stopped { cpu: used })))) => {
+                    cpu[host] = Some(used);
+                }
+                // A host may end once it has said that.
+                Ok(Some((host, Heard::Closed))) if cpu[host].is_none() => {
+                    return Err(self.resources.processes.gone(host));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) => return Err(LabError::Silence),
+            }
+        }
+        Ok(cpu.into_iter().flatten().collect())
+    }
+
+    fn record(&self, span: Span, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+        for account in self.books.accounts() {
+            for record in summary::flow_records(self.scenario, account, span) {
+                recorder.flow(&record)?;
+            }
+        }
+        let requests = self.epochs.iter().flat_map(|epochs| epochs.requests());
+        for request in requests {
+            let Some(account) = self.books.accounts().get(request.flow as usize) else {
+                continue;
+            };
+            recorder.epoch(&EpochRecord {
+                group: &self.scenario.groups[account.flow.group].name,
+                index: account.flow.index,
+                epoch: request.epoch,
+                start: request.start,
+                completion: request.took,
+                attempts: request.attempts,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn summary(
+        self,
+        span: Span,
+        interrupted: bool,
+        report: Report,
+        cpu: Vec<Duration>,
+    ) -> RunSummary {
+        let Self {
+            scenario,
+            books,
+            epochs,
+            mut notes,
+            ..
+        } = self;
+        notes.extend(summary::failures(scenario, &books));
+        let mut emulation = report.emulation;
+        emulation.reasons.extend(notes);
+        let hosts: IndexMap<String, HostSummary> = (scenario.topology.hosts.iter())
+            .zip(&cpu)
+            .map(|(host, cpu)| (host.name.clone(), HostSummary { cpu: *cpu }))
+            .collect();
+        let groups = summary::groups(scenario, &books, epochs.as_ref(), span);
+        let mut summary = RunSummary {
+            seed: scenario.seed,
+            world: World::Live,
+            simulated: span.end.since(Time::ZERO),
+            warm_up: span.begin.since(Time::ZERO),
+            cpu: cpu.into_iter().fold(cpu_time(), |sum, cpu| sum + cpu),
+            interrupted,
+            groups: groups.into_iter().collect(),
+            ports: report.ports.into_iter().collect(),
+            hosts,
+            emulation: Some(emulation),
+            ..RunSummary::default()
+        };
+        let reduction = scenario.measurements.reduction;
+        summary.reduction = reduction.and_then(|reduction| {
+            let name = |position: usize| scenario.groups[position].name.as_str();
+            summary.saved(name(reduction.of), name(reduction.against))
+        });
+        summary
+    }
+}

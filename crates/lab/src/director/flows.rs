@@ -1,0 +1,158 @@
+//! The flows of a scenario, as orders to the hosts at their ends.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use weir_scenario::{Group, HostIndex, Scenario, Workload};
+use weir_sim::{Drawer, Random, Seeds};
+use weir_units::Time;
+
+use crate::control::{FlowOrder, LiveTransport, Role};
+use crate::plan::{Ends, Plan};
+
+/// A flow between two hosts. Its position among all flows is its number in orders and events.
+#[derive(Clone, Debug)]
+pub(super) struct LiveFlow {
+    /// The position of its group.
+    pub(super) group: usize,
+    /// Its number within the group.
+    pub(super) index: u64,
+    /// Who opens it.
+    pub(super) from: HostIndex,
+    /// Who takes it.
+    pub(super) to: HostIndex,
+    /// When it starts.
+    pub(super) start: Time,
+    ends: Ends,
+    companions: u32,
+    seed: u64,
+}
+
+/// All flows of a scenario: their starts are those of the simulation with the same seed.
+pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
+    let routes = scenario.topology.routes();
+    let seeds = Seeds::new(scenario.seed);
+    let mut flows: Vec<LiveFlow> = Vec::new();
+    for (position, group) in scenario.groups.iter().enumerate() {
+        let mut random = Random::new(seeds.of(Drawer::Workload, position));
+        let companions = Companions::of(group);
+        let arrives_at_random = matches!(group.workload, Workload::Poisson { .. });
+        let per_pair = if arrives_at_random { 1 } else { group.flows };
+        let each = group
+            .pairs()
+            .flat_map(|pair| (0..per_pair).map(move |_| pair));
+        for (index, pair) in (0..).zip(each) {
+            let later = match arrives_at_random {
+                true => weir_units::Duration::ZERO,
+                false => random.span_up_to(group.start_within),
+            };
+            // Numbers below are the groups' own.
+            let drawer = scenario.groups.len() + flows.len();
+            flows.push(LiveFlow {
+                group: position,
+                index,
+                from: pair.0,
+                to: pair.1,
+                start: group.start + later,
+                ends: plan.ends(&scenario.topology, &routes, group, pair, index),
+                companions: companions.at(pair.1),
+                seed: seeds.of(Drawer::Workload, drawer),
+            });
+        }
+    }
+    flows
+}
+
+/// How many flows a flow has to do with, itself included ([`FlowOrder::companions`]).
+enum Companions {
+    Nobody,
+    /// As many as end at the same host.
+    AtHost(BTreeMap<HostIndex, u32>),
+    /// As many as there are.
+    All(u32),
+}
+
+impl Companions {
+    fn of(group: &Group) -> Self {
+        match group.workload {
+            Workload::Incast { .. } => {
+                let mut counts = BTreeMap::new();
+                for (_, to) in group.pairs() {
+                    *counts.entry(to).or_default() += group.flows;
+                }
+                Self::AtHost(counts)
+            }
+            Workload::Poisson { .. } => {
+                Self::All(u32::try_from(group.pairs().count()).unwrap_or(u32::MAX))
+            }
+            _ => Self::Nobody,
+        }
+    }
+
+    fn at(&self, host: HostIndex) -> u32 {
+        match self {
+            Self::Nobody => 1,
+            Self::AtHost(counts) => counts.get(&host).copied().unwrap_or(1),
+            Self::All(count) => *count,
+        }
+    }
+}
+
+impl LiveFlow {
+    /// The host at this end.
+    pub(super) fn host(&self, role: Role) -> HostIndex {
+        match role {
+            Role::Client => self.from,
+            Role::Server => self.to,
+        }
+    }
+
+    /// What the host that takes the flow has to do.
+    pub(super) fn server(
+        &self,
+        number: usize,
+        group: &Group,
+        transport: &LiveTransport,
+    ) -> FlowOrder {
+        FlowOrder {
+            flow: number as u64,
+            group: group.name.clone(),
+            role: Role::Server,
+            transport: transport.clone(),
+            workload: group.workload.clone(),
+            local: any_port(&self.ends.to),
+            peer: Vec::new(),
+            companions: self.companions,
+            start: self.start,
+            stop: group.stop,
+            failover: group.failover,
+            pin: None,
+            seed: self.seed,
+        }
+    }
+
+    /// What the host that opens the flow has to do, to the other one that listens at `peer`.
+    pub(super) fn client(
+        &self,
+        number: usize,
+        group: &Group,
+        transport: &LiveTransport,
+        peer: Vec<SocketAddr>,
+        pin: String,
+    ) -> FlowOrder {
+        FlowOrder {
+            role: Role::Client,
+            local: any_port(&self.ends.from),
+            peer,
+            pin: Some(pin),
+            ..self.server(number, group, transport)
+        }
+    }
+}
+
+fn any_port(addresses: &[IpAddr]) -> Vec<SocketAddr> {
+    let addresses = addresses.iter();
+    addresses
+        .map(|address| SocketAddr::new(*address, 0))
+        .collect()
+}

@@ -1,0 +1,267 @@
+//! From a plan to hosts that have their orders and wait for the run to begin.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration as StdDuration;
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::timeout;
+use weir_scenario::{PortIndex, Scenario, Topology, Transport};
+
+use super::algorithms::KernelAlgorithms;
+use super::flows::{LiveFlow, flows};
+use super::hosts::{Heard, Hosts};
+use super::processes::{Built, Processes};
+use super::session::Session;
+use crate::LabError;
+use crate::agent;
+use crate::clock::Clock;
+use crate::control::{Event, LiveTransport, Order, Role};
+use crate::plan::{HostPlan, Plan};
+use crate::runs::{RunDirectory, RunRecord, Runs};
+use crate::switch::{self, Setup, Socket};
+
+/// How long hosts may take to say what was asked, beside the time that many of them take.
+const PATIENCE: StdDuration = StdDuration::from_secs(20);
+/// What lies between the last order and the beginning: hosts read their orders in it.
+const LEAD: StdDuration = StdDuration::from_millis(100);
+/// And for each flow.
+const LEAD_PER_FLOW: StdDuration = StdDuration::from_micros(100);
+
+/// Hosts that are there, with nothing between them yet. Whatever is dropped is undone.
+pub(super) struct Preparation<'s> {
+    scenario: &'s Scenario,
+    plan: &'s Plan,
+    flows: Vec<LiveFlow>,
+    sockets: Vec<Socket>,
+    resources: Resources,
+    notes: Vec<String>,
+}
+
+/// What a run holds on to until its end.
+pub(super) struct Resources {
+    pub(super) processes: Processes,
+    /// Registered with the kernel as long as hosts may use them.
+    pub(super) algorithms: KernelAlgorithms,
+    _directory: RunDirectory,
+}
+
+impl<'s> Preparation<'s> {
+    /// Makes all hosts.
+    pub(super) fn new(
+        scenario: &'s Scenario,
+        plan: &'s Plan,
+        runs: &Runs,
+    ) -> Result<Self, LabError> {
+        let algorithms = KernelAlgorithms::for_groups(scenario)?;
+        let made = runs.create();
+        let directory = made.map_err(LabError::system("making the directory of the run"))?;
+        let mut processes = Processes::start(plan)?;
+        let described = directory.describe(&RunRecord {
+            director: std::process::id(),
+            title: scenario.title.clone(),
+            hosts: processes.records(),
+        });
+        described.map_err(LabError::system("describing the run"))?;
+        let built = processes.built()?;
+        let mut notes = algorithms.notes().to_vec();
+        notes.extend(options_refused(scenario));
+        notes.extend(settings_refused(&built));
+        Ok(Self {
+            scenario,
+            plan,
+            flows: flows(scenario, plan),
+            sockets: sockets(&scenario.topology, plan, built),
+            resources: Resources {
+                processes,
+                algorithms,
+                _directory: directory,
+            },
+            notes,
+        })
+    }
+
+    /// Starts everything: the run begins a little later.
+    pub(super) async fn begin(self) -> Result<Session<'s>, LabError> {
+        let Self {
+            scenario,
+            plan,
+            flows,
+            sockets,
+            mut resources,
+            notes,
+        } = self;
+        let names = plan.hosts.iter().map(|host| host.name.clone()).collect();
+        let mut talk = Talk {
+            hosts: Hosts::new(names, resources.processes.controls()?)?,
+            resources: &mut resources,
+        };
+        let pins = talk.ready().await?;
+        let transports = transports(scenario, &talk.resources.algorithms);
+        for (number, flow) in flows.iter().enumerate() {
+            let group = &scenario.groups[flow.group];
+            let order = flow.server(number, group, &transports[flow.group]);
+            let order = Order::Start(Box::new(order));
+            talk.hosts.tell(flow.to.index(), &order).await?;
+        }
+        let listening = talk.listening(flows.len()).await?;
+        for (number, flow) in flows.iter().enumerate() {
+            let group = &scenario.groups[flow.group];
+            let peer = listening.get(&(number as u64)).cloned().unwrap_or_default();
+            let pin = pins[flow.to.index()].clone();
+            let order = flow.client(number, group, &transports[flow.group], peer, pin);
+            let order = Order::Start(Box::new(order));
+            talk.hosts
+                .tell(flow.host(Role::Client).index(), &order)
+                .await?;
+        }
+        let lead = LEAD + LEAD_PER_FLOW * u32::try_from(flows.len()).unwrap_or(u32::MAX);
+        let epoch = now() + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX / 2);
+        let switch = switch::start(Setup {
+            topology: &scenario.topology,
+            measured: &scenario.measurements.ports,
+            seed: scenario.seed,
+            epoch,
+            sockets,
+            addresses: addresses(&scenario.topology, plan),
+        })?;
+        let begin = Order::Begin {
+            epoch,
+            interval: None,
+        };
+        talk.hosts.tell_all(&begin).await?;
+        let hosts = talk.hosts;
+        Ok(Session::new(
+            (scenario, plan, flows),
+            (hosts, switch, resources),
+            Clock::since(epoch),
+            notes,
+        ))
+    }
+}
+
+/// Talking to hosts before the run.
+struct Talk<'r> {
+    hosts: Hosts,
+    resources: &'r mut Resources,
+}
+
+impl Talk<'_> {
+    /// Waits until all hosts take orders; gives their servers' fingerprints.
+    async fn ready(&mut self) -> Result<Vec<String>, LabError> {
+        let mut pins: Vec<Option<String>> = vec![None; self.hosts.count()];
+        while pins.iter().any(Option::is_none) {
+            if let (host, Event::Ready { fingerprint }) = self.next().await? {
+                pins[host] = Some(fingerprint);
+            }
+        }
+        Ok(pins.into_iter().flatten().collect())
+    }
+
+    /// Waits until all servers listen; says where, by flow.
+    async fn listening(
+        &mut self,
+        flows: usize,
+    ) -> Result<BTreeMap<u64, Vec<SocketAddr>>, LabError> {
+        let mut listening = BTreeMap::new();
+        while listening.len() < flows {
+            match self.next().await? {
+                (_, Event::Listening { flow, addresses }) => {
+                    listening.insert(flow, addresses);
+                }
+                (host, Event::Finished(outcome)) => {
+                    let failure = outcome.failure.map(|failure| failure.to_string());
+                    return Err(LabError::Host {
+                        host: self.hosts.name(host),
+                        problem: failure.unwrap_or_else(|| "a server does not listen".to_owned()),
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(listening)
+    }
+
+    async fn next(&mut self) -> Result<(usize, Event), LabError> {
+        match timeout(PATIENCE, self.hosts.next()).await {
+            Ok(Some((host, Heard::Event(event)))) => Ok((host, event)),
+            Ok(Some((host, Heard::Nonsense(source)))) => Err(LabError::Message {
+                host: self.hosts.name(host),
+                source,
+            }),
+            Ok(Some((host, Heard::Closed))) => Err(self.resources.processes.gone(host)),
+            Ok(None) | Err(_) => Err(LabError::Silence),
+        }
+    }
+}
+
+/// The kernel's clock, in nanoseconds.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    let part = |value: i64| u64::try_from(value).unwrap_or_default();
+    part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
+}
+
+/// What carries each group's data, by the group's position.
+fn transports(scenario: &Scenario, algorithms: &KernelAlgorithms) -> Vec<LiveTransport> {
+    let groups = scenario.groups.iter();
+    groups
+        .map(|group| {
+            let mut transport = LiveTransport::of(&group.transport);
+            if let LiveTransport::Tcp(tcp) | LiveTransport::Tls { tcp, .. } = &mut transport {
+                tcp.congestion = algorithms.of(group).map(str::to_owned);
+            }
+            transport
+        })
+        .collect()
+}
+
+/// What a kernel's TCP does otherwise than a group says.
+fn options_refused(scenario: &Scenario) -> impl Iterator<Item = String> {
+    scenario.groups.iter().filter_map(|group| {
+        let options = match &group.transport {
+            Transport::Tcp { options, .. } | Transport::Tls { options, .. } => options,
+            Transport::Quic { .. } | Transport::Udp { .. } => return None,
+        };
+        let refused = agent::unsupported(options);
+        let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();
+        (!refused.is_empty()).then(|| format!("group `{}`: {}", group.name, refused.join("; ")))
+    })
+}
+
+/// Settings that this kernel does not have, once for all hosts.
+fn settings_refused(built: &[Built]) -> Option<String> {
+    let mut refused: Vec<&str> = built
+        .iter()
+        .flat_map(|built| &built.refused)
+        .map(String::as_str)
+        .collect();
+    refused.sort_unstable();
+    refused.dedup();
+    (!refused.is_empty()).then(|| format!("this kernel has no {}", refused.join(", ")))
+}
+
+/// The interfaces that the switch joins.
+fn sockets(topology: &Topology, plan: &Plan, built: Vec<Built>) -> Vec<Socket> {
+    let hosts = plan.hosts.iter().zip(built);
+    let ends = hosts.flat_map(|(host, built)| host.nics.iter().zip(built.taps));
+    ends.filter_map(|(nic, tap)| {
+        Some(Socket {
+            port: port(topology, nic.port)?,
+            device: tap.into(),
+            mac: nic.mac,
+        })
+    })
+    .collect()
+}
+
+/// Which port has which address at the start.
+fn addresses(topology: &Topology, plan: &Plan) -> Vec<(std::net::IpAddr, PortIndex)> {
+    let nics = plan.hosts.iter().flat_map(|host: &HostPlan| &host.nics);
+    nics.filter_map(|nic| Some((nic.address(), port(topology, nic.port)?)))
+        .collect()
+}
+
+fn port(topology: &Topology, position: usize) -> Option<PortIndex> {
+    topology.port_indices().nth(position)
+}

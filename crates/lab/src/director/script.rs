@@ -1,0 +1,130 @@
+//! What happens to the network while the run goes on, by time and by epoch.
+
+use weir_fabric::Change;
+use weir_scenario::{PortIndex, Scenario};
+use weir_sim::faults;
+use weir_units::Time;
+
+/// Something that happens to a port.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Happening {
+    /// Its link changes.
+    Change(Change),
+    /// The host that it belongs to gets another address there.
+    Address,
+}
+
+/// All that is to happen, the next last.
+#[derive(Debug)]
+pub(super) struct Script {
+    by_time: Vec<(Time, PortIndex, Happening)>,
+    by_epoch: Vec<(u32, PortIndex, Happening)>,
+}
+
+impl Script {
+    /// A scenario's faults.
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        Self {
+            by_time: merged(faults::changes(scenario), faults::address_changes(scenario)),
+            by_epoch: merged(
+                faults::epoch_changes(scenario),
+                faults::epoch_address_changes(scenario),
+            ),
+        }
+    }
+
+    /// When something happens next.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.by_time.last().map(|(time, ..)| *time)
+    }
+
+    /// The next thing that is to have happened by `now`.
+    pub(super) fn due(&mut self, now: Time) -> Option<(PortIndex, Happening)> {
+        let next = self.by_time.pop_if(|(time, ..)| *time <= now)?;
+        Some((next.1, next.2))
+    }
+
+    /// The next thing that is to have happened when this epoch begins.
+    pub(super) fn due_in_epoch(&mut self, epoch: u64) -> Option<(PortIndex, Happening)> {
+        let next = self
+            .by_epoch
+            .pop_if(|(number, ..)| u64::from(*number) <= epoch)?;
+        Some((next.1, next.2))
+    }
+}
+
+/// Both by the clock that they share, the latest first.
+fn merged<T: Ord + Copy>(
+    changes: Vec<(T, PortIndex, Change)>,
+    addresses: Vec<(T, PortIndex)>,
+) -> Vec<(T, PortIndex, Happening)> {
+    let changes = changes.into_iter();
+    let changes = changes.map(|(at, port, change)| (at, port, Happening::Change(change)));
+    let addresses = addresses.into_iter();
+    let addresses = addresses.map(|(at, port)| (at, port, Happening::Address));
+    let mut all: Vec<_> = changes.chain(addresses).collect();
+    // Stable: what happens at once happens in the file's order.
+    all.sort_by_key(|(at, ..)| *at);
+    all.reverse();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_units::Duration;
+
+    use super::*;
+
+    #[test]
+    fn things_happen_in_order_by_either_clock() {
+        let text = r#"
+            title = "A script"
+            source = "a test"
+            duration = "10s"
+            [dumbbell]
+            rate = "1Gbps"
+            queue = { kind = "drop-tail", buffer = "100KB" }
+            [dumbbell.senders.sender]
+            rtt = "100us"
+            [groups.steps]
+            from = "sender"
+            to = "receiver"
+            workload = { kind = "epochs", request = "100B", response = "1KB", count = 10 }
+            [[faults]]
+            kind = "down"
+            ports = "bottleneck"
+            at = "1s"
+            until = "2s"
+            [[faults]]
+            kind = "address"
+            ports = "sender->switch"
+            at = "1500ms"
+            [[faults]]
+            kind = "delay"
+            ports = "bottleneck"
+            at_epoch = 3
+            until_epoch = 5
+            delay = "1ms"
+        "#;
+        let scenario = Scenario::parse("test.toml", text, &[]).unwrap().scenario;
+        let mut script = Script::new(&scenario);
+        let at = |millis| Time::ZERO + Duration::from_millis(millis);
+        assert_eq!(script.next_time(), Some(at(1000)));
+        assert_eq!(script.due(at(999)), None);
+        let due: Vec<_> = std::iter::from_fn(|| script.due(at(5000)))
+            .map(|(_, happening)| happening)
+            .collect();
+        assert_eq!(
+            due,
+            [
+                Happening::Change(Change::Down(true)),
+                Happening::Address,
+                Happening::Change(Change::Down(false))
+            ]
+        );
+        assert_eq!(script.next_time(), None);
+        assert_eq!(script.due_in_epoch(2), None);
+        assert!(script.due_in_epoch(3).is_some() && script.due_in_epoch(4).is_none());
+        assert!(script.due_in_epoch(9).is_some() && script.due_in_epoch(9).is_none());
+    }
+}

@@ -1,0 +1,385 @@
+//! A run, from its beginning to its end.
+
+use weir_fabric::Change;
+use weir_results::{GroupSample, PortSample, RunSummary};
+use weir_scenario::{PortIndex, Scenario, Workload};
+use weir_sim::{Drawer, Random, Recorder, Seeds};
+use weir_units::{ByteSize, Duration, Time};
+
+use super::books::{Account, Achieved, Books};
+use super::epochs::{Epochs, Request};
+use super::flows::LiveFlow;
+use super::hosts::{Heard, Hosts};
+use super::preparation::Resources;
+use super::rounds::{Purpose, Rounds};
+use super::script::{Happening, Script};
+use super::summary;
+use crate::LabError;
+use crate::clock::{Alarm, Clock};
+use crate::control::{Event, HostChange, Order};
+use crate::plan::Plan;
+use crate::switch::{Handle, Report, SwitchError};
+
+/// How often somebody who watches is told the time at least.
+const GLANCE: Duration = Duration::from_millis(100);
+/// More samples than one in this time would be a load of their own.
+const LEAST_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A run that goes on. Whatever is dropped is undone: the switch stops, hosts die.
+pub(super) struct Session<'s> {
+    pub(super) scenario: &'s Scenario,
+    plan: &'s Plan,
+    clock: Clock,
+    pub(super) hosts: Hosts,
+    /// Until it is stopped.
+    switch: Option<Handle>,
+    pub(super) resources: Resources,
+    pub(super) books: Books,
+    script: Script,
+    pub(super) epochs: Option<Epochs>,
+    rounds: Rounds,
+    sampling: Sampling,
+    /// When the warm-up ends; `None` once it has.
+    pub(super) warm_up: Option<Time>,
+    /// From when on things count; the answers of hosts at the end of the warm-up.
+    pub(super) begin: Time,
+    /// Which of its addresses each port has, by its position.
+    addresses: Vec<usize>,
+    pub(super) notes: Vec<String>,
+}
+
+/// When samples are taken, and what the last ones were.
+struct Sampling {
+    random: Random,
+    interval: Duration,
+    next: Time,
+    /// Of each group: when, and what had been delivered.
+    groups: Vec<(Time, ByteSize)>,
+}
+
+impl Sampling {
+    fn new(scenario: &Scenario) -> Self {
+        let seed = Seeds::new(scenario.seed).of(Drawer::Samples, 0);
+        let mut sampling = Self {
+            random: Random::new(seed),
+            interval: scenario.measurements.sample_interval.max(LEAST_INTERVAL),
+            next: Time::ZERO,
+            groups: vec![(Time::ZERO, ByteSize::ZERO); scenario.groups.len()],
+        };
+        sampling.schedule(Time::ZERO);
+        sampling
+    }
+
+    /// Draws the next moment; those that are over by `now` are left out.
+    fn schedule(&mut self, now: Time) {
+        while self.next <= now {
+            self.next += self.random.exponential(self.interval);
+        }
+    }
+}
+
+impl<'s> Session<'s> {
+    /// A run of these flows by these hosts, which begins when the clock does.
+    pub(super) fn new(
+        (scenario, plan, flows): (&'s Scenario, &'s Plan, Vec<LiveFlow>),
+        (hosts, switch, resources): (Hosts, Handle, Resources),
+        clock: Clock,
+        mut notes: Vec<String>,
+    ) -> Self {
+        let interval = scenario.measurements.sample_interval;
+        if interval < LEAST_INTERVAL {
+            notes.push(format!(
+                "samples are taken every {LEAST_INTERVAL} on average, not every {interval}"
+            ));
+        }
+        Self {
+            scenario,
+            plan,
+            clock,
+            rounds: Rounds::new(hosts.count()),
+            hosts,
+            switch: Some(switch),
+            resources,
+            epochs: epochs(scenario, &flows),
+            books: Books::new(flows),
+            script: Script::new(scenario),
+            sampling: Sampling::new(scenario),
+            warm_up: Some(Time::ZERO + scenario.warm_up),
+            begin: Time::ZERO,
+            addresses: vec![0; scenario.topology.ports.len()],
+            notes,
+        }
+    }
+
+    /// Goes on to the end, or until nobody wants it to.
+    pub(super) async fn carry_out(
+        mut self,
+        recorder: &mut dyn Recorder,
+        watch: &mut dyn FnMut(Time) -> bool,
+    ) -> Result<RunSummary, LabError> {
+        let end = Time::ZERO + self.scenario.duration;
+        let mut alarm = Alarm::new(self.clock).map_err(LabError::system("waiting"))?;
+        self.begin_epoch().await?;
+        let mut goes_on = true;
+        while goes_on && self.clock.now() < end && !self.is_complete() {
+            let next = self.next_time(end);
+            tokio::select! {
+                heard = self.hosts.next() => {
+                    self.on_heard(heard, recorder).await?;
+                }
+                rung = alarm.until(next) => rung.map_err(LabError::system("waiting"))?,
+            }
+            self.on_time(recorder).await?;
+            goes_on = watch(self.clock.now());
+        }
+        self.end(!goes_on, recorder).await
+    }
+
+    /// Whether nothing is left to happen before the time is over.
+    fn is_complete(&self) -> bool {
+        self.epochs.as_ref().is_some_and(Epochs::are_over)
+    }
+
+    /// When something is to be done next.
+    fn next_time(&self, end: Time) -> Time {
+        let times = [self.script.next_time(), self.warm_up];
+        let known = times.into_iter().flatten();
+        let glance = self.clock.now() + GLANCE;
+        known
+            .chain([self.sampling.next, glance])
+            .fold(end, Time::min)
+    }
+
+    async fn on_time(&mut self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+        let now = self.clock.now();
+        while let Some((port, happening)) = self.script.due(now) {
+            self.bring_about(port, happening).await?;
+        }
+        if self.warm_up.is_some_and(|end| end <= now) {
+            self.warm_up = None;
+            self.switch()?.begin()?;
+            self.ask(Purpose::EndOfWarmUp).await?;
+        }
+        if self.sampling.next <= now {
+            self.sampling.schedule(now);
+            self.sample_ports(recorder)?;
+            if !self.rounds.is_sampling() {
+                self.ask(Purpose::Sample).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn ask(&mut self, purpose: Purpose) -> Result<(), LabError> {
+        self.rounds.ask(purpose);
+        self.hosts.tell_all(&Order::Sample).await
+    }
+
+    async fn bring_about(&mut self, port: PortIndex, happening: Happening) -> Result<(), LabError> {
+        match happening {
+            Happening::Change(change) => {
+                self.switch()?.apply(port, change)?;
+                match change {
+                    Change::Down(true) => self.set_carrier(port, false).await,
+                    Change::Down(false) => self.set_carrier(port, true).await,
+                    _ => Ok(()),
+                }
+            }
+            Happening::Address => self.change_address(port).await,
+        }
+    }
+
+    /// A link that is down is so for the host whose port it is, as when a cable is pulled.
+    async fn set_carrier(&mut self, port: PortIndex, on: bool) -> Result<(), LabError> {
+        let Some((host, nic)) = self.plan.nic(&self.scenario.topology, port) else {
+            return Ok(());
+        };
+        let interface = nic.name.clone();
+        let change = match on {
+            true => HostChange::InterfaceUp { interface },
+            false => HostChange::InterfaceDown { interface },
+        };
+        self.hosts.tell(host.index(), &Order::Host(change)).await
+    }
+
+    async fn change_address(&mut self, port: PortIndex) -> Result<(), LabError> {
+        let Some((host, nic)) = self.plan.nic(&self.scenario.topology, port) else {
+            return Ok(());
+        };
+        let count = &mut self.addresses[port.index()];
+        let (Some(was), Some(is)) = (nic.addresses.get(*count), nic.addresses.get(*count + 1))
+        else {
+            return Ok(());
+        };
+        *count += 1;
+        self.switch()?.assign(*is, port)?;
+        self.switch()?.withdraw(*was)?;
+        let change = HostChange::Address {
+            interface: nic.name.clone(),
+            was: *was,
+            is: *is,
+        };
+        self.hosts.tell(host.index(), &Order::Host(change)).await
+    }
+
+    /// The next epoch begins, if there is one, and with it what is to happen then.
+    async fn begin_epoch(&mut self) -> Result<(), LabError> {
+        let Some(epochs) = &mut self.epochs else {
+            return Ok(());
+        };
+        if epochs.are_over() {
+            return Ok(());
+        }
+        let number = epochs.begin();
+        while let Some((port, happening)) = self.script.due_in_epoch(number) {
+            self.bring_about(port, happening).await?;
+        }
+        self.hosts.tell_all(&Order::Epoch { number }).await
+    }
+
+    /// What a host said. The moment of the last answers, when all have given them.
+    pub(super) async fn on_heard(
+        &mut self,
+        heard: Option<(usize, Heard)>,
+        recorder: &mut dyn Recorder,
+    ) -> Result<Option<Time>, LabError> {
+        match heard {
+            Some((host, Heard::Event(event))) => self.on_event(host, event, recorder).await,
+            Some((host, Heard::Nonsense(source))) => Err(LabError::Message {
+                host: self.hosts.name(host),
+                source,
+            }),
+            Some((host, Heard::Closed)) => Err(self.resources.processes.gone(host)),
+            None => Err(LabError::Silence),
+        }
+    }
+
+    async fn on_event(
+        &mut self,
+        host: usize,
+        event: Event,
+        recorder: &mut dyn Recorder,
+    ) -> Result<Option<Time>, LabError> {
+        match event {
+            Event::Sample(sample) => {
+                self.books.take_sample(host, &sample);
+                let complete = self.rounds.answered(host, sample.at);
+                return self.on_round(complete, recorder);
+            }
+            Event::EpochDone {
+                flow,
+                number,
+                asked,
+                took,
+                attempts,
+            } => {
+                let request = Request {
+                    flow,
+                    epoch: number,
+                    start: asked,
+                    took,
+                    attempts,
+                };
+                let epochs = self.epochs.as_mut();
+                if epochs.is_some_and(|epochs| epochs.answered(request)) {
+                    self.begin_epoch().await?;
+                }
+            }
+            Event::Finished(outcome) => self.books.take_outcome(host, *outcome),
+            Event::Changed {
+                change,
+                error: Some(error),
+            } => {
+                return Err(LabError::Change {
+                    host: self.hosts.name(host),
+                    problem: format!("{change:?}: {error}"),
+                });
+            }
+            Event::Path { flow, news, .. } => tracing::info!(flow, news, "a path"),
+            Event::Changed { .. }
+            | Event::Ready { .. }
+            | Event::Listening { .. }
+            | Event::Stopped { .. } => {}
+        }
+        Ok(None)
+    }
+
+    /// All hosts have answered a question.
+    fn on_round(
+        &mut self,
+        complete: Option<(Purpose, Time)>,
+        recorder: &mut dyn Recorder,
+    ) -> Result<Option<Time>, LabError> {
+        match complete {
+            Some((Purpose::Sample, at)) => self.sample_groups(at, recorder)?,
+            Some((Purpose::EndOfWarmUp, at)) => {
+                self.books.mark();
+                self.begin = at;
+            }
+            Some((Purpose::End, at)) => return Ok(Some(at)),
+            None => {}
+        }
+        Ok(None)
+    }
+
+    fn switch(&self) -> Result<&Handle, LabError> {
+        Ok(self.switch.as_ref().ok_or(SwitchError::Gone)?)
+    }
+
+    pub(super) fn stop_switch(&mut self) -> Result<Report, LabError> {
+        Ok(self.switch.take().ok_or(SwitchError::Gone)?.stop()?)
+    }
+
+    fn sample_ports(&self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+        for sample in self.switch()?.sample()? {
+            recorder.port(&PortSample {
+                time: sample.time,
+                port: &self.scenario.topology.port(sample.port).name,
+                queue: sample.queue,
+                queue_packets: sample.queue_packets,
+                sent: sample.sent,
+                marks: sample.marks,
+                drops: sample.drops,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn sample_groups(&mut self, at: Time, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+        for (position, group) in self.scenario.groups.iter().enumerate() {
+            let achieved: Achieved = self.books.of_group(position).map(Account::achieved).sum();
+            let windows = self.books.of_group(position).filter_map(Account::window);
+            let windows: Vec<_> = windows.collect();
+            let (last, delivered) = self.sampling.groups[position];
+            self.sampling.groups[position] = (at, achieved.delivered);
+            let news = achieved.delivered.bytes().saturating_sub(delivered.bytes());
+            recorder.group(&GroupSample {
+                time: at,
+                group: &group.name,
+                delivered: achieved.delivered,
+                goodput: summary::rate(ByteSize::from_bytes(news), at.since(last.min(at))),
+                retransmits: achieved.retransmits,
+                timeouts: achieved.timeouts,
+                window: mean(&windows),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// What goes in step, if anything does.
+fn epochs(scenario: &Scenario, flows: &[LiveFlow]) -> Option<Epochs> {
+    let workloads = scenario.groups.iter().map(|group| &group.workload);
+    let count = workloads.clone().find_map(Workload::epochs)?;
+    let in_step: Vec<_> = workloads
+        .map(|workload| workload.epochs().is_some())
+        .collect();
+    let flows = (0_u64..).zip(flows);
+    let flows = flows.filter(|(_, flow)| in_step[flow.group]);
+    Some(Epochs::new(count.into(), flows.map(|(number, _)| number)))
+}
+
+fn mean(sizes: &[ByteSize]) -> Option<ByteSize> {
+    let sum = sizes.iter().fold(ByteSize::ZERO, |sum, size| sum + *size);
+    (!sizes.is_empty()).then(|| sum / sizes.len() as u64)
+}

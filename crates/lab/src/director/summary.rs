@@ -1,0 +1,209 @@
+//! From the books to what results report, in the simulator's terms.
+
+use std::collections::BTreeMap;
+
+use weir_results::{CompletionTimes, EpochSummary, FlowRecord, GroupSummary, Ratio};
+use weir_scenario::{Scenario, Workload};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::books::{Account, Achieved, Books};
+use super::epochs::{Epochs, Request};
+use crate::control::{FlowOutcome, Role};
+
+/// The part of a run that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// The end of the warm-up.
+    pub(super) begin: Time,
+    /// The end of the run.
+    pub(super) end: Time,
+}
+
+impl Span {
+    fn rate(self, size: ByteSize) -> Rate {
+        rate(size, self.end.since(self.begin))
+    }
+}
+
+/// What all groups achieved.
+pub(super) fn groups(
+    scenario: &Scenario,
+    books: &Books,
+    epochs: Option<&Epochs>,
+    span: Span,
+) -> Vec<(String, GroupSummary)> {
+    let groups = scenario.groups.iter().enumerate();
+    let mut groups: Vec<_> = groups
+        .map(|(position, group)| {
+            let mut summary = summary(books, position, span);
+            if let (Some(epochs), Workload::Epochs { .. }) = (epochs, &group.workload) {
+                summary.epochs = Some(in_step(books, position, epochs, span));
+            }
+            (group.name.clone(), summary)
+        })
+        .collect();
+    let all: u64 = groups
+        .iter()
+        .map(|(_, group)| group.delivered.bytes())
+        .sum();
+    for (_, group) in &mut groups {
+        group.share = Ratio::of(group.delivered.bytes(), all);
+    }
+    groups
+}
+
+fn summary(books: &Books, group: usize, span: Span) -> GroupSummary {
+    let since = |account: &Account| account.achieved().since(account.before);
+    let achieved: Achieved = books.of_group(group).map(since).sum();
+    let completions = |account: &'_ Account| account.completions(span.begin).collect::<Vec<_>>();
+    let mut completions: Vec<Duration> = books.of_group(group).flat_map(completions).collect();
+    let count = |account: &Account| match account.arrivals().count() {
+        0 => 1,
+        arrivals => arrivals as u64,
+    };
+    let endless = books.of_group(group).filter(|account| is_endless(account));
+    GroupSummary {
+        goodput: span.rate(achieved.delivered),
+        flows: books.of_group(group).map(count).sum(),
+        delivered: achieved.delivered,
+        retransmits: achieved.retransmits,
+        timeouts: achieved.timeouts,
+        marks: achieved.marks,
+        completed: completions.len() as u64,
+        completion: CompletionTimes::of(&mut completions),
+        fairness: Ratio::fairness(endless.map(|account| span.rate(since(account).delivered))),
+        ..GroupSummary::default()
+    }
+}
+
+/// Whether a flow has no end of its own.
+fn is_endless(account: &Account) -> bool {
+    account.arrivals().next().is_none() && account.outcomes().all(|outcome| outcome.size.is_none())
+}
+
+/// How a group's requests in step went.
+fn in_step(books: &Books, group: usize, epochs: &Epochs, span: Span) -> EpochSummary {
+    let is_own = |request: &&Request| {
+        let account = books.accounts().get(request.flow as usize);
+        account.is_some_and(|account| account.flow.group == group)
+    };
+    let mut slowest: BTreeMap<u64, Option<Duration>> = BTreeMap::new();
+    let mut lost = 0;
+    let requests = epochs.requests().iter().filter(is_own);
+    for request in requests.filter(|request| request.start >= span.begin) {
+        lost += u64::from(request.took.is_none());
+        let epoch = slowest.entry(request.epoch).or_insert(Some(Duration::ZERO));
+        *epoch = epoch.zip(request.took).map(|(one, other)| one.max(other));
+    }
+    let complete: Vec<Duration> = slowest.into_values().flatten().collect();
+    EpochSummary {
+        count: complete.len() as u64,
+        total: complete
+            .into_iter()
+            .fold(Duration::ZERO, |sum, took| sum + took),
+        lost,
+    }
+}
+
+/// A row for each flow, those included that arrived at random.
+pub(super) fn flow_records<'r>(
+    scenario: &'r Scenario,
+    account: &'r Account,
+    span: Span,
+) -> Vec<FlowRecord<'r>> {
+    let arrivals: Vec<_> = account.arrivals().collect();
+    if arrivals.is_empty() {
+        return vec![record(scenario, account, account.outcomes(), span)];
+    }
+    let arrivals = arrivals.into_iter();
+    arrivals
+        .map(|outcomes| record(scenario, account, outcomes.iter(), span))
+        .collect()
+}
+
+fn record<'r>(
+    scenario: &'r Scenario,
+    account: &Account,
+    outcomes: impl Iterator<Item = &'r FlowOutcome>,
+    span: Span,
+) -> FlowRecord<'r> {
+    let outcomes: Vec<&FlowOutcome> = outcomes.collect();
+    let of = |role| outcomes.iter().find(|outcome| outcome.role == Some(role));
+    let client = of(Role::Client);
+    let start = client.and_then(|client| client.started);
+    let start = start.unwrap_or(account.flow.start);
+    // The end that completes something waits for data: it knows when all had arrived.
+    let waiting = |outcome: &&&FlowOutcome| !outcome.completions.is_empty();
+    let end = outcomes
+        .iter()
+        .find(waiting)
+        .and_then(|outcome| outcome.ended);
+    let is_arrival = outcomes.iter().any(|outcome| outcome.arrival.is_some());
+    let achieved = match is_arrival {
+        true => outcomes.iter().map(|outcome| Achieved::of(outcome)).sum(),
+        false => account.achieved(),
+    };
+    let (from, bytes) = match end {
+        Some(_) => (start, achieved.delivered),
+        None => (
+            start.max(span.begin),
+            achieved.since(account.before).delivered,
+        ),
+    };
+    let topology = &scenario.topology;
+    FlowRecord {
+        group: &scenario.groups[account.flow.group].name,
+        index: client
+            .and_then(|client| client.arrival)
+            .unwrap_or(account.flow.index),
+        source: &topology.host(account.flow.from).name,
+        destination: &topology.host(account.flow.to).name,
+        start,
+        end,
+        size: outcomes.iter().find_map(|outcome| outcome.size),
+        delivered: achieved.delivered,
+        goodput: rate(bytes, end.unwrap_or(span.end).since(from)),
+        retransmits: achieved.retransmits,
+        timeouts: achieved.timeouts,
+        marks: achieved.marks,
+        smoothed_rtt: client.and_then(|client| client.smoothed_rtt),
+        min_rtt: client.and_then(|client| client.min_rtt),
+    }
+}
+
+/// What one should know of flows that did not end as they should.
+pub(super) fn failures(scenario: &Scenario, books: &Books) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (position, group) in scenario.groups.iter().enumerate() {
+        let outcomes = || {
+            let accounts = books.of_group(position);
+            accounts.flat_map(|account| account.outcomes().chain(account.arrivals().flatten()))
+        };
+        let failures: Vec<_> = outcomes()
+            .filter_map(|outcome| outcome.failure.as_ref())
+            .collect();
+        if let Some(first) = failures.first() {
+            notes.push(format!(
+                "group `{}`: {} ends of flows failed, the first because {first}",
+                group.name,
+                failures.len()
+            ));
+        }
+        let given_up: u64 = outcomes().map(|outcome| outcome.requests_failed).sum();
+        if given_up > 0 {
+            notes.push(format!(
+                "group `{}`: {given_up} requests were given up",
+                group.name
+            ));
+        }
+    }
+    notes
+}
+
+/// Bytes per time; nothing where no time has passed.
+pub(super) fn rate(size: ByteSize, span: Duration) -> Rate {
+    match span.is_zero() {
+        true => Rate::ZERO,
+        false => Rate::from_size_over(size, span),
+    }
+}

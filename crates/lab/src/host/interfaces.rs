@@ -1,0 +1,266 @@
+//! The interfaces of a host: TAP devices whose other ends the director holds.
+//!
+//! Each interface has a routing table of its own, which packets from its address take, so that a socket
+//! bound to an address sends by its interface; what is bound to none takes the first.
+
+use std::io;
+use std::net::IpAddr;
+
+use netlink_packet_route::AddressFamily;
+use netlink_packet_route::RouteNetlinkMessage as Message;
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use weir_enforce::port::Tap;
+
+use super::HostError;
+use crate::control::HostChange;
+use crate::netlink::Netlink;
+use crate::plan::{HostPlan, Neighbour, Nic};
+
+/// Every namespace's first interface.
+const LOOPBACK: u32 = 1;
+/// The routing table of the first interface; the others' follow.
+const FIRST_TABLE: u32 = 100;
+/// The table of ways to certain addresses, which is asked first.
+const PEERS_TABLE: u32 = 50;
+/// The main table (`RT_TABLE_MAIN`).
+const MAIN_TABLE: u32 = 254;
+
+/// The interfaces as they are.
+pub(super) struct Interfaces {
+    netlink: Netlink,
+    nics: Vec<Configured>,
+    initial_window: Option<u32>,
+}
+
+struct Configured {
+    name: String,
+    index: u32,
+}
+
+impl Interfaces {
+    /// Makes and configures all interfaces of a host. Gives their other ends in the same order.
+    pub(super) fn new(plan: &HostPlan) -> Result<(Self, Vec<Tap>), HostError> {
+        let opened = Netlink::open().map_err(HostError::system("opening a netlink socket"))?;
+        let mut interfaces = Self {
+            netlink: opened,
+            nics: Vec::new(),
+            initial_window: plan.initial_window,
+        };
+        let up = interfaces.netlink.change(link(LOOPBACK, |link| {
+            link.header.flags |= LinkFlags::Up;
+        }));
+        up.map_err(HostError::system("bringing the loopback interface up"))?;
+        if let Some(nic) = plan.nics.first() {
+            let first = interfaces
+                .netlink
+                .set(Message::NewRule(to_peers(nic.address())));
+            first.map_err(HostError::system("making a routing rule"))?;
+        }
+        let mut taps = Vec::new();
+        for nic in &plan.nics {
+            taps.push(Tap::create(&nic.name)?);
+            let configured = interfaces.configure(nic, &plan.neighbours);
+            let doing = format!("configuring {} of host {}", nic.name, plan.name);
+            configured.map_err(HostError::system(doing))?;
+        }
+        Ok((interfaces, taps))
+    }
+
+    fn configure(&mut self, nic: &Nic, neighbours: &[Neighbour]) -> io::Result<()> {
+        let index = index_of(&nic.name)?;
+        // A link's address cannot change while it is up.
+        self.netlink.change(link(index, |link| {
+            link.attributes = vec![
+                LinkAttribute::Address(nic.mac.to_vec()),
+                LinkAttribute::Mtu(nic.mtu),
+                LinkAttribute::GsoMaxSegs(nic.gso_segments),
+            ];
+        }))?;
+        self.netlink.change(link(index, |link| {
+            link.header.flags |= LinkFlags::Up;
+        }))?;
+        let position = self.nics.len();
+        let address = nic.address();
+        let name = nic.name.clone();
+        self.nics.push(Configured { name, index });
+        self.add_address(position, address)?;
+        let unbound = self.route(index, address, MAIN_TABLE, position as u32);
+        self.netlink.set(Message::NewRoute(unbound))?;
+        let here = neighbours.iter();
+        for neighbour in here.filter(|entry| entry.address.is_ipv4() == address.is_ipv4()) {
+            let message = permanent(index, neighbour);
+            self.netlink.set(Message::NewNeighbour(message))?;
+            if neighbour.by == Some(position) {
+                let way = self.route_to(index, neighbour.address);
+                self.netlink.set(Message::NewRoute(way))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets to an address leave by the link with this index, wherever they come from.
+    fn route_to(&self, index: u32, address: IpAddr) -> RouteMessage {
+        let mut message = self.route(index, address, PEERS_TABLE, 0);
+        message.header.destination_prefix_length = bits(address);
+        let destination = RouteAttribute::Destination(address.into());
+        message.attributes.push(destination);
+        message
+    }
+
+    /// Has something happen to an interface.
+    pub(super) fn change(&mut self, change: &HostChange) -> io::Result<()> {
+        match change {
+            HostChange::InterfaceDown { interface } => self.set_carrier(interface, false),
+            HostChange::InterfaceUp { interface } => self.set_carrier(interface, true),
+            HostChange::Address { interface, was, is } => {
+                let nic = self.position(interface)?;
+                let index = self.nics[nic].index;
+                self.add_address(nic, *is)?;
+                self.netlink
+                    .change(Message::DelAddress(message(index, *was)))
+            }
+        }
+    }
+
+    /// An interface loses its carrier, as if somebody pulled the cable, or has it again: addresses and
+    /// routes stay.
+    fn set_carrier(&mut self, interface: &str, on: bool) -> io::Result<()> {
+        let index = self.nics[self.position(interface)?].index;
+        self.netlink.change(link(index, |link| {
+            link.attributes.push(LinkAttribute::Carrier(u8::from(on)));
+        }))
+    }
+
+    fn position(&self, interface: &str) -> io::Result<usize> {
+        let position = self.nics.iter().position(|nic| nic.name == interface);
+        position.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Gives an interface an address, and packets from there its routing table.
+    fn add_address(&mut self, nic: usize, address: IpAddr) -> io::Result<()> {
+        let (index, table) = (self.nics[nic].index, FIRST_TABLE + nic as u32);
+        let added = message(index, address);
+        self.netlink.set(Message::NewAddress(added))?;
+        let own = self.route(index, address, table, 0);
+        self.netlink.set(Message::NewRoute(own))?;
+        self.netlink.set(Message::NewRule(rule(address, table)))
+    }
+    /// Everything is on the link with this index, in this table.
+    fn route(&self, index: u32, address: IpAddr, table: u32, priority: u32) -> RouteMessage {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(address);
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = match address {
+            IpAddr::V4(_) => RouteScope::Link,
+            IpAddr::V6(_) => RouteScope::Universe,
+        };
+        message.header.kind = RouteType::Unicast;
+        message.attributes = vec![
+            RouteAttribute::Table(table),
+            RouteAttribute::Oif(index),
+            // IPv6 takes zero for a default of its own.
+            RouteAttribute::Priority(priority + 1),
+        ];
+        if let Some(packets) = self.initial_window {
+            let metrics = vec![RouteMetric::InitCwnd(packets)];
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
+        message
+    }
+}
+
+fn index_of(name: &str) -> io::Result<u32> {
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    )?;
+    Ok(rustix::net::netdevice::name_to_index(&socket, name)?)
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}
+
+fn bits(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 32,
+        IpAddr::V6(_) => 128,
+    }
+}
+
+/// A change to the link with this index.
+fn link(index: u32, change: impl FnOnce(&mut LinkMessage)) -> Message {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
+    change(&mut message);
+    message.header.change_mask = message.header.flags;
+    Message::SetLink(message)
+}
+
+/// An address alone: no other one is on the link.
+fn message(index: u32, address: IpAddr) -> AddressMessage {
+    let mut message = AddressMessage::default();
+    message.header.family = family(address);
+    message.header.prefix_len = bits(address);
+    message.header.index = index;
+    message.attributes = vec![
+        AddressAttribute::Local(address),
+        AddressAttribute::Address(address),
+        AddressAttribute::Flags(AddressFlags::Nodad | AddressFlags::Noprefixroute),
+    ];
+    message
+}
+
+/// Packets from an address take this table.
+fn rule(address: IpAddr, table: u32) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = family(address);
+    message.header.src_len = bits(address);
+    message.header.action = RuleAction::ToTable;
+    message.attributes = vec![
+        RuleAttribute::Source(address),
+        RuleAttribute::Table(table),
+        RuleAttribute::Priority(table),
+    ];
+    message
+}
+
+/// All packets of the address's family ask the table of ways to certain addresses first.
+fn to_peers(address: IpAddr) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = family(address);
+    message.header.action = RuleAction::ToTable;
+    message.attributes = vec![
+        RuleAttribute::Table(PEERS_TABLE),
+        RuleAttribute::Priority(PEERS_TABLE),
+    ];
+    message
+}
+
+/// An entry that is never asked for and never forgotten.
+fn permanent(index: u32, neighbour: &Neighbour) -> NeighbourMessage {
+    let mut message = NeighbourMessage::default();
+    message.header.family = family(neighbour.address);
+    message.header.ifindex = index;
+    message.header.state = NeighbourState::Permanent;
+    message.attributes = vec![
+        NeighbourAttribute::Destination(match neighbour.address {
+            IpAddr::V4(address) => NeighbourAddress::Inet(address),
+            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+        }),
+        NeighbourAttribute::LinkLayerAddress(neighbour.mac.to_vec()),
+    ];
+    message
+}

@@ -1,0 +1,123 @@
+//! A host of the lab: a process of its own in a network namespace of its own, which has no name and
+//! lives exactly as long as the process. It dies with its director, whatever that dies of.
+//!
+//! The director starts it as `weir lab-host` with a socket for standard input. By that come its plan,
+//! which it answers with its interfaces' other ends, and then the orders for its endpoints
+//! ([`crate::control`]).
+
+mod interfaces;
+mod messages;
+mod namespace;
+
+pub(crate) use messages::HostAnswer;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::control::HostChange;
+use crate::handover;
+use crate::plan::HostPlan;
+use interfaces::Interfaces;
+
+/// Why a host process cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// It was not started by a director.
+    #[error("this command is a part of `weir run --live`, and is of no use by itself")]
+    NoDirector,
+    /// The system refuses.
+    #[error("{doing}: {source}")]
+    System {
+        /// What was being done.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A message makes no sense.
+    #[error("the director sent what is no message: {0}")]
+    Message(#[from] serde_json::Error),
+    /// No TAP device.
+    #[error(transparent)]
+    Port(#[from] weir_enforce::port::PortError),
+    /// The endpoints' part ended badly.
+    #[error(transparent)]
+    Agent(#[from] crate::agent::AgentError),
+}
+
+impl HostError {
+    /// For `map_err`.
+    fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::System { doing, source }
+    }
+}
+
+/// Works as a host until the director closes its socket. To be called before the process has any
+/// thread: the namespace is that of this one and of those that it starts.
+///
+/// # Errors
+/// The process was not started by a director; the director cannot be understood.
+pub fn run() -> Result<(), HostError> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|errno| HostError::system("tying the process to its director")(errno.into()))?;
+    let control = inherited()?;
+    let (line, _) =
+        handover::receive(&control).map_err(HostError::system("listening to the director"))?;
+    if line.is_empty() {
+        return Ok(());
+    }
+    let plan: HostPlan = serde_json::from_slice(&line)?;
+    match build(&plan, &control) {
+        Ok(interfaces) => endpoints(control, interfaces),
+        Err(error) => {
+            let failed = HostAnswer::Failed(error.to_string());
+            let sent = handover::send(&control, &failed, &[]);
+            sent.map_err(HostError::system("answering the director"))
+        }
+    }
+}
+
+/// Makes the namespace, and hands its interfaces' other ends over.
+fn build(plan: &HostPlan, control: &UnixStream) -> Result<Interfaces, HostError> {
+    namespace::leave()?;
+    let refused = namespace::set(&plan.kernel)?;
+    let (interfaces, taps) = Interfaces::new(plan)?;
+    let taps: Vec<OwnedFd> = taps.into_iter().map(OwnedFd::from).collect();
+    let taps: Vec<_> = taps.iter().map(AsFd::as_fd).collect();
+    let sent = handover::send(control, &HostAnswer::Built { refused }, &taps);
+    sent.map_err(HostError::system("handing over interfaces"))?;
+    Ok(interfaces)
+}
+
+/// Does what the director orders.
+fn endpoints(control: UnixStream, mut interfaces: Interfaces) -> Result<(), HostError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(HostError::system("starting the runtime"))?;
+    runtime.block_on(async {
+        let stream = control
+            .set_nonblocking(true)
+            .and_then(|()| tokio::net::UnixStream::from_std(control));
+        let stream = stream.map_err(HostError::system("listening to the director"))?;
+        let (orders, events) = stream.into_split();
+        let change = |change: &HostChange| match interfaces.change(change) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        Ok(crate::agent::run(orders, events, change).await?)
+    })
+}
+
+/// The socket that the director left for this process.
+fn inherited() -> Result<UnixStream, HostError> {
+    let stdin = io::stdin().as_fd().try_clone_to_owned();
+    let stdin = stdin.map_err(HostError::system("opening standard input"))?;
+    match rustix::net::sockopt::socket_domain(&stdin) {
+        Ok(rustix::net::AddressFamily::UNIX) => Ok(UnixStream::from(stdin)),
+        _ => Err(HostError::NoDirector),
+    }
+}

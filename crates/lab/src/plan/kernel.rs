@@ -1,0 +1,191 @@
+//! What the kernel of a host is set to: what a namespace has one value of.
+
+use serde::{Deserialize, Serialize};
+use weir_congestion::{AlgorithmSpec, Value};
+use weir_scenario::{AddressFamily, Group, HostIndex, Scenario, TcpEcn, TcpOptions, Transport};
+use weir_units::{ByteSize, Duration, Rate};
+
+use super::PlanError;
+
+/// A value below /proc/sys/net.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelSetting {
+    /// Where, from /proc/sys/net on.
+    pub path: String,
+    /// What is written there.
+    pub value: String,
+}
+
+/// How much time a super-packet may take on a link before it looks like a burst to a queue. At 1 Gbps it
+/// is 4 segments, below 243 Mbps one: Jain's index of 7 DCTCP flows into one port falls from 0.98 to 0.20
+/// if the kernel hands over 64 KB at once.
+const BURST: Duration = Duration::from_micros(50);
+/// A segment with its Ethernet header.
+const SEGMENT: ByteSize = ByteSize::from_bytes(1514);
+/// The parameter of congestion controls that is a route's in the kernel.
+pub(crate) const INITIAL_WINDOW: &str = "initial_window";
+/// What fits into 64 KB.
+const MOST_SEGMENTS: u64 = 64;
+
+/// How many segments of a super-packet a link takes without looking like bursts.
+pub(super) fn faithful_segments(rate: Rate) -> u32 {
+    let segments = rate.size_in(BURST).bytes() / SEGMENT.bytes();
+    u32::try_from(segments.clamp(1, MOST_SEGMENTS)).unwrap_or(1)
+}
+
+impl KernelSetting {
+    /// This value at this place.
+    pub fn new(path: impl Into<String>, value: impl ToString) -> Self {
+        Self {
+            path: path.into(),
+            value: value.to_string(),
+        }
+    }
+}
+
+/// What the kernel of `host` is set to.
+pub(super) fn settings(
+    scenario: &Scenario,
+    host: HostIndex,
+) -> Result<Vec<KernelSetting>, PlanError> {
+    let mut settings = links(scenario.live.address_family);
+    let wishes = Wishes::new(scenario, host);
+    settings.extend(wishes.tcp()?);
+    Ok(settings)
+}
+
+/// With how many packets the TCP connections of `host` begin, if its groups say so.
+pub(super) fn initial_window(
+    scenario: &Scenario,
+    host: HostIndex,
+) -> Result<Option<u32>, PlanError> {
+    let wishes = Wishes::new(scenario, host);
+    // A group that says nothing has the kernel's.
+    wishes
+        .unanimous("congestion.initial_window", |(group, ..)| {
+            let mut values = congestion(&group.transport)?.values();
+            let window = values.find_map(|value| match value {
+                (INITIAL_WINDOW, Value::Integer(packets)) => Some(packets),
+                _ => None,
+            });
+            Some(window.and_then(|packets| u32::try_from(packets).ok()))
+        })
+        .map(Option::flatten)
+}
+
+/// Interfaces say nothing of their own accord, and take what comes to their addresses.
+fn links(family: AddressFamily) -> Vec<KernelSetting> {
+    let mut settings = Vec::new();
+    let has_v6 = family == AddressFamily::Ipv6;
+    for scope in ["all", "default"] {
+        settings.push(KernelSetting::new(
+            format!("ipv4/conf/{scope}/rp_filter"),
+            0,
+        ));
+        let v6 =
+            |key: &str, value: u8| KernelSetting::new(format!("ipv6/conf/{scope}/{key}"), value);
+        settings.push(v6("disable_ipv6", u8::from(!has_v6)));
+        if has_v6 {
+            // No duplicate-address detection, no link-local addresses, nobody asks for routers.
+            settings.extend([
+                v6("accept_dad", 0),
+                v6("addr_gen_mode", 1),
+                v6("accept_ra", 0),
+                v6("router_solicitations", 0),
+                v6("keep_addr_on_down", 1),
+            ]);
+        }
+    }
+    settings
+}
+
+/// What the groups want that have flows at a host.
+struct Wishes<'s> {
+    host: &'s str,
+    /// With whether the host opens the group's connections.
+    tcp: Vec<(&'s Group, &'s TcpOptions, bool)>,
+}
+
+impl<'s> Wishes<'s> {
+    fn new(scenario: &'s Scenario, host: HostIndex) -> Self {
+        let tcp = scenario.groups.iter().filter_map(|group| {
+            let opens = group.from.contains(&host);
+            let options = options(&group.transport)?;
+            (opens || group.to.contains(&host)).then_some((group, options, opens))
+        });
+        Self {
+            host: &scenario.topology.host(host).name,
+            tcp: tcp.collect(),
+        }
+    }
+
+    fn tcp(&self) -> Result<Vec<KernelSetting>, PlanError> {
+        let mut settings = vec![
+            // What one connection learned of a path is none of the next one's business.
+            KernelSetting::new("ipv4/tcp_no_metrics_save", 1),
+            KernelSetting::new("ipv4/tcp_ecn", self.ecn()?),
+        ];
+        let mut switch = |key: &'static str, path: &str, wish: fn(&TcpOptions) -> bool| {
+            let wish = self.unanimous(key, |(_, options, _)| Some(wish(options)));
+            let wish = wish.map(|wish| wish.map(|on| KernelSetting::new(path, u8::from(on))));
+            wish.map(|setting| settings.extend(setting))
+        };
+        switch("tcp.sack", "ipv4/tcp_sack", |tcp| tcp.sack)?;
+        switch("tcp.timestamps", "ipv4/tcp_timestamps", |tcp| {
+            tcp.timestamps
+        })?;
+        switch(
+            "tcp.idle_restart",
+            "ipv4/tcp_slow_start_after_idle",
+            |tcp| tcp.idle_restart,
+        )?;
+        Ok(settings)
+    }
+
+    /// 1 asks for ECN and takes it, 2 takes it when asked. DCTCP's sockets ask by themselves.
+    fn ecn(&self) -> Result<u8, PlanError> {
+        let asks = self.unanimous("tcp.ecn", |(_, options, opens)| match options.ecn {
+            TcpEcn::Dctcp => None,
+            ecn => opens.then_some(ecn == TcpEcn::Rfc3168),
+        })?;
+        Ok(if asks == Some(true) { 1 } else { 2 })
+    }
+
+    /// The one value that all groups want that have a wish.
+    fn unanimous<T: PartialEq>(
+        &self,
+        key: &'static str,
+        wish: impl Fn(&(&'s Group, &'s TcpOptions, bool)) -> Option<T>,
+    ) -> Result<Option<T>, PlanError> {
+        let wishes = self.tcp.iter();
+        let mut wishes = wishes.filter_map(|entry| Some((entry.0, wish(entry)?)));
+        let Some((one, first)) = wishes.next() else {
+            return Ok(None);
+        };
+        match wishes.find(|(_, other)| *other != first) {
+            Some((other, _)) => Err(PlanError::OneValuePerHost {
+                host: self.host.to_owned(),
+                key,
+                one: one.name.clone(),
+                other: other.name.clone(),
+            }),
+            None => Ok(Some(first)),
+        }
+    }
+}
+
+/// TCP's options, if it is TCP.
+fn options(transport: &Transport) -> Option<&TcpOptions> {
+    match transport {
+        Transport::Tcp { options, .. } | Transport::Tls { options, .. } => Some(options),
+        Transport::Udp { .. } | Transport::Quic { .. } => None,
+    }
+}
+
+/// TCP's congestion control, if it is TCP.
+fn congestion(transport: &Transport) -> Option<&AlgorithmSpec> {
+    match transport {
+        Transport::Tcp { congestion, .. } | Transport::Tls { congestion, .. } => Some(congestion),
+        Transport::Udp { .. } | Transport::Quic { .. } => None,
+    }
+}

@@ -1,0 +1,161 @@
+//! What this machine has, and whether a plan fits.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+
+use rustix::process::{Resource, geteuid, getrlimit};
+use weir_scenario::Network;
+use weir_units::ByteSize;
+
+use super::addresses::contains;
+use super::{Plan, PlanError};
+use crate::netlink::Netlink;
+
+/// What the lab takes of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Whether this process is root's.
+    pub is_root: bool,
+    /// Whether there is /dev/net/tun.
+    pub has_tun: bool,
+    /// The addresses of its interfaces, as this process sees them.
+    pub addresses: Vec<IpAddr>,
+    /// The memory that is free.
+    pub memory: ByteSize,
+    /// How many files a process may have open.
+    pub files: u64,
+}
+
+/// What a host process, the kernel's tables of its namespace and its interfaces take.
+const PER_HOST: u64 = 16 << 20;
+/// What a flow takes at both ends, its socket buffers in use.
+const PER_FLOW: u64 = 512 << 10;
+/// What the director has open beside its hosts' control sockets and interfaces.
+const FILES: u64 = 64;
+
+impl Machine {
+    /// This one.
+    ///
+    /// # Errors
+    /// The kernel's, where it does not tell.
+    pub fn this() -> io::Result<Self> {
+        Ok(Self {
+            is_root: geteuid().is_root(),
+            has_tun: Path::new("/dev/net/tun").exists(),
+            addresses: Netlink::open()?.addresses()?,
+            memory: free_memory(&std::fs::read_to_string("/proc/meminfo")?),
+            files: getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Whether the lab can be built at all.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check_rights(&self) -> Result<(), PlanError> {
+        match (self.is_root, self.has_tun) {
+            (false, _) => Err(PlanError::NotRoot),
+            (_, false) => Err(PlanError::NoTun),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the lab's network is nobody's here.
+    ///
+    /// # Errors
+    /// An address that is in it.
+    pub fn check_network(&self, network: Network) -> Result<(), PlanError> {
+        let mut addresses = self.addresses.iter();
+        match addresses.find(|address| contains(network, **address)) {
+            Some(address) => Err(PlanError::AddressClash {
+                address: *address,
+                network,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there is room for a plan with so many flows at once.
+    ///
+    /// # Errors
+    /// What there is too little of.
+    pub fn check_room(&self, plan: &Plan, flows: u64) -> Result<(), PlanError> {
+        let hosts = plan.hosts.len() as u64;
+        let nics: usize = plan.hosts.iter().map(|host| host.nics.len()).sum();
+        let enough = |what, needed: u64, available: u64| match needed <= available {
+            true => Ok(()),
+            false => Err(PlanError::TooLarge {
+                what,
+                needed,
+                available,
+            }),
+        };
+        let memory =
+            (hosts.saturating_mul(PER_HOST)).saturating_add(flows.saturating_mul(PER_FLOW));
+        enough("bytes of memory", memory, self.memory.bytes())?;
+        // The hosts' interfaces and control sockets meet in the director.
+        enough("open files", FILES + 2 * hosts + nics as u64, self.files)?;
+        enough("open files of one host", FILES + 2 * flows, self.files)
+    }
+}
+
+/// `MemAvailable` of /proc/meminfo.
+fn free_memory(text: &str) -> ByteSize {
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    ByteSize::from_bytes(kib.unwrap_or_default().saturating_mul(1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_memory_is_what_is_available() {
+        let text = "MemTotal:  100 kB\nMemFree: 3 kB\nMemAvailable:   42 kB\n";
+        assert_eq!(free_memory(text), ByteSize::from_bytes(42 * 1024));
+        assert_eq!(free_memory(""), ByteSize::ZERO);
+    }
+
+    #[test]
+    fn a_machine_says_what_it_lacks() {
+        let machine = Machine {
+            is_root: true,
+            has_tun: true,
+            addresses: vec!["10.213.7.1".parse().unwrap()],
+            memory: ByteSize::from_bytes(1 << 30),
+            files: 1024,
+        };
+        assert_eq!(machine.check_rights(), Ok(()));
+        let nobody = Machine {
+            is_root: false,
+            ..machine.clone()
+        };
+        assert_eq!(nobody.check_rights(), Err(PlanError::NotRoot));
+        let no_tun = Machine {
+            has_tun: false,
+            ..machine.clone()
+        };
+        assert_eq!(no_tun.check_rights(), Err(PlanError::NoTun));
+        let clash = machine
+            .check_network("10.213.0.0/16".parse().unwrap())
+            .unwrap_err();
+        assert!(clash.to_string().contains("10.213.7.1"));
+        assert_eq!(machine.check_network("fd57::/48".parse().unwrap()), Ok(()));
+        let plan = Plan { hosts: Vec::new() };
+        assert_eq!(machine.check_room(&plan, 0), Ok(()));
+        let many = machine.check_room(&plan, 3_000).unwrap_err();
+        assert!(
+            matches!(
+                many,
+                PlanError::TooLarge {
+                    what: "bytes of memory",
+                    ..
+                }
+            ),
+            "{many}"
+        );
+    }
+}

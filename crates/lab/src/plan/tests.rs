@@ -1,0 +1,172 @@
+use weir_scenario::Scenario;
+
+use super::*;
+
+const DUMBBELL: &str = r#"
+    title = "A plan"
+    source = "a test"
+    duration = "1s"
+
+    [dumbbell]
+    rate = "1Gbps"
+    queue = { kind = "step", ecn_threshold = "20 packets", buffer = "1MB" }
+    [dumbbell.senders.sender]
+    count = 2
+    rtt = "100us"
+
+    [groups.dctcp]
+    from = "sender1"
+    to = "receiver"
+    congestion = "dctcp"
+    workload = "bulk"
+
+    [groups.cubic]
+    from = "sender2"
+    to = "receiver"
+    workload = "bulk"
+"#;
+
+/// Two switches, each reaching both hosts.
+const TWO_WAYS: &str = r#"
+    title = "Two ways"
+    source = "a test"
+    duration = "1s"
+    [hosts.a]
+    [hosts.b]
+    [switches.s]
+    [switches.t]
+    [queues.q]
+    kind = "drop-tail"
+    buffer = "1MB"
+    [[links]]
+    from = "a"
+    to = "s"
+    rate = "100Mbps"
+    delay = "10us"
+    queue = "q"
+    [[links]]
+    from = "a"
+    to = "t"
+    rate = "100Mbps"
+    delay = "10us"
+    queue = "q"
+    [[links]]
+    from = "b"
+    to = "s"
+    rate = "100Mbps"
+    delay = "10us"
+    queue = "q"
+    [[links]]
+    from = "b"
+    to = "t"
+    rate = "100Mbps"
+    delay = "10us"
+    queue = "q"
+    [groups.g]
+    from = "a"
+    to = "b"
+    workload = "bulk"
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse("test.toml", text, &[]).unwrap().scenario
+}
+
+fn written<'p>(host: &'p HostPlan, path: &str) -> Option<&'p str> {
+    let mut settings = host.kernel.iter();
+    let found = settings.find(|setting| setting.path == path);
+    found.map(|setting| setting.value.as_str())
+}
+
+#[test]
+fn hosts_get_interfaces_and_know_those_they_talk_to() {
+    let scenario = scenario(DUMBBELL);
+    let plan = Plan::new(&scenario).unwrap();
+    assert_eq!(plan.hosts.len(), 3);
+    let addresses: BTreeSet<_> = plan
+        .hosts
+        .iter()
+        .flat_map(|host| &host.nics)
+        .map(Nic::address)
+        .collect();
+    assert_eq!(addresses.len(), 3);
+    let host = |name: &str| plan.hosts.iter().find(|host| host.name == name).unwrap();
+    let (sender, receiver) = (host("sender1"), host("receiver"));
+    assert_eq!(sender.neighbours.len(), 1);
+    assert_eq!(sender.neighbours[0].address, receiver.nics[0].address());
+    assert_eq!(sender.neighbours[0].mac, receiver.nics[0].mac);
+    assert_eq!(sender.nics[0].mtu, 1500);
+    assert_eq!(written(sender, "ipv4/tcp_ecn"), Some("2"));
+}
+
+#[test]
+fn a_plan_travels_as_a_line() {
+    let plan = Plan::new(&scenario(DUMBBELL)).unwrap();
+    for host in &plan.hosts {
+        let line = serde_json::to_string(host).unwrap();
+        assert_eq!(&serde_json::from_str::<HostPlan>(&line).unwrap(), host);
+    }
+}
+
+#[test]
+fn each_way_has_interfaces_of_its_own_at_both_ends() {
+    let scenario = scenario(TWO_WAYS);
+    let plan = Plan::new(&scenario).unwrap();
+    let topology = &scenario.topology;
+    let routes = topology.routes();
+    let hosts: Vec<_> = topology.host_indices().collect();
+    let ends = |flow| {
+        plan.ends(
+            topology,
+            &routes,
+            &scenario.groups[0],
+            (hosts[0], hosts[1]),
+            flow,
+        )
+    };
+    let of = |host: usize, nic: usize| plan.hosts[host].nics[nic].address();
+    assert_eq!(ends(0).from, [of(0, 0), of(0, 1)]);
+    assert_eq!(ends(0).to, [of(1, 0), of(1, 1)]);
+    // The next flow takes the other way.
+    assert_eq!(ends(1).from, [of(0, 1), of(0, 0)]);
+    assert_eq!(ends(1).to, [of(1, 1), of(1, 0)]);
+    assert_eq!(plan.hosts[0].nics[0].gso_segments, 1);
+    // The host that takes the flow answers on the link that the other one chose.
+    let by = |host: usize| plan.hosts[host].neighbours.iter().map(|entry| entry.by);
+    assert!(by(0).all(|by| by.is_none()));
+    assert!(by(1).eq([Some(0), Some(1)]));
+}
+
+#[test]
+fn what_a_kernel_has_once_cannot_be_wanted_twice() {
+    let apart = "from = \"sender2\"\n    tcp = { sack = false }";
+    let both = DUMBBELL.replace("from = \"sender2\"", apart);
+    let error = Plan::new(&scenario(&both)).unwrap_err();
+    let PlanError::OneValuePerHost { host, key, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!((host.as_str(), key), ("receiver", "tcp.sack"));
+}
+
+#[test]
+fn changes_of_address_are_known_to_all_from_the_start() {
+    let port = "sender1->switch";
+    let fault =
+        |at: &str| format!("[[faults]]\nkind = \"address\"\nports = \"{port}\"\nat = \"{at}\"\n");
+    let text = format!("{DUMBBELL}{}{}", fault("100ms"), fault("200ms"));
+    let scenario = scenario(&text);
+    let plan = Plan::new(&scenario).unwrap();
+    let receiver = plan.host(scenario.groups[0].to[0]);
+    assert_eq!(receiver.neighbours.len(), 4);
+}
+
+#[test]
+fn ipv6_is_as_quiet_as_ipv4() {
+    let text = format!("{DUMBBELL}\n[live]\naddress_family = \"ipv6\"\n");
+    let plan = Plan::new(&scenario(&text)).unwrap();
+    assert!(plan.hosts[0].nics[0].address().is_ipv6());
+    assert_eq!(
+        written(&plan.hosts[0], "ipv6/conf/all/accept_dad"),
+        Some("0")
+    );
+}

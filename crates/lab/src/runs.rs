@@ -1,0 +1,300 @@
+//! The directories of live runs: `/run/weir/lab/PID` of each director, so that others can find its hosts
+//! (`weir lab list`, `nsenter`), and what a killed director left can be told from what is in use.
+//!
+//! A director holds a lock on a file in its directory for as long as it lives, whatever becomes of the
+//! number of its process.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+/// The file that a director holds locked.
+const LOCK: &str = "lock";
+/// The file that says what runs there.
+const ABOUT: &str = "hosts.json";
+/// What precedes the name of a directory that is being made.
+const UNFINISHED: char = '.';
+
+/// Where the directories of all runs are.
+#[derive(Clone, Debug)]
+pub struct Runs {
+    root: PathBuf,
+}
+
+/// A run's directory, which is gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct RunDirectory {
+    path: PathBuf,
+    /// Locked while it is open.
+    _lock: File,
+}
+
+/// What a directory says of its run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The process of the director.
+    pub director: u32,
+    /// The scenario's title.
+    pub title: String,
+    /// The host processes.
+    pub hosts: Vec<HostRecord>,
+}
+
+/// A host of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Its process: `nsenter --net --target PID` is inside.
+    pub process: u32,
+    /// When that was started, in the kernel's ticks since boot: a number is used again, a number with
+    /// this is not.
+    pub started: u64,
+}
+
+/// A run that somebody finds.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What it says of itself.
+    pub record: RunRecord,
+    /// Whether its director lives.
+    pub is_alive: bool,
+    path: PathBuf,
+}
+
+impl Runs {
+    /// Those of this machine: below /run if that can be written to, else below `XDG_RUNTIME_DIR` or the
+    /// directory of temporary files.
+    pub fn of_this_machine() -> Self {
+        let system = PathBuf::from("/run/weir/lab");
+        if fs::create_dir_all(&system).is_ok() {
+            return Self { root: system };
+        }
+        let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let own = own.unwrap_or_else(std::env::temp_dir);
+        Self {
+            root: own.join("weir/lab"),
+        }
+    }
+
+    /// Those below this directory.
+    pub fn below(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Makes the directory of this process's run.
+    ///
+    /// # Errors
+    /// The system's; this process has a run already.
+    pub(crate) fn create(&self) -> io::Result<RunDirectory> {
+        let process = std::process::id();
+        let path = self.root.join(process.to_string());
+        // Only a process that is dead had this number before.
+        if path.exists()
+            && let Some(left) = self.read(&path)
+        {
+            left.clean()?;
+        }
+        let unfinished = self.root.join(format!("{UNFINISHED}{process}"));
+        fs::create_dir_all(&unfinished)?;
+        let lock = File::create(unfinished.join(LOCK))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let directory = RunDirectory { path, _lock: lock };
+        fs::rename(&unfinished, &directory.path)?;
+        Ok(directory)
+    }
+
+    /// All runs, by the numbers of their directors.
+    ///
+    /// # Errors
+    /// The system's; that there are none is none.
+    pub fn list(&self) -> io::Result<Vec<Found>> {
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            found.extend(self.read(&entry?.path()));
+        }
+        found.sort_by_key(|run| run.record.director);
+        Ok(found)
+    }
+
+    fn read(&self, path: &Path) -> Option<Found> {
+        let name = path.file_name()?.to_str()?;
+        let process = name.trim_start_matches(UNFINISHED).parse().ok()?;
+        let unfinished = name.starts_with(UNFINISHED);
+        let is_alive = match unfinished {
+            true => started(process).is_some(),
+            false => is_locked(&path.join(LOCK)),
+        };
+        let record = fs::read(path.join(ABOUT)).ok();
+        let record = record.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Some(Found {
+            record: record.unwrap_or_else(|| RunRecord {
+                director: process,
+                ..RunRecord::default()
+            }),
+            is_alive,
+            path: path.to_owned(),
+        })
+    }
+}
+
+impl RunDirectory {
+    /// Says what runs here.
+    pub(crate) fn describe(&self, record: &RunRecord) -> io::Result<()> {
+        fs::write(self.path.join(ABOUT), serde_json::to_vec_pretty(record)?)
+    }
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        // What stays is found by `weir lab clean`.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+impl HostRecord {
+    /// Of a process that runs.
+    pub(crate) fn of(name: &str, process: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            process,
+            started: started(process).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&self) -> bool {
+        started(self.process) == Some(self.started)
+    }
+}
+
+impl Found {
+    /// Removes what is left of a run whose director is dead: its hosts, if there are any that live, and
+    /// with them their namespaces and interfaces; its directory. Returns how many hosts there were.
+    ///
+    /// # Errors
+    /// The director lives; the system's.
+    pub fn clean(&self) -> io::Result<usize> {
+        if self.is_alive {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        let left: Vec<_> = self
+            .record
+            .hosts
+            .iter()
+            .filter(|host| host.is_alive())
+            .collect();
+        for host in &left {
+            if let Some(process) = i32::try_from(host.process).ok().and_then(Pid::from_raw) {
+                kill_process(process, Signal::KILL)?;
+            }
+        }
+        // The namespace goes when the process has.
+        while left.iter().any(|host| host.is_alive()) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        fs::remove_dir_all(&self.path)?;
+        Ok(left.len())
+    }
+}
+
+/// Whether somebody holds a lock on a file.
+fn is_locked(path: &Path) -> bool {
+    let opened = File::open(path);
+    opened.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
+}
+
+/// When a process was started (field 22 of proc_pid_stat(5)); `None` if there is none, or only what its
+/// parent has not asked about.
+fn started(process: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The second field, a name in parentheses, may contain anything.
+    let (_, rest) = text.rsplit_once(") ")?;
+    let mut fields = rest.split(' ');
+    match fields.next()? {
+        "Z" | "X" => None,
+        _ => fields.nth(18)?.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn sleeper() -> std::process::Child {
+        let mut command = Command::new("sleep");
+        command.arg("60").stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn a_run_is_found_while_it_lives_and_gone_when_it_ends() {
+        let root = tempfile::tempdir().unwrap();
+        let runs = Runs::below(root.path());
+        assert!(runs.list().unwrap().is_empty());
+        let directory = runs.create().unwrap();
+        let record = RunRecord {
+            director: std::process::id(),
+            title: "A run".to_owned(),
+            hosts: vec![HostRecord::of("a", std::process::id())],
+        };
+        directory.describe(&record).unwrap();
+        let found = runs.list().unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].record, record);
+        assert!(found[0].is_alive && found[0].record.hosts[0].is_alive());
+        assert!(found[0].clean().is_err());
+        drop(directory);
+        assert!(runs.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_killed_director_left_is_cleaned_and_nothing_else_is() {
+        let root = tempfile::tempdir().unwrap();
+        let runs = Runs::below(root.path());
+        let (mut left, mut other) = (sleeper(), sleeper());
+        let path = root.path().join("4000000");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(LOCK), "").unwrap();
+        let reused = HostRecord {
+            started: 1,
+            ..HostRecord::of("reused", other.id())
+        };
+        let record = RunRecord {
+            director: 4_000_000,
+            title: String::new(),
+            hosts: vec![HostRecord::of("left", left.id()), reused],
+        };
+        fs::write(path.join(ABOUT), serde_json::to_vec(&record).unwrap()).unwrap();
+        let found = runs.list().unwrap();
+        assert!(!found[0].is_alive);
+        // A zombie is dead; without anybody who waits it stays one here.
+        assert_eq!(found[0].clean().unwrap(), 1);
+        assert!(!left.wait().unwrap().success());
+        assert!(other.try_wait().unwrap().is_none());
+        assert!(runs.list().unwrap().is_empty());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_was_never_finished_is_found_too() {
+        let root = tempfile::tempdir().unwrap();
+        let runs = Runs::below(root.path());
+        fs::create_dir(root.path().join(".4000000")).unwrap();
+        let found = runs.list().unwrap();
+        assert_eq!(found[0].record.director, 4_000_000);
+        assert_eq!(found[0].clean().unwrap(), 0);
+    }
+}

@@ -1,0 +1,303 @@
+//! How faithful the emulation is: how late packets were, and whether busy links kept their rates.
+
+use weir_fabric::Tally;
+use weir_results::{AchievedRate, Emulation};
+use weir_scenario::{PortIndex, Topology};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::distribution::Distribution;
+use super::outlet::Losses;
+
+/// The 99th percentile of lateness from which on results are not to be believed: a tenth of what Linux
+/// lets a flow queue in its host, and more than a queue's threshold of 20 packets at 1 Gbit/s takes.
+const LATEST: Duration = Duration::from_micros(250);
+/// By how much the rate of a busy link may be off, as a fraction.
+const RATE_ERROR: f64 = 0.01;
+/// A link is called busy when it has sent for this long without a pause.
+const BUSY: Duration = Duration::from_millis(20);
+
+/// The account of one switch.
+#[derive(Debug)]
+pub(super) struct Fidelity {
+    lateness: Distribution,
+    error: Distribution,
+    /// For each port of the topology.
+    paces: Vec<Pace>,
+}
+
+/// How fast a link has sent while it was busy.
+#[derive(Clone, Debug)]
+struct Pace {
+    rate: Rate,
+    framing: ByteSize,
+    /// What it had delivered when it was last looked at, and when that was due.
+    seen: Tally,
+    due: Time,
+    /// What is going on.
+    stretch: Option<Stretch>,
+    /// All that were long enough.
+    busy: Busy,
+}
+
+/// Packets that followed each other without a gap.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// When the first one was handed on.
+    begin: Time,
+    /// When the last one was.
+    end: Time,
+    /// Bytes on the wire, without those of the first.
+    size: ByteSize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    size: ByteSize,
+    /// As the link's rate has it.
+    asked: Duration,
+    /// As it was.
+    took: Duration,
+}
+
+impl Fidelity {
+    pub(super) fn new(topology: &Topology) -> Self {
+        let pace = |port: &weir_scenario::Port| Pace {
+            rate: port.rate,
+            framing: port.framing,
+            seen: Tally::ZERO,
+            due: Time::ZERO,
+            stretch: None,
+            busy: Busy::default(),
+        };
+        Self {
+            lateness: Distribution::new(),
+            error: Distribution::new(),
+            paces: topology.ports.iter().map(pace).collect(),
+        }
+    }
+
+    /// Forgets everything so far: the end of a warm-up.
+    pub(super) fn begin(&mut self) {
+        (self.lateness, self.error) = (Distribution::new(), Distribution::new());
+        for pace in &mut self.paces {
+            (pace.stretch, pace.busy) = (None, Busy::default());
+        }
+    }
+
+    /// A host gets `count` packets `now`, of which the first and the last were due at these times, after
+    /// they may have waited `unread` to be read. Those between were due at equal intervals.
+    #[inline]
+    pub(super) fn handed_over(
+        &mut self,
+        now: Time,
+        (first, last): (Time, Time),
+        count: u64,
+        unread: Duration,
+    ) {
+        let span = last.since(first).as_nanos();
+        let interval = span.checked_div(count.saturating_sub(1)).unwrap_or(0);
+        for position in 0..count {
+            let due = first + Duration::from_nanos(interval * position);
+            let late = now.since(due);
+            self.lateness.record(late);
+            self.error.record(late + unread);
+        }
+    }
+
+    /// A port's link has delivered a packet that was `due`; all that it has delivered is `delivered`.
+    #[inline]
+    pub(super) fn link_delivered(&mut self, port: usize, due: Time, now: Time, delivered: Tally) {
+        if let Some(pace) = self.paces.get_mut(port)
+            && pace.rate < Rate::MAX
+            && !pace.rate.is_zero()
+        {
+            pace.advance(due, now, delivered);
+        }
+    }
+
+    /// The link's rate changes.
+    pub(super) fn set_rate(&mut self, port: PortIndex, rate: Rate) {
+        if let Some(pace) = self.paces.get_mut(port.index()) {
+            pace.close();
+            pace.rate = rate;
+        }
+    }
+
+    /// The account, with the reasons not to believe in it.
+    pub(super) fn emulation(
+        &mut self,
+        topology: &Topology,
+        losses: Losses,
+        switch_cpu: Duration,
+    ) -> Emulation {
+        let mut emulation = Emulation {
+            lateness_p50: self.lateness.percentile(0.5),
+            lateness_p99: self.lateness.percentile(0.99),
+            lateness_max: self.lateness.maximum(),
+            delay_error_p50: self.error.percentile(0.5),
+            delay_error_p99: self.error.percentile(0.99),
+            switch_cpu,
+            ..Emulation::default()
+        };
+        let mut reasons = Vec::new();
+        if emulation.delay_error_p99 > LATEST {
+            reasons.push(format!(
+                "the machine is too slow: 1 % of the packets came more than {} late, and {LATEST} is \
+                 the limit",
+                emulation.delay_error_p99
+            ));
+        }
+        if losses.full > 0 {
+            let full = losses.full;
+            reasons.push(format!("hosts had no room for {full} frames"));
+        }
+        for (pace, port) in self.paces.iter_mut().zip(&topology.ports) {
+            pace.close();
+            let Some(rate) = pace.busy.rate() else {
+                continue;
+            };
+            let (asked, achieved) = (rate.asked, rate.achieved);
+            let error = achieved.bits_per_second() as f64 / asked.bits_per_second() as f64 - 1.0;
+            if error.abs() > RATE_ERROR {
+                let name = &port.name;
+                reasons.push(format!("`{name}` sent at {achieved} instead of {asked}"));
+            }
+            emulation.rates.insert(port.name.clone(), rate);
+        }
+        emulation.faithful = reasons.is_empty();
+        emulation.reasons = reasons;
+        emulation
+    }
+}
+
+impl Pace {
+    fn advance(&mut self, due: Time, now: Time, delivered: Tally) {
+        let new = delivered - self.seen;
+        let size = new.size + self.framing * new.packets;
+        // Transmissions without a gap end as far apart as the later ones take, to a nanosecond.
+        let gap = due.checked_since(self.due).unwrap_or(Duration::ZERO);
+        let follows = gap <= self.rate.time_for(size) + Duration::from_nanos(1);
+        (self.seen, self.due) = (delivered, due);
+        match &mut self.stretch {
+            Some(stretch) if follows => {
+                stretch.size += size;
+                stretch.end = now;
+            }
+            _ => {
+                self.close();
+                self.stretch = Some(Stretch {
+                    begin: now,
+                    end: now,
+                    size: ByteSize::ZERO,
+                });
+            }
+        }
+    }
+
+    /// What is going on is over.
+    fn close(&mut self) {
+        let Some(stretch) = self.stretch.take() else {
+            return;
+        };
+        let took = stretch.end.since(stretch.begin);
+        if took >= BUSY {
+            self.busy.size += stretch.size;
+            self.busy.took += took;
+            self.busy.asked += self.rate.time_for(stretch.size);
+        }
+    }
+}
+
+impl Busy {
+    fn rate(&self) -> Option<AchievedRate> {
+        (!self.took.is_zero() && !self.asked.is_zero()).then(|| AchievedRate {
+            asked: Rate::from_size_over(self.size, self.asked),
+            achieved: Rate::from_size_over(self.size, self.took),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_scenario::Scenario;
+
+    use super::*;
+
+    const SCENARIO: &str = r#"
+        title = "t"
+        source = "t"
+        duration = "1s"
+        [star]
+        rate = "1Gbps"
+        delay = "1us"
+        queue = "unlimited"
+        framing = "0B"
+        [star.hosts.a]
+        [star.hosts.b]
+        [groups.g]
+        from = "a"
+        to = "b"
+        workload = "bulk"
+    "#;
+
+    fn topology() -> Topology {
+        let loaded = Scenario::parse("test", SCENARIO, &[]).unwrap();
+        loaded.scenario.topology
+    }
+
+    /// Packets of 1000 bytes, which take 8 us, come out of port 0 one after the other; the time that
+    /// they really come at is stretched by so many thousandths.
+    fn after(count: u64, stretched: u64) -> Emulation {
+        let topology = topology();
+        let mut fidelity = Fidelity::new(&topology);
+        let mut delivered = Tally::ZERO;
+        for number in 1..=count {
+            delivered.record(ByteSize::from_bytes(1000));
+            let due = Time::from_nanos(8000 * number);
+            let now = due + Duration::from_nanos(8 * number * stretched);
+            fidelity.link_delivered(0, due, now, delivered);
+        }
+        fidelity.emulation(&topology, Losses::default(), Duration::ZERO)
+    }
+
+    #[test]
+    fn a_busy_link_is_timed() {
+        let emulation = after(10_000, 0);
+        assert!(emulation.faithful, "{:?}", emulation.reasons);
+        let [rate] = emulation.rates.values().copied().collect::<Vec<_>>()[..] else {
+            panic!("{:?}", emulation.rates);
+        };
+        assert_eq!(rate.asked, Rate::from_gbps(1));
+        assert_eq!(rate.achieved, Rate::from_gbps(1));
+        assert!(after(10_000, 9).faithful);
+        let slow = after(10_000, 20);
+        assert!(!slow.faithful && slow.reasons[0].contains("instead of 1Gbps"));
+    }
+
+    #[test]
+    fn what_was_busy_for_a_moment_says_nothing() {
+        assert!(after(2000, 100).rates.is_empty());
+    }
+
+    #[test]
+    fn late_packets_and_lost_frames_are_reasons() {
+        let topology = topology();
+        let mut fidelity = Fidelity::new(&topology);
+        let at = Time::from_nanos;
+        // Due at 0, 1, 2 and 3 us.
+        fidelity.handed_over(at(3000), (at(0), at(3000)), 4, Duration::ZERO);
+        let fine = fidelity.emulation(&topology, Losses::default(), Duration::ZERO);
+        assert!(fine.faithful);
+        assert_eq!(fine.lateness_max, Duration::from_micros(3));
+        assert_eq!(fine.lateness_p50.as_nanos() / 100, 10);
+
+        fidelity.handed_over(at(3000), (at(3000), at(3000)), 1, Duration::from_millis(1));
+        let losses = Losses { full: 2, down: 5 };
+        let bad = fidelity.emulation(&topology, losses, Duration::ZERO);
+        assert_eq!(bad.reasons.len(), 2, "{:?}", bad.reasons);
+        assert_eq!(bad.lateness_max, Duration::from_micros(3));
+        fidelity.begin();
+        let anew = fidelity.emulation(&topology, Losses::default(), Duration::ZERO);
+        assert!(anew.faithful && anew.lateness_max.is_zero());
+    }
+}

@@ -1,0 +1,212 @@
+//! The switch as its user sees it.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, eventfd};
+use weir_enforce::offload::MacAddress;
+use weir_enforce::port::Port;
+use weir_fabric::Change;
+use weir_results::Drops;
+use weir_scenario::{PortIndex, Topology};
+use weir_units::{ByteSize, Time};
+
+use super::runner::{Report, Runner};
+use super::{SwitchError, schedule};
+use crate::clock::Clock;
+
+/// What the switch is made of.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The network.
+    pub topology: &'a Topology,
+    /// The ports that are measured.
+    pub measured: &'a [PortIndex],
+    /// What random choices follow from: the scenario's seed.
+    pub seed: u64,
+    /// The run's time zero, in nanoseconds of `CLOCK_MONOTONIC`; it may be to come.
+    pub epoch: u64,
+    /// The interfaces of the hosts.
+    pub sockets: Vec<Socket>,
+    /// The addresses of the hosts, each with the host's port that packets for it come in by.
+    pub addresses: Vec<(IpAddr, PortIndex)>,
+}
+
+/// An interface of a host.
+#[derive(Debug)]
+pub struct Socket {
+    /// The host's port that it stands for.
+    pub port: PortIndex,
+    /// Where its frames come out and go in.
+    pub device: Port,
+    /// Its Ethernet address, which frames for it get.
+    pub mac: MacAddress,
+}
+
+/// A measured port at one moment. Counters have run since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Which port.
+    pub port: PortIndex,
+    /// The moment.
+    pub time: Time,
+    /// The queue's length in IP bytes.
+    pub queue: ByteSize,
+    /// The queue's length in packets.
+    pub queue_packets: u64,
+    /// IP bytes that have left.
+    pub sent: ByteSize,
+    /// Packets that the queue has marked.
+    pub marks: u64,
+    /// Packets that have been dropped.
+    pub drops: Drops,
+}
+
+/// What the switch is told.
+#[derive(Debug)]
+pub(super) enum Command {
+    Apply(PortIndex, Change),
+    Assign(IpAddr, PortIndex),
+    Withdraw(IpAddr),
+    Begin,
+    Sample(Sender<Vec<Sample>>),
+    Stop,
+}
+
+/// A switch that runs. Dropped, it stops, and closes the hosts' interfaces.
+#[derive(Debug)]
+pub struct Handle {
+    commands: Sender<Command>,
+    wake: Arc<OwnedFd>,
+    /// Until it is stopped.
+    thread: Option<JoinHandle<Result<Report, SwitchError>>>,
+}
+
+/// Starts a switch in a thread of its own, with real-time priority where that is allowed.
+///
+/// # Errors
+/// A network that cannot be built; no thread.
+pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
+    let (commands, orders) = channel();
+    let (answer, started) = channel();
+    let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
+    let wake = eventfd(0, flags).map_err(SwitchError::at("making an eventfd"))?;
+    let wake = Arc::new(wake);
+    let (topology, measured) = (setup.topology.clone(), setup.measured.to_vec());
+    let Setup {
+        seed,
+        epoch,
+        sockets,
+        addresses,
+        ..
+    } = setup;
+    let woken = Arc::clone(&wake);
+    // Frames are shared by `Rc`: the network is built where it runs.
+    let run = move || {
+        let real_time = schedule::raise_priority();
+        let clock = Clock::since_now_or(epoch);
+        let runner = Runner::new(topology, &measured, seed, clock, sockets, &addresses);
+        match runner {
+            Ok(runner) => {
+                // Whoever does not wait for the answer has dropped the handle.
+                let _ = answer.send(Ok(()));
+                runner.run(&orders, &woken, real_time)
+            }
+            Err(error) => {
+                let _ = answer.send(Err(error));
+                Err(SwitchError::Gone)
+            }
+        }
+    };
+    let thread = std::thread::Builder::new()
+        .name("weir-switch".to_owned())
+        .spawn(run)
+        .map_err(SwitchError::at("starting the switch's thread"))?;
+    let handle = Handle {
+        commands,
+        wake,
+        thread: Some(thread),
+    };
+    answer_of(&started)??;
+    Ok(handle)
+}
+
+fn answer_of<T>(receiver: &Receiver<T>) -> Result<T, SwitchError> {
+    receiver.recv().map_err(|_| SwitchError::Gone)
+}
+
+impl Handle {
+    /// Changes a port's link from now on.
+    ///
+    /// # Errors
+    /// The switch has stopped.
+    pub fn apply(&self, port: PortIndex, change: Change) -> Result<(), SwitchError> {
+        self.tell(Command::Apply(port, change))
+    }
+
+    /// Packets for `address` come in by this port of a host from now on.
+    ///
+    /// # Errors
+    /// The switch has stopped.
+    pub fn assign(&self, address: IpAddr, port: PortIndex) -> Result<(), SwitchError> {
+        self.tell(Command::Assign(address, port))
+    }
+
+    /// Nobody has `address` from now on: packets for it are dropped as they come from their host.
+    ///
+    /// # Errors
+    /// The switch has stopped.
+    pub fn withdraw(&self, address: IpAddr) -> Result<(), SwitchError> {
+        self.tell(Command::Withdraw(address))
+    }
+
+    /// The warm-up is over: what is measured begins anew.
+    ///
+    /// # Errors
+    /// The switch has stopped.
+    pub fn begin(&self) -> Result<(), SwitchError> {
+        self.tell(Command::Begin)
+    }
+
+    /// The measured ports as they are. It blocks until the switch's thread has answered, which takes
+    /// microseconds.
+    ///
+    /// # Errors
+    /// The switch has stopped.
+    pub fn sample(&self) -> Result<Vec<Sample>, SwitchError> {
+        let (answer, samples) = channel();
+        self.tell(Command::Sample(answer))?;
+        answer_of(&samples)
+    }
+
+    /// Stops the switch.
+    ///
+    /// # Errors
+    /// It has stopped before, and why.
+    pub fn stop(mut self) -> Result<Report, SwitchError> {
+        self.join().unwrap_or(Err(SwitchError::Gone))
+    }
+
+    fn tell(&self, command: Command) -> Result<(), SwitchError> {
+        let told = self.commands.send(command);
+        // A counter that cannot take more wakes too.
+        let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
+        told.map_err(|_| SwitchError::Gone)
+    }
+
+    fn join(&mut self) -> Option<Result<Report, SwitchError>> {
+        let thread = self.thread.take()?;
+        // Where it is gone already, its result says why.
+        let _ = self.tell(Command::Stop);
+        Some(thread.join().unwrap_or(Err(SwitchError::Gone)))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.join();
+    }
+}

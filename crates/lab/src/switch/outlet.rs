@@ -1,0 +1,106 @@
+//! Frames on their way back to a host: segments that are due together travel together.
+
+use std::io;
+use std::rc::Rc;
+
+use weir_enforce::offload::MacAddress;
+use weir_enforce::port::Port;
+use weir_fabric::Packet;
+use weir_units::Time;
+use weir_wire::Ecn;
+
+use super::fidelity::Fidelity;
+use super::segment::{Arrived, Segment};
+use crate::clock::Clock;
+
+/// What waits to be handed to a host's interface: consecutive segments of one frame.
+#[derive(Debug, Default)]
+pub(super) struct Outlet {
+    pending: Option<Run>,
+    pub(super) losses: Losses,
+}
+
+/// Frames that the host's kernel did not take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Losses {
+    /// Because it had no room.
+    pub(super) full: u64,
+    /// Because the interface is down or gone.
+    pub(super) down: u64,
+}
+
+#[derive(Debug)]
+struct Run {
+    from: Rc<Arrived>,
+    first: u16,
+    /// The segment after the last.
+    end: u16,
+    ecn: Ecn,
+    /// When the first and the last came out of the last link.
+    due: (Time, Time),
+}
+
+/// Where an outlet leads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exit<'a> {
+    pub(super) port: &'a Port,
+    pub(super) to: MacAddress,
+    pub(super) clock: Clock,
+}
+
+impl Outlet {
+    /// Adds a segment that was `due`; what cannot travel with it goes first. Tells whether it is the
+    /// first that waits.
+    pub(super) fn push(
+        &mut self,
+        due: Time,
+        segment: &Segment,
+        exit: Exit<'_>,
+        fidelity: &mut Fidelity,
+    ) -> bool {
+        if let Some(run) = &mut self.pending
+            && run.end == segment.index
+            && run.ecn == segment.ecn()
+            && Rc::ptr_eq(&run.from, &segment.from)
+        {
+            run.end += 1;
+            run.due.1 = due;
+            return false;
+        }
+        let is_first = self.pending.is_none();
+        self.flush(exit, fidelity);
+        self.pending = Some(Run {
+            from: Rc::clone(&segment.from),
+            first: segment.index,
+            end: segment.index + 1,
+            ecn: segment.ecn(),
+            due: (due, due),
+        });
+        is_first
+    }
+
+    /// Hands over what waits.
+    pub(super) fn flush(&mut self, exit: Exit<'_>, fidelity: &mut Fidelity) {
+        let Some(run) = self.pending.take() else {
+            return;
+        };
+        let count = u64::from(run.end - run.first);
+        fidelity.handed_over(exit.clock.now(), run.due, count, run.from.unread);
+        let cut = run.from.frame.cut(run.first..run.end, run.ecn, exit.to);
+        match exit.port.send(&cut.slices()) {
+            Ok(true) => {}
+            Ok(false) => self.losses.full += 1,
+            Err(error) => self.losses.count(&error),
+        }
+    }
+}
+
+impl Losses {
+    /// No room comes as an error too, where the kernel could not allocate memory.
+    fn count(&mut self, error: &io::Error) {
+        match error.raw_os_error() {
+            Some(libc::ENOMEM) => self.full += 1,
+            _ => self.down += 1,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Buffers for frames, used again and again.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use weir_enforce::offload::SuperFrame;
+use weir_units::Duration;
+
+use super::segment::Arrived;
+
+/// A frame no longer than this is copied to a buffer of this size, so that small frames that wait for
+/// long do not each occupy the room of the largest: one of MTU 9000 with its headers.
+const SMALL: usize = 9216;
+/// How many buffers in use are passed over before a new one is made.
+const ATTEMPTS: usize = 4;
+
+/// Two kinds of buffers. Whoever holds a frame has an `Rc` of it; the pool has another one, and takes
+/// the buffer back when its own is the last.
+#[derive(Debug)]
+pub(super) struct Pool {
+    /// What is being read into.
+    reading: SuperFrame,
+    small: VecDeque<Rc<Arrived>>,
+    large: VecDeque<Rc<Arrived>>,
+}
+
+impl Pool {
+    pub(super) fn new() -> Self {
+        Self {
+            reading: SuperFrame::with_capacity(SuperFrame::LARGEST),
+            small: VecDeque::new(),
+            large: VecDeque::new(),
+        }
+    }
+
+    /// The frame to read into; what was in it may be lost.
+    pub(super) fn reading(&mut self) -> &mut SuperFrame {
+        &mut self.reading
+    }
+
+    /// Keeps what has been read, for whoever holds the result.
+    pub(super) fn keep(&mut self, unread: Duration) -> Rc<Arrived> {
+        if self.reading.bytes().len() <= SMALL {
+            let reading = &self.reading;
+            take(&mut self.small, SMALL, |place| {
+                place.unread = unread;
+                place.frame.copy_from(reading);
+            })
+        } else {
+            let reading = &mut self.reading;
+            take(&mut self.large, SuperFrame::LARGEST, |place| {
+                place.unread = unread;
+                std::mem::swap(&mut place.frame, reading);
+            })
+        }
+    }
+}
+
+/// A buffer that nobody uses, filled by `fill`. Frames leave about in the order in which they came, so
+/// the longest unused is in front.
+fn take(
+    pool: &mut VecDeque<Rc<Arrived>>,
+    capacity: usize,
+    fill: impl FnOnce(&mut Arrived),
+) -> Rc<Arrived> {
+    for _ in 0..ATTEMPTS.min(pool.len()) {
+        let Some(mut candidate) = pool.pop_front() else {
+            break;
+        };
+        if let Some(unused) = Rc::get_mut(&mut candidate) {
+            fill(unused);
+            pool.push_back(Rc::clone(&candidate));
+            return candidate;
+        }
+        pool.push_back(candidate);
+    }
+    let mut new = Arrived {
+        frame: SuperFrame::with_capacity(capacity),
+        unread: Duration::ZERO,
+    };
+    fill(&mut new);
+    let new = Rc::new(new);
+    pool.push_back(Rc::clone(&new));
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_enforce::offload::VnetHeader;
+
+    use super::*;
+
+    /// Reads an IPv4 packet of this length.
+    fn read(pool: &mut Pool, length: usize) -> Rc<Arrived> {
+        let frame = pool.reading();
+        let all = VnetHeader::LENGTH + 14 + length;
+        let buffer = frame.buffer_mut();
+        buffer[..all].fill(0);
+        buffer[22..24].copy_from_slice(&[8, 0]);
+        let [high, low] = (length as u16).to_be_bytes();
+        buffer[24..28].copy_from_slice(&[0x45, 0, high, low]);
+        frame.parse(all).unwrap();
+        pool.keep(Duration::ZERO)
+    }
+
+    #[test]
+    fn buffers_are_used_again_when_nobody_holds_them() {
+        let mut pool = Pool::new();
+        for length in [100, 20_000] {
+            let first = read(&mut pool, length);
+            let second = read(&mut pool, length);
+            assert_eq!(first.frame.segment_length(0).bytes(), length as u64);
+            assert!(!Rc::ptr_eq(&first, &second));
+            drop(first);
+            let third = read(&mut pool, length);
+            let fourth = read(&mut pool, length);
+            assert_eq!(third.frame.segment_length(0).bytes(), length as u64);
+            drop((second, third, fourth));
+        }
+        assert_eq!((pool.small.len(), pool.large.len()), (3, 3));
+        for _ in 0..100 {
+            read(&mut pool, 100);
+            read(&mut pool, 60_000);
+        }
+        assert_eq!((pool.small.len(), pool.large.len()), (3, 3));
+    }
+}

@@ -1,0 +1,364 @@
+//! The switch's thread: what is due goes out, what has come in goes on, and then it waits.
+
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use rustix::event::{PollFd, PollFlags};
+use smallvec::{SmallVec, smallvec};
+use weir_fabric::Change;
+use weir_results::{Emulation, PortSummary};
+use weir_scenario::{PortIndex, Topology};
+use weir_sim::{Network, PortMeter, Seeds};
+use weir_units::{Duration, Time};
+
+use super::fidelity::Fidelity;
+use super::handle::{Command, Sample, Socket};
+use super::intake::Intake;
+use super::outlet::{Exit, Losses, Outlet};
+use super::segment::Segment;
+use super::waiter::Waiter;
+use super::{SwitchError, schedule};
+use crate::clock::Clock;
+
+/// How many packets may come out before they are handed over.
+const BATCH: usize = 64;
+/// With so many interfaces of hosts nothing is allocated to wait for them.
+const DOORS: usize = 32;
+/// The longest sleep.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What a switch has done.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The measured ports by name, since the end of the warm-up.
+    pub ports: Vec<(String, PortSummary)>,
+    /// How faithful it was.
+    pub emulation: Emulation,
+    /// Whether its thread had real-time priority.
+    pub real_time: bool,
+    /// Frames that hosts sent, super-packets counted once.
+    pub frames: u64,
+    /// Of these, those that were not IP or for nobody here.
+    pub ignored: u64,
+    /// Frames for hosts whose interface was down or gone.
+    pub undeliverable: u64,
+}
+
+/// Everything that the thread has.
+#[derive(Debug)]
+pub(super) struct Runner {
+    clock: Clock,
+    /// By how much the clock is ahead of the run's.
+    lead: Duration,
+    topology: Topology,
+    network: Network<Segment>,
+    /// Until when the network has been driven.
+    reached: Time,
+    doors: Vec<Door>,
+    /// For each port of the topology that leads to a host, the position of the host's door.
+    door_at: Vec<Option<usize>>,
+    intake: Intake,
+    /// How many packets are about to be handed over, and at which doors.
+    leaving: usize,
+    open: Vec<usize>,
+    meters: Vec<PortMeter>,
+    fidelity: Fidelity,
+    /// The CPU time used before the measurement began.
+    cpu_before: Duration,
+}
+
+/// Why the thread is awake.
+#[derive(Debug)]
+struct Woken {
+    by_orders: bool,
+    /// The doors that have frames, and since when these may have been there.
+    doors: SmallVec<[usize; DOORS]>,
+    there_since: Time,
+}
+
+/// An interface of a host, in and out.
+#[derive(Debug)]
+struct Door {
+    socket: Socket,
+    outlet: Outlet,
+    /// Whether the interface still exists.
+    exists: bool,
+}
+
+impl Socket {
+    fn exit(&self, clock: Clock) -> Exit<'_> {
+        Exit {
+            port: &self.device,
+            to: self.mac,
+            clock,
+        }
+    }
+}
+
+impl Runner {
+    pub(super) fn new(
+        topology: Topology,
+        measured: &[PortIndex],
+        seed: u64,
+        (clock, lead): (Clock, Duration),
+        sockets: Vec<Socket>,
+        addresses: &[(IpAddr, PortIndex)],
+    ) -> Result<Self, SwitchError> {
+        let network = Network::new(&topology, measured, Seeds::new(seed))?;
+        let mut door_at = vec![None; topology.ports.len()];
+        for (position, socket) in sockets.iter().enumerate() {
+            if let Some(door) = door_at.get_mut(socket.port.reverse().index()) {
+                *door = Some(position);
+            }
+        }
+        let door = |socket| Door {
+            socket,
+            outlet: Outlet::default(),
+            exists: true,
+        };
+        let mut runner = Self {
+            clock,
+            lead,
+            network,
+            reached: Time::ZERO,
+            doors: sockets.into_iter().map(door).collect(),
+            door_at,
+            intake: Intake::new(clock),
+            leaving: 0,
+            open: Vec::new(),
+            meters: measured
+                .iter()
+                .map(|port| PortMeter::new(*port, topology.port(*port)))
+                .collect(),
+            fidelity: Fidelity::new(&topology),
+            cpu_before: Duration::ZERO,
+            topology,
+        };
+        for (address, port) in addresses {
+            runner.assign(*address, *port);
+        }
+        Ok(runner)
+    }
+
+    /// Works until it is told to stop.
+    pub(super) fn run(
+        mut self,
+        orders: &Receiver<Command>,
+        wake: &OwnedFd,
+        real_time: bool,
+    ) -> Result<Report, SwitchError> {
+        let mut waiter = Waiter::new(self.clock);
+        loop {
+            self.deliver_due();
+            let woken = self.wait(wake, &mut waiter)?;
+            for position in woken.doors {
+                self.read(position, woken.there_since);
+            }
+            if woken.by_orders && self.is_told_to_stop(orders, wake) {
+                return Ok(self.report(real_time));
+            }
+        }
+    }
+
+    /// Everything that is due by now comes out of its links.
+    fn deliver_due(&mut self) {
+        let now = self.clock.now();
+        loop {
+            let (due, port) = self.network.next();
+            if due > now {
+                break;
+            }
+            self.reached = due;
+            let packet = self.network.deliver(due, port);
+            let delivered = self.network.delivered(port);
+            self.fidelity.link_delivered(port, due, now, delivered);
+            if let Some(packet) = packet {
+                self.hand_over(due, port, &packet);
+            }
+            if self.leaving >= BATCH {
+                self.flush();
+            }
+        }
+        self.flush();
+    }
+
+    /// A packet has come out of the link of `port`, which leads to a host.
+    fn hand_over(&mut self, due: Time, port: usize, packet: &Segment) {
+        let position = self.door_at.get(port).copied().flatten();
+        let Some((position, door)) =
+            position.and_then(|position| Some((position, self.doors.get_mut(position)?)))
+        else {
+            return;
+        };
+        let exit = door.socket.exit(self.clock);
+        if door.outlet.push(due, packet, exit, &mut self.fidelity) {
+            self.open.push(position);
+        }
+        self.leaving += 1;
+    }
+
+    /// Hands over everything that has come out.
+    fn flush(&mut self) {
+        for position in self.open.drain(..) {
+            if let Some(door) = self.doors.get_mut(position) {
+                let exit = door.socket.exit(self.clock);
+                door.outlet.flush(exit, &mut self.fidelity);
+            }
+        }
+        self.leaving = 0;
+    }
+
+    /// Waits for what is due next, for frames of hosts whose links have room, and for orders.
+    fn wait(&self, wake: &OwnedFd, waiter: &mut Waiter) -> Result<Woken, SwitchError> {
+        let now = self.clock.now();
+        let mut until = self.network.next().0.min(now + IDLE);
+        let mut sources: SmallVec<[_; DOORS]> = smallvec![PollFd::new(wake, PollFlags::IN)];
+        let mut positions: SmallVec<[_; DOORS]> = SmallVec::new();
+        for (position, door) in self.doors.iter().enumerate() {
+            if !door.exists {
+                continue;
+            }
+            let room_at = self.network.room_at(door.socket.port.index() as u32);
+            if room_at > now {
+                until = until.min(room_at);
+                continue;
+            }
+            positions.push(position);
+            sources.push(PollFd::from_borrowed_fd(
+                door.socket.device.as_fd(),
+                PollFlags::IN,
+            ));
+        }
+        let there_since =
+            waiter
+                .wait(until, &mut sources)
+                .map_err(|source| SwitchError::System {
+                    action: "waiting for frames",
+                    source,
+                })?;
+        let mut ready = sources.iter().map(|source| !source.revents().is_empty());
+        let by_orders = ready.next().unwrap_or(false);
+        let doors = ready.zip(positions).filter(|(ready, _)| *ready);
+        Ok(Woken {
+            by_orders,
+            doors: doors.map(|(_, position)| position).collect(),
+            there_since,
+        })
+    }
+
+    fn read(&mut self, position: usize, there_since: Time) {
+        let Some(door) = self.doors.get_mut(position) else {
+            return;
+        };
+        let port = door.socket.port.index() as u32;
+        let (intake, network) = (&mut self.intake, &mut self.network);
+        door.exists = intake.read(&door.socket.device, port, there_since, network);
+    }
+
+    fn is_told_to_stop(&mut self, orders: &Receiver<Command>, wake: &OwnedFd) -> bool {
+        // Before the orders are taken: what comes after them wakes the thread once more.
+        let _ = rustix::io::read(wake, &mut [0; 8]);
+        loop {
+            match orders.try_recv() {
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return true,
+                Ok(command) => self.obey(command),
+                Err(TryRecvError::Empty) => return false,
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        // Nothing may happen in the network before what has been due.
+        self.deliver_due();
+        let now = self.clock.now().max(self.reached);
+        match command {
+            Command::Apply(port, change) => self.apply(now, port, change),
+            Command::Assign(address, port) => self.assign(address, port),
+            Command::Withdraw(address) => {
+                self.intake.destinations.remove(&address);
+            }
+            Command::Begin => self.begin(now),
+            Command::Sample(answer) => {
+                // Whoever does not wait for it does not want it.
+                let _ = answer.send(self.sample(now));
+            }
+            Command::Stop => {}
+        }
+    }
+
+    fn apply(&mut self, now: Time, port: PortIndex, change: Change) {
+        self.network.apply(now, port, change);
+        if let Change::Rate(rate) = change {
+            self.fidelity.set_rate(port, rate);
+            let meters = self.meters.iter_mut();
+            for meter in meters.filter(|meter| meter.port == port) {
+                meter.set_rate(now, rate);
+            }
+        }
+    }
+
+    fn assign(&mut self, address: IpAddr, port: PortIndex) {
+        if let Some(host) = self.topology.port(port).from.host() {
+            let destination = Network::<Segment>::destination_at(&self.topology, host, port);
+            self.intake.destinations.insert(address, destination);
+        }
+    }
+
+    fn begin(&mut self, now: Time) {
+        for meter in &mut self.meters {
+            if let Some(pipe) = self.network.settle(now, meter.port) {
+                meter.begin(now, pipe);
+            }
+            self.network.reset_occupancy(now, meter.port);
+        }
+        self.fidelity.begin();
+        self.cpu_before = schedule::thread_time();
+    }
+
+    fn sample(&mut self, now: Time) -> Vec<Sample> {
+        let mut samples = Vec::with_capacity(self.meters.len());
+        for meter in &self.meters {
+            let Some(pipe) = self.network.settle(now, meter.port) else {
+                continue;
+            };
+            let sample = meter.sample(now, pipe);
+            samples.push(Sample {
+                port: meter.port,
+                time: now - self.lead,
+                queue: sample.queue,
+                queue_packets: sample.queue_packets,
+                sent: sample.sent,
+                marks: sample.marks,
+                drops: sample.drops,
+            });
+        }
+        samples
+    }
+
+    fn report(mut self, real_time: bool) -> Report {
+        self.deliver_due();
+        let now = self.clock.now().max(self.reached);
+        let mut ports = Vec::with_capacity(self.meters.len());
+        for meter in &mut self.meters {
+            if let Some(pipe) = self.network.settle(now, meter.port) {
+                ports.push((meter.name.clone(), meter.summary(now, pipe)));
+            }
+        }
+        let mut losses = Losses::default();
+        for door in &self.doors {
+            losses.full += door.outlet.losses.full;
+            losses.down += door.outlet.losses.down;
+        }
+        let cpu = schedule::thread_time();
+        let cpu = cpu.checked_sub(self.cpu_before).unwrap_or(Duration::ZERO);
+        Report {
+            ports,
+            emulation: self.fidelity.emulation(&self.topology, losses, cpu),
+            real_time,
+            frames: self.intake.read,
+            ignored: self.intake.ignored,
+            undeliverable: losses.down,
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What goes wrong, and how it is told.
+
+use std::net::TcpListener;
+
+use weir_lab::agent::AgentError;
+use weir_lab::control::{
+    Event, FlowFailure, FlowOrder, FlowOutcome, HostChange, KernelTcp, LiveTransport, Order, Role,
+};
+use weir_scenario::{ConnectionUse, Workload};
+use weir_units::{ByteSize, Duration};
+
+use crate::support::{FLOW, Host, finished, order, outcomes, quic, run, tcp, udp};
+
+fn requests(count: u32) -> Workload {
+    Workload::RequestResponse {
+        request: ByteSize::from_bytes(100),
+        response: ByteSize::from_bytes(1000),
+        pause: Duration::ZERO,
+        requests: Some(count),
+        connection: ConnectionUse::Kept,
+    }
+}
+
+/// What becomes of a client whose server is not there.
+async fn alone(order: FlowOrder) -> FlowOutcome {
+    let mut host = Host::start().await;
+    host.order(&Order::Start(Box::new(order))).await;
+    host.begin().await;
+    let outcome = host.finished().await;
+    host.stop().await;
+    outcome
+}
+
+/// An address where nobody listens.
+fn nobody() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+#[test]
+fn a_connection_that_is_refused() {
+    run(async {
+        let peer = nobody();
+        let outcome = alone(FlowOrder {
+            peer: vec![peer],
+            ..order(Role::Client, &tcp(), &requests(1))
+        })
+        .await;
+        assert_eq!(outcome.failure, Some(FlowFailure::Refused { peer }));
+        assert_eq!((outcome.requests_failed, outcome.ended), (1, None));
+    });
+}
+
+#[test]
+fn an_order_that_cannot_be_carried_out() {
+    let nosuch = LiveTransport::Tcp(KernelTcp {
+        congestion: Some("nosuch".to_owned()),
+        ..KernelTcp::default()
+    });
+    let peer = vec![nobody()];
+    let client = |transport| order(Role::Client, transport, &Workload::Bulk);
+    let wrong = [
+        FlowOrder {
+            peer: peer.clone(),
+            ..client(&nosuch)
+        },
+        FlowOrder {
+            peer: peer.clone(),
+            ..client(&quic())
+        },
+        FlowOrder {
+            peer: peer.clone(),
+            ..client(&udp())
+        },
+        client(&tcp()),
+        order(Role::Server, &nosuch, &Workload::Bulk),
+    ];
+    for order in wrong {
+        run(async {
+            let failure = alone(order.clone()).await.failure;
+            let refused = matches!(failure, Some(FlowFailure::Order { .. }));
+            assert!(refused, "{order:?}: {failure:?}");
+        });
+    }
+}
+
+#[test]
+fn a_server_with_another_certificate() {
+    run(async {
+        let (mut server, other) = (Host::start().await, Host::start().await);
+        let workload = requests(1);
+        let listening = server.listen(order(Role::Server, &quic(), &workload)).await;
+        let outcome = alone(FlowOrder {
+            peer: listening,
+            pin: Some(other.fingerprint.clone()),
+            ..order(Role::Client, &quic(), &workload)
+        })
+        .await;
+        let failure = outcome.failure.unwrap();
+        assert!(matches!(failure, FlowFailure::Lost { .. }), "{failure:?}");
+        other.stop().await;
+        let (at_server, _) = outcomes(finished(server.stop().await));
+        assert_eq!(at_server.failure, None, "the server goes on");
+    });
+}
+
+#[test]
+fn a_peer_that_dies() {
+    run(async {
+        let (mut client, mut server) = (Host::start().await, Host::start().await);
+        let workload = requests(u32::MAX);
+        let listening = server.listen(order(Role::Server, &tcp(), &workload)).await;
+        let order = FlowOrder {
+            peer: listening,
+            ..order(Role::Client, &tcp(), &workload)
+        };
+        client.order(&Order::Start(Box::new(order))).await;
+        client.begin().await;
+        server.begin().await;
+        // It is in the middle of it when its server is killed.
+        while client.sample().await.flows[0].delivered.is_zero() {}
+        server.task.abort();
+        let outcome = client.finished().await;
+        assert_eq!(outcome.requests_failed, 1);
+        assert!(!outcome.completions.is_empty());
+        client.stop().await;
+    });
+}
+
+#[test]
+fn requests_go_on_from_the_next_address() {
+    run(async {
+        // It takes connections and never answers.
+        let dark = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut server = Host::start().await;
+        let workload = requests(3);
+        let listening = server.listen(order(Role::Server, &tcp(), &workload)).await;
+        let outcome = alone(FlowOrder {
+            local: vec![
+                "127.0.0.2:0".parse().unwrap(),
+                "127.0.0.3:0".parse().unwrap(),
+            ],
+            peer: vec![dark.local_addr().unwrap(), listening[0]],
+            failover: Some(Duration::from_millis(30)),
+            ..order(Role::Client, &tcp(), &workload)
+        })
+        .await;
+        assert_eq!(outcome.failure, None);
+        assert_eq!((outcome.requests_failed, outcome.requests_repeated), (0, 1));
+        assert_eq!((outcome.completions.len(), outcome.connections), (3, 2));
+        assert!(outcome.completions[0].took >= Duration::from_millis(30));
+        server.stop().await;
+    });
+}
+
+#[test]
+fn the_address_that_took_the_place_of_another_is_used() {
+    run(async {
+        let (mut client, mut server) = (Host::start().await, Host::start().await);
+        let workload = requests(1);
+        let listening = server.listen(order(Role::Server, &tcp(), &workload)).await;
+        let change = HostChange::Address {
+            interface: "lo".to_owned(),
+            was: "192.0.2.1".parse().unwrap(),
+            is: "127.0.0.5".parse().unwrap(),
+        };
+        client.order(&Order::Host(change.clone())).await;
+        assert_eq!(
+            client.next().await,
+            Some(Event::Changed {
+                change,
+                error: None,
+            })
+        );
+        let down = HostChange::InterfaceDown {
+            interface: "lo".to_owned(),
+        };
+        client.order(&Order::Host(down)).await;
+        let told = client.next().await;
+        assert!(matches!(told, Some(Event::Changed { error: Some(_), .. })));
+        let order = FlowOrder {
+            local: vec!["192.0.2.1:0".parse().unwrap()],
+            peer: listening,
+            ..order(Role::Client, &tcp(), &workload)
+        };
+        client.order(&Order::Start(Box::new(order))).await;
+        client.begin().await;
+        let outcome = client.finished().await;
+        assert_eq!((outcome.flow, outcome.failure), (FLOW, None));
+        client.stop().await;
+        server.stop().await;
+    });
+}
+
+#[test]
+fn a_director_that_is_gone_or_talks_nonsense() {
+    run(async {
+        let mut host = Host::start().await;
+        host.order(&Order::Start(Box::new(order(
+            Role::Server,
+            &tcp(),
+            &Workload::Bulk,
+        ))))
+        .await;
+        let Host {
+            orders,
+            events,
+            task,
+            ..
+        } = host;
+        drop((orders, events));
+        let end = task.await.unwrap();
+        let gone = matches!(end, Err(AgentError::DirectorGone | AgentError::Control(_)));
+        assert!(gone, "{end:?}");
+
+        let mut host = Host::start().await;
+        host.line(b"{\"order\":\"dance\"}\n").await;
+        let end = host.task.await.unwrap();
+        assert!(matches!(end, Err(AgentError::Message(_))), "{end:?}");
+    });
+}

@@ -1,0 +1,7 @@
+//! Agents on loopback, without namespaces: every workload over every transport, and what goes wrong.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod ends;
+mod failures;
+mod support;
+mod workloads;

@@ -1,0 +1,209 @@
+//! A director in miniature, and two hosts on loopback.
+
+use std::net::SocketAddr;
+
+use rustix::time::{ClockId, clock_gettime};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, duplex, split,
+};
+use tokio::task::JoinHandle;
+use weir_congestion::AlgorithmSpec;
+use weir_lab::agent::{self, AgentError};
+use weir_lab::control::{
+    self, Event, FlowOrder, FlowOutcome, HostChange, KernelTcp, LiveTransport, Order, Role, Sample,
+};
+use weir_scenario::{QuicOptions, QuicPacketSize, TlsOptions, UdpEcn, Workload};
+use weir_units::{ByteSize, Time};
+
+/// The number of the flow in tests with one.
+pub(crate) const FLOW: u64 = 7;
+
+/// An agent and the director's end of its control socket.
+pub(crate) struct Host {
+    pub(crate) orders: WriteHalf<DuplexStream>,
+    pub(crate) events: BufReader<ReadHalf<DuplexStream>>,
+    pub(crate) fingerprint: String,
+    pub(crate) task: JoinHandle<Result<(), AgentError>>,
+}
+
+impl Host {
+    pub(crate) async fn start() -> Self {
+        let (ours, theirs) = duplex(1 << 20);
+        let (orders, events) = split(theirs);
+        let change = |change: &HostChange| match change {
+            HostChange::Address { .. } => Ok(()),
+            _ => Err("there are no interfaces here".to_owned()),
+        };
+        let task = tokio::spawn(agent::run(orders, events, change));
+        let (events, orders) = split(ours);
+        let mut host = Self {
+            orders,
+            events: BufReader::new(events),
+            fingerprint: String::new(),
+            task,
+        };
+        match host.next().await {
+            Some(Event::Ready { fingerprint }) => host.fingerprint = fingerprint,
+            other => panic!("{other:?}"),
+        }
+        host
+    }
+
+    pub(crate) async fn order(&mut self, order: &Order) {
+        self.line(&control::encode(order).unwrap()).await;
+    }
+
+    pub(crate) async fn line(&mut self, line: &[u8]) {
+        self.orders.write_all(line).await.unwrap();
+    }
+
+    /// The next event; `None` where there will be no more.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        let mut line = Vec::new();
+        match self.events.read_until(b'\n', &mut line).await.unwrap() {
+            0 => None,
+            _ => Some(control::decode(&line).unwrap()),
+        }
+    }
+
+    /// Skips events up to one that is looked for.
+    pub(crate) async fn find<T>(&mut self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
+        loop {
+            let event = self.next().await.expect("the agent is gone");
+            if let Some(found) = wanted(event) {
+                return found;
+            }
+        }
+    }
+
+    /// Asks how flows stand.
+    pub(crate) async fn sample(&mut self) -> Sample {
+        self.order(&Order::Sample).await;
+        self.find(|event| match event {
+            Event::Sample(sample) => Some(sample),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for a flow as a whole.
+    pub(crate) async fn finished(&mut self) -> FlowOutcome {
+        self.find(|event| match event {
+            Event::Finished(outcome) if outcome.arrival.is_none() => Some(*outcome),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Starts a server, and waits until it listens.
+    pub(crate) async fn listen(&mut self, order: FlowOrder) -> Vec<SocketAddr> {
+        self.order(&Order::Start(Box::new(order))).await;
+        self.find(|event| match event {
+            Event::Listening { addresses, .. } => Some(addresses),
+            Event::Finished(outcome) => panic!("{outcome:?}"),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Begins the run now.
+    pub(crate) async fn begin(&mut self) {
+        let now = clock_gettime(ClockId::Monotonic);
+        let epoch = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let interval = None;
+        self.order(&Order::Begin { epoch, interval }).await;
+    }
+
+    /// Ends the run, and checks that the agent ends well: what it said until then.
+    pub(crate) async fn stop(mut self) -> Vec<Event> {
+        self.order(&Order::Stop).await;
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        assert!(matches!(events.last(), Some(Event::Stopped { .. })));
+        self.task.await.unwrap().unwrap();
+        events
+    }
+}
+
+/// The outcomes among events.
+pub(crate) fn finished(events: Vec<Event>) -> Vec<FlowOutcome> {
+    let outcomes = events.into_iter().filter_map(|event| match event {
+        Event::Finished(outcome) => Some(*outcome),
+        _ => None,
+    });
+    outcomes.collect()
+}
+
+/// The outcome of the one flow, and those of its arrivals.
+pub(crate) fn outcomes(outcomes: Vec<FlowOutcome>) -> (FlowOutcome, Vec<FlowOutcome>) {
+    let (mut whole, parts): (Vec<_>, Vec<_>) = outcomes
+        .into_iter()
+        .partition(|outcome| outcome.arrival.is_none());
+    assert_eq!(whole.len(), 1, "{whole:?}");
+    (whole.remove(0), parts)
+}
+
+/// One end of a flow that begins at once and has no end.
+pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) -> FlowOrder {
+    FlowOrder {
+        flow: FLOW,
+        group: "group".to_owned(),
+        role,
+        transport: transport.clone(),
+        workload: workload.clone(),
+        local: vec!["127.0.0.1:0".parse().unwrap()],
+        peer: Vec::new(),
+        companions: 1,
+        start: Time::ZERO,
+        stop: None,
+        failover: None,
+        pin: None,
+        seed: 1,
+    }
+}
+
+/// What carries streams.
+pub(crate) fn streams() -> [LiveTransport; 3] {
+    let tls = LiveTransport::Tls {
+        tcp: KernelTcp::default(),
+        tls: TlsOptions {
+            record: ByteSize::from_kib(16),
+            resume: true,
+        },
+    };
+    [tcp(), tls, quic()]
+}
+
+pub(crate) fn tcp() -> LiveTransport {
+    LiveTransport::Tcp(KernelTcp {
+        congestion: Some("reno".to_owned()),
+        ..KernelTcp::default()
+    })
+}
+
+pub(crate) fn quic() -> LiveTransport {
+    LiveTransport::Quic {
+        options: QuicOptions {
+            packet_size: QuicPacketSize::Interface,
+            socket_buffers: Some(ByteSize::from_mib(1)),
+            ecn: true,
+            migration: None,
+        },
+        congestion: AlgorithmSpec::new("dctcp").unwrap(),
+    }
+}
+
+pub(crate) fn udp() -> LiveTransport {
+    LiveTransport::Udp { ecn: UdpEcn::Ect0 }
+}
+
+/// Runs a test on a runtime like that of a host.
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(test);
+}

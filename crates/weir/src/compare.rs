@@ -1,0 +1,58 @@
+//! `weir compare`
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use weir_results::{Comparison, StagedFile};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir run dctcp-queue --out simulated
+  weir run --live dctcp-queue --out live
+  weir compare simulated live                     differences in percent of the first
+  weir compare simulated live --html both.html    both in the same plots
+
+The directories are those of `weir run --out`; any two will do that have a group or a measured port in
+common. What else differs between them, settings or scenario, is said above the table.")]
+pub(crate) struct Compare {
+    /// One experiment's directory: A
+    #[arg(value_name = "DIR")]
+    first: PathBuf,
+
+    /// The other one's: B
+    #[arg(value_name = "DIR")]
+    second: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write a page with both in the same plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+impl Compare {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let comparison = Comparison::read(&self.first, &self.second).map_err(Failure::of)?;
+        if let Some(path) = &self.html {
+            let mut file = StagedFile::create(path).map_err(Failure::of)?;
+            let written = file.write_all(comparison.to_html().as_bytes());
+            written.map_err(|error| {
+                Failure::Failed(format!("cannot write {}: {error}", path.display()))
+            })?;
+            let path = file.persist().map_err(Failure::of)?;
+            eprintln!("written to {}", path.display());
+        }
+        match self.json {
+            true => output::print(&comparison.to_json().map_err(Failure::of)?),
+            false => output::print(&comparison.to_text()),
+        }
+    }
+}

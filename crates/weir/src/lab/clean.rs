@@ -1,0 +1,34 @@
+//! `weir lab clean`
+
+use clap::Args;
+use weir_lab::runs::Runs;
+
+use crate::failure::Failure;
+use crate::output;
+
+/// What the command line says.
+#[derive(Debug, Args)]
+pub(crate) struct Clean {}
+
+impl Clean {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let found = Runs::of_this_machine().list().map_err(Failure::of)?;
+        let dead: Vec<_> = found.iter().filter(|run| !run.is_alive).collect();
+        for run in &dead {
+            let hosts = run.clean().map_err(|error| {
+                Failure::Failed(format!(
+                    "what run {} left cannot be removed: {error}",
+                    run.record.director
+                ))
+            })?;
+            output::print(&format!(
+                "removed what run {} left: {hosts} hosts\n",
+                run.record.director
+            ))?;
+        }
+        match dead.is_empty() {
+            true => output::print("there is nothing to remove\n"),
+            false => Ok(()),
+        }
+    }
+}

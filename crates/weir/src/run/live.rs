@@ -1,0 +1,77 @@
+//! Runs in an emulated network, one after the other: two at once would share the machine's time.
+
+use weir_lab::runs::Runs;
+use weir_results::{Output, RunFiles};
+use weir_sim::{Outcome, Run, thresholds};
+
+use super::progress::{Bar, Progress};
+use super::work::Outcomes;
+use crate::failure::Failure;
+use crate::interrupt::Stop;
+
+/// What each run needs of those around it.
+pub(super) struct LiveWorker<'w> {
+    /// Where tables go, if they are wanted.
+    pub(super) output: Option<&'w Output>,
+    pub(super) progress: &'w Progress,
+    pub(super) stop: &'w Stop,
+}
+
+impl LiveWorker<'_> {
+    /// Carries out all runs of an experiment. To be called by the program's first thread, which hosts
+    /// live with.
+    pub(super) fn carry_out(
+        &self,
+        own: Run,
+        variants: Vec<(String, Run)>,
+    ) -> Result<Outcomes, Failure> {
+        let span = own.scenario.duration;
+        let files = self.output.map(|output| output.run(span)).transpose();
+        let own = self.emulate(
+            own,
+            files.map_err(Failure::of)?,
+            &self.progress.bar("", span),
+        )?;
+        let variants = variants.into_iter();
+        let variants = variants.map(|(name, run)| match self.stop.is_said() {
+            true => Ok((name, None)),
+            false => self.variant(name, run),
+        });
+        Ok(Outcomes {
+            own,
+            variants: variants.collect::<Result<_, _>>()?,
+            capture: None,
+        })
+    }
+
+    fn variant(&self, name: String, run: Run) -> Result<(String, Option<Outcome>), Failure> {
+        let span = run.scenario.duration;
+        let files = self.output.map(|output| output.variant(&name, span));
+        let files = files.transpose().map_err(Failure::of)?;
+        let bar = self.progress.bar(&name, span);
+        match self.emulate(run, files, &bar) {
+            Ok(outcome) => Ok((name, Some(outcome))),
+            Err(failure) => Err(Failure::Failed(format!("variant `{name}`: {failure}"))),
+        }
+    }
+
+    fn emulate(
+        &self,
+        run: Run,
+        mut files: Option<RunFiles>,
+        bar: &Bar<'_>,
+    ) -> Result<Outcome, Failure> {
+        let thresholds = thresholds(&run.scenario);
+        let runs = Runs::of_this_machine();
+        let mut watch = |now| {
+            bar.show_live(now);
+            !self.stop.is_said()
+        };
+        let summary = weir_lab::run(&run.scenario, &runs, &mut files, &mut watch);
+        let mut summary = summary.map_err(Failure::of)?;
+        summary.settings = run.settings;
+        let files = files.map(RunFiles::finish).transpose();
+        let plots = files.map_err(Failure::of)?.map(|files| (files, thresholds));
+        Ok(Outcome { summary, plots })
+    }
+}

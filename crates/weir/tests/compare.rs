@@ -1,0 +1,84 @@
+//! `weir compare`, with small runs.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(dead_code, reason = "the support is shared with other tests")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::{Said, run};
+
+const SMALL: &str = r#"
+title = "A flow"
+source = "a test"
+duration = "20ms"
+[dumbbell]
+rate = "100Mbps"
+queue = { kind = "drop-tail", buffer = "100KB" }
+[dumbbell.senders.sender]
+rtt = "200us"
+[groups.flow]
+from = "sender"
+to = "receiver"
+workload = "bulk"
+[measurements]
+sample_interval = "100us"
+"#;
+
+fn simulate(folder: &Path, out: &str, more: &[&str]) {
+    let file = folder.join("small.toml");
+    fs::write(&file, SMALL).unwrap();
+    let (file, out) = (
+        file.display().to_string(),
+        folder.join(out).display().to_string(),
+    );
+    let arguments = [&["run", &file, "--json", "--out", &out], more].concat();
+    run(&arguments).ok();
+}
+
+fn compare(folder: &Path, directories: [&str; 2], more: &[&str]) -> Said {
+    let paths = directories.map(|name| folder.join(name).display().to_string());
+    run(&[&["compare", &paths[0], &paths[1]], more].concat())
+}
+
+#[test]
+fn two_runs_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    simulate(folder, "a", &[]);
+    simulate(folder, "b", &["--set", "dumbbell.rate=200Mbps"]);
+    let page = folder.join("both.html").display().to_string();
+    let said = compare(folder, ["a", "b"], &["--html", &page]);
+    said.ok();
+    for part in [
+        "goodput_bps",
+        "bottleneck",
+        "utilization",
+        "the settings differ",
+    ] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("flow (A)") && page.contains("flow (B)"));
+
+    let json = compare(folder, ["a", "b"], &["--json"]).json();
+    let goodput = &json["runs"][""]["groups"]["flow"]["goodput_bps"];
+    assert!(goodput["difference"].as_f64().unwrap() > 0.8, "{goodput}");
+    let same = compare(folder, ["a", "a"], &["--json"]).json();
+    assert_eq!(same["notes"].as_array().unwrap().len(), 0);
+    let groups = &same["runs"][""]["groups"]["flow"];
+    assert_eq!(groups["goodput_bps"]["difference"], 0.0);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    simulate(folder, "a", &[]);
+    fs::create_dir(folder.join("empty")).unwrap();
+    let said = compare(folder, ["a", "empty"], &[]);
+    said.failed(1, &["is no output of an experiment", "--out DIR"]);
+    compare(folder, ["a", "none"], &[]).failed(1, &["none"]);
+    run(&["compare", "a"]).failed(2, &["<DIR>"]);
+}

@@ -1,0 +1,224 @@
+//! `weir run --live` and `weir lab`, where this process may make network namespaces.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(dead_code, reason = "the support is shared with other tests")]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use support::{run, said, weir};
+
+/// A sender and a receiver with a switch at either end of 100 Mbps.
+const DUMBBELL: &str = r#"
+    title = "A dumbbell, live"
+    source = "a test"
+    duration = "1s"
+    warm_up = "300ms"
+
+    [dumbbell]
+    rate = "100Mbps"
+    queue = { kind = "drop-tail", buffer = "100KB" }
+    [dumbbell.senders.sender]
+    rtt = "1ms"
+
+    [groups.bulk]
+    from = "sender"
+    to = "receiver"
+    workload = "bulk"
+"#;
+
+/// Whether there can be live runs here; says why not.
+fn possible(test: &str) -> bool {
+    let reason = match (
+        rustix::process::geteuid().is_root(),
+        Path::new("/dev/net/tun").exists(),
+    ) {
+        (true, true) => return true,
+        (false, _) => "network namespaces take root",
+        (_, false) => "there is no /dev/net/tun",
+    };
+    eprintln!("SKIPPED: {test}: {reason}");
+    false
+}
+
+fn scenario(directory: &Path, text: &str) -> PathBuf {
+    let path = directory.join("scenario.toml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+/// The host processes of a run, once all have been made.
+fn hosts(director: u32) -> Vec<i32> {
+    let path = format!("/run/weir/lab/{director}/hosts.json");
+    for _ in 0..1000 {
+        if let Ok(bytes) = fs::read(&path)
+            && let Ok(record) = serde_json::from_slice::<Value>(&bytes)
+        {
+            let hosts = record["hosts"].as_array().unwrap();
+            let process = |host: &Value| i32::try_from(host["process"].as_i64().unwrap()).unwrap();
+            return hosts.iter().map(process).collect();
+        }
+        sleep(Duration::from_millis(20));
+    }
+    panic!("{path} never came");
+}
+
+/// Waits until none of these processes is left.
+fn all_gone(processes: &[i32]) {
+    let is_there = |process: &i32| Path::new(&format!("/proc/{process}")).exists();
+    for _ in 0..500 {
+        if !processes.iter().any(is_there) {
+            return;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    panic!("some of {processes:?} are still there");
+}
+
+fn start(path: &Path, more: &[&str]) -> Child {
+    let mut command = weir(&["run", "--live", "--json"]);
+    let command = command.arg(path).args(more);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn a_bulk_flow_has_about_the_rate_of_its_link() {
+    if !possible("a_bulk_flow_has_about_the_rate_of_its_link") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), DUMBBELL);
+    let out = directory.path().join("out");
+    let path = path.to_str().unwrap();
+    let said = run(&[
+        "run",
+        "--live",
+        "--json",
+        path,
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    let summary = said.json();
+    assert_eq!(summary["world"], "live");
+    let goodput = summary["groups"]["bulk"]["goodput_bps"].as_f64().unwrap();
+    assert!((60e6..100e6).contains(&goodput), "{summary:#}");
+    let port = &summary["ports"]["bottleneck"];
+    assert!(port["packets"].as_u64().unwrap() > 3_000, "{summary:#}");
+    assert!(summary["hosts"]["sender"]["cpu_s"].as_f64().unwrap() > 0.0);
+    assert!(summary["emulation"]["faithful"].is_boolean());
+    for file in [
+        "summary.json",
+        "report.html",
+        "flows.parquet",
+        "samples.parquet",
+    ] {
+        assert!(out.join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_reports_and_leaves_nothing() {
+    if !possible("an_interrupted_run_reports_and_leaves_nothing") {
+        return;
+    }
+    for (which, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = scenario(directory.path(), DUMBBELL);
+        let child = start(&path, &["--set", "duration=600s"]);
+        let director = child.id();
+        let processes = hosts(director);
+        assert_eq!(processes.len(), 2);
+        sleep(Duration::from_millis(500));
+        signal(&child, which);
+        let said = said(child.wait_with_output().unwrap());
+        assert_eq!(said.code, Some(code), "{}", said.stderr);
+        let summary: Value = serde_json::from_str(&said.stdout).unwrap();
+        assert_eq!(summary["interrupted"], true);
+        all_gone(&processes);
+        assert!(!Path::new(&format!("/run/weir/lab/{director}")).exists());
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_nothing_but_a_directory_that_can_be_cleaned() {
+    if !possible("a_killed_run_leaves_nothing_but_a_directory_that_can_be_cleaned") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), DUMBBELL);
+    let mut child = start(&path, &["--set", "duration=600s"]);
+    let director = child.id();
+    let processes = hosts(director);
+    let listed = run(&["lab", "list"]);
+    assert!(listed.ok().stdout.contains(&director.to_string()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    all_gone(&processes);
+    assert!(Path::new(&format!("/run/weir/lab/{director}")).exists());
+    let listed = run(&["lab", "list"]);
+    assert!(listed.ok().stdout.contains("killed"), "{}", listed.stdout);
+    run(&["lab", "clean"]).ok();
+    assert!(!Path::new(&format!("/run/weir/lab/{director}")).exists());
+}
+
+#[test]
+fn two_runs_at_once_do_not_meet() {
+    if !possible("two_runs_at_once_do_not_meet") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), &DUMBBELL.replace("100Mbps", "20Mbps"));
+    let children = [start(&path, &[]), start(&path, &[])];
+    for child in children {
+        let summary = said(child.wait_with_output().unwrap()).json();
+        let goodput = summary["groups"]["bulk"]["goodput_bps"].as_f64().unwrap();
+        assert!((5e6..25e6).contains(&goodput), "{summary:#}");
+    }
+}
+
+#[test]
+fn a_host_that_dies_ends_the_run() {
+    if !possible("a_host_that_dies_ends_the_run") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), DUMBBELL);
+    // While it is being made, and later.
+    for patience in [0, 700] {
+        let child = start(&path, &["--set", "duration=600s"]);
+        let processes = hosts(child.id());
+        sleep(Duration::from_millis(patience));
+        let victim = Pid::from_raw(processes[0]).unwrap();
+        kill_process(victim, Signal::KILL).unwrap();
+        let said = said(child.wait_with_output().unwrap());
+        said.failed(1, &["host `", "ended before its time"]);
+        all_gone(&processes);
+    }
+}
+
+#[test]
+fn what_is_in_the_way_is_said_before_anything_is_made() {
+    let host = run(&["lab-host"]);
+    host.failed(1, &["weir run --live"]);
+    if !possible("what_is_in_the_way_is_said_before_anything_is_made") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), DUMBBELL);
+    let path = path.to_str().unwrap();
+    let live = |more: &[&str]| run(&[&["run", "--live", path], more].concat());
+    live(&["--pcap", "x.pcapng"]).failed(2, &["--pcap", "nsenter"]);
+    live(&["--set", "groups.bulk.congestion=swift"]).failed(1, &["swift", "quic"]);
+    live(&["--set", "dumbbell.senders.sender.count=15000"]).failed(1, &["too large"]);
+}
