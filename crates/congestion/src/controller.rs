@@ -126,7 +126,8 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// A packet was sent.
     fn on_sent(&mut self, _sent: &PacketSent) {}
 
-    /// An acknowledgment of at least one new packet arrived.
+    /// An acknowledgment of at least one new packet arrived; from a receiver that reports once per
+    /// round trip (DCUDP), possibly one that only says how the path is.
     fn on_ack(&mut self, ack: &AckSample);
 
     /// Packets were declared lost.

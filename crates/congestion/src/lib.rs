@@ -16,6 +16,7 @@ mod controller;
 mod cubic;
 mod d2tcp;
 mod dctcp;
+mod dcudp;
 mod delivery;
 mod filter;
 mod loss_window;

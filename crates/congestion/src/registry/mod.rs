@@ -27,9 +27,9 @@ pub(crate) use parameter::Typed;
 pub use parameter::{Parameter, Value};
 pub use spec::AlgorithmSpec;
 
-use crate::{Controller, bbr, bbr3, cubic, d2tcp, dctcp, newreno, swift};
+use crate::{Controller, bbr, bbr3, cubic, d2tcp, dctcp, dcudp, newreno, swift};
 
-static ALGORITHMS: [&Algorithm; 7] = [
+static ALGORITHMS: [&Algorithm; 8] = [
     &newreno::ALGORITHM,
     &cubic::ALGORITHM,
     &dctcp::ALGORITHM,
@@ -37,6 +37,7 @@ static ALGORITHMS: [&Algorithm; 7] = [
     &swift::ALGORITHM,
     &bbr::ALGORITHM,
     &bbr3::ALGORITHM,
+    &dcudp::ALGORITHM,
 ];
 
 /// Parameters that every algorithm takes: a limit from the first packet on (see

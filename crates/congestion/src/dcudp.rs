@@ -1,0 +1,408 @@
+//! DCUDP's rate control: Figure 4 of Ye, Mhamdi and Hamdi, "Efficient UDP-Based Congestion Aware
+//! Transport for Data Center Traffic" (CloudNet 2014).
+//!
+//! Two rates in packets per second: `Rate_data`, at which packets leave, and `Rate_max`, up to which
+//! it may come back fast. Both begin with the capacity of the path. The receiver acknowledges once
+//! per round trip; each acknowledgment with an echo divides both rates by
+//! 1 + (n_ecn / n_ack) / (Rate_data RTT), which takes about one packet off each round trip; each one
+//! without raises `Rate_data`; a loss sends it to one packet per round trip and halves `Rate_max`.
+//! After a reduction the rates are frozen until the next packet has been sent.
+//!
+//! Figure 4 contradicts itself where `Rate_data` has passed `Rate_max`: it increments `Rate_max` and
+//! then overwrites it. The parameters `raise_data` and `stop_at_max` choose the reading, and
+//! `increment` with `increment_per_rtt` give the increment its unit; `docs/dcudp.md` compares them.
+//!
+//! Transports that acknowledge more often than once per round trip are read as if they did not: what
+//! their acknowledgments say is put together until a round trip has ended.
+
+use weir_units::{ByteSize, Duration, Rate};
+
+use crate::registry::{Algorithm, Context, Parameter, Typed};
+use crate::{AckSample, AlgorithmSpec, Controller, LossSample, PacketSent, Snapshot};
+
+pub(crate) static ALGORITHM: Algorithm = Algorithm {
+    name: "dcudp",
+    summary: "a rate: doubles up to its maximum, a packet less per echo (Ye et al. 2014)",
+    own_parameters: &PARAMETERS,
+    build: |spec, context| Box::new(Dcudp::new(spec, context)),
+};
+
+const PARAMETERS: [Parameter; 6] = [
+    CAPACITY.parameter(),
+    RAISE_DATA.parameter(),
+    STOP_AT_MAX.parameter(),
+    INCREMENT.parameter(),
+    INCREMENT_PER_RTT.parameter(),
+    FREEZE.parameter(),
+];
+
+/// Section IV-A.3: both rates begin as C / PktSize.
+const CAPACITY: Typed<Rate> = Typed {
+    name: "capacity",
+    doc: "the rate of the path's narrowest link, with which both rates begin",
+    default: Rate::from_gbps(1),
+    min: Rate::from_bits_per_second(1_000),
+    max: Rate::from_gbps(10_000),
+};
+
+const RAISE_DATA: Typed<bool> = Typed {
+    name: "raise_data",
+    doc: "past the maximum, Rate_data follows Rate_max; as printed it is the other way round",
+    default: true,
+    min: false,
+    max: true,
+};
+
+const STOP_AT_MAX: Typed<bool> = Typed {
+    name: "stop_at_max",
+    doc: "doubling ends at Rate_max; as printed it overshoots by up to a factor of two",
+    default: true,
+    min: false,
+    max: true,
+};
+
+const INCREMENT: Typed<f64> = Typed {
+    name: "increment",
+    doc: "by how many packets `Rate_max++` raises the maximum",
+    default: 1.0,
+    min: 0.0,
+    max: 1e6,
+};
+
+const INCREMENT_PER_RTT: Typed<bool> = Typed {
+    name: "increment_per_rtt",
+    doc: "the increment is in packets per round trip; if not, in packets per second",
+    default: true,
+    min: false,
+    max: true,
+};
+
+const FREEZE: Typed<bool> = Typed {
+    name: "freeze",
+    doc: "after a reduction nothing reduces again before a packet has been sent",
+    default: true,
+    min: false,
+    max: true,
+};
+
+/// Rates stay below this many packets per second, whatever a receiver claims.
+const FASTEST: f64 = 1e12;
+/// The round-trip time before one is known, and the smallest that is believed.
+const INITIAL_RTT: Duration = Duration::from_micros(100);
+const SHORTEST_RTT: Duration = Duration::from_nanos(100);
+
+#[derive(Clone, Debug)]
+struct Dcudp {
+    packet_size: ByteSize,
+    /// Packets per second.
+    rate_data: f64,
+    /// Packets per second.
+    rate_max: f64,
+    acks: u64,
+    echoes: u64,
+    frozen: bool,
+    rtt: Duration,
+    /// What the acknowledgments of this round trip have said so far.
+    echo: bool,
+    app_limited: bool,
+    phase: &'static str,
+    raise_data: bool,
+    stop_at_max: bool,
+    increment: f64,
+    increment_per_rtt: bool,
+    freeze: bool,
+}
+
+impl Dcudp {
+    fn new(spec: &AlgorithmSpec, context: &Context) -> Self {
+        let packet_size = context.packet_size.max(ByteSize::from_bytes(1));
+        let capacity = packets_per_second(spec.get(&CAPACITY), packet_size);
+        Self {
+            packet_size,
+            rate_data: capacity,
+            rate_max: capacity,
+            acks: 0,
+            echoes: 0,
+            frozen: false,
+            rtt: INITIAL_RTT,
+            echo: false,
+            app_limited: false,
+            phase: "start",
+            raise_data: spec.get(&RAISE_DATA),
+            stop_at_max: spec.get(&STOP_AT_MAX),
+            increment: spec.get(&INCREMENT),
+            increment_per_rtt: spec.get(&INCREMENT_PER_RTT),
+            freeze: spec.get(&FREEZE),
+        }
+    }
+
+    /// One packet per round trip: neither rate falls below (section IV-A.3).
+    fn floor(&self) -> f64 {
+        1.0 / self.rtt.as_secs_f64()
+    }
+
+    fn bound(&mut self) {
+        let floor = self.floor();
+        self.rate_data = self.rate_data.clamp(floor, FASTEST);
+        self.rate_max = self.rate_max.clamp(floor, FASTEST);
+    }
+
+    /// Equations (1) and (2), in the order in which they are printed: the second one sees the rate
+    /// that the first one has set.
+    fn slow_down(&mut self) {
+        if self.frozen {
+            return;
+        }
+        let portion = self.echoes as f64 / self.acks as f64;
+        let rtt = self.rtt.as_secs_f64();
+        self.rate_data /= 1.0 + portion / (self.rate_data * rtt);
+        self.rate_max /= 1.0 + portion / (self.rate_data * rtt);
+        self.bound();
+        self.frozen = self.freeze;
+        self.phase = "echo";
+    }
+
+    fn speed_up(&mut self) {
+        let passed = if self.stop_at_max {
+            self.rate_data >= self.rate_max
+        } else {
+            self.rate_data > self.rate_max
+        };
+        if !passed {
+            self.rate_data *= 2.0;
+            if self.stop_at_max {
+                self.rate_data = self.rate_data.min(self.rate_max);
+            }
+            self.phase = "double";
+        } else {
+            let per = if self.increment_per_rtt {
+                self.floor()
+            } else {
+                1.0
+            };
+            self.rate_max += self.increment * per;
+            if self.raise_data {
+                self.rate_data = self.rate_max;
+            } else {
+                self.rate_max = self.rate_data;
+            }
+            self.phase = "increment";
+        }
+        self.bound();
+    }
+}
+
+fn packets_per_second(rate: Rate, packet_size: ByteSize) -> f64 {
+    rate.bits_per_second() as f64 / (8.0 * packet_size.bytes() as f64)
+}
+
+impl Controller for Dcudp {
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+
+    /// "Each time the sender sends out a data packet after Interval_data, it sets freeze as false."
+    fn on_sent(&mut self, _sent: &PacketSent) {
+        self.frozen = false;
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        if !ack.smoothed_rtt.is_zero() {
+            self.rtt = ack.smoothed_rtt.max(SHORTEST_RTT);
+        }
+        self.echo |= ack.ece || !ack.ce_marked.is_zero();
+        self.app_limited |= ack.app_limited;
+        if !ack.round_ended {
+            return;
+        }
+        self.acks += 1;
+        if self.echo {
+            self.echoes += 1;
+            self.slow_down();
+        } else if !self.app_limited {
+            self.speed_up();
+        }
+        self.echo = false;
+        self.app_limited = false;
+    }
+
+    fn on_loss(&mut self, _loss: &LossSample) {
+        self.acks += 1;
+        self.echoes += 1;
+        if self.frozen {
+            return;
+        }
+        self.rate_data = self.floor();
+        self.rate_max /= 2.0;
+        self.bound();
+        self.frozen = self.freeze;
+        self.phase = "loss";
+    }
+
+    fn on_packet_size(&mut self, size: ByteSize) {
+        let size = size.max(ByteSize::from_bytes(1));
+        let scale = self.packet_size.bytes() as f64 / size.bytes() as f64;
+        self.packet_size = size;
+        self.rate_data *= scale;
+        self.rate_max *= scale;
+        self.bound();
+    }
+
+    /// There is none: the rate alone limits.
+    fn window(&self) -> ByteSize {
+        ByteSize::MAX
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let bits = self.rate_data * 8.0 * self.packet_size.bytes() as f64;
+        Some(Rate::from_bits_per_second((bits as u64).max(1)))
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let bits = self.rate_max * 8.0 * self.packet_size.bytes() as f64;
+        Snapshot {
+            phase: self.phase,
+            ce_fraction: (self.acks > 0).then(|| self.echoes as f64 / self.acks as f64),
+            bandwidth: Some(Rate::from_bits_per_second(bits as u64)),
+            ..Snapshot::default()
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LossCause;
+    use crate::samples::{PACKET, ack, build, loss, micros};
+
+    /// What one acknowledgment per round trip of 100 us says.
+    fn report(controller: &mut dyn Controller, now: u64, ece: bool) {
+        let mut sample = ack(now, now - 100, 1);
+        sample.ece = ece;
+        sample.round_ended = true;
+        controller.on_ack(&sample);
+    }
+
+    fn send(controller: &mut dyn Controller, now: u64) {
+        controller.on_sent(&PacketSent {
+            now: micros(now),
+            size: PACKET,
+            in_flight: PACKET,
+        });
+    }
+
+    /// In packets of 1500 bytes per round trip of 100 us.
+    fn window(controller: &dyn Controller) -> f64 {
+        let rate = controller.pacing_rate().unwrap().bits_per_second();
+        rate as f64 / 12_000.0 * 1e-4
+    }
+
+    fn maximum(controller: &dyn Controller) -> f64 {
+        let rate = controller.snapshot().bandwidth.unwrap().bits_per_second();
+        rate as f64 / 12_000.0 * 1e-4
+    }
+
+    fn close(left: f64, right: f64) {
+        assert!((left / right - 1.0).abs() < 1e-6, "{left} is not {right}");
+    }
+
+    #[test]
+    fn both_rates_begin_with_the_capacity() {
+        let dcudp = build("dcudp,capacity=10Gbps");
+        assert_eq!(dcudp.pacing_rate(), Some(Rate::from_gbps(10)));
+        assert_eq!(dcudp.window(), ByteSize::MAX);
+    }
+
+    #[test]
+    fn echoes_follow_equations_1_and_2() {
+        let mut dcudp = build("dcudp,capacity=1.2Gbps");
+        report(&mut *dcudp, 200, true);
+        // Ten packets per round trip, and every acknowledgment so far had an echo: w / (1 + 1 / w).
+        let first = 10.0 / (1.0 + 1.0 / 10.0);
+        close(window(&*dcudp), first);
+        close(maximum(&*dcudp), 10.0 / (1.0 + 1.0 / first));
+        // Frozen: counted, but nothing changes until a packet is sent.
+        report(&mut *dcudp, 300, true);
+        close(window(&*dcudp), first);
+        send(&mut *dcudp, 310);
+        report(&mut *dcudp, 400, false);
+        let raised = window(&*dcudp);
+        report(&mut *dcudp, 500, true);
+        // Three echoes of four acknowledgments.
+        close(window(&*dcudp), raised / (1.0 + 0.75 / raised));
+    }
+
+    #[test]
+    fn without_freeze_each_echo_reduces() {
+        let mut dcudp = build("dcudp,capacity=1.2Gbps,freeze=false");
+        report(&mut *dcudp, 200, true);
+        let first = window(&*dcudp);
+        report(&mut *dcudp, 300, true);
+        close(window(&*dcudp), first / (1.0 + 1.0 / first));
+    }
+
+    #[test]
+    fn a_loss_leaves_one_packet_per_round_trip_and_half_the_maximum() {
+        let mut dcudp = build("dcudp,capacity=1.2Gbps");
+        dcudp.on_loss(&loss(200, 100, 3, LossCause::Nak));
+        close(window(&*dcudp), 1.0);
+        close(maximum(&*dcudp), 5.0);
+        dcudp.on_loss(&loss(210, 110, 3, LossCause::Nak));
+        close(maximum(&*dcudp), 5.0);
+        send(&mut *dcudp, 220);
+        for (now, expected) in [(300, 2.0), (400, 4.0), (500, 5.0), (600, 6.0), (700, 7.0)] {
+            report(&mut *dcudp, now, false);
+            close(window(&*dcudp), expected);
+        }
+    }
+
+    #[test]
+    fn the_printed_reading_doubles_without_end() {
+        let mut dcudp =
+            build("dcudp,capacity=1.2Gbps,raise_data=false,stop_at_max=false,increment=0");
+        for (now, rate, max) in [(200, 20.0, 10.0), (300, 20.0, 20.0), (400, 40.0, 20.0)] {
+            report(&mut *dcudp, now, false);
+            close(window(&*dcudp), rate);
+            close(maximum(&*dcudp), max);
+        }
+    }
+
+    #[test]
+    fn the_increment_can_be_a_packet_per_second() {
+        let mut dcudp = build("dcudp,capacity=1.2Gbps,increment_per_rtt=false,increment=1000");
+        report(&mut *dcudp, 200, false);
+        // 100,000 packets per second and 1,000 more.
+        close(window(&*dcudp), 10.1);
+    }
+
+    #[test]
+    fn neither_rate_falls_below_a_packet_per_round_trip() {
+        let mut dcudp = build("dcudp,capacity=1.2Gbps");
+        for round in 0..1_000 {
+            report(&mut *dcudp, 200 + 100 * round, true);
+            send(&mut *dcudp, 210 + 100 * round);
+        }
+        close(window(&*dcudp), 1.0);
+        close(maximum(&*dcudp), 1.0);
+    }
+
+    #[test]
+    fn acknowledgments_of_one_round_trip_count_as_one() {
+        let mut dcudp = build("dcudp,capacity=1.2Gbps");
+        let mut marked = ack(200, 100, 1);
+        marked.ce_marked = PACKET;
+        dcudp.on_ack(&marked);
+        dcudp.on_ack(&ack(210, 110, 1));
+        close(window(&*dcudp), 10.0);
+        report(&mut *dcudp, 220, false);
+        close(window(&*dcudp), 10.0 / 1.1);
+    }
+}

@@ -1,0 +1,131 @@
+//! Data as the application reads and writes them.
+
+use bytes::Bytes;
+
+use super::Connection;
+use super::close::State;
+use crate::config::DataKind;
+use crate::error::{ConnectionError, ReadError, WriteError};
+
+impl Connection {
+    /// Takes as much of `data` as there is room for, and returns how much that is. Possible before
+    /// the handshake is complete.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing was taken.
+    pub fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        self.check_write(DataKind::Stream)?;
+        let taken = self.sender.buffer.write(data);
+        if taken == 0 && !data.is_empty() {
+            self.write_blocked = true;
+            return Err(WriteError::Blocked);
+        }
+        Ok(taken)
+    }
+
+    /// Takes a message, whole. One that is not `in_order` is delivered as soon as it has come,
+    /// whatever became of those before it.
+    ///
+    /// # Errors
+    /// [`WriteError`] where it was not taken.
+    pub fn write_message(&mut self, message: &[u8], in_order: bool) -> Result<(), WriteError> {
+        self.check_write(DataKind::Messages)?;
+        let limit = self.message_limit();
+        if message.len() > limit {
+            return Err(WriteError::TooLarge { limit });
+        }
+        if !self.sender.buffer.write_message(message, in_order) {
+            self.write_blocked = true;
+            return Err(WriteError::Blocked);
+        }
+        Ok(())
+    }
+
+    /// The largest message: what the peer's buffer holds. Before the handshake is complete that is
+    /// not known, and nothing larger than a packet's payload is taken.
+    pub fn message_limit(&self) -> usize {
+        let packets = self.peer_window.max(1) as usize;
+        let overhead = self.channel.overhead();
+        let payload = self.packet_size.as_usize().saturating_sub(overhead);
+        payload.saturating_mul(packets)
+    }
+
+    fn check_write(&self, kind: DataKind) -> Result<(), WriteError> {
+        if self.config.data != kind {
+            return Err(WriteError::WrongKind);
+        }
+        if !matches!(self.state, State::Open) {
+            return Err(WriteError::Closed(self.counters.error));
+        }
+        if self.sender.buffer.is_finishing() {
+            return Err(WriteError::Ended);
+        }
+        Ok(())
+    }
+
+    /// Copies what has come to `target`; how many bytes, none only for an empty target.
+    ///
+    /// # Errors
+    /// [`ReadError`] where there was nothing to copy.
+    pub fn read(&mut self, target: &mut [u8]) -> Result<usize, ReadError> {
+        self.check_read(DataKind::Stream)?;
+        let length = self.receiver.buffer.read(target);
+        self.receiver.on_read();
+        if length == 0 && !target.is_empty() {
+            return Err(self.nothing_to_read());
+        }
+        Ok(length)
+    }
+
+    /// Takes the next part of the stream as it came, without copying it.
+    ///
+    /// # Errors
+    /// [`ReadError`] where there was none.
+    pub fn read_chunk(&mut self) -> Result<Bytes, ReadError> {
+        self.check_read(DataKind::Stream)?;
+        let chunk = self.receiver.buffer.read_chunk();
+        self.receiver.on_read();
+        chunk.ok_or_else(|| self.nothing_to_read())
+    }
+
+    /// Appends the next message to `target`, and returns its length.
+    ///
+    /// # Errors
+    /// [`ReadError`] where there was none.
+    pub fn read_message(&mut self, target: &mut Vec<u8>) -> Result<usize, ReadError> {
+        self.check_read(DataKind::Messages)?;
+        let before = target.len();
+        let found = self.receiver.buffer.read_message(target);
+        self.receiver.on_read();
+        match found {
+            Ok(true) => Ok(target.len() - before),
+            Ok(false) => Err(self.nothing_to_read()),
+            Err(violation) => {
+                self.broken = Some(violation);
+                Err(ReadError::Closed(violation.into()))
+            }
+        }
+    }
+
+    fn check_read(&self, kind: DataKind) -> Result<(), ReadError> {
+        match self.config.data == kind {
+            true => Ok(()),
+            false => Err(ReadError::WrongKind),
+        }
+    }
+
+    fn nothing_to_read(&mut self) -> ReadError {
+        if self.receiver.buffer.is_drained() {
+            return ReadError::Ended;
+        }
+        match (&self.state, self.counters.error) {
+            (State::Open, _) => {
+                self.read_blocked = true;
+                ReadError::Blocked
+            }
+            (_, Some(error)) => ReadError::Closed(error),
+            // Closed in order from here, before the peer's data had ended.
+            (_, None) => ReadError::Closed(ConnectionError::Aborted),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! How a connection begins: request, challenge with a cookie, request with the cookie, response.
+
+use weir_units::{Duration, Time};
+
+use super::{Connection, Event, Setup};
+use crate::config::{DataKind, SMALLEST_PACKET, TransportConfig};
+use crate::error::ConnectionError;
+use crate::packet::{
+    Control, ControlHeader, ControlKind, HEADER_LENGTH, Handshake, HandshakeKind, Marks, Refusal,
+    SocketId, Timestamp,
+};
+use crate::protection::{Session, SharedKey, tags_agree};
+use crate::receiver::Receiver;
+use crate::sequence::SequenceNumber;
+
+/// The handshake of a client.
+#[derive(Debug)]
+pub(super) struct Client {
+    first: SequenceNumber,
+    random: [u8; 16],
+    cookie: u64,
+    pub(super) due: bool,
+    pub(super) again_at: Time,
+    interval: Duration,
+    pub(super) give_up_at: Time,
+    /// When the request with the newest cookie was sent, if it was sent once.
+    sent_at: Option<Time>,
+    times_sent: u32,
+}
+
+/// What a server answers.
+#[derive(Debug)]
+pub(super) struct Response {
+    first: SequenceNumber,
+    random: [u8; 16],
+    client_random: [u8; 16],
+    /// The cookie that the client brought: by it the client knows the answer as one to its request.
+    cookie: u64,
+    pub(super) due: bool,
+    /// When it was sent, until the client is heard of; not if it was sent more than once.
+    pub(super) sent_at: Option<Time>,
+    times_sent: u32,
+}
+
+impl Client {
+    pub(super) fn new(now: Time, setup: &Setup) -> Self {
+        let config = &setup.config;
+        Self {
+            first: setup.first,
+            random: setup.random,
+            cookie: 0,
+            due: true,
+            again_at: now + config.handshake_interval,
+            interval: config.handshake_interval,
+            give_up_at: now + config.handshake_timeout,
+            sent_at: None,
+            times_sent: 0,
+        }
+    }
+
+    fn on_cookie(&mut self, cookie: u64) {
+        if self.cookie != cookie {
+            self.cookie = cookie;
+            self.times_sent = 0;
+            self.due = true;
+        }
+    }
+}
+
+impl Response {
+    pub(super) fn new(request: &Handshake, first: SequenceNumber, random: [u8; 16]) -> Self {
+        Self {
+            first,
+            random,
+            client_random: request.random,
+            cookie: request.cookie,
+            due: true,
+            sent_at: None,
+            times_sent: 0,
+        }
+    }
+}
+
+/// A handshake packet as one end of a connection with these settings says it.
+pub(crate) fn handshake(
+    config: &TransportConfig,
+    kind: HandshakeKind,
+    socket: SocketId,
+    first: SequenceNumber,
+    random: [u8; 16],
+    cookie: u64,
+) -> Handshake {
+    Handshake {
+        version: Handshake::VERSION,
+        kind,
+        messages: config.data == DataKind::Messages,
+        initial_sequence: first,
+        packet_size: config.packet_size,
+        window: config.receive_window,
+        socket,
+        cookie,
+        random,
+        tag: config.shared_key.is_some().then_some([0; 16]),
+    }
+}
+
+/// Fills in the tag of a handshake packet, which ends `buffer` and begins at `start`.
+pub(crate) fn sign(key: Option<&dyn SharedKey>, start: usize, buffer: &mut Vec<u8>) {
+    let Some(key) = key else {
+        return;
+    };
+    let end = buffer.len().saturating_sub(16);
+    let tag = key.tag(buffer.get(start..end).unwrap_or_default());
+    buffer.truncate(end);
+    buffer.extend_from_slice(&tag);
+}
+
+/// Whether a handshake packet is what somebody with our key sent. Without a key everything is.
+pub(crate) fn is_signed(
+    key: Option<&dyn SharedKey>,
+    datagram: &[u8],
+    tag: Option<[u8; 16]>,
+) -> bool {
+    match (key, tag) {
+        (None, tag) => tag.is_none(),
+        (Some(_), None) => false,
+        (Some(key), Some(tag)) => {
+            let end = datagram.len().saturating_sub(16);
+            tags_agree(&key.tag(datagram.get(..end).unwrap_or_default()), &tag)
+        }
+    }
+}
+
+/// A handshake packet that belongs to no connection yet.
+pub(crate) fn reply(
+    key: Option<&dyn SharedKey>,
+    destination: SocketId,
+    handshake: Handshake,
+) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(HEADER_LENGTH + Handshake::LENGTH + 16);
+    let header = ControlHeader {
+        kind: ControlKind::Handshake,
+        marks: Marks::default(),
+        number: SequenceNumber::default(),
+        timestamp: Timestamp::default(),
+        destination,
+    };
+    header.encode(&mut buffer);
+    Control::Handshake(handshake).encode(&mut buffer);
+    sign(key.filter(|_| handshake.tag.is_some()), 0, &mut buffer);
+    buffer
+}
+
+impl Connection {
+    /// A handshake packet has come; `datagram` is the whole of it.
+    pub(super) fn handle_handshake(&mut self, now: Time, datagram: &[u8]) {
+        let body = datagram.get(HEADER_LENGTH..).unwrap_or_default();
+        let Ok(Control::Handshake(handshake)) = Control::decode(ControlKind::Handshake, body)
+        else {
+            self.counters.malformed += 1;
+            return;
+        };
+        if !is_signed(self.config.shared_key.as_deref(), datagram, handshake.tag) {
+            // A server without a key cannot sign that it has none; that is told only to a client
+            // without one.
+            self.counters.unauthentic += 1;
+            return;
+        }
+        match (&mut self.client, &mut self.response) {
+            (Some(_), _) => self.on_server(now, &handshake),
+            (None, Some(response)) => {
+                let again = handshake.kind == HandshakeKind::Request
+                    && handshake.random == response.client_random
+                    && handshake.cookie != 0;
+                response.due |= again && response.sent_at != Some(now);
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn on_server(&mut self, now: Time, handshake: &Handshake) {
+        let Some(client) = &mut self.client else {
+            return;
+        };
+        let is_echoed = handshake.random == client.random;
+        match handshake.kind {
+            HandshakeKind::Challenge if is_echoed => client.on_cookie(handshake.cookie),
+            HandshakeKind::Refused(refusal) if is_echoed => {
+                self.close_silently(ConnectionError::Refused(refusal));
+            }
+            HandshakeKind::Response => {
+                let (random, first, sent_at) = (client.random, client.first, client.sent_at);
+                if handshake.cookie != client.cookie || client.cookie == 0 {
+                    self.counters.malformed += 1;
+                    return;
+                }
+                if let Some(refusal) = self.mismatch(handshake) {
+                    return self.close_silently(ConnectionError::Refused(refusal));
+                }
+                debug_assert_eq!(first.first_count(), self.sender.buffer.base());
+                self.client = None;
+                if let Some(sent_at) = sent_at {
+                    self.rtt.on_sample(now.since(sent_at));
+                }
+                self.establish(now, handshake, handshake.random, random);
+                self.keep_alive_due = true;
+            }
+            HandshakeKind::Request | HandshakeKind::Challenge | HandshakeKind::Refused(_) => {
+                self.counters.malformed += 1;
+            }
+        }
+    }
+
+    fn mismatch(&self, handshake: &Handshake) -> Option<Refusal> {
+        if handshake.version != Handshake::VERSION {
+            return Some(Refusal::Version);
+        }
+        let messages = self.config.data == DataKind::Messages;
+        (handshake.messages != messages).then_some(Refusal::Mode)
+    }
+
+    /// Both ends know all that they need to know of each other.
+    pub(super) fn establish(
+        &mut self,
+        now: Time,
+        peer: &Handshake,
+        server_random: [u8; 16],
+        client_random: [u8; 16],
+    ) {
+        let is_client = self.response.is_none();
+        let (ours, theirs) = (self.channel.local, peer.socket);
+        self.channel.peer = theirs;
+        let (client, server) = if is_client {
+            (ours, theirs)
+        } else {
+            (theirs, ours)
+        };
+        let session = Session {
+            is_client,
+            client_random,
+            server_random,
+            client,
+            server,
+        };
+        let key = self.config.shared_key.as_ref();
+        self.channel.protect(key.map(|key| key.session(&session)));
+        let packet_size = self.config.packet_size.min(peer.packet_size);
+        self.packet_size = packet_size.max(SMALLEST_PACKET);
+        self.peer_window = peer.window.max(1);
+        self.sender
+            .begin(self.packet_size, self.channel.overhead(), self.peer_window);
+        let messages = self.config.data == DataKind::Messages;
+        let first = peer.initial_sequence.first_count();
+        self.receiver = Receiver::new(&self.config, messages, first);
+        self.timers.on_heard(now);
+        self.events.push_back(Event::Connected);
+    }
+
+    /// Writes the handshake packet that is due, if one is.
+    pub(super) fn transmit_handshake(&mut self, now: Time, buffer: &mut Vec<u8>) -> bool {
+        let (kind, first, random, cookie) = if let Some(client) = &mut self.client {
+            if !client.due {
+                return false;
+            }
+            client.due = false;
+            client.times_sent += 1;
+            client.sent_at = (client.times_sent == 1).then_some(now);
+            client.again_at = now + client.interval;
+            (
+                HandshakeKind::Request,
+                client.first,
+                client.random,
+                client.cookie,
+            )
+        } else if let Some(response) = self.response.as_mut().filter(|response| response.due) {
+            response.due = false;
+            response.times_sent += 1;
+            response.sent_at = (response.times_sent == 1).then_some(now);
+            (
+                HandshakeKind::Response,
+                response.first,
+                response.random,
+                response.cookie,
+            )
+        } else {
+            return false;
+        };
+        let socket = self.channel.local;
+        let handshake = handshake(&self.config, kind, socket, first, random, cookie);
+        let start = buffer.len();
+        let control = Control::Handshake(handshake);
+        self.channel
+            .write_control(now, Marks::default(), &control, buffer);
+        sign(self.config.shared_key.as_deref(), start, buffer);
+        true
+    }
+
+    /// The client repeats itself, or gives up.
+    pub(super) fn on_handshake_time(&mut self, now: Time) {
+        let Some(client) = &mut self.client else {
+            return;
+        };
+        if now >= client.give_up_at {
+            let timeout = self.config.handshake_timeout;
+            return self.close_silently(ConnectionError::HandshakeTimeout(timeout));
+        }
+        if now >= client.again_at {
+            client.due = true;
+            client.interval = client.interval * 2;
+            client.again_at = now + client.interval;
+        }
+    }
+}

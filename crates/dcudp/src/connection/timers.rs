@@ -1,0 +1,110 @@
+//! When to come back, and what to do then.
+
+use weir_units::{Duration, Time};
+
+use super::Connection;
+use super::close::State;
+use crate::config::TransportConfig;
+use crate::error::ConnectionError;
+
+/// The timers of neither role.
+#[derive(Debug)]
+pub(super) struct Timers {
+    heard: Time,
+    sent: Time,
+    keep_alive: Duration,
+    idle_timeout: Duration,
+    /// When an orderly close has taken too long.
+    pub(super) close_at: Option<Time>,
+}
+
+impl Timers {
+    pub(super) fn new(now: Time, config: &TransportConfig) -> Self {
+        Self {
+            heard: now,
+            sent: now,
+            keep_alive: config.keep_alive,
+            idle_timeout: config.idle_timeout,
+            close_at: None,
+        }
+    }
+
+    pub(super) fn on_heard(&mut self, now: Time) {
+        self.heard = now;
+    }
+
+    pub(super) fn on_sent(&mut self, now: Time) {
+        self.sent = now;
+    }
+
+    fn keep_alive_at(&self) -> Time {
+        self.sent + self.keep_alive
+    }
+
+    fn idle_at(&self) -> Time {
+        self.heard + self.idle_timeout
+    }
+}
+
+impl Connection {
+    /// When [`Connection::on_time`] is to be called next, and [`Connection::poll_transmit`] after it,
+    /// unless something happens before.
+    pub fn next_time(&self) -> Option<Time> {
+        match &self.state {
+            State::Closed => return None,
+            State::Closing(closing) => return Some(closing.next_time()),
+            State::Open if self.broken.is_some() => return Some(Time::ZERO),
+            State::Open => {}
+        }
+        if let Some(client) = &self.client {
+            return Some(client.again_at.min(client.give_up_at));
+        }
+        let always = self.timers.keep_alive_at().min(self.timers.idle_at());
+        [
+            Some(always),
+            self.sender.next_time(),
+            self.sender.stalled_at(),
+            self.receiver.next_time(),
+            self.timers.close_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Does what is due at `now`.
+    pub fn on_time(&mut self, now: Time) {
+        match self.state {
+            State::Closed => return,
+            State::Closing(_) => return self.on_closing_time(now),
+            State::Open => {}
+        }
+        if self.client.is_some() {
+            return self.on_handshake_time(now);
+        }
+        if let Some(violation) = self.broken.take() {
+            return self.violate(now, violation);
+        }
+        if let Some(error) = self.overdue(now) {
+            return self.give_up(now, error);
+        }
+        if now >= self.timers.keep_alive_at() {
+            self.keep_alive_due = true;
+        }
+        self.sender.on_time(now);
+        self.receiver.on_time(now, &self.rtt);
+    }
+
+    /// What has taken too long.
+    fn overdue(&self, now: Time) -> Option<ConnectionError> {
+        let config = &self.config;
+        if now >= self.timers.idle_at() {
+            return Some(ConnectionError::IdleTimeout(config.idle_timeout));
+        }
+        if self.timers.close_at.is_some_and(|at| now >= at) {
+            return Some(ConnectionError::CloseTimeout(config.close_timeout));
+        }
+        let stalled = self.sender.stalled_at().is_some_and(|at| now >= at);
+        stalled.then_some(ConnectionError::Stalled(config.stall_timeout))
+    }
+}

@@ -1,0 +1,286 @@
+//! What control packets say.
+
+use weir_units::Duration;
+
+use super::{DecodeError, Handshake, LossRanges, take_sequence, take_u32};
+use crate::SequenceNumber;
+
+/// The types of control packets. Their codes are UDT's; OBS-change has the one that UDT's draft left
+/// unused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ControlKind {
+    /// 0: sets a connection up.
+    Handshake,
+    /// 1: tells that somebody is there, and how far the data have come.
+    KeepAlive,
+    /// 2: in Congestion Mode, once per round trip: how far the data have come, and whether marks came.
+    Ack,
+    /// 3: which data packets are missing.
+    Nak,
+    /// 4: the sender has changed its mode.
+    ObsChange,
+    /// 5: the connection is over.
+    Shutdown,
+    /// 6: answers an ACK, so that the receiver knows the round-trip time.
+    Ack2,
+}
+
+impl ControlKind {
+    /// Its code on the wire: 15 bits.
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::Handshake => 0,
+            Self::KeepAlive => 1,
+            Self::Ack => 2,
+            Self::Nak => 3,
+            Self::ObsChange => 4,
+            Self::Shutdown => 5,
+            Self::Ack2 => 6,
+        }
+    }
+
+    /// The type with this code.
+    ///
+    /// # Errors
+    /// [`DecodeError::UnknownType`] where there is none.
+    pub const fn from_code(code: u16) -> Result<Self, DecodeError> {
+        Ok(match code {
+            0 => Self::Handshake,
+            1 => Self::KeepAlive,
+            2 => Self::Ack,
+            3 => Self::Nak,
+            4 => Self::ObsChange,
+            5 => Self::Shutdown,
+            6 => Self::Ack2,
+            _ => return Err(DecodeError::UnknownType(code)),
+        })
+    }
+}
+
+/// The information of a keep-alive packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Every data packet before this one has come.
+    pub expected: SequenceNumber,
+    /// How many data packets from there on there is room for.
+    pub window: u32,
+    /// The data packet that this end will send next: all before it have been sent.
+    pub next: SequenceNumber,
+    /// Whether this end asks for a keep-alive packet in return.
+    pub request: bool,
+    /// The request that this packet answers.
+    pub answers: Option<SequenceNumber>,
+}
+
+/// The information of an ACK packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Every data packet before this one has come.
+    pub expected: SequenceNumber,
+    /// How many data packets from there on there is room for.
+    pub window: u32,
+    /// The receiver's smoothed round-trip time, in steps of a nanosecond up to 4.29 s.
+    pub rtt: Duration,
+    /// Data packets that have come since the connection began, copies included, modulo 2³².
+    pub received: u32,
+    /// Those of them that came with a CE mark, modulo 2³².
+    pub marked: u32,
+}
+
+/// Why a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ShutdownReason {
+    /// 0: whoever sends this has had all its data acknowledged.
+    Finished,
+    /// 1: the application gave up, with this code.
+    Aborted(u32),
+    /// 2: the peer broke a rule.
+    Protocol,
+    /// 3: too long without an answer, or without progress.
+    TimedOut,
+}
+
+/// The information of a shutdown packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shutdown {
+    /// Why.
+    pub reason: ShutdownReason,
+    /// Every data packet before this one has come.
+    pub expected: SequenceNumber,
+    /// Whether it answers a shutdown packet, and wants no answer itself.
+    pub is_answer: bool,
+}
+
+/// What a control packet says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a value that lives on the stack while one packet is handled"
+)]
+pub enum Control<'a> {
+    /// Sets a connection up.
+    Handshake(Handshake),
+    /// Somebody is there.
+    KeepAlive(KeepAlive),
+    /// How far the data have come.
+    Ack(Ack),
+    /// Which data packets are missing.
+    Nak(LossRanges<'a>),
+    /// The mode changed to what the OBS bit says.
+    ObsChange,
+    /// The connection is over.
+    Shutdown(Shutdown),
+    /// Answers the ACK whose number this packet has.
+    Ack2,
+}
+
+const REQUEST: u32 = 1;
+const ANSWER: u32 = 2;
+const SHUTDOWN_ANSWER: u32 = 1 << 16;
+
+impl<'a> Control<'a> {
+    /// Its type.
+    pub const fn kind(&self) -> ControlKind {
+        match self {
+            Self::Handshake(_) => ControlKind::Handshake,
+            Self::KeepAlive(_) => ControlKind::KeepAlive,
+            Self::Ack(_) => ControlKind::Ack,
+            Self::Nak(_) => ControlKind::Nak,
+            Self::ObsChange => ControlKind::ObsChange,
+            Self::Shutdown(_) => ControlKind::Shutdown,
+            Self::Ack2 => ControlKind::Ack2,
+        }
+    }
+
+    /// Reads the information of a packet of this type.
+    ///
+    /// # Errors
+    /// [`DecodeError`] unless the bytes are that and nothing else.
+    pub fn decode(kind: ControlKind, bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let mut rest = bytes;
+        let control = match kind {
+            ControlKind::Handshake => Self::Handshake(Handshake::decode(&mut rest)?),
+            ControlKind::KeepAlive => Self::KeepAlive(KeepAlive::decode(&mut rest)?),
+            ControlKind::Ack => Self::Ack(Ack::decode(&mut rest)?),
+            ControlKind::Nak => return LossRanges::decode(bytes).map(Self::Nak),
+            ControlKind::ObsChange => Self::ObsChange,
+            ControlKind::Shutdown => Self::Shutdown(Shutdown::decode(&mut rest)?),
+            ControlKind::Ack2 => Self::Ack2,
+        };
+        if rest.is_empty() {
+            Ok(control)
+        } else {
+            Err(DecodeError::Trailing)
+        }
+    }
+
+    /// Writes the information to the end of `buffer`.
+    pub fn encode(&self, buffer: &mut Vec<u8>) {
+        match self {
+            Self::Handshake(handshake) => handshake.encode(buffer),
+            Self::KeepAlive(keep_alive) => keep_alive.encode(buffer),
+            Self::Ack(ack) => ack.encode(buffer),
+            Self::Nak(ranges) => buffer.extend_from_slice(ranges.as_bytes()),
+            Self::Shutdown(shutdown) => shutdown.encode(buffer),
+            Self::ObsChange | Self::Ack2 => {}
+        }
+    }
+}
+
+impl KeepAlive {
+    fn decode(rest: &mut &[u8]) -> Result<Self, DecodeError> {
+        let expected = take_sequence(rest)?;
+        let window = take_u32(rest)?;
+        let next = take_sequence(rest)?;
+        let flags = take_u32(rest)?;
+        let answered = take_sequence(rest)?;
+        if flags & !(REQUEST | ANSWER) != 0 {
+            return Err(DecodeError::Reserved);
+        }
+        let is_answer = flags & ANSWER != 0;
+        if !is_answer && answered.value() != 0 {
+            return Err(DecodeError::InvalidField("answers"));
+        }
+        Ok(Self {
+            expected,
+            window,
+            next,
+            request: flags & REQUEST != 0,
+            answers: is_answer.then_some(answered),
+        })
+    }
+
+    fn encode(&self, buffer: &mut Vec<u8>) {
+        let request = if self.request { REQUEST } else { 0 };
+        let answer = if self.answers.is_some() { ANSWER } else { 0 };
+        let answered = self.answers.unwrap_or_default();
+        for word in [
+            self.expected.value(),
+            self.window,
+            self.next.value(),
+            request | answer,
+            answered.value(),
+        ] {
+            buffer.extend_from_slice(&word.to_be_bytes());
+        }
+    }
+}
+
+impl Ack {
+    fn decode(rest: &mut &[u8]) -> Result<Self, DecodeError> {
+        Ok(Self {
+            expected: take_sequence(rest)?,
+            window: take_u32(rest)?,
+            rtt: Duration::from_nanos(take_u32(rest)?.into()),
+            received: take_u32(rest)?,
+            marked: take_u32(rest)?,
+        })
+    }
+
+    fn encode(&self, buffer: &mut Vec<u8>) {
+        let rtt = u32::try_from(self.rtt.as_nanos()).unwrap_or(u32::MAX);
+        for word in [
+            self.expected.value(),
+            self.window,
+            rtt,
+            self.received,
+            self.marked,
+        ] {
+            buffer.extend_from_slice(&word.to_be_bytes());
+        }
+    }
+}
+
+impl Shutdown {
+    fn decode(rest: &mut &[u8]) -> Result<Self, DecodeError> {
+        let reason = take_u32(rest)?;
+        let code = take_u32(rest)?;
+        let expected = take_sequence(rest)?;
+        let is_answer = reason & SHUTDOWN_ANSWER != 0;
+        let reason = match (reason & !SHUTDOWN_ANSWER, code) {
+            (0, 0) => ShutdownReason::Finished,
+            (1, code) => ShutdownReason::Aborted(code),
+            (2, 0) => ShutdownReason::Protocol,
+            (3, 0) => ShutdownReason::TimedOut,
+            _ => return Err(DecodeError::InvalidField("reason")),
+        };
+        Ok(Self {
+            reason,
+            expected,
+            is_answer,
+        })
+    }
+
+    fn encode(&self, buffer: &mut Vec<u8>) {
+        let (reason, code) = match self.reason {
+            ShutdownReason::Finished => (0, 0),
+            ShutdownReason::Aborted(code) => (1, code),
+            ShutdownReason::Protocol => (2, 0),
+            ShutdownReason::TimedOut => (3, 0),
+        };
+        let answer = if self.is_answer { SHUTDOWN_ANSWER } else { 0 };
+        for word in [reason | answer, code, self.expected.value()] {
+            buffer.extend_from_slice(&word.to_be_bytes());
+        }
+    }
+}

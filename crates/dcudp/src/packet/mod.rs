@@ -1,0 +1,110 @@
+//! DCUDP's packets: UDT's formats with the OBS, CWR and ECE bits of the paper's Figure 2.
+//!
+//! Every packet begins with a [`Header`] of 16 bytes; its first bit tells data from control. What
+//! follows is the payload of a data packet or the information of a [`Control`] packet. All numbers
+//! are big-endian. Whatever a field may not hold is refused, so that every packet has exactly one
+//! form. `docs/dcudp.md` has the tables and the reasons.
+
+mod control;
+mod handshake;
+mod header;
+mod loss_ranges;
+#[cfg(test)]
+mod tests;
+
+pub use control::{Ack, Control, ControlKind, KeepAlive, Shutdown, ShutdownReason};
+pub use handshake::{Handshake, HandshakeKind, Refusal};
+pub use header::{
+    ControlHeader, DataHeader, HEADER_LENGTH, Header, Marks, Position, SocketId, Timestamp,
+};
+pub use loss_ranges::{LossRange, LossRanges, write_loss_range};
+
+/// Why bytes are no DCUDP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// There are fewer bytes than the packet's kind needs.
+    #[error("the packet ends early")]
+    Truncated,
+    /// There are more bytes than the packet's kind has.
+    #[error("the packet has bytes after its end")]
+    Trailing,
+    /// A control packet of a type that does not exist.
+    #[error("there is no control packet of type {0}")]
+    UnknownType(u16),
+    /// A bit that must be zero is set.
+    #[error("a reserved bit is set")]
+    Reserved,
+    /// A field holds a value that it may not hold.
+    #[error("the field `{0}` holds no valid value")]
+    InvalidField(&'static str),
+    /// The loss ranges of a NAK are empty, not in order, or overlap.
+    #[error("the loss ranges of a NAK are not in order")]
+    LossRanges,
+}
+
+/// A whole packet, unprotected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// A data packet and its payload.
+    Data(DataHeader, &'a [u8]),
+    /// A control packet and its information.
+    Control(ControlHeader, Control<'a>),
+}
+
+impl<'a> Packet<'a> {
+    /// Reads a packet.
+    ///
+    /// # Errors
+    /// [`DecodeError`] unless the bytes are a packet and nothing else.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let (header, body) = Header::decode(bytes)?;
+        match header {
+            Header::Data(header) => Ok(Self::Data(header, body)),
+            Header::Control(header) => {
+                let control = Control::decode(header.kind, body)?;
+                Ok(Self::Control(header, control))
+            }
+        }
+    }
+
+    /// Writes the packet to the end of `buffer`.
+    pub fn encode(&self, buffer: &mut Vec<u8>) {
+        match self {
+            Self::Data(header, payload) => {
+                header.encode(buffer);
+                buffer.extend_from_slice(payload);
+            }
+            Self::Control(header, control) => {
+                header.encode(buffer);
+                control.encode(buffer);
+            }
+        }
+    }
+}
+
+/// The next number of `N` bytes.
+fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DecodeError> {
+    let (first, rest) = bytes.split_first_chunk().ok_or(DecodeError::Truncated)?;
+    *bytes = rest;
+    Ok(*first)
+}
+
+fn take_u16(bytes: &mut &[u8]) -> Result<u16, DecodeError> {
+    take(bytes).map(u16::from_be_bytes)
+}
+
+fn take_u32(bytes: &mut &[u8]) -> Result<u32, DecodeError> {
+    take(bytes).map(u32::from_be_bytes)
+}
+
+fn take_u64(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
+    take(bytes).map(u64::from_be_bytes)
+}
+
+/// The next sequence number, whose highest bit is zero.
+fn take_sequence(bytes: &mut &[u8]) -> Result<crate::SequenceNumber, DecodeError> {
+    match take_u32(bytes)? {
+        value if value >> 31 == 0 => Ok(crate::SequenceNumber::new(value)),
+        _ => Err(DecodeError::Reserved),
+    }
+}

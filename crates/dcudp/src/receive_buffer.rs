@@ -1,0 +1,315 @@
+//! What has come and has not been read, and what is missing.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes};
+
+use crate::error::Violation;
+use crate::message_order::MessageOrder;
+use crate::packet::{DataHeader, Position};
+use crate::packet_set::PacketSet;
+use crate::sequence::MessageNumber;
+
+/// A data packet that has come.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) payload: Bytes,
+    pub(crate) position: Position,
+    pub(crate) in_order: bool,
+    /// Which message, counted.
+    pub(crate) message: u64,
+    /// Whether it has been read ahead of its turn.
+    pub(crate) taken: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct ReceiveBuffer {
+    window: u64,
+    /// Data are messages; otherwise a stream.
+    order: Option<MessageOrder>,
+    /// The first packet that has not been read.
+    head: u64,
+    /// The first packet that has not come.
+    expected: u64,
+    /// One past the last packet that has come or is known to have been sent.
+    end: u64,
+    came: PacketSet,
+    /// From `head` on; `None` for what is missing.
+    packets: VecDeque<Option<Incoming>>,
+    /// The packet that ends the data.
+    finish: Option<u64>,
+    /// Whether something can be read that could not be before.
+    readable: bool,
+}
+
+impl ReceiveBuffer {
+    pub(crate) fn new(window: u32, messages: bool, first: u64) -> Self {
+        Self {
+            window: window.into(),
+            order: messages.then(|| MessageOrder::new(window, first)),
+            head: first,
+            expected: first,
+            end: first,
+            came: PacketSet::new(window as usize),
+            packets: VecDeque::new(),
+            finish: None,
+            readable: false,
+        }
+    }
+
+    pub(crate) fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Packets from here on find no room.
+    pub(crate) fn limit(&self) -> u64 {
+        self.head + self.window
+    }
+
+    pub(crate) fn window(&self) -> u64 {
+        self.window
+    }
+
+    pub(crate) fn has_missing(&self) -> bool {
+        self.expected < self.end
+    }
+
+    /// Whether everything up to the end of the data has come.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.finish.is_some_and(|finish| self.expected > finish)
+    }
+
+    /// Whether everything has been read.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.finish.is_some_and(|finish| self.head >= finish)
+    }
+
+    /// Whether there is something new to read since the last call.
+    pub(crate) fn take_readable(&mut self) -> bool {
+        std::mem::take(&mut self.readable)
+    }
+
+    /// The first packets missing in `from..to`, as a range without its end.
+    pub(crate) fn next_missing(&self, from: u64, to: u64) -> Option<(u64, u64)> {
+        let to = to.min(self.end);
+        let first = self.came.first_outside(from.max(self.expected), to)?;
+        let last = self.came.first_inside(first, to).unwrap_or(to);
+        Some((first, last))
+    }
+
+    /// The peer has sent everything before `next`. What is newly known to be missing.
+    pub(crate) fn announce(&mut self, next: u64) -> Result<Option<(u64, u64)>, Violation> {
+        if next <= self.end {
+            return Ok(None);
+        }
+        if next > self.limit() {
+            return Err(Violation::FlowControl);
+        }
+        if self.finish.is_some_and(|finish| next > finish + 1) {
+            return Err(Violation::DataAfterEnd);
+        }
+        let gap = (self.end, next);
+        self.end = next;
+        Ok(Some(gap))
+    }
+
+    /// A data packet has come. Whether it is new, and the gap that it leaves behind it.
+    pub(crate) fn accept(
+        &mut self,
+        count: u64,
+        header: &DataHeader,
+        payload: Bytes,
+    ) -> Result<Accepted, Violation> {
+        if count >= self.limit() {
+            return Err(Violation::FlowControl);
+        }
+        if count < self.expected || self.came.contains(count) {
+            return Ok(Accepted::default());
+        }
+        self.check_end(count, header, &payload)?;
+        let message = self.check_kind(header, &payload)?;
+        let gap = (count > self.end).then_some((self.end, count));
+        self.end = self.end.max(count + 1);
+        self.came.insert(count);
+        let packet = Incoming {
+            payload,
+            position: header.position,
+            in_order: header.in_order,
+            message,
+            taken: false,
+        };
+        if let Some(order) = &mut self.order
+            && self.finish != Some(count)
+        {
+            self.readable |= order.note(count, &packet)?;
+        }
+        let index = usize::try_from(count - self.head).unwrap_or(usize::MAX);
+        if self.packets.len() <= index {
+            self.packets.resize_with(index + 1, || None);
+        }
+        self.packets[index] = Some(packet);
+        if count == self.expected {
+            let reached = self.came.first_outside(self.expected, self.end);
+            self.expected = reached.unwrap_or(self.end);
+            self.readable = true;
+        }
+        Ok(Accepted { is_new: true, gap })
+    }
+
+    /// Nothing comes after the end, and there is one end.
+    fn check_end(
+        &mut self,
+        count: u64,
+        header: &DataHeader,
+        payload: &Bytes,
+    ) -> Result<(), Violation> {
+        let is_end = header.position == Position::Middle && payload.is_empty();
+        if self.finish.is_some_and(|finish| count > finish || is_end) {
+            return Err(Violation::DataAfterEnd);
+        }
+        if is_end {
+            if count + 1 < self.end {
+                return Err(Violation::DataAfterEnd);
+            }
+            self.finish = Some(count);
+        }
+        Ok(())
+    }
+
+    /// The message that a packet belongs to.
+    fn check_kind(&self, header: &DataHeader, payload: &Bytes) -> Result<u64, Violation> {
+        let Some(order) = &self.order else {
+            let is_end = header.position == Position::Middle && payload.is_empty();
+            let is_data = header.position == Position::Only && !payload.is_empty();
+            return match is_end || is_data {
+                true => Ok(MessageNumber::FIRST_COUNT),
+                false => Err(Violation::NotAStream),
+            };
+        };
+        order.expand(header.message)
+    }
+
+    /// Removes the packet at the head. The caller knows that it has come.
+    fn advance(&mut self) {
+        if let (Some(Some(packet)), Some(order)) = (self.packets.pop_front(), &mut self.order) {
+            order.on_passed(self.head, packet.message);
+        }
+        self.came.remove(self.head);
+        self.head += 1;
+    }
+
+    /// Copies what has come of the stream to `target`: how many bytes.
+    pub(crate) fn read(&mut self, target: &mut [u8]) -> usize {
+        let mut filled = 0;
+        while filled < target.len() && self.head < self.expected && !self.is_drained() {
+            let Some(Some(packet)) = self.packets.front_mut() else {
+                break;
+            };
+            let length = packet.payload.len().min(target.len() - filled);
+            packet
+                .payload
+                .copy_to_slice(&mut target[filled..filled + length]);
+            filled += length;
+            if packet.payload.is_empty() {
+                self.advance();
+            }
+        }
+        filled
+    }
+
+    /// Takes the next part of the stream as it came.
+    pub(crate) fn read_chunk(&mut self) -> Option<Bytes> {
+        if self.head >= self.expected || self.is_drained() {
+            return None;
+        }
+        let payload = self.packets.front_mut()?.as_mut()?.payload.split_off(0);
+        self.advance();
+        Some(payload)
+    }
+
+    /// Appends the next message to `target`: whether there was one.
+    pub(crate) fn read_message(&mut self, target: &mut Vec<u8>) -> Result<bool, Violation> {
+        if let Some((first, last)) = self.order.as_mut().and_then(MessageOrder::next_ready) {
+            let index = usize::try_from(first - self.head).unwrap_or(usize::MAX);
+            let length = usize::try_from(last - first + 1).unwrap_or(usize::MAX);
+            let packets = self.packets.iter_mut().skip(index).take(length);
+            for packet in packets.flatten() {
+                target.extend_from_slice(&packet.payload);
+                packet.payload = Bytes::new();
+                packet.taken = true;
+            }
+            self.skip_taken();
+            return Ok(true);
+        }
+        self.skip_taken();
+        let Some(length) = self.whole_at_head()? else {
+            return Ok(false);
+        };
+        for _ in 0..length {
+            if let Some(Some(packet)) = self.packets.front() {
+                target.extend_from_slice(&packet.payload);
+            }
+            self.advance();
+        }
+        self.skip_taken();
+        Ok(true)
+    }
+
+    /// Passes over what was read ahead of its turn.
+    fn skip_taken(&mut self) {
+        while let Some(Some(packet)) = self.packets.front()
+            && packet.taken
+        {
+            self.advance();
+        }
+    }
+
+    /// How many packets the message at the head has, once all of them have come.
+    fn whole_at_head(&mut self) -> Result<Option<usize>, Violation> {
+        if self.is_drained() {
+            return Ok(None);
+        }
+        let (head, expected, window) = (self.head, self.expected, self.window);
+        let Some(order) = self.order.as_mut() else {
+            return Ok(None);
+        };
+        while order.scanned() < expected {
+            let scanned = order.scanned();
+            let index = usize::try_from(scanned - head).unwrap_or(usize::MAX);
+            let Some(Some(packet)) = self.packets.get(index) else {
+                return Err(Violation::Message);
+            };
+            if self.finish == Some(scanned) {
+                return Err(Violation::Message);
+            }
+            if !packet.in_order {
+                // It is read as soon as it is complete, which it is not.
+                return match index {
+                    0 => Ok(None),
+                    _ => Err(Violation::Message),
+                };
+            }
+            let is_last = order.scan(packet, index == 0)?;
+            if is_last {
+                return Ok(Some(index + 1));
+            }
+            if index as u64 + 1 >= window {
+                return Err(Violation::Message);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What became of a data packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    /// It had not come before.
+    pub(crate) is_new: bool,
+    /// What it shows to be missing, as a range without its end.
+    pub(crate) gap: Option<(u64, u64)>,
+}

@@ -1,0 +1,374 @@
+//! The part of a connection that receives data: gaps and NAKs, marks and ACKs, and the end of a
+//! congestion.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use weir_units::{Duration, Time};
+
+use crate::config::{EchoRule, TransportConfig};
+use crate::error::Violation;
+use crate::observer::{CongestionObserver, QuitConfig, RttReading, Verdict};
+use crate::packet::DataHeader;
+use crate::receive_buffer::ReceiveBuffer;
+use crate::rtt::Rtt;
+
+/// ACKs whose ACK2 may still come.
+const MOST_OPEN_ACKS: usize = 64;
+/// Gaps that wait to be reported for the first time. What does not fit waits for the repetition.
+const MOST_FRESH_GAPS: usize = 64;
+const MOST_DOUBLINGS: u32 = 6;
+
+/// What the receiver wants of the sender (section IV).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// UDP Mode: no ACKs.
+    Quiet,
+    /// Congestion Mode: ACKs with OBS set.
+    Congested,
+    /// The congestion is over: ACKs with OBS clear until the sender says that it has changed.
+    Quitting,
+}
+
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub(crate) buffer: ReceiveBuffer,
+    phase: Phase,
+    observer: CongestionObserver,
+    quit: QuitConfig,
+    echo_rule: EchoRule,
+    congestion_on_loss: bool,
+    echo: bool,
+    received: u32,
+    marked: u32,
+    min_ack_interval: Duration,
+    open_acks: VecDeque<(u64, Time)>,
+    last_ack: Time,
+    ack_at: Option<Time>,
+    pub(crate) ack_due: bool,
+    doublings: u32,
+    data_since_ack: bool,
+    last_data: Time,
+    fresh: VecDeque<(u64, u64)>,
+    nak_at: Option<Time>,
+    /// What is missing below has been missing since the repetition before.
+    horizon: u64,
+    /// From where on the repetition that is under way goes on.
+    repeat_from: Option<u64>,
+    repeats: u32,
+    /// The limit that the peer was last told.
+    advertised: u64,
+    pub(crate) update_due: bool,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &TransportConfig, messages: bool, first: u64) -> Self {
+        let buffer = ReceiveBuffer::new(config.receive_window, messages, first);
+        Self {
+            advertised: buffer.limit(),
+            buffer,
+            phase: Phase::Quiet,
+            observer: CongestionObserver::new(config.quit),
+            quit: config.quit,
+            echo_rule: config.echo,
+            congestion_on_loss: config.congestion_on_loss,
+            echo: false,
+            received: 0,
+            marked: 0,
+            min_ack_interval: config.min_ack_interval,
+            open_acks: VecDeque::new(),
+            last_ack: Time::ZERO,
+            ack_at: None,
+            ack_due: false,
+            doublings: 0,
+            data_since_ack: false,
+            last_data: Time::ZERO,
+            fresh: VecDeque::new(),
+            nak_at: None,
+            horizon: first,
+            repeat_from: None,
+            repeats: 0,
+            update_due: false,
+        }
+    }
+
+    /// The mode that the receiver wants, as its OBS bit says.
+    pub(crate) fn observes(&self) -> bool {
+        self.phase == Phase::Congested
+    }
+
+    pub(crate) fn echo(&self) -> bool {
+        self.echo
+    }
+
+    pub(crate) fn received(&self) -> u32 {
+        self.received
+    }
+
+    pub(crate) fn marked(&self) -> u32 {
+        self.marked
+    }
+
+    /// How many packets from the first missing one on there is room for.
+    pub(crate) fn room(&self) -> u32 {
+        let room = self.buffer.limit() - self.buffer.expected();
+        u32::try_from(room).unwrap_or(u32::MAX)
+    }
+
+    /// A data packet has come.
+    pub(crate) fn on_data(
+        &mut self,
+        now: Time,
+        header: &DataHeader,
+        payload: Bytes,
+        is_marked: bool,
+        rtt: &Rtt,
+    ) -> Result<bool, Violation> {
+        let count = header.sequence.expand(self.buffer.expected());
+        let before = self.buffer.expected();
+        let accepted = self.buffer.accept(count, header, payload)?;
+        self.received = self.received.wrapping_add(1);
+        self.marked = self.marked.wrapping_add(is_marked.into());
+        self.data_since_ack = true;
+        self.last_data = now;
+        if let Some(gap) = accepted.gap {
+            self.on_gap(now, gap, rtt);
+        }
+        self.on_marks(now, header, is_marked, accepted.gap.is_some(), rtt);
+        if self.buffer.expected() > before {
+            self.repeats = 0;
+        }
+        if !self.buffer.has_missing() {
+            self.nak_at = None;
+            self.repeat_from = None;
+        }
+        Ok(accepted.is_new)
+    }
+
+    fn on_marks(
+        &mut self,
+        now: Time,
+        header: &DataHeader,
+        is_marked: bool,
+        is_gap: bool,
+        rtt: &Rtt,
+    ) {
+        if header.marks.reduced && self.echo_rule == EchoRule::UntilReduced {
+            self.echo = false;
+        }
+        self.echo |= is_marked;
+        self.observer.on_data(is_marked);
+        let congested = is_marked || (is_gap && self.congestion_on_loss);
+        match self.phase {
+            Phase::Quiet | Phase::Quitting if congested => self.enter(),
+            // The sender has not noticed that the congestion is over, or its OBS-change came early.
+            Phase::Quiet if header.marks.observe => {
+                self.ack_due |= now >= self.last_ack + self.interval(rtt);
+            }
+            Phase::Quitting if !header.marks.observe => self.leave(),
+            Phase::Congested => {
+                let due = self.last_ack + self.interval(rtt);
+                self.ack_at = Some(self.ack_at.map_or(due, |at| at.min(due)));
+            }
+            Phase::Quiet | Phase::Quitting => {}
+        }
+    }
+
+    /// A congestion begins, and the sender hears of it at once.
+    fn enter(&mut self) {
+        self.observer.clear();
+        self.phase = Phase::Congested;
+        self.ack_due = true;
+        self.doublings = 0;
+    }
+
+    /// The sender is back in UDP Mode.
+    fn leave(&mut self) {
+        self.phase = Phase::Quiet;
+        self.ack_due = false;
+        self.ack_at = None;
+        self.echo = false;
+        self.open_acks.clear();
+    }
+
+    /// The ACK interval: RTT, or β RTT_idle once Condition 1 holds.
+    fn interval(&self, rtt: &Rtt) -> Duration {
+        let interval = if self.observer.is_easing() {
+            rtt.idle().mul_f64(self.quit.beta)
+        } else {
+            rtt.smoothed()
+        };
+        interval.max(self.min_ack_interval)
+    }
+
+    /// Without any data for so long there is no congestion to be seen: the time that the windows take
+    /// to fill.
+    fn idle_quit(&self, rtt: &Rtt) -> Duration {
+        let windows = f64::from(self.quit.window) * self.quit.beta;
+        rtt.smoothed()
+            .mul_f64(windows)
+            .max(Duration::from_millis(1))
+    }
+
+    fn on_gap(&mut self, now: Time, gap: (u64, u64), rtt: &Rtt) {
+        if self.fresh.len() < MOST_FRESH_GAPS {
+            self.fresh.push_back(gap);
+        }
+        if self.nak_at.is_none() {
+            self.horizon = gap.1;
+            self.nak_at = Some(now + self.nak_interval(rtt));
+        }
+    }
+
+    /// The peer has sent everything before `next`, it says.
+    pub(crate) fn on_announced(
+        &mut self,
+        now: Time,
+        next: crate::SequenceNumber,
+        rtt: &Rtt,
+    ) -> Result<(), Violation> {
+        let next = next.expand(self.buffer.end());
+        if let Some(gap) = self.buffer.announce(next)? {
+            self.on_gap(now, gap, rtt);
+        }
+        Ok(())
+    }
+
+    fn nak_interval(&self, rtt: &Rtt) -> Duration {
+        let interval = rtt.patience() * 2 + self.min_ack_interval;
+        interval * (1 << self.repeats)
+    }
+
+    pub(crate) fn nak_is_due(&self) -> bool {
+        !self.fresh.is_empty() || self.repeat_from.is_some()
+    }
+
+    /// The next range to be reported missing, without its end; what has come meanwhile is left out.
+    pub(crate) fn next_loss(&mut self) -> Option<(u64, u64)> {
+        while let Some(gap) = self.fresh.front_mut() {
+            if let Some(missing) = self.buffer.next_missing(gap.0, gap.1) {
+                gap.0 = missing.1;
+                return Some(missing);
+            }
+            self.fresh.pop_front();
+        }
+        let from = self.repeat_from?;
+        let missing = self.buffer.next_missing(from, self.horizon);
+        self.repeat_from = missing.map(|missing| missing.1);
+        if missing.is_none() {
+            self.horizon = self.buffer.end();
+        }
+        missing
+    }
+
+    /// A range did not fit the packet: it comes first in the next one.
+    pub(crate) fn put_back(&mut self, range: (u64, u64)) {
+        self.fresh.push_front(range);
+    }
+
+    /// An ACK leaves under this number.
+    pub(crate) fn on_ack_sent(&mut self, now: Time, number: u64, rtt: &Rtt) {
+        if self.open_acks.len() == MOST_OPEN_ACKS {
+            self.open_acks.pop_front();
+        }
+        self.open_acks.push_back((number, now));
+        self.last_ack = now;
+        self.ack_due = false;
+        self.data_since_ack = false;
+        if self.echo_rule == EchoRule::SinceLastAck {
+            self.echo = false;
+        }
+        let interval = self.interval(rtt);
+        self.ack_at = match self.phase {
+            Phase::Quiet => None,
+            Phase::Congested => Some(now + interval),
+            Phase::Quitting => {
+                let wait = interval * (1 << self.doublings);
+                self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
+                Some(now + wait)
+            }
+        };
+        self.on_advertised();
+    }
+
+    /// The peer has been told how much room there is.
+    pub(crate) fn on_advertised(&mut self) {
+        self.advertised = self.buffer.limit();
+        self.update_due = false;
+    }
+
+    /// The application has read: the peer must hear of it once there is much more room than it knows.
+    pub(crate) fn on_read(&mut self) {
+        if self.buffer.limit() - self.advertised >= self.buffer.window() / 2 {
+            self.update_due = true;
+        }
+    }
+
+    /// An ACK2 has come for the ACK of this number.
+    pub(crate) fn on_ack2(&mut self, now: Time, number: u64, rtt: &mut Rtt) {
+        let position = self.open_acks.iter().position(|(open, _)| *open == number);
+        let Some((_, sent_at)) = position.and_then(|position| self.open_acks.remove(position))
+        else {
+            return;
+        };
+        let sample = now.since(sent_at);
+        rtt.on_sample(sample);
+        if self.phase != Phase::Congested {
+            return;
+        }
+        let kept = match self.quit.rtt {
+            RttReading::Smoothed => rtt.smoothed(),
+            RttReading::Current => sample,
+        };
+        if self.observer.on_rtt(kept) == Verdict::Ended {
+            self.phase = Phase::Quitting;
+            self.doublings = 0;
+        }
+    }
+
+    /// The sender says that it has changed its mode.
+    pub(crate) fn on_change(&mut self, now: Time, observe: bool) {
+        match self.phase {
+            Phase::Quitting if !observe => self.leave(),
+            // It changed upon an older ACK: a newer one brings it back.
+            Phase::Congested if !observe => {
+                self.ack_due |= now >= self.last_ack + self.min_ack_interval;
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        [self.ack_at, self.nak_at].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_time(&mut self, now: Time, rtt: &Rtt) {
+        if self.nak_at.is_some_and(|at| now >= at) {
+            self.repeat_from = Some(self.buffer.expected());
+            self.repeats = (self.repeats + 1).min(MOST_DOUBLINGS);
+            self.nak_at = Some(now + self.nak_interval(rtt));
+        }
+        if self.ack_at.is_none_or(|at| now < at) {
+            return;
+        }
+        match self.phase {
+            Phase::Quiet => self.ack_at = None,
+            Phase::Quitting => self.ack_due = true,
+            Phase::Congested if self.data_since_ack => self.ack_due = true,
+            Phase::Congested => {
+                let quit_at = self.last_data + self.idle_quit(rtt);
+                if now >= quit_at {
+                    self.phase = Phase::Quitting;
+                    self.doublings = 0;
+                    self.ack_due = true;
+                } else {
+                    self.ack_at = Some(quit_at);
+                }
+            }
+        }
+        if self.ack_due {
+            self.ack_at = None;
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The round-trip time of a connection (section IV-A.2).
+
+use weir_units::Duration;
+
+/// A round-trip time above this says more about the peer than about the network.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What is known of the round-trip time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rtt {
+    smoothed: Duration,
+    deviation: Duration,
+    min: Option<Duration>,
+}
+
+impl Rtt {
+    /// Nothing is known, and `initial` assumed.
+    pub(crate) fn new(initial: Duration) -> Self {
+        Self {
+            smoothed: initial,
+            deviation: initial / 2,
+            min: None,
+        }
+    }
+
+    /// RTT = (1 − α) RTT + α RTT_current with α = 0.125; the deviation as in RFC 6298.
+    pub(crate) fn on_sample(&mut self, sample: Duration) {
+        let sample = sample.clamp(Duration::from_nanos(1), LONGEST);
+        if self.min.is_none() {
+            self.smoothed = sample;
+            self.deviation = sample / 2;
+        } else {
+            self.deviation = (self.deviation * 3 + self.smoothed.abs_diff(sample)) / 4;
+            self.smoothed = (self.smoothed * 7 + sample) / 8;
+        }
+        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+    }
+
+    /// The peer has measured, and says what it has found, smoothed.
+    pub(crate) fn adopt(&mut self, smoothed: Duration) {
+        let smoothed = smoothed.clamp(Duration::from_nanos(1), LONGEST);
+        self.deviation = (self.deviation * 3 + self.smoothed.abs_diff(smoothed)) / 4;
+        self.smoothed = smoothed;
+        self.min = Some(self.min.map_or(smoothed, |min| min.min(smoothed)));
+    }
+
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The smallest one seen: `RTT_idle`. The initial one while there is none.
+    pub(crate) fn idle(&self) -> Duration {
+        self.min.unwrap_or(self.smoothed)
+    }
+
+    /// How long an answer may take before it counts as missing.
+    pub(crate) fn patience(&self) -> Duration {
+        self.smoothed + self.deviation * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_sample_weighs_an_eighth() {
+        let mut rtt = Rtt::new(Duration::from_micros(500));
+        assert_eq!(rtt.idle(), Duration::from_micros(500));
+        rtt.on_sample(Duration::from_micros(80));
+        rtt.on_sample(Duration::from_micros(160));
+        assert_eq!(rtt.smoothed(), Duration::from_micros(90));
+        assert_eq!(rtt.idle(), Duration::from_micros(80));
+        rtt.on_sample(Duration::MAX);
+        assert!(rtt.smoothed() < LONGEST);
+    }
+}

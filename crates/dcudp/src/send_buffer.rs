@@ -1,0 +1,422 @@
+//! What is to be sent, what has been sent and not acknowledged, and what of it was lost.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use weir_congestion::PacketDelivery;
+use weir_units::{ByteSize, Duration, Time};
+
+use crate::config::LARGEST_WINDOW;
+use crate::packet::Position;
+use crate::packet_set::PacketSet;
+use crate::sequence::MessageNumber;
+
+/// How many packets one NAK may declare lost. A receiver that misses more repeats itself.
+const MOST_LOST_AT_ONCE: u64 = 4096;
+
+/// A data packet that is kept until it is acknowledged.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) payload: Bytes,
+    pub(crate) position: Position,
+    pub(crate) in_order: bool,
+    /// Which message, counted; of a stream, the first count.
+    pub(crate) message: u64,
+    /// When it was last sent.
+    pub(crate) sent_at: Time,
+    pub(crate) delivery: PacketDelivery,
+}
+
+/// A message of which something has not been sent.
+#[derive(Debug)]
+struct Queued {
+    rest: Bytes,
+    number: u64,
+    in_order: bool,
+    begun: bool,
+}
+
+/// Data packets that an acknowledgment frees, or that a NAK declares lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) packets: u64,
+    /// Their UDP payloads.
+    pub(crate) bytes: ByteSize,
+    /// When the newest of them was sent.
+    pub(crate) newest_sent: Time,
+}
+
+#[derive(Debug)]
+pub(crate) struct SendBuffer {
+    capacity: usize,
+    /// Payload bytes of a full packet, and what a packet has beside.
+    payload: usize,
+    overhead: usize,
+    stream: BytesMut,
+    messages: VecDeque<Queued>,
+    /// Bytes in `messages`.
+    queued: usize,
+    next_message: u64,
+    finish_wanted: bool,
+    /// The packet that ends the data.
+    finish: Option<u64>,
+    /// The first packet that is not acknowledged.
+    base: u64,
+    packets: VecDeque<Outgoing>,
+    /// Payload bytes in `packets`.
+    kept: usize,
+    lost: PacketSet,
+    /// UDP payload of packets that are on the way as far as is known.
+    in_flight: ByteSize,
+}
+
+impl SendBuffer {
+    pub(crate) fn new(capacity: ByteSize, first: u64) -> Self {
+        Self {
+            capacity: capacity.as_usize(),
+            payload: 1,
+            overhead: 0,
+            stream: BytesMut::new(),
+            messages: VecDeque::new(),
+            queued: 0,
+            next_message: MessageNumber::FIRST_COUNT,
+            finish_wanted: false,
+            finish: None,
+            base: first,
+            packets: VecDeque::new(),
+            kept: 0,
+            lost: PacketSet::new(LARGEST_WINDOW as usize),
+            in_flight: ByteSize::ZERO,
+        }
+    }
+
+    /// How large packets are, once that is settled.
+    pub(crate) fn set_packet_size(&mut self, packet: usize, overhead: usize) {
+        self.payload = packet.saturating_sub(overhead).max(1);
+        self.overhead = overhead;
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The next packet that has never been sent.
+    pub(crate) fn next(&self) -> u64 {
+        self.base + self.packets.len() as u64
+    }
+
+    pub(crate) fn payload_size(&self) -> usize {
+        self.payload
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(crate) fn in_flight(&self) -> ByteSize {
+        self.in_flight
+    }
+
+    /// Bytes that may still be written.
+    pub(crate) fn room(&self) -> usize {
+        let used = self.stream.len() + self.queued + self.kept;
+        self.capacity.saturating_sub(used)
+    }
+
+    /// Bytes that have not been acknowledged.
+    pub(crate) fn unacknowledged(&self) -> usize {
+        self.stream.len() + self.queued + self.kept
+    }
+
+    pub(crate) fn has_outstanding(&self) -> bool {
+        !self.packets.is_empty()
+    }
+
+    /// Whether there is something that has never been sent.
+    pub(crate) fn has_new(&self) -> bool {
+        !self.stream.is_empty()
+            || !self.messages.is_empty()
+            || (self.finish_wanted && self.finish.is_none())
+    }
+
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// Takes as much of `data` as there is room for.
+    pub(crate) fn write(&mut self, data: &[u8]) -> usize {
+        let taken = data.len().min(self.room());
+        self.stream
+            .extend_from_slice(data.get(..taken).unwrap_or_default());
+        taken
+    }
+
+    /// Takes a message whole, or not at all. An empty buffer takes one that is larger than it.
+    pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool) -> bool {
+        if data.len() > self.room() && self.unacknowledged() > 0 {
+            return false;
+        }
+        self.messages.push_back(Queued {
+            rest: Bytes::copy_from_slice(data),
+            number: self.next_message,
+            in_order,
+            begun: false,
+        });
+        self.queued += data.len();
+        self.next_message += 1;
+        true
+    }
+
+    /// No more data will come.
+    pub(crate) fn finish(&mut self) {
+        self.finish_wanted = true;
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.finish_wanted
+    }
+
+    /// Whether the end has been acknowledged, and so everything before it.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finish.is_some_and(|finish| finish < self.base)
+    }
+
+    /// Drops everything that is kept.
+    pub(crate) fn clear(&mut self) {
+        self.stream = BytesMut::new();
+        self.messages = VecDeque::new();
+        self.queued = 0;
+        self.packets = VecDeque::new();
+        self.kept = 0;
+        self.lost = PacketSet::new(0);
+        self.in_flight = ByteSize::ZERO;
+    }
+
+    /// The UDP payload of the packet that [`Self::cut`] would make.
+    pub(crate) fn next_size(&self) -> usize {
+        let waiting = match self.messages.front() {
+            _ if !self.stream.is_empty() => self.stream.len(),
+            Some(message) => message.rest.len(),
+            None => 0,
+        };
+        waiting.min(self.payload) + self.overhead
+    }
+
+    /// Makes the next packet out of what is new. `None` where nothing is.
+    pub(crate) fn cut(&mut self) -> Option<u64> {
+        let count = self.next();
+        let packet = if !self.stream.is_empty() {
+            let length = self.stream.len().min(self.payload);
+            let payload = self.stream.split_to(length).freeze();
+            outgoing(payload, Position::Only, true, MessageNumber::FIRST_COUNT)
+        } else if let Some(message) = self.messages.front_mut() {
+            let length = message.rest.len().min(self.payload);
+            let payload = message.rest.split_to(length);
+            self.queued -= length;
+            let is_last = message.rest.is_empty();
+            let position = Position::new(!message.begun, is_last);
+            message.begun = true;
+            let packet = outgoing(payload, position, message.in_order, message.number);
+            if is_last {
+                self.messages.pop_front();
+            }
+            packet
+        } else if self.finish_wanted && self.finish.is_none() {
+            self.finish = Some(count);
+            outgoing(Bytes::new(), Position::Middle, true, self.next_message)
+        } else {
+            return None;
+        };
+        self.kept += packet.payload.len();
+        self.packets.push_back(packet);
+        Some(count)
+    }
+
+    pub(crate) fn first_lost(&self) -> Option<u64> {
+        if self.lost.is_empty() {
+            return None;
+        }
+        self.lost.first_inside(self.base, self.next())
+    }
+
+    pub(crate) fn packet(&self, count: u64) -> Option<&Outgoing> {
+        self.packets.get(self.index(count)?)
+    }
+
+    fn index(&self, count: u64) -> Option<usize> {
+        usize::try_from(count.checked_sub(self.base)?).ok()
+    }
+
+    /// The UDP payload of a packet.
+    pub(crate) fn size_of(&self, packet: &Outgoing) -> ByteSize {
+        ByteSize::from_bytes((packet.payload.len() + self.overhead) as u64)
+    }
+
+    /// The packet has been sent, for the first time or once more.
+    pub(crate) fn on_sent(&mut self, now: Time, count: u64, delivery: PacketDelivery) {
+        self.lost.remove(count);
+        let Some(index) = self.index(count) else {
+            return;
+        };
+        let Some(packet) = self.packets.get_mut(index) else {
+            return;
+        };
+        packet.sent_at = now;
+        packet.delivery = delivery;
+        self.in_flight += ByteSize::from_bytes((packet.payload.len() + self.overhead) as u64);
+    }
+
+    /// Everything before `expected` has come; `None` where that was never sent. `each` sees what is
+    /// freed.
+    pub(crate) fn acknowledge(
+        &mut self,
+        expected: u64,
+        mut each: impl FnMut(&Outgoing, ByteSize),
+    ) -> Option<Batch> {
+        if expected > self.next() {
+            return None;
+        }
+        let mut batch = Batch::default();
+        while self.base < expected {
+            let Some(packet) = self.packets.pop_front() else {
+                break;
+            };
+            let size = self.size_of(&packet);
+            if !self.lost.remove(self.base) {
+                self.in_flight -= size;
+            }
+            self.kept -= packet.payload.len();
+            self.base += 1;
+            batch.packets += 1;
+            batch.bytes += size;
+            batch.newest_sent = batch.newest_sent.max(packet.sent_at);
+            each(&packet, size);
+        }
+        Some(batch)
+    }
+
+    /// The packets `first..=last` are missing at the receiver; `None` where they were never sent. What
+    /// was sent less than `recent` ago is still on its way: the NAK is older than that.
+    pub(crate) fn mark_lost(
+        &mut self,
+        now: Time,
+        recent: Duration,
+        first: u64,
+        last: u64,
+    ) -> Option<Batch> {
+        if last >= self.next() {
+            return None;
+        }
+        let mut batch = Batch::default();
+        let first = first.max(self.base);
+        for count in first..(last + 1).min(first + MOST_LOST_AT_ONCE) {
+            let Some(packet) = self.packet(count) else {
+                break;
+            };
+            let (sent_at, size) = (packet.sent_at, self.size_of(packet));
+            if now.since(sent_at) < recent || !self.lost.insert(count) {
+                continue;
+            }
+            self.in_flight -= size;
+            batch.packets += 1;
+            batch.bytes += size;
+            batch.newest_sent = batch.newest_sent.max(sent_at);
+        }
+        Some(batch)
+    }
+}
+
+fn outgoing(payload: Bytes, position: Position, in_order: bool, message: u64) -> Outgoing {
+    Outgoing {
+        payload,
+        position,
+        in_order,
+        message,
+        sent_at: Time::ZERO,
+        delivery: PacketDelivery::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: u64 = 1 << 32;
+
+    fn buffer() -> SendBuffer {
+        let mut buffer = SendBuffer::new(ByteSize::from_bytes(1000), FIRST);
+        buffer.set_packet_size(116, 16);
+        buffer
+    }
+
+    fn send_all(buffer: &mut SendBuffer, now: Time) {
+        while let Some(count) = buffer.cut() {
+            buffer.on_sent(now, count, PacketDelivery::default());
+        }
+    }
+
+    #[test]
+    fn a_stream_is_cut_into_full_packets_and_freed_by_acknowledgments() {
+        let mut buffer = buffer();
+        assert_eq!(buffer.write(&[7; 1200]), 1000);
+        assert_eq!(buffer.room(), 0);
+        buffer.finish();
+        send_all(&mut buffer, Time::from_nanos(5));
+        assert_eq!(buffer.next(), FIRST + 11);
+        assert_eq!(buffer.in_flight(), ByteSize::from_bytes(1000 + 11 * 16));
+        assert_eq!(buffer.acknowledge(FIRST + 12, |_, _| {}), None);
+        let batch = buffer.acknowledge(FIRST + 3, |_, _| {}).unwrap();
+        assert_eq!((batch.packets, buffer.room()), (3, 300));
+        assert!(!buffer.is_finished());
+        buffer.acknowledge(FIRST + 11, |_, _| {});
+        assert!(buffer.is_finished() && buffer.in_flight().is_zero());
+    }
+
+    #[test]
+    fn losses_count_once_and_not_too_soon() {
+        let mut buffer = buffer();
+        buffer.write(&[7; 1000]);
+        send_all(&mut buffer, Time::from_nanos(1000));
+        let recent = Duration::from_nanos(500);
+        let lose = |buffer: &mut SendBuffer, nanos, first, last| {
+            let now = Time::from_nanos(nanos);
+            let batch = buffer.mark_lost(now, recent, FIRST + first, FIRST + last);
+            batch.map(|batch| batch.packets)
+        };
+        assert_eq!(lose(&mut buffer, 1100, 2, 4), Some(0));
+        assert_eq!(lose(&mut buffer, 1500, 2, 4), Some(3));
+        assert_eq!(lose(&mut buffer, 1600, 3, 5), Some(1));
+        assert_eq!(lose(&mut buffer, 1600, 9, 10), None);
+        assert_eq!(buffer.first_lost(), Some(FIRST + 2));
+        buffer.on_sent(Time::from_nanos(1700), FIRST + 2, PacketDelivery::default());
+        assert_eq!(buffer.first_lost(), Some(FIRST + 3));
+        assert_eq!(lose(&mut buffer, 1800, 2, 2), Some(0));
+        buffer.acknowledge(FIRST + 10, |_, _| {});
+        assert!(!buffer.has_lost() && buffer.in_flight().is_zero());
+    }
+
+    #[test]
+    fn messages_have_a_first_and_a_last_packet() {
+        let mut buffer = buffer();
+        for length in [250, 0, 100] {
+            assert!(buffer.write_message(&vec![1; length], true));
+        }
+        assert!(!buffer.write_message(&[1; 900], true));
+        send_all(&mut buffer, Time::ZERO);
+        let packets: Vec<_> = (FIRST..buffer.next())
+            .map(|count| buffer.packet(count).unwrap())
+            .map(|packet| {
+                let message = packet.message - MessageNumber::FIRST_COUNT;
+                (packet.position, packet.payload.len(), message)
+            })
+            .collect();
+        let expected = [
+            (Position::First, 100, 0),
+            (Position::Middle, 100, 0),
+            (Position::Last, 50, 0),
+            (Position::Only, 0, 1),
+            (Position::Only, 100, 2),
+        ];
+        assert_eq!(packets, expected);
+    }
+}

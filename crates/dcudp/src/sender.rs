@@ -1,0 +1,456 @@
+//! The part of a connection that sends data: modes, rate, losses, and requests for news.
+
+use weir_congestion::{
+    AckSample, Context, Controller, DeliveryRate, LossCause, LossSample, PacketSent,
+};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::config::{Feedback, LARGEST_WINDOW, TransportConfig};
+use crate::error::Violation;
+use crate::mode::{Mode, SwitchGuard};
+use crate::pacer::Pacer;
+use crate::packet::{Ack, LossRanges};
+use crate::rtt::Rtt;
+use crate::send_buffer::SendBuffer;
+use crate::sequence::SequenceNumber;
+
+/// How often the wait for news is doubled.
+const MOST_DOUBLINGS: u32 = 6;
+
+/// Requests for keep-alive packets: what frees the send buffer in UDP Mode, and what finds out about
+/// a lost tail in both.
+#[derive(Debug, Default)]
+struct Requests {
+    /// One is to be sent.
+    due: bool,
+    /// The one that has not been answered, and when it was sent.
+    open: Option<(u64, Time)>,
+    /// When to ask again for lack of progress.
+    at: Option<Time>,
+    doublings: u32,
+    /// Packets sent since the last one.
+    packets: u64,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) buffer: SendBuffer,
+    mode: Mode,
+    guard: SwitchGuard,
+    /// As at the beginning of a congestion.
+    fresh: Box<dyn Controller>,
+    controller: Box<dyn Controller>,
+    estimator: Option<DeliveryRate>,
+    feedback: Feedback,
+    /// The rate of UDP Mode.
+    full_rate: Rate,
+    pacer: Pacer,
+    /// The first packet that the peer has no room for.
+    limit: u64,
+    /// OBS-change is to be sent.
+    pub(crate) change_due: bool,
+    /// The next data packet carries CWR.
+    reduced: bool,
+    /// The counters of the newest ACK, and bytes that were marked but not yet acknowledged.
+    received: u32,
+    marked: u32,
+    marked_bytes: ByteSize,
+    request_interval: Duration,
+    requests: Requests,
+    /// When data on the way last made progress, or first were there.
+    progress_at: Time,
+    stall_timeout: Duration,
+    pub(crate) switches: u64,
+    pub(crate) retransmitted: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(config: &TransportConfig, first: u64) -> Self {
+        let fresh = config.congestion.build(&Context {
+            packet_size: config.packet_size,
+            seed: config.seed,
+        });
+        Self {
+            buffer: SendBuffer::new(config.send_buffer, first),
+            mode: Mode::Udp,
+            guard: SwitchGuard::default(),
+            controller: fresh.clone(),
+            estimator: fresh.wants_delivery().then(DeliveryRate::new),
+            fresh,
+            feedback: config.feedback,
+            full_rate: config.rate,
+            pacer: Pacer::new(config.pacing_slack),
+            limit: first,
+            change_due: false,
+            reduced: false,
+            received: 0,
+            marked: 0,
+            marked_bytes: ByteSize::ZERO,
+            request_interval: config.request_interval,
+            requests: Requests::default(),
+            progress_at: Time::ZERO,
+            stall_timeout: config.stall_timeout,
+            switches: 0,
+            retransmitted: 0,
+        }
+    }
+
+    /// The handshake is complete: how large packets are, and how much the peer has room for.
+    pub(crate) fn begin(&mut self, packet: ByteSize, overhead: usize, window: u32) {
+        self.buffer.set_packet_size(packet.as_usize(), overhead);
+        self.fresh.on_packet_size(packet);
+        self.controller.on_packet_size(packet);
+        self.limit = self.buffer.base() + u64::from(window.min(LARGEST_WINDOW));
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(crate) fn controller(&self) -> &dyn Controller {
+        &*self.controller
+    }
+
+    /// The rate at which packets leave now.
+    pub(crate) fn rate(&self, rtt: &Rtt) -> Rate {
+        if self.mode == Mode::Udp {
+            return self.full_rate;
+        }
+        let rate = self.controller.pacing_rate().unwrap_or_else(|| {
+            Rate::from_size_over(self.controller.window(), rtt.smoothed()).mul_f64(1.25)
+        });
+        // Never nothing: a connection that cannot send cannot learn either.
+        rate.clamp(Rate::from_bits_per_second(1), self.full_rate)
+    }
+
+    fn has_room(&self) -> bool {
+        let outstanding = self.buffer.next() - self.buffer.base();
+        self.buffer.next() < self.limit && outstanding < u64::from(LARGEST_WINDOW)
+    }
+
+    /// Whether something could leave if the pacer let it.
+    fn has_sendable(&self) -> bool {
+        let in_flight = self.buffer.in_flight();
+        let window = in_flight.is_zero() || in_flight < self.controller.window();
+        let allowed = self.mode == Mode::Udp || window;
+        allowed && (self.buffer.has_lost() || (self.buffer.has_new() && self.has_room()))
+    }
+
+    /// The next data packet to leave at `now`: lost ones first.
+    pub(crate) fn next_packet(&mut self, now: Time) -> Option<u64> {
+        if !self.has_sendable() {
+            if self.pacer.allows(now) {
+                self.pacer.on_idle();
+            }
+            return None;
+        }
+        if !self.pacer.allows(now) {
+            return None;
+        }
+        match self.buffer.first_lost() {
+            Some(count) => {
+                self.retransmitted += 1;
+                Some(count)
+            }
+            None => {
+                if !self.buffer.has_outstanding() {
+                    self.progress_at = now;
+                }
+                self.buffer.cut()
+            }
+        }
+    }
+
+    /// The UDP payload of the packet that [`Self::next_packet`] would give.
+    pub(crate) fn next_size(&self) -> usize {
+        let lost = self.buffer.first_lost();
+        match lost.and_then(|count| self.buffer.packet(count)) {
+            Some(packet) => self.buffer.size_of(packet).as_usize(),
+            None => self.buffer.next_size(),
+        }
+    }
+
+    /// The packet leaves. Whether it is to carry CWR.
+    pub(crate) fn on_sent(&mut self, now: Time, count: u64, rtt: &Rtt) -> bool {
+        let Some(size) = self
+            .buffer
+            .packet(count)
+            .map(|packet| self.buffer.size_of(packet))
+        else {
+            return false;
+        };
+        let prior = self.buffer.in_flight();
+        let estimator = self.estimator.as_mut();
+        let delivery = estimator.map(|estimator| estimator.on_sent(now, size, prior));
+        self.buffer
+            .on_sent(now, count, delivery.unwrap_or_default());
+        if self.mode == Mode::Congestion {
+            let in_flight = self.buffer.in_flight();
+            self.controller.on_sent(&PacketSent {
+                now,
+                size,
+                in_flight,
+            });
+        }
+        self.pacer.on_sent(now, size, self.rate(rtt));
+        self.guard.on_sent();
+        self.requests.packets += 1;
+        self.requests.bytes += size.bytes();
+        if self.requests.at.is_none() {
+            self.arm(now, rtt);
+        }
+        std::mem::take(&mut self.reduced)
+    }
+
+    /// A batch has left: asks for news where nothing else would bring them.
+    pub(crate) fn after_batch(&mut self, now: Time, rtt: &Rtt) {
+        let blocked = self.buffer.has_new() && !self.has_room();
+        if blocked && self.requests.at.is_none() {
+            self.arm(now, rtt);
+        }
+        if self.mode == Mode::Congestion || self.requests.open.is_some() {
+            return;
+        }
+        let is_tail = !self.buffer.has_new() && !self.buffer.has_lost();
+        let room = self.limit - self.buffer.base().min(self.limit);
+        let much = self.requests.bytes * 4 >= self.buffer.capacity() as u64
+            || self.requests.packets * 4 >= room.max(1);
+        if (is_tail || blocked || much) && self.requests.packets > 0 {
+            self.requests.due = true;
+        }
+    }
+
+    fn arm(&mut self, now: Time, rtt: &Rtt) {
+        let interval = self.request_interval.max(rtt.patience() * 2);
+        self.requests.at = Some(now + interval * (1 << self.requests.doublings));
+    }
+
+    fn waits_for_news(&self) -> bool {
+        self.buffer.has_outstanding() || (self.buffer.has_new() && !self.has_room())
+    }
+
+    pub(crate) fn request_is_due(&self) -> bool {
+        self.requests.due
+    }
+
+    /// A request leaves under this number.
+    pub(crate) fn on_request_sent(&mut self, now: Time, number: u64, rtt: &Rtt) {
+        self.requests.due = false;
+        self.requests.open = Some((number, now));
+        (self.requests.packets, self.requests.bytes) = (0, 0);
+        self.arm(now, rtt);
+    }
+
+    /// A request was answered: the round-trip time, if it was the newest one.
+    pub(crate) fn on_answer(&mut self, now: Time, answered: SequenceNumber) -> Option<Duration> {
+        let (number, sent_at) = self.requests.open?;
+        if SequenceNumber::of(number) != answered {
+            return None;
+        }
+        self.requests.open = None;
+        Some(now.since(sent_at))
+    }
+
+    /// The peer has everything before `expected` and room for `window` packets from there on.
+    pub(crate) fn on_progress(
+        &mut self,
+        now: Time,
+        expected: SequenceNumber,
+        window: u32,
+        rtt: &Rtt,
+    ) -> Result<Progress, Violation> {
+        let expected = expected.expand(self.buffer.base());
+        let prior_in_flight = self.buffer.in_flight();
+        let estimator = &mut self.estimator;
+        let batch = self.buffer.acknowledge(expected, |packet, size| {
+            if let Some(estimator) = estimator {
+                estimator.on_acked(now, &packet.delivery, packet.sent_at, size);
+            }
+        });
+        let batch = batch.ok_or(Violation::AckOfUnsent)?;
+        let limit = expected.saturating_add(window.min(LARGEST_WINDOW).into());
+        let opened = limit > self.limit;
+        self.limit = self.limit.max(limit);
+        if batch.packets > 0 || opened {
+            self.requests.doublings = 0;
+            self.requests.at = None;
+        }
+        if batch.packets > 0 {
+            self.progress_at = now;
+        }
+        if self.waits_for_news() && self.requests.at.is_none() {
+            self.arm(now, rtt);
+        } else if !self.waits_for_news() {
+            self.requests.at = None;
+            self.requests.open = None;
+        }
+        Ok(Progress {
+            batch,
+            prior_in_flight,
+        })
+    }
+
+    /// A newer control packet than any before says which mode the receiver wants. Whether the mode
+    /// changed.
+    pub(crate) fn on_wish(
+        &mut self,
+        now: Time,
+        observe: bool,
+        rtt: &Rtt,
+    ) -> Result<bool, Violation> {
+        let wanted = if observe { Mode::Congestion } else { Mode::Udp };
+        if wanted == self.mode {
+            return Ok(false);
+        }
+        if !self.guard.on_switch(now) {
+            return Err(Violation::ModeFlapping);
+        }
+        self.switches += 1;
+        let before = self.rate(rtt);
+        self.mode = wanted;
+        match wanted {
+            Mode::Congestion => {
+                self.controller = self.fresh.clone();
+                self.change_due = false;
+            }
+            Mode::Udp => {
+                self.change_due = true;
+                self.reduced = false;
+            }
+        }
+        self.pacer.on_rate(now, before, self.rate(rtt));
+        Ok(true)
+    }
+
+    /// An ACK in Congestion Mode: what the controller makes of it.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        echo: bool,
+        progress: Progress,
+        rtt: &Rtt,
+    ) {
+        let Progress {
+            batch,
+            prior_in_flight,
+        } = progress;
+        let marked = ack.marked.wrapping_sub(self.marked);
+        let received = ack.received.wrapping_sub(self.received);
+        // Counters that run backwards are those of an older ACK.
+        if marked <= received && received < 1 << 31 {
+            let mean = self.buffer.payload_size() as u64;
+            self.marked_bytes += ByteSize::from_bytes(mean.saturating_mul(marked.into()));
+            (self.marked, self.received) = (ack.marked, ack.received);
+        }
+        if self.mode != Mode::Congestion {
+            self.marked_bytes = ByteSize::ZERO;
+            return;
+        }
+        self.reduced |= echo;
+        let ce_marked = self.marked_bytes.min(batch.bytes);
+        self.marked_bytes -= ce_marked;
+        let counts = self.feedback == Feedback::Counts;
+        let before = self.rate(rtt);
+        let app_limited = !self.has_more();
+        let estimator = self.estimator.as_mut();
+        self.controller.on_ack(&AckSample {
+            now,
+            acked: batch.bytes,
+            ce_marked: if counts { ce_marked } else { ByteSize::ZERO },
+            ece: echo && !counts,
+            rtt: Some(rtt.smoothed()),
+            smoothed_rtt: rtt.smoothed(),
+            min_rtt: rtt.idle(),
+            prior_in_flight,
+            in_flight: self.buffer.in_flight(),
+            newest_sent: batch.newest_sent,
+            delivery: estimator.and_then(|estimator| estimator.sample(rtt.idle())),
+            app_limited,
+            round_ended: true,
+        });
+        self.pacer.on_rate(now, before, self.rate(rtt));
+    }
+
+    /// Whether there is something left to send: if not, the rate is not the limit.
+    fn has_more(&self) -> bool {
+        self.buffer.has_new() || self.buffer.has_lost()
+    }
+
+    /// The receiver misses these packets.
+    pub(crate) fn on_nak(
+        &mut self,
+        now: Time,
+        ranges: &LossRanges<'_>,
+        rtt: &Rtt,
+    ) -> Result<(), Violation> {
+        let recent = rtt.idle().max(rtt.smoothed() / 2);
+        let base = self.buffer.base();
+        let (mut lost, mut newest_sent) = (ByteSize::ZERO, Time::ZERO);
+        for range in ranges.iter() {
+            let first = range.first.expand(base);
+            let last = first + u64::from(range.last.ahead_of(range.first));
+            let batch = self.buffer.mark_lost(now, recent, first, last);
+            let batch = batch.ok_or(Violation::NakOfUnsent)?;
+            lost += batch.bytes;
+            newest_sent = newest_sent.max(batch.newest_sent);
+        }
+        if lost.is_zero() {
+            return Ok(());
+        }
+        if let Some(estimator) = &mut self.estimator {
+            estimator.on_lost(lost);
+        }
+        if self.mode == Mode::Congestion {
+            let before = self.rate(rtt);
+            self.controller.on_loss(&LossSample {
+                now,
+                lost,
+                newest_sent,
+                cause: LossCause::Nak,
+                in_flight: self.buffer.in_flight(),
+            });
+            self.pacer.on_rate(now, before, self.rate(rtt));
+        }
+        Ok(())
+    }
+
+    /// When data on the way count as stuck.
+    pub(crate) fn stalled_at(&self) -> Option<Time> {
+        let waits = self.buffer.has_outstanding();
+        waits.then(|| self.progress_at + self.stall_timeout)
+    }
+
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        let paced = self.has_sendable().then(|| self.pacer.next());
+        let requested = self.requests.at.filter(|_| self.waits_for_news());
+        [paced, requested].into_iter().flatten().min()
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if self.requests.at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.requests.at = None;
+        if self.waits_for_news() {
+            self.requests.doublings = (self.requests.doublings + 1).min(MOST_DOUBLINGS);
+            self.requests.due = true;
+        }
+    }
+
+    /// Nothing will be sent any more.
+    pub(crate) fn clear(&mut self) {
+        self.buffer.clear();
+        self.requests = Requests::default();
+        self.change_due = false;
+    }
+}
+
+/// What an acknowledgment brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub(crate) batch: crate::send_buffer::Batch,
+    pub(crate) prior_in_flight: ByteSize,
+}

@@ -1,0 +1,341 @@
+//! Peers that lie, and networks that give nothing: bounded work, a typed error, and an end.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+#[path = "hostile/peer.rs"]
+mod peer;
+mod world;
+
+use std::net::SocketAddr;
+
+use peer::{Step, Victim};
+use proptest::prelude::*;
+use weir_dcudp::packet::{HEADER_LENGTH, Handshake};
+use weir_dcudp::{ConnectionError, DataKind, Event, Violation};
+use weir_fabric::{Change, FaultSettings, Probability};
+use weir_units::{Duration, Rate};
+use weir_wire::Ecn;
+use world::{CLIENT, Plan, SERVER, World};
+
+const DATA: u8 = 0;
+const KEEP_ALIVE: u8 = 1;
+const ACK: u8 = 2;
+const NAK: u8 = 3;
+const ACK2: u8 = 6;
+const OBSERVE: u8 = 4;
+
+fn say(kind: u8, words: [u32; 5]) -> Step {
+    Step::Say {
+        kind,
+        marks: 0,
+        words,
+        ce: false,
+    }
+}
+
+/// What the application is told after these steps.
+fn outcome(messages: bool, steps: Vec<Step>) -> Option<ConnectionError> {
+    let mut victim = Victim::new(messages);
+    for step in steps {
+        victim.apply(step);
+    }
+    victim.apply(Step::Wait(1));
+    let closed = victim.events.iter().find_map(|event| match event {
+        Event::Closed(error) => Some(*error),
+        _ => None,
+    });
+    victim.outlive();
+    closed.flatten()
+}
+
+#[test]
+fn lies_are_errors() {
+    let cases = [
+        (vec![say(ACK, [5, 64, 1000, 0, 0])], Violation::AckOfUnsent),
+        (
+            vec![say(KEEP_ALIVE, [5, 64, 0, 0, 0])],
+            Violation::AckOfUnsent,
+        ),
+        (
+            vec![Step::Write(500), say(NAK, [0, 3, 0, 0, 0])],
+            Violation::NakOfUnsent,
+        ),
+        (vec![say(ACK2, [9, 0, 0, 0, 0])], Violation::Ack2OfUnsent),
+        (vec![say(DATA, [64, 1, 0, 0, 9])], Violation::FlowControl),
+        (
+            vec![say(KEEP_ALIVE, [0, 64, 65, 0, 0])],
+            Violation::FlowControl,
+        ),
+        (
+            vec![say(DATA, [0, 1, 0, 0, 1499])],
+            Violation::PacketTooLarge,
+        ),
+        (vec![say(DATA, [0, 1, 0, 0, 0])], Violation::NotAStream),
+        // The end at the second packet, and something behind it.
+        (
+            vec![say(DATA, [1, 0, 0, 0, 0]), say(DATA, [2, 1, 0, 0, 9])],
+            Violation::DataAfterEnd,
+        ),
+        (
+            vec![say(DATA, [2, 1, 0, 0, 9]), say(DATA, [1, 0, 0, 0, 0])],
+            Violation::DataAfterEnd,
+        ),
+    ];
+    for (steps, violation) in cases {
+        let description = format!("{steps:?}");
+        let error = outcome(false, steps);
+        assert_eq!(error, Some(violation.into()), "{description}");
+    }
+}
+
+#[test]
+fn messages_that_do_not_fit_together_are_errors() {
+    const LAST: u32 = 2;
+    const FIRST: u32 = 1;
+    const IN_ORDER: u32 = 4;
+    for steps in [
+        // A middle without a first; a first within a message; an end within a message.
+        vec![say(DATA, [0, IN_ORDER | LAST, 0, 0, 9])],
+        vec![
+            say(DATA, [0, IN_ORDER | FIRST, 0, 0, 9]),
+            say(DATA, [1, IN_ORDER | FIRST, 1, 0, 9]),
+        ],
+        vec![
+            say(DATA, [0, IN_ORDER | FIRST, 0, 0, 9]),
+            say(DATA, [1, IN_ORDER, 0, 0, 0]),
+        ],
+        // Two firsts of one message that need not wait, and a number that no honest peer has reached.
+        vec![
+            say(DATA, [5, FIRST, 3, 0, 9]),
+            say(DATA, [7, FIRST, 3, 0, 9]),
+        ],
+        vec![say(DATA, [5, FIRST | LAST, 900, 0, 9])],
+        // One that no buffer holds.
+        (0..64)
+            .map(|index| say(DATA, [index, IN_ORDER | u32::from(index == 0), 0, 0, 9]))
+            .collect(),
+    ] {
+        let description = format!("{steps:?}");
+        let error = outcome(true, steps);
+        assert_eq!(error, Some(Violation::Message.into()), "{description}");
+    }
+}
+
+#[test]
+fn a_peer_that_switches_modes_on_every_packet_is_not_believed() {
+    let steps = (0..1000).map(|index| Step::Say {
+        kind: ACK,
+        marks: if index % 2 == 0 { OBSERVE } else { 0 },
+        words: [0, 64, 1000, 0, 0],
+        ce: false,
+    });
+    let error = outcome(false, steps.collect());
+    assert_eq!(error, Some(Violation::ModeFlapping.into()));
+}
+
+#[test]
+fn datagrams_from_elsewhere_change_nothing() {
+    let mut world = World::new(Plan::default());
+    world.hosts[CLIENT].flow.to_send = 1_000_000;
+    world.service(CLIENT);
+    // Everything comes twice: once from another address, a little earlier.
+    world.run_until(Duration::from_secs(60), |world| {
+        let source = SocketAddr::from(([10, 0, 0, 66], 9000));
+        if let Some((_, connection)) = &world.hosts[SERVER].connection
+            && connection.is_established()
+        {
+            let socket = [0x80, 5, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+            let mut bytes = socket.to_vec();
+            bytes.extend_from_slice(&[0; 16]);
+            world.inject(SERVER, source, Ecn::Ect0, &bytes);
+        }
+        world.hosts[SERVER].flow.received == 1_000_000
+    });
+    assert_eq!(world.hosts[SERVER].flow.received, 1_000_000);
+    assert_eq!(world.hosts[SERVER].closed(), None);
+}
+
+#[test]
+fn a_copied_packet_from_another_address_is_not_taken() {
+    let mut world = World::new(Plan::default());
+    let other = SocketAddr::from(([10, 0, 0, 66], 9000));
+    world.tap = Some(Box::new(move |_, host, datagram| {
+        if host == SERVER && world::kind_of(&datagram.bytes) == "data" {
+            datagram.source = other;
+        }
+        true
+    }));
+    world.hosts[CLIENT].flow.to_send = 100_000;
+    world.service(CLIENT);
+    world.run_until(Duration::from_secs(60), |world| {
+        world.hosts[CLIENT].closed().is_some()
+    });
+    let error = world.hosts[CLIENT].closed().flatten();
+    assert!(
+        matches!(error, Some(ConnectionError::Stalled(_))),
+        "{error:?}"
+    );
+    assert!(world.hosts[SERVER].connection().stats().foreign > 10);
+}
+
+#[test]
+fn requests_without_a_cookie_cost_no_memory_and_are_not_amplified() {
+    let mut world = World::new(Plan::default());
+    // Requests of spoofed sources: the client's own, with other names.
+    let mut request = Vec::new();
+    let _ = world.hosts[CLIENT]
+        .connection()
+        .poll_transmit(world.now, &mut request, 1);
+    world.tap = None;
+    let mut bytes = vec![0; HEADER_LENGTH + Handshake::LENGTH];
+    bytes[0] = 0x80;
+    bytes[HEADER_LENGTH + 3] = 1;
+    bytes[HEADER_LENGTH + 5] = 1;
+    for spoofed in 0..10_000_u32 {
+        let source = SocketAddr::from((spoofed.to_be_bytes(), 80));
+        bytes[HEADER_LENGTH + 20..HEADER_LENGTH + 24].copy_from_slice(&(spoofed + 1).to_be_bytes());
+        world.inject(SERVER, source, Ecn::NotEct, &bytes);
+    }
+    assert_eq!(world.hosts[SERVER].endpoint.connections(), 0);
+    assert_eq!(world.hosts[SERVER].endpoint.counters().challenges, 10_000);
+}
+
+#[test]
+fn a_server_that_never_answers_is_given_up() {
+    let faults = FaultSettings {
+        down: true,
+        ..FaultSettings::default()
+    };
+    let mut world = World::new(Plan {
+        faults,
+        ..Plan::default()
+    });
+    world.run(Duration::from_secs(60));
+    let error = world.hosts[CLIENT].closed().flatten();
+    let timeout = Duration::from_secs(3);
+    assert_eq!(error, Some(ConnectionError::HandshakeTimeout(timeout)));
+}
+
+#[test]
+fn the_other_kind_of_data_is_refused() {
+    let mut plan = Plan::default();
+    plan.server.data = DataKind::Messages;
+    let mut world = World::new(plan);
+    world.run_until(Duration::from_secs(60), |world| {
+        world.hosts[CLIENT].closed().is_some()
+    });
+    let error = world.hosts[CLIENT].closed().flatten();
+    assert!(
+        matches!(error, Some(ConnectionError::Refused(_))),
+        "{error:?}"
+    );
+}
+
+fn word() -> impl Strategy<Value = u32> {
+    prop_oneof![8 => 0_u32..8, 4 => 0_u32..80, 1 => any::<u32>(), 1 => Just(u32::MAX)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => (any::<u8>(), any::<u8>(), [word(), word(), word(), word(), word()], any::<bool>())
+            .prop_map(|(kind, marks, words, ce)| Step::Say { kind, marks, words, ce }),
+        1 => prop::collection::vec(any::<u8>(), 0..100).prop_map(Step::Bytes),
+        4 => (0_u32..5000).prop_map(Step::Wait),
+        3 => (0_u16..20_000).prop_map(Step::Write),
+        1 => Just(Step::Close),
+    ]
+}
+
+/// What a network does, and when.
+fn fault() -> impl Strategy<Value = (u64, usize, Change)> {
+    let chance = |value: f64| Probability::new(value).unwrap();
+    let change = prop_oneof![
+        3 => any::<bool>().prop_map(Change::Down),
+        3 => (0.0..1.0_f64).prop_map(move |value| Change::Loss(chance(value))),
+        1 => (0.0..0.5_f64).prop_map(move |value| Change::Duplication(chance(value))),
+        1 => (0.0..0.5_f64).prop_map(move |value| Change::Corruption(chance(value))),
+        1 => (0_u64..20_000).prop_map(|micros| Change::Jitter(Duration::from_micros(micros))),
+        1 => (1_u64..2000).prop_map(|mbps| Change::Rate(Rate::from_mbps(mbps))),
+    ];
+    (0_u64..30_000, 0_usize..2, change)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn whatever_a_peer_says_work_is_bounded_and_there_is_an_end(
+        messages: bool,
+        steps in prop::collection::vec(step(), 0..120),
+    ) {
+        let mut victim = Victim::new(messages);
+        for step in steps {
+            victim.apply(step);
+        }
+        victim.outlive();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn whatever_a_network_does_both_ends_close_or_break_within_their_timers(
+        seed: u64,
+        messages: bool,
+        amounts in (0_u64..300_000, 0_u64..300_000),
+        faults in prop::collection::vec(fault(), 0..8),
+        close_after in prop::option::of(0_u64..40_000),
+        congested: bool,
+    ) {
+        let plan = Plan {
+            seed,
+            rules: if congested {
+                vec![weir_fabric::Rule::mark_above(weir_units::ByteSize::from_bytes(3_000))]
+            } else {
+                Vec::new()
+            },
+            ..Plan::default()
+        };
+        let plan = if messages { world::messages(plan) } else { plan };
+        let plan = plan.both(|config| config.quit.window = 2);
+        let scale = if messages { 2000 } else { 1 };
+        let mut world = World::new(plan);
+        let begun = world.now;
+        for (host, amount) in world.hosts.iter_mut().zip([amounts.0, amounts.1]) {
+            host.flow.to_send = amount / scale;
+            host.flow.finishes = true;
+        }
+        world.service(CLIENT);
+        let mut faults = faults;
+        faults.sort_by_key(|(micros, ..)| *micros);
+        for (micros, pipe, change) in faults {
+            let at = begun + Duration::from_micros(micros);
+            world.run_until(at - world.now, |_| false);
+            let now = world.now;
+            world.pipes[pipe].apply(now, change);
+        }
+        if let Some(micros) = close_after {
+            let at = begun + Duration::from_micros(micros);
+            world.run_until(at - world.now, |_| false);
+            let now = world.now;
+            if world.hosts[CLIENT].connection.is_some() {
+                world.hosts[CLIENT].connection().close(now);
+                world.service(CLIENT);
+            }
+        }
+        // An idle time-out follows a stall at the latest, and the linger follows that.
+        world.run(Duration::from_secs(120));
+        for (index, host) in world.hosts.iter_mut().enumerate() {
+            let closed = host.events.iter().filter(|event| matches!(event, Event::Closed(_)));
+            if host.connection.is_some() {
+                prop_assert_eq!(closed.count(), 1, "{}: {:?}", index, host.events);
+                prop_assert!(host.connection().is_drained());
+            }
+        }
+        // What closed in order at the sender has come to its end at the receiver.
+        if world.hosts[CLIENT].closed() == Some(None) && world.hosts[CLIENT].flow.finishes {
+            let sent = world.hosts[CLIENT].flow.sent;
+            prop_assert_eq!(world.hosts[SERVER].flow.received, sent);
+        }
+    }
+}

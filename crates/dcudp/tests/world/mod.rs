@@ -1,0 +1,335 @@
+//! Two endpoints in one process over a simulated network, in virtual time.
+//!
+//! Each direction is a `weir_fabric` pipe: queue, link, faults. Damaged datagrams are dropped where
+//! the UDP checksum would. Nothing here reads a clock or draws from a generator without a seed, so
+//! that a run repeats byte for byte.
+#![allow(dead_code, reason = "each test file uses its part of it")]
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod flow;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+pub(crate) use flow::Flow;
+use weir_dcudp::packet::{Header, Packet as Dcudp};
+use weir_dcudp::{
+    Connection, ConnectionError, ConnectionHandle, DataKind, Endpoint, Event, Route, ServerConfig,
+    TransportConfig,
+};
+use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Queue, Rule};
+use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_wire::Ecn;
+
+/// IPv4 and UDP headers.
+const HEADERS: u64 = 28;
+
+/// A datagram on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) source: SocketAddr,
+    pub(crate) destination: SocketAddr,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ecn: Ecn,
+    damaged: bool,
+}
+
+impl Packet for Datagram {
+    fn length(&self) -> ByteSize {
+        ByteSize::from_bytes(self.bytes.len() as u64 + HEADERS)
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+
+    fn corrupt(&mut self, entropy: u64) -> bool {
+        self.damaged = true;
+        weir_fabric::flip_byte(&mut self.bytes, entropy)
+    }
+}
+
+/// One end: an endpoint, one connection, and the application on it.
+pub(crate) struct Host {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) connection: Option<(ConnectionHandle, Connection)>,
+    pub(crate) flow: Flow,
+    pub(crate) events: Vec<Event>,
+    pub(crate) address: SocketAddr,
+    /// Datagrams that came, by what they begin with.
+    pub(crate) kinds: BTreeMap<&'static str, u64>,
+}
+
+impl Host {
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection.as_mut().expect("a connection").1
+    }
+
+    pub(crate) fn closed(&self) -> Option<Option<ConnectionError>> {
+        self.events.iter().find_map(|event| match event {
+            Event::Closed(error) => Some(*error),
+            _ => None,
+        })
+    }
+}
+
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
+
+/// What to build.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) rate: Rate,
+    /// One way.
+    pub(crate) delay: Duration,
+    pub(crate) faults: FaultSettings,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) client: TransportConfig,
+    pub(crate) server: TransportConfig,
+    /// Datagrams that are written in one go.
+    pub(crate) batch: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        let config = TransportConfig::new(Rate::from_gbps(1));
+        Self {
+            seed: 1,
+            rate: Rate::from_gbps(1),
+            delay: Duration::from_micros(25),
+            faults: FaultSettings::default(),
+            rules: Vec::new(),
+            client: config.clone(),
+            server: config,
+            batch: 1,
+        }
+    }
+}
+
+impl Plan {
+    /// The same setting at both ends.
+    pub(crate) fn both(mut self, change: impl Fn(&mut TransportConfig)) -> Self {
+        change(&mut self.client);
+        change(&mut self.server);
+        self
+    }
+}
+
+/// The whole of it.
+pub(crate) struct World {
+    pub(crate) now: Time,
+    pub(crate) hosts: [Host; 2],
+    /// `pipes[i]` carries what host `i` sends.
+    pub(crate) pipes: [Pipe<Datagram>; 2],
+    /// Sees, and may change or drop, what is about to arrive at a host.
+    pub(crate) tap: Option<Tap>,
+    batch: usize,
+    buffer: Vec<u8>,
+}
+
+/// Whether the datagram goes on, at this host.
+pub(crate) type Tap = Box<dyn FnMut(Time, usize, &mut Datagram) -> bool>;
+
+impl World {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let kind = plan.client.data;
+        let host = |index: u8, server| Host {
+            endpoint: Endpoint::new(server, [index ^ plan.seed as u8; 32]).unwrap(),
+            connection: None,
+            flow: Flow::new(kind),
+            events: Vec::new(),
+            address: SocketAddr::from(([10, 0, 0, index], 9000)),
+            kinds: BTreeMap::new(),
+        };
+        let pipe = |seed| {
+            let link = Link::new(plan.rate, plan.delay);
+            let queue = Queue::new(plan.rules.clone(), seed);
+            Pipe::new(queue, link, Faults::new(plan.faults, seed))
+        };
+        let server = ServerConfig::new(Arc::new(plan.server.clone()));
+        let mut world = Self {
+            now: Time::from_nanos(1_000_000_000),
+            hosts: [host(1, None), host(2, Some(server))],
+            pipes: [pipe(plan.seed), pipe(plan.seed ^ 0xffff)],
+            tap: None,
+            batch: plan.batch,
+            buffer: Vec::new(),
+        };
+        let remote = world.hosts[SERVER].address;
+        let config = Arc::new(plan.client);
+        let client = &mut world.hosts[CLIENT];
+        let connected = client.endpoint.connect(world.now, config, remote, None);
+        client.connection = Some(connected.unwrap());
+        world.service(CLIENT);
+        world
+    }
+
+    /// Until both ends are drained, or there is nothing more to wait for, or `limit` has passed.
+    pub(crate) fn run(&mut self, limit: Duration) {
+        self.run_until(limit, |world| {
+            world.hosts.iter().all(|host| match &host.connection {
+                Some((_, connection)) => connection.is_drained(),
+                None => false,
+            })
+        });
+    }
+
+    /// Until `done`: whether that came about.
+    pub(crate) fn run_until(
+        &mut self,
+        limit: Duration,
+        mut done: impl FnMut(&mut Self) -> bool,
+    ) -> bool {
+        let end = self.now + limit;
+        while !done(self) {
+            let Some(next) = self.next_time() else {
+                return false;
+            };
+            if next > end {
+                self.now = end;
+                return false;
+            }
+            self.now = self.now.max(next);
+            self.step();
+        }
+        true
+    }
+
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        let pipes = self.pipes.iter().filter_map(Pipe::next_time);
+        let hosts = self.hosts.iter();
+        let connections = hosts.filter_map(|host| host.connection.as_ref()?.1.next_time());
+        pipes.chain(connections).min()
+    }
+
+    fn step(&mut self) {
+        for index in 0..2 {
+            while let Some(datagram) = self.pipes[1 - index].receive(self.now) {
+                self.arrive(index, datagram);
+            }
+        }
+        for index in 0..2 {
+            let now = self.now;
+            if let Some((_, connection)) = &mut self.hosts[index].connection
+                && connection.next_time().is_some_and(|time| time <= now)
+            {
+                connection.on_time(now);
+            }
+            self.service(index);
+        }
+    }
+
+    fn arrive(&mut self, index: usize, mut datagram: Datagram) {
+        if let Some(tap) = &mut self.tap
+            && !tap(self.now, index, &mut datagram)
+        {
+            return;
+        }
+        if !datagram.damaged {
+            self.inject(index, datagram.source, datagram.ecn, &datagram.bytes);
+        }
+    }
+
+    /// A datagram arrives, wherever it comes from.
+    pub(crate) fn inject(&mut self, index: usize, source: SocketAddr, ecn: Ecn, bytes: &[u8]) {
+        let host = &mut self.hosts[index];
+        *host.kinds.entry(kind_of(bytes)).or_default() += 1;
+        match host.endpoint.route(self.now, source, None, bytes) {
+            Route::Connection(handle) => {
+                if let Some((known, connection)) = &mut host.connection
+                    && *known == handle
+                {
+                    connection.handle_datagram(self.now, source, ecn, BytesMut::from(bytes));
+                }
+            }
+            Route::New(handle, connection) => {
+                assert!(host.connection.is_none(), "a second connection");
+                host.connection = Some((handle, *connection));
+            }
+            Route::Reply(reply) => {
+                assert!(reply.len() <= bytes.len(), "an answer that amplifies");
+                self.send(index, source, Ecn::NotEct, reply);
+            }
+            Route::Drop => {}
+        }
+    }
+
+    fn send(&mut self, index: usize, destination: SocketAddr, ecn: Ecn, bytes: Vec<u8>) {
+        let datagram = Datagram {
+            source: self.hosts[index].address,
+            destination,
+            bytes,
+            ecn,
+            damaged: false,
+        };
+        self.pipes[index].send(self.now, datagram);
+    }
+
+    /// Lets the application do what it can, and sends what is to be sent.
+    pub(crate) fn service(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        let Some((handle, connection)) = &mut host.connection else {
+            return;
+        };
+        while let Some(event) = connection.poll_event() {
+            host.events.push(event);
+        }
+        host.flow.run(connection);
+        while let Some(event) = connection.poll_endpoint_event() {
+            host.endpoint.handle_event(*handle, event);
+        }
+        loop {
+            self.buffer.clear();
+            let Some((_, connection)) = &mut self.hosts[index].connection else {
+                return;
+            };
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let transmit = connection.poll_transmit(self.now, &mut buffer, self.batch);
+            if let Some(transmit) = transmit {
+                assert_eq!(transmit.size, buffer.len());
+                let segment = transmit.segment_size.unwrap_or(transmit.size);
+                for bytes in buffer.chunks(segment) {
+                    self.send(index, transmit.remote, transmit.ecn, bytes.to_vec());
+                }
+            }
+            self.buffer = buffer;
+            if transmit.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+/// A name for what a datagram is.
+pub(crate) fn kind_of(bytes: &[u8]) -> &'static str {
+    match Header::decode(bytes) {
+        Ok((Header::Data(_), _)) => "data",
+        Ok((Header::Control(header), _)) => match header.kind.code() {
+            0 => "handshake",
+            1 => "keep-alive",
+            2 => "ack",
+            3 => "nak",
+            4 => "obs-change",
+            5 => "shutdown",
+            _ => "ack2",
+        },
+        Err(_) => "none",
+    }
+}
+
+/// A packet in clear.
+pub(crate) fn decode(bytes: &[u8]) -> Dcudp<'_> {
+    Dcudp::decode(bytes).unwrap()
+}
+
+/// Whether data are messages.
+pub(crate) fn messages(plan: Plan) -> Plan {
+    plan.both(|config| config.data = DataKind::Messages)
+}

@@ -1,0 +1,15 @@
+//! Any bytes where a TCP segment should be: reading them does not panic, and what was read can be written
+//! and read again.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use weir_wire::tcp::Segment;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok((ports, segment)) = Segment::parse(bytes) {
+        let mut again = segment.emit(ports).as_bytes().to_vec();
+        again.resize(again.len() + segment.payload as usize, 0);
+        assert_eq!(Segment::parse(&again), Ok((ports, segment)));
+    }
+});
