@@ -11,43 +11,56 @@ LONGER_CASES ?= 300000
 # quiche brings BoringSSL.
 CAN_BUILD_QUICHE = command -v cmake >/dev/null && command -v c++ >/dev/null && \
 	ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1
-QUICHE_NEEDS = apt-get install cmake g++ libclang-dev
+QUICHE_NEEDS = cmake g++ libclang-dev
+
+# The kernel's programs in bpf/, and libbpf, which loads them.
+BPF_NEEDS = clang libelf-dev zlib1g-dev pkg-config
+BPF_FEATURES := $(shell command -v clang >/dev/null && command -v pkg-config >/dev/null && \
+	printf '\043include <libelf.h>\n\043include <zlib.h>\n' | cc -E - >/dev/null 2>&1 && \
+	echo --features weir/bpf)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fmt lint doc unit stacks interop long longer bench bench-paths bench-sim fuzz deny
+.PHONY: help setup demo test fmt lint doc unit stacks interop long longer bench bench-paths bench-sim bench-lab fuzz deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and print its result
-	@$(CARGO) build $(CARGO_FLAGS) --release -p weir
+	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@target/release/weir bench rpc
 
-test: fmt lint doc unit ## all that CI checks: format, lints, documentation, tests
+test: ## all that CI checks: format, lints, documentation, tests; with CI=true what they can use is installed first
+	@if test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then $(MAKE) setup || true; fi
+	@$(MAKE) fmt lint doc unit stacks
 
 fmt: ## check the format
 	$(CARGO) fmt --all --check
 
 lint: ## clippy, warnings are errors
-	$(CARGO) clippy $(CARGO_FLAGS) --all-targets -- -D warnings
+	$(CARGO) clippy $(CARGO_FLAGS) $(BPF_FEATURES) --all-targets -- -D warnings
 
 doc: ## build the documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(CARGO_FLAGS) --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(CARGO_FLAGS) $(BPF_FEATURES) --no-deps --document-private-items
 
-unit: ## unit, property, interoperability and command-line tests
-	$(CARGO) test $(CARGO_FLAGS)
+unit: ## unit, property and command-line tests
+	@$(if $(BPF_FEATURES),,echo "SKIPPED: kernel DCTCP by BPF: it needs $(BPF_NEEDS) (make setup)")
+	$(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES)
+
+setup: ## install what tests and kernel DCTCP can use beyond Rust and a C compiler (Debian, Ubuntu; root)
+	apt-get update -q
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark
 
 stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, where they can be built or are there
 	@if $(CAN_BUILD_QUICHE); then \
-		command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (apt-get install tshark)"; \
+		command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (make setup)"; \
 		$(CARGO) clippy $(CARGO_FLAGS) -p weir-interop --all-targets -- -D warnings && \
 		$(CARGO) test $(CARGO_FLAGS) -p weir-interop; \
 	else \
-		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche ($(QUICHE_NEEDS))"; \
+		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche (make setup)"; \
 	fi
 
 interop: ## run the interoperability matrix and write docs/interop.md (a long build)
-	@$(CAN_BUILD_QUICHE) || { echo "make interop builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
+	@$(CAN_BUILD_QUICHE) || { echo "make interop builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) run $(CARGO_FLAGS) -p weir-interop -- docs/interop.md
 
 long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
@@ -58,12 +71,12 @@ longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC e
 		--test interactions --test attacks --test proactive
 
 bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four minutes and a long build)
-	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
+	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers all
 
 bench-paths: ## what packet sizes and paths held ready cost and bring (two minutes and a long build)
-	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: $(QUICHE_NEEDS)"; exit 1; }
+	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers sizes
 	@target/release/weir-peers armed
@@ -72,6 +85,9 @@ bench-sim: ## the simulator beside ns-3, and what a packet costs with many flows
 	@if test -f /usr/include/ns3/core-module.h; then $(MAKE) -s -C bench/ns3; \
 		else echo "ns-3 is left out: apt-get install libns3-dev"; fi
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-sim --bench speed
+
+bench-lab: ## what the live lab's switch carries and how exact it is (root; a minute)
+	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-lab --bench switch
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
 	@command -v cargo-fuzz >/dev/null || { echo "make fuzz needs: cargo install --locked cargo-fuzz"; exit 1; }
