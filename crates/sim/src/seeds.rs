@@ -19,6 +19,8 @@ pub enum Drawer {
     Samples = 7,
     /// The connection IDs, keys and packet numbers of a flow's QUIC endpoints.
     Quic = 8,
+    /// The controllers of a switch's transparent congestion control.
+    Tcon = 12,
 }
 
 /// The scenario's seed.

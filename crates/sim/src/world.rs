@@ -16,6 +16,7 @@ use crate::hosts::{
 use crate::network::Network;
 use crate::packet::Packet;
 use crate::seeds::{Drawer, Seeds};
+use crate::tcon;
 use crate::workloads::Pair;
 
 /// Everything that packets and bytes pass through.
@@ -79,8 +80,11 @@ pub(crate) enum Link {
 impl World {
     pub(crate) fn new(scenario: &Scenario, seeds: Seeds) -> Result<Self, BuildError> {
         let setups: Result<Vec<_>, BuildError> = scenario.groups.iter().map(Setup::of).collect();
+        let mut network =
+            Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
+        tcon::install(&mut network, &scenario.topology, seeds);
         Ok(Self {
-            network: Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?,
+            network,
             hosts: Hosts::new(),
             flows: Flows::new(scenario.groups.len()),
             setups: setups?,
