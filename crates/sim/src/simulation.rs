@@ -13,6 +13,7 @@ use crate::hosts::Notice;
 use crate::measure::{GroupMeter, PortMeter};
 use crate::recorder::Recorder;
 use crate::seeds::{Drawer, Seeds};
+use crate::tcon;
 use crate::workloads::{GroupRunner, Random};
 use crate::world::World;
 
@@ -231,6 +232,13 @@ impl Simulation {
         for (_, group) in &mut groups {
             group.share = Ratio::of(group.delivered.bytes(), all);
         }
+        let topology = &self.scenario.topology;
+        let switches = topology.switch_indices().zip(&topology.switches);
+        let network = &self.world.network;
+        let tcon = switches.filter_map(|(index, switch)| {
+            Some((switch.name.clone(), tcon::summary(network, index)?))
+        });
+        let tcon = tcon.collect();
         let network = &mut self.world.network;
         let ports = self.ports.iter_mut().filter_map(|meter| {
             let pipe = network.settle(now, meter.port)?;
@@ -243,6 +251,7 @@ impl Simulation {
             interrupted,
             groups: groups.into_iter().collect(),
             ports: ports.collect(),
+            tcon,
             ..RunSummary::default()
         };
         summary.reduction = self.scenario.measurements.reduction.and_then(|reduction| {
