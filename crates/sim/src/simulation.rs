@@ -213,7 +213,8 @@ impl Simulation {
         Ok(self.summary())
     }
 
-    fn summary(&mut self) -> RunSummary {
+    /// The numbers of what happened so far, as [`finish`](Self::finish) would give them now.
+    pub fn summary(&mut self) -> RunSummary {
         let now = self.now;
         let interrupted = now < self.end;
         let warm_up = self.scenario.warm_up;
