@@ -14,6 +14,7 @@ use weir_results::Drops;
 use weir_scenario::{PortIndex, Topology};
 use weir_units::{ByteSize, Time};
 
+use super::copies::Copier;
 use super::runner::{Report, Runner};
 use super::{SwitchError, schedule};
 use crate::clock::Clock;
@@ -33,6 +34,8 @@ pub struct Setup<'a> {
     pub sockets: Vec<Socket>,
     /// The addresses of the hosts, each with the host's port that packets for it come in by.
     pub addresses: Vec<(IpAddr, PortIndex)>,
+    /// Who copies the packets that pass the measured ports, if they are wanted.
+    pub copier: Option<Copier>,
 }
 
 /// An interface of a host.
@@ -101,6 +104,7 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
         epoch,
         sockets,
         addresses,
+        copier,
         ..
     } = setup;
     let woken = Arc::clone(&wake);
@@ -109,7 +113,7 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
         let real_time = schedule::raise_priority();
         let clock = Clock::since_now_or(epoch);
         let runner = Runner::new(topology, &measured, seed, clock, sockets, &addresses);
-        match runner {
+        match runner.map(|runner| runner.with_copier(copier)) {
             Ok(runner) => {
                 // Whoever does not wait for the answer has dropped the handle.
                 let _ = answer.send(Ok(()));

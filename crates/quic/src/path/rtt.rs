@@ -61,6 +61,19 @@ impl Rtt {
         adjusted
     }
 
+    /// Whether a sample says that the path is not what it was: by more than `least`, it is less than half
+    /// of the smoothed round-trip time or more than twice that.
+    pub(crate) fn is_contradicted_by(&self, sample: Duration, least: Duration) -> bool {
+        let (low, high) = (self.smoothed.min(sample), self.smoothed.max(sample));
+        self.has_sample() && high > low * 2 && high - low > least
+    }
+
+    /// Begins anew: this sample is the first of a path that has changed.
+    pub(crate) fn restart(&mut self, now: Time, sample: Duration) {
+        *self = Self::new(sample);
+        self.on_sample(now, sample, Duration::ZERO);
+    }
+
     /// Forgets the minimum with the next sample: the path may have become longer (RFC 9002,
     /// section 5.2, asks for it after persistent congestion).
     pub(crate) fn reset_min(&mut self) {
