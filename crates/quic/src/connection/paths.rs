@@ -345,8 +345,15 @@ impl Connection {
 /// Validation (RFC 9000, section 8.2).
 impl Connection {
     fn begin_validation(&mut self, now: Time, index: usize) {
-        let interval = self.recovery.pto(&self.paths[0]);
-        let longest = interval.max(self.recovery.pto(&self.paths[index]));
+        let (in_use, own) = (
+            self.recovery.pto(&self.paths[0]),
+            self.recovery.pto(&self.paths[index]),
+        );
+        let longest = in_use.max(own);
+        let interval = match self.paths[index].rtt.has_sample() {
+            true => own,
+            false => in_use,
+        };
         self.paths[index]
             .validation
             .begin(now, interval, now + longest * ATTEMPT);

@@ -253,26 +253,26 @@ impl Path {
     }
 
     /// The peer answered after `rtt` while the path was held ready. Such round trips are so far apart
-    /// that an average of them is old news: one that contradicts it by more than `least` is doubtful,
-    /// which this tells, and when a few in a row do the path counts as what they say.
+    /// that an average of them is old news: one that contradicts it by more than `least` leaves doubts,
+    /// which this tells, and when a few in a row do the path counts as what the last one says.
     pub(crate) fn on_standby_round_trip(
         &mut self,
         now: Time,
         rtt: Duration,
         least: Duration,
     ) -> bool {
-        if !self.rtt.is_contradicted_by(rtt, least) {
-            self.standby.contradictions = 0;
-            self.rtt.on_sample(now, rtt, Duration::ZERO);
-            return false;
-        }
-        self.standby.contradictions += 1;
-        let is_sure = self.standby.contradictions == CONTRADICTIONS;
-        if is_sure {
-            self.standby.contradictions = 0;
+        let standby = &mut self.standby;
+        standby.contradictions = match self.rtt.is_contradicted_by(rtt, least) {
+            true => standby.contradictions + 1,
+            false => 0,
+        };
+        if standby.contradictions == CONTRADICTIONS {
+            standby.contradictions = 0;
             self.rtt.restart(now, rtt);
+        } else {
+            self.rtt.on_sample(now, rtt, Duration::ZERO);
         }
-        !is_sure
+        self.standby.contradictions > 0
     }
 
     /// A datagram of `bytes` goes out.
