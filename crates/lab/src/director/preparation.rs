@@ -127,6 +127,7 @@ impl<'s> Preparation<'s> {
             epoch,
             sockets,
             addresses: addresses(&scenario.topology, plan),
+            delay_error: scenario.live.delay_error,
             copier,
         })?;
         let begin = Order::Begin {

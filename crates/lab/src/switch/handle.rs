@@ -12,7 +12,7 @@ use weir_enforce::port::Port;
 use weir_fabric::Change;
 use weir_results::Drops;
 use weir_scenario::{PortIndex, Topology};
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Time};
 
 use super::copies::Copier;
 use super::runner::{Report, Runner};
@@ -34,6 +34,8 @@ pub struct Setup<'a> {
     pub sockets: Vec<Socket>,
     /// The addresses of the hosts, each with the host's port that packets for it come in by.
     pub addresses: Vec<(IpAddr, PortIndex)>,
+    /// How large the delay error of 1 % of the packets may be in a faithful emulation.
+    pub delay_error: Duration,
     /// Who copies the packets that pass the measured ports, if they are wanted.
     pub copier: Option<Copier>,
 }
@@ -104,6 +106,7 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
         epoch,
         sockets,
         addresses,
+        delay_error,
         copier,
         ..
     } = setup;
@@ -113,7 +116,8 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
         let real_time = schedule::raise_priority();
         let clock = Clock::since_now_or(epoch);
         let runner = Runner::new(topology, &measured, seed, clock, sockets, &addresses);
-        match runner.map(|runner| runner.with_copier(copier)) {
+        let set_up = |runner: Runner| runner.with_copier(copier).with_delay_error(delay_error);
+        match runner.map(set_up) {
             Ok(runner) => {
                 // Whoever does not wait for the answer has dropped the handle.
                 let _ = answer.send(Ok(()));

@@ -153,6 +153,12 @@ impl Runner {
         self
     }
 
+    /// With a larger error of the delays of 1 % of the packets it will not call itself faithful.
+    pub(super) fn with_delay_error(mut self, limit: Duration) -> Self {
+        self.fidelity.latest = limit;
+        self
+    }
+
     /// Works until it is told to stop.
     pub(super) fn run(
         mut self,

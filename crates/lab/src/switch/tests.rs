@@ -76,6 +76,7 @@ impl Lab {
             epoch: 0,
             sockets,
             addresses: addresses.collect(),
+            delay_error: weir_units::Duration::MAX,
             copier: Some(copier),
         })
         .unwrap();
@@ -328,6 +329,7 @@ fn before_the_epoch_time_passes_too() {
         epoch: u64::MAX,
         sockets: vec![socket(lab.port("a->switch"), inside), socket(b, other)],
         addresses: vec![(address(b), b)],
+        delay_error: weir_units::Duration::MAX,
         copier: None,
     })
     .unwrap();
@@ -421,6 +423,7 @@ fn a_network_that_cannot_be_is_refused() {
         epoch: 0,
         sockets: Vec::new(),
         addresses: Vec::new(),
+        delay_error: weir_units::Duration::MAX,
         copier: None,
     });
     assert!(matches!(refused, Err(SwitchError::Network(_))));
