@@ -37,11 +37,11 @@ pub struct Copies(Receiver<Batch>);
 #[derive(Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
-    copies: Vec<Copy>,
+    copies: Vec<Copied>,
 }
 
 #[derive(Debug)]
-struct Copy {
+struct Copied {
     time: Time,
     /// The position of its port among the measured ones.
     port: usize,
@@ -111,7 +111,7 @@ impl Batch {
         self.bytes.extend_from_slice(&headers[..kept]);
         let kept = payload.len().min(snap - kept);
         self.bytes.extend_from_slice(&payload[..kept]);
-        self.copies.push(Copy {
+        self.copies.push(Copied {
             time,
             port,
             end: self.bytes.len(),

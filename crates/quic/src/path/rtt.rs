@@ -138,6 +138,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_far_from_the_average_contradicts_it() {
+        let mut rtt = Rtt::new(us(100));
+        let least = us(1_000);
+        assert!(!rtt.is_contradicted_by(us(100_000), least), "nothing known");
+        rtt.on_sample(Time::ZERO, us(100), Duration::ZERO);
+        assert!(!rtt.is_contradicted_by(us(1_100), least));
+        assert!(rtt.is_contradicted_by(us(1_101), least));
+        rtt.restart(Time::ZERO, us(50_000));
+        assert_eq!((rtt.smoothed(), rtt.min()), (us(50_000), us(50_000)));
+        assert!(rtt.is_contradicted_by(us(24_999), least));
+        assert!(!rtt.is_contradicted_by(us(25_000), least));
+        assert!(!rtt.is_contradicted_by(us(100_000), least));
+    }
+
+    #[test]
     fn the_first_sample_sets_everything() {
         let mut rtt = Rtt::new(us(333_000));
         assert!(!rtt.has_sample());
