@@ -202,7 +202,9 @@ fn wireshark_reads_the_packets_of_a_live_run() {
     let checks = ["ip", "tcp"].map(|protocol| format!("{protocol}.check_checksum:TRUE"));
     let tshark = |filter: &str| {
         std::process::Command::new("tshark")
-            .args(["-r", packets, "-o", &checks[0], "-o", &checks[1], "-Y", filter])
+            .args([
+                "-r", packets, "-o", &checks[0], "-o", &checks[1], "-Y", filter,
+            ])
             .output()
     };
     let Ok(good) = tshark("tcp.checksum.status == 1 && tcp.len > 0") else {
@@ -214,7 +216,11 @@ fn wireshark_reads_the_packets_of_a_live_run() {
     let wrong = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 || \
                  frame.len > 1514";
     let wrong = tshark(wrong).unwrap();
-    assert!(wrong.stdout.is_empty(), "{}", String::from_utf8_lossy(&wrong.stdout));
+    assert!(
+        wrong.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&wrong.stdout)
+    );
 }
 
 #[test]
