@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use weir_congestion::{Context, Controller, DeliveryRate};
 use weir_fabric::{Clamped, Handshake, Packet, Tally, Way, WindowLimit};
 use weir_units::{ByteSize, Duration, Rate, Time};
-use weir_wire::tcp::Sequence;
+use weir_wire::tcp::{Sequence, Timestamps};
 
 use crate::counters::Counters;
 use crate::flight::{Flight, distance};
@@ -66,6 +66,8 @@ pub(crate) struct Stream<P> {
     next_edge: Option<(Time, Sequence)>,
     /// The round-trip time between here and the sender.
     sender_rtt: Duration,
+    /// The newest time stamps of the sender's.
+    timestamps: Option<Timestamps>,
     /// The sender has sent what was acknowledged: it has not heard of it.
     answer_due: bool,
     /// When the owner looks after it next.
@@ -116,6 +118,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             edge: first,
             next_edge: None,
             sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
+            timestamps: None,
             answer_due: false,
             scheduled: None,
         })
@@ -209,6 +212,15 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             && distance(self.edge, self.flight.nxt()) >= self.segment_size
     }
 
+    /// A segment of the sender's, with data or without.
+    pub(crate) fn note_timestamps(&mut self, timestamps: Option<Timestamps>) {
+        if let Some(new) = timestamps
+            && self.timestamps.is_none_or(|known| is_newer(new, known))
+        {
+            self.timestamps = Some(new);
+        }
+    }
+
     /// When [`Self::on_time`] has something to do.
     pub(crate) fn next_time(&self) -> Option<Time> {
         let turn = self.next_to_send().map(|_| self.pace_at);
@@ -232,4 +244,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             shared.memory.give_back(copy.length());
         }
     }
+}
+
+/// Whether time stamps were made after others (RFC 7323, section 5.2).
+pub(crate) fn is_newer(new: Timestamps, known: Timestamps) -> bool {
+    (new.value.wrapping_sub(known.value) as i32) > 0
 }
