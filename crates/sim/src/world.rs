@@ -80,8 +80,7 @@ pub(crate) enum Link {
 impl World {
     pub(crate) fn new(scenario: &Scenario, seeds: Seeds) -> Result<Self, BuildError> {
         let setups: Result<Vec<_>, BuildError> = scenario.groups.iter().map(Setup::of).collect();
-        let mut network =
-            Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
+        let mut network = Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
         tcon::install(&mut network, &scenario.topology, seeds);
         Ok(Self {
             network,

@@ -6,7 +6,7 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
-use super::{Shared, Stream, is_newer};
+use super::{Shared, Stream};
 use crate::flight::{Place, Record, distance};
 
 /// What is further ahead of what was sent last is not of this connection: the largest window is 2^30
@@ -234,15 +234,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     }
 
     /// A packet of the sender's as the receiver gets it: new data says CWR, so that a receiver's echo
-    /// holds for what follows it; and what has waited here has the newest time stamps that the sender
-    /// has used, as the receiver would refuse those that are older than what it has seen since (RFC
-    /// 7323, section 5).
+    /// holds for what follows it; and what has waited here acknowledges what the sender has acknowledged
+    /// since, as receivers refuse old time stamps (RFC 7323, section 5) and old acknowledgments (RFC
+    /// 5961, section 5).
     fn dressed(&self, mut packet: P, is_new: bool) -> P {
-        if let Some(newest) = self.timestamps
-            && let Some(own) = packet.tcp().and_then(|segment| segment.timestamps)
-            && is_newer(newest, own)
-        {
-            packet.set_timestamps(newest);
+        if let Some(newest) = &self.newest {
+            newest.renew(&mut packet);
         }
         if self.is_marked {
             if packet.ecn() == Ecn::NotEct {

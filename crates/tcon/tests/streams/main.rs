@@ -20,6 +20,7 @@ fn setup(congestion: &str) -> Setup {
         server_ecn: EcnMode::Off,
         sender: "cubic",
         treatment: Treatment::new(congestion.parse().unwrap()),
+        both: false,
         limits: Limits::default(),
         wide: FaultSettings::default(),
         near: FaultSettings::default(),
@@ -53,10 +54,22 @@ fn exchange(setup: &Setup, down: u64, up: u64) -> World {
     };
     let done = world.run_until(3_000_000, complete);
     let ends = [&world.client, &world.server].map(|end| {
-        format!("{:?} {:?} {} {:?} {:?}", end.state(), end.ending(), end.received(), end.snapshot(), end.counters())
+        format!(
+            "{:?} {:?} {} {:?} {:?}",
+            end.state(),
+            end.ending(),
+            end.received(),
+            end.snapshot(),
+            end.counters()
+        )
     });
     let flows: Vec<_> = world.tcon().flows().collect();
-    assert!(done, "at {}: {ends:#?} {flows:#?} {:?}", world.now, world.tcon().counters());
+    assert!(
+        done,
+        "at {}: {ends:#?} {flows:#?} {:?}",
+        world.now,
+        world.tcon().counters()
+    );
     assert!(world.switch.counters().balance(world.switch.inside()));
     world
 }
@@ -68,7 +81,11 @@ fn losses_are_mended_and_the_sender_does_not_hear_of_them() {
     let world = exchange(&setup, 3_000_000, 0);
     let counters = world.tcon().counters();
     assert!(counters.retransmissions > 20, "{counters:?}");
-    assert!(world.server.counters().retransmitted_segments <= 2, "{:?}", world.server.counters());
+    assert!(
+        world.server.counters().retransmitted_segments <= 2,
+        "{:?}",
+        world.server.counters()
+    );
     assert!(counters.lowered > 100 && counters.withheld > 0);
 }
 
@@ -79,7 +96,11 @@ fn without_sack_too() {
     setup.wide = loss(0.01);
     let world = exchange(&setup, 1_000_000, 0);
     assert!(world.tcon().counters().retransmissions > 5);
-    assert!(world.server.counters().retransmitted_segments <= 4, "{:?}", world.server.counters());
+    assert!(
+        world.server.counters().retransmitted_segments <= 4,
+        "{:?}",
+        world.server.counters()
+    );
 }
 
 #[test]
@@ -93,12 +114,23 @@ fn a_receiver_that_speaks_ecn_is_enough() {
     world.server.write(bytes(200_000));
     assert!(world.run_until(100_000, |world| world.client.received() == bytes(200_000)));
     use weir_wire::{Ecn, tcp::Flags};
-    let data = world.to_client.iter().filter(|packet| packet.segment.payload > 0);
+    let data = world
+        .to_client
+        .iter()
+        .filter(|packet| packet.segment.payload > 0);
     assert!(data.clone().all(|packet| packet.ecn == Ecn::Ect0));
-    assert!(data.clone().all(|packet| packet.segment.flags.contains(Flags::CWR)));
+    assert!(
+        data.clone()
+            .all(|packet| packet.segment.flags.contains(Flags::CWR))
+    );
     // The server hears nothing of it.
     let echo = Flags::ECE | Flags::CWR;
-    assert!(world.to_server.iter().all(|packet| !packet.segment.flags.intersects(echo)));
+    assert!(
+        world
+            .to_server
+            .iter()
+            .all(|packet| !packet.segment.flags.intersects(echo))
+    );
 }
 
 #[test]
@@ -115,7 +147,10 @@ fn what_does_not_fit_is_left_to_the_sender() {
 #[test]
 fn connections_that_are_not_known_pass() {
     let mut setup = setup("bbr");
-    setup.limits.connections = ConnectionLimits { connections: 0, ..ConnectionLimits::default() };
+    setup.limits.connections = ConnectionLimits {
+        connections: 0,
+        ..ConnectionLimits::default()
+    };
     setup.wide = loss(0.01);
     let world = exchange(&setup, 300_000, 1_000);
     assert_eq!(world.tcon().counters().flows, 0);
@@ -123,17 +158,20 @@ fn connections_that_are_not_known_pass() {
 }
 
 fn faults() -> impl Strategy<Value = FaultSettings> {
-    let often = |most: u32| (0..=most).prop_map(|per_mille| {
-        Probability::new(f64::from(per_mille) / 1000.0).unwrap()
-    });
-    (often(60), often(30), often(50), 0_u64..8_000).prop_map(|(loss, duplication, probability, micros)| {
-        FaultSettings {
+    let often = |most: u32| {
+        (0..=most).prop_map(|per_mille| Probability::new(f64::from(per_mille) / 1000.0).unwrap())
+    };
+    (often(60), often(30), often(50), 0_u64..8_000).prop_map(
+        |(loss, duplication, probability, micros)| FaultSettings {
             loss,
             duplication,
-            reordering: Reordering { probability, delay: Duration::from_micros(micros) },
+            reordering: Reordering {
+                probability,
+                delay: Duration::from_micros(micros),
+            },
             ..FaultSettings::default()
-        }
-    })
+        },
+    )
 }
 
 fn configs() -> impl Strategy<Value = Config> {
@@ -164,14 +202,14 @@ proptest! {
         (wide, near) in (faults(), faults()),
         (down, up) in (0_u64..400_000, 0_u64..50_000),
         congestion in prop::sample::select(vec!["bbr", "cubic", "dctcp", "newreno", "bbr3", "swift"]),
-        server_ecn in any::<bool>(),
+        (server_ecn, both) in any::<(bool, bool)>(),
         memory in prop::sample::select(vec![20_000_u64, 100_000, 1 << 28]),
         isn in prop_oneof![any::<u32>(), u32::MAX - 200_000..u32::MAX],
         seed in 0_u64..1_000_000,
     ) {
         let mut setup = setup(congestion);
         setup.server_ecn = if server_ecn { config.ecn } else { EcnMode::Off };
-        setup.config = config;
+        (setup.config, setup.both) = (config, both);
         (setup.wide, setup.near, setup.isn, setup.seed) = (wide, near, isn, seed);
         setup.limits.memory = bytes(memory);
         let mut world = exchange(&setup, down, up);

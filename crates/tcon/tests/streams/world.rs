@@ -3,10 +3,8 @@
 use std::net::Ipv4Addr;
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
-use weir_fabric::{
-    FaultSettings, Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Switch,
-};
-use weir_tcon::{Limits, Tcon, Treatment};
+use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Switch};
+use weir_tcon::{Choose, Limits, Tcon, Treatment};
 use weir_tcp::{Config, Connection};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};
@@ -54,6 +52,9 @@ impl Packet for Datagram {
     fn set_flags(&mut self, flags: Flags) {
         self.segment.flags = flags;
     }
+    fn set_acknowledgment(&mut self, number: Sequence) {
+        self.segment.acknowledgment = number;
+    }
     fn set_timestamps(&mut self, timestamps: Timestamps) {
         self.segment.timestamps = Some(timestamps);
     }
@@ -72,6 +73,8 @@ pub(crate) struct Setup {
     pub(crate) server_ecn: weir_tcp::EcnMode,
     pub(crate) sender: &'static str,
     pub(crate) treatment: Treatment,
+    /// Whether the client's data is treated, too.
+    pub(crate) both: bool,
     pub(crate) limits: Limits,
     /// Between TCon and the client, both ways.
     pub(crate) wide: FaultSettings,
@@ -79,6 +82,19 @@ pub(crate) struct Setup {
     pub(crate) near: FaultSettings,
     pub(crate) isn: u32,
     pub(crate) seed: u64,
+}
+
+/// Treats the server's data, and perhaps the client's.
+#[derive(Debug)]
+struct Rule {
+    treatment: Treatment,
+    both: bool,
+}
+
+impl Choose for Rule {
+    fn choose(&self, flow: &FlowKey) -> Option<&Treatment> {
+        (self.both || flow.source_port == 80).then_some(&self.treatment)
+    }
 }
 
 #[derive(Debug)]
@@ -128,8 +144,11 @@ impl World {
             pipe(slow, far, setup.wide, setup.seed + 1),
         ];
         let routes = Routes::new().with(0, [TO_SERVER]).with(1, [TO_CLIENT]);
-        let tcon: Tcon<Datagram> =
-            Tcon::new(setup.limits, Box::new(setup.treatment.clone()), setup.seed);
+        let rule = Rule {
+            treatment: setup.treatment.clone(),
+            both: setup.both,
+        };
+        let tcon: Tcon<Datagram> = Tcon::new(setup.limits, Box::new(rule), setup.seed);
         Self {
             now,
             client: Connection::client(now, &setup.config, client, isn).unwrap(),
@@ -150,10 +169,24 @@ impl World {
 
     pub(crate) fn flush(&mut self) {
         while let Some((segment, ecn)) = self.client.next_segment(self.now) {
-            self.up_client.send(self.now, Datagram { to_client: false, segment, ecn });
+            self.up_client.send(
+                self.now,
+                Datagram {
+                    to_client: false,
+                    segment,
+                    ecn,
+                },
+            );
         }
         while let Some((segment, ecn)) = self.server.next_segment(self.now) {
-            self.up_server.send(self.now, Datagram { to_client: true, segment, ecn });
+            self.up_server.send(
+                self.now,
+                Datagram {
+                    to_client: true,
+                    segment,
+                    ecn,
+                },
+            );
         }
     }
 
