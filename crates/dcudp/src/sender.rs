@@ -63,6 +63,8 @@ pub(crate) struct Sender {
     stall_timeout: Duration,
     pub(crate) switches: u64,
     pub(crate) retransmitted: u64,
+    /// Packets that came with CE, as far as the peer has said so.
+    pub(crate) marks_reported: u64,
 }
 
 impl Sender {
@@ -80,7 +82,7 @@ impl Sender {
             fresh,
             feedback: config.feedback,
             full_rate: config.rate,
-            pacer: Pacer::new(config.pacing_slack),
+            pacer: Pacer::new(config.pacing_slack, config.pacing_quantum),
             limit: first,
             change_due: false,
             reduced: false,
@@ -93,6 +95,7 @@ impl Sender {
             stall_timeout: config.stall_timeout,
             switches: 0,
             retransmitted: 0,
+            marks_reported: 0,
         }
     }
 
@@ -342,6 +345,7 @@ impl Sender {
         if marked <= received && received < 1 << 31 {
             let mean = self.buffer.payload_size() as u64;
             self.marked_bytes += ByteSize::from_bytes(mean.saturating_mul(marked.into()));
+            self.marks_reported += u64::from(marked);
             (self.marked, self.received) = (ack.marked, ack.received);
         }
         if self.mode != Mode::Congestion {
@@ -423,7 +427,7 @@ impl Sender {
     }
 
     pub(crate) fn next_time(&self) -> Option<Time> {
-        let paced = self.has_sendable().then(|| self.pacer.next());
+        let paced = self.has_sendable().then(|| self.pacer.next_batch());
         let requested = self.requests.at.filter(|_| self.waits_for_news());
         [paced, requested].into_iter().flatten().min()
     }
