@@ -82,14 +82,7 @@ impl<K: Kind> DcudpConnection<K> {
     /// [`TransportConfig::close_timeout`](weir_dcudp::TransportConfig::close_timeout) it does.
     pub async fn close(mut self) -> Result<(), DcudpError> {
         self.finished = true;
-        let now = self.link.now();
-        let mut core = self.link.lock();
-        if core.end.is_none() {
-            core.engine.close(now);
-            self.link.send(core);
-        } else {
-            drop(core);
-        }
+        self.link.leave(true);
         self.closed().await
     }
 

@@ -1,6 +1,5 @@
 //! Every byte arrives, once and in order.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
