@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use weir_congestion::AlgorithmSpec;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::transport::{QuicOptions, TcpOptions, TlsOptions, Transport, UdpEcn};
+use crate::transport::{DcudpOptions, QuicOptions, TcpOptions, TlsOptions, Transport, UdpEcn};
 use crate::{
     Fault, FaultKind, Group, HostIndex, LiveOptions, Pairing, PortIndex, Queue, Scenario,
     SharedBuffer, SharedLimit, Topology, When, Workload,
@@ -111,6 +111,8 @@ struct WrittenGroup<'s> {
     tls: Option<TlsOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     quic: Option<&'s QuicOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dcudp: Option<&'s DcudpOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     udp: Option<WrittenUdp>,
     workload: &'s Workload,
@@ -276,6 +278,7 @@ impl<'s> WrittenGroup<'s> {
             tcp: None,
             tls: None,
             quic: None,
+            dcudp: None,
             udp: None,
             workload: &group.workload,
         };
@@ -305,6 +308,13 @@ impl<'s> WrittenGroup<'s> {
             } => {
                 written.transport = "quic";
                 (written.quic, written.congestion) = (Some(options), Some(congestion));
+            }
+            Transport::Dcudp {
+                options,
+                congestion,
+            } => {
+                written.transport = "dcudp";
+                (written.dcudp, written.congestion) = (Some(options), Some(congestion));
             }
             Transport::Udp { ecn } => written.udp = Some(WrittenUdp { ecn: *ecn }),
         }

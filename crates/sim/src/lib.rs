@@ -48,7 +48,7 @@ mod world;
 pub use capture::Capture;
 pub use error::BuildError;
 pub use experiment::{About, Experiment, Outcome, Results, Run};
-pub use hosts::quic_transport;
+pub use hosts::{dcudp_transport, quic_transport};
 pub use measure::PortMeter;
 pub use network::Network;
 pub use packet::Packet;

@@ -200,6 +200,12 @@ impl Topology {
         mtus.min().unwrap_or(ByteSize::ZERO)
     }
 
+    /// The rate of the slowest of all links; nothing where there is no link.
+    pub fn slowest_rate(&self) -> Rate {
+        let rates = self.ports.iter().map(|port| port.rate);
+        rates.min().unwrap_or(Rate::ZERO)
+    }
+
     /// Which ports lead from each switch and host to each host.
     pub fn routes(&self) -> Routes {
         Routes::new(self)
