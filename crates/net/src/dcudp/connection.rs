@@ -88,7 +88,7 @@ impl<K: Kind> DcudpConnection<K> {
 
     /// Ends the connection at once, with a code for the peer's application. What was not delivered is
     /// lost.
-    pub fn abort(self, code: u32) {
+    pub fn abort(&self, code: u32) {
         let now = self.link.now();
         let mut core = self.link.lock();
         core.engine.abort(now, code);
