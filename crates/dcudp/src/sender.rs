@@ -9,7 +9,7 @@ use crate::config::{Feedback, LARGEST_WINDOW, TransportConfig};
 use crate::error::Violation;
 use crate::mode::{Mode, SwitchGuard};
 use crate::pacer::Pacer;
-use crate::packet::{Ack, LossRanges};
+use crate::packet::{Ack, HEADER_LENGTH, LossRanges};
 use crate::rtt::Rtt;
 use crate::send_buffer::SendBuffer;
 use crate::sequence::SequenceNumber;
@@ -73,8 +73,11 @@ impl Sender {
             packet_size: config.packet_size,
             seed: config.seed,
         });
+        let mut buffer = SendBuffer::new(config.send_buffer, first);
+        // As it will be where the peer agrees; what is written before is cut into chunks for it.
+        buffer.set_packet_size(config.packet_size.as_usize(), HEADER_LENGTH);
         Self {
-            buffer: SendBuffer::new(config.send_buffer, first),
+            buffer,
             mode: Mode::Udp,
             guard: SwitchGuard::default(),
             controller: fresh.clone(),
