@@ -133,6 +133,9 @@ mod tests {
         assert_eq!(sent, 8);
         pacer.on_sent(micros(190), SIZE, Rate::from_gbps(100));
         let batch = Duration::from_nanos(5243);
-        assert_eq!(pacer.next_batch(), micros(190) + Duration::from_nanos(100) + batch);
+        assert_eq!(
+            pacer.next_batch(),
+            micros(190) + Duration::from_nanos(100) + batch
+        );
     }
 }

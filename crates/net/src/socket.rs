@@ -332,8 +332,7 @@ impl ReceiveBuffers {
 impl Landing for ReceiveBuffers {
     fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]) {
         let mut chunks = self.bytes.chunks_exact_mut(BUFFER);
-        let slices =
-            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let slices = std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         (slices, &mut self.metas)
     }
 }

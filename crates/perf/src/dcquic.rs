@@ -9,9 +9,7 @@ use bytes::Bytes;
 use tokio::time::timeout;
 use weir_congestion::AlgorithmSpec;
 use weir_net::tls::{ClientTls, ServerTls};
-use weir_net::{
-    Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig,
-};
+use weir_net::{Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig};
 use weir_units::Duration;
 
 use crate::client::ClientOptions;

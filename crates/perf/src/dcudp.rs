@@ -51,7 +51,11 @@ pub(crate) fn transport(test: &Parameters) -> Result<DcudpConfig, Error> {
         transport.packet_size = size;
     }
     transport.validate().map_err(|error| {
-        let name = if error.setting == "packet_size" { "mps" } else { error.setting };
+        let name = if error.setting == "packet_size" {
+            "mps"
+        } else {
+            error.setting
+        };
         Error::parameter(name, format!("it must be {}", error.accepted))
     })?;
     Ok(config)

@@ -41,7 +41,9 @@ pub const DEFAULT_PORT: u16 = 9347;
 
 pub use client::{ClientOptions, Event, run};
 pub use error::Error;
-pub use parameters::{DEFAULT_RATE, Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Transport};
+pub use parameters::{
+    DEFAULT_RATE, Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Transport,
+};
 pub use report::Report;
 pub use server::{Server, ServerEvent, ServerOptions};
 pub use weir_net::Registry;

@@ -161,7 +161,10 @@ impl Parameters {
         match self.transport {
             Transport::Dcudp => return dcudp::transport(self).map(drop),
             _ if self.rate.is_some() => {
-                let problem = format!("{} finds its rate itself: only dcudp is told", self.transport);
+                let problem = format!(
+                    "{} finds its rate itself: only dcudp is told",
+                    self.transport
+                );
                 return Err(Error::parameter("rate", problem));
             }
             _ if self.keyed => {

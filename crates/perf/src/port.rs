@@ -56,4 +56,3 @@ pub(crate) fn towards(server: SocketAddr) -> Result<SocketAddr, Error> {
     local.set_port(0);
     Ok(local)
 }
-

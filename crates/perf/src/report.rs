@@ -264,7 +264,9 @@ impl IntervalReport {
                     .with_switches(pacing.map(|pacing| pacing.switches)),
                 snd_cwnd: path.and_then(|path| path.cwnd).map(ByteSize::bytes),
                 rtt: path.map(|path| path.rtt.as_micros()),
-                rttvar: path.and_then(|path| path.rtt_variation).map(Duration::as_micros),
+                rttvar: path
+                    .and_then(|path| path.rtt_variation)
+                    .map(Duration::as_micros),
                 pmtu: path.map(|path| path.path_mtu.bytes()),
                 pacing_rate: pacing.map(|pacing| pacing.rate.bits_per_second()),
                 mode: pacing.map(|pacing| match pacing.is_congested {

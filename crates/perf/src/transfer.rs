@@ -11,7 +11,7 @@ use weir_units::Duration;
 use crate::error::Error;
 use crate::lane::{Lane, Task};
 use crate::parameters::Extent;
-use crate::path::{PathHistory, PathSample, Pacing, Probe};
+use crate::path::{Pacing, PathHistory, PathSample, Probe};
 use crate::processor::ProcessorTime;
 use crate::protocol::{Outcome, StreamOutcome};
 

@@ -96,7 +96,10 @@ async fn every_byte_arrives_over_every_transport_in_both_directions() {
             let sender = &end.streams[0].sender;
             // DCUDP has a rate, and no window.
             assert_eq!(sender.max_snd_cwnd.is_none(), transport == Transport::Dcudp);
-            assert_eq!(sender.total.mode_switches.is_some(), transport == Transport::Dcudp);
+            assert_eq!(
+                sender.total.mode_switches.is_some(),
+                transport == Transport::Dcudp
+            );
             assert!(!end.congestion.is_empty());
             assert_eq!(server.end.sum_sent, end.sum_sent);
             assert_eq!(server.end.sum_received, end.sum_received);

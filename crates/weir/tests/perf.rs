@@ -296,7 +296,15 @@ fn key_file(digit: char) -> tempfile::NamedTempFile {
 #[test]
 fn dcudp_tells_its_mode_and_keeps_its_rate() {
     let server = PerfServer::start(&[]);
-    let arguments = ["--transport", "dcudp", "--rate", "400Mbps", "--time", "500ms", "--json"];
+    let arguments = [
+        "--transport",
+        "dcudp",
+        "--rate",
+        "400Mbps",
+        "--time",
+        "500ms",
+        "--json",
+    ];
     let json = said(server.client(&arguments).output().unwrap()).json();
     assert_eq!(json["start"]["test_start"]["rate"], 400_000_000);
     assert_eq!(json["start"]["test_start"]["keyed"], false);
@@ -313,7 +321,10 @@ fn dcudp_tells_its_mode_and_keeps_its_rate() {
 #[test]
 fn dcudp_with_a_key_takes_that_key_alone() {
     let (ours, other) = (key_file('a'), key_file('b'));
-    let (ours, other) = (ours.path().to_str().unwrap(), other.path().to_str().unwrap());
+    let (ours, other) = (
+        ours.path().to_str().unwrap(),
+        other.path().to_str().unwrap(),
+    );
     let server = PerfServer::start(&["--key-file", ours]);
     let open = PerfServer::start(&[]);
     let test = ["--transport", "dcudp", "--bytes", "1MB", "--json"];
@@ -335,14 +346,32 @@ fn options_that_do_not_fit_the_transport_are_named() {
     let key = key.path().to_str().unwrap();
     let pin = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     for (arguments, word) in [
-        (&["--transport", "tcp", "--rate", "1Gbps"][..], "--rate: tcp"),
-        (&["--transport", "dcquic", "--pin", pin, "--key-file", key], "--key-file: dcquic"),
+        (
+            &["--transport", "tcp", "--rate", "1Gbps"][..],
+            "--rate: tcp",
+        ),
+        (
+            &["--transport", "dcquic", "--pin", pin, "--key-file", key],
+            "--key-file: dcquic",
+        ),
         (&["--transport", "dcudp", "--pin", pin], "--pin: dcudp"),
-        (&["--transport", "dcudp", "--rate", "0Gbps"], "--rate: it must be above zero"),
+        (
+            &["--transport", "dcudp", "--rate", "0Gbps"],
+            "--rate: it must be above zero",
+        ),
         (&["--transport", "dcudp", "--rate", "fast"], "--rate"),
-        (&["--transport", "dcudp", "--mps", "100"], "--mps: it must be 128B to 65507B"),
-        (&["--transport", "dcudp", "--congestion", "nosuch"], "--congestion"),
-        (&["--transport", "dcudp", "--key-file", "/no/such/key"], "--key-file: cannot read"),
+        (
+            &["--transport", "dcudp", "--mps", "100"],
+            "--mps: it must be 128B to 65507B",
+        ),
+        (
+            &["--transport", "dcudp", "--congestion", "nosuch"],
+            "--congestion",
+        ),
+        (
+            &["--transport", "dcudp", "--key-file", "/no/such/key"],
+            "--key-file: cannot read",
+        ),
     ] {
         let client = [&["perf", "client", "127.0.0.1"], arguments].concat();
         run(&client).failed(2, &[word]);

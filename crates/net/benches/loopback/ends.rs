@@ -62,7 +62,10 @@ pub(super) fn receive(transport: Transport) {
                 let connection = endpoint.accept().await.unwrap().await.unwrap();
                 let received = drain(connection.accept_uni().await.unwrap()).await;
                 connection.close(0, b"");
-                endpoint.wait_idle(weir_units::Duration::from_secs(1)).await.unwrap();
+                endpoint
+                    .wait_idle(weir_units::Duration::from_secs(1))
+                    .await
+                    .unwrap();
                 received
             }
             Transport::Tcp => {

@@ -80,7 +80,11 @@ fn main() {
         .filter(|word| !word.starts_with('-'))
         .map(|name| Transport::named(name))
         .collect();
-    let chosen = if named.is_empty() { ALL.to_vec() } else { named };
+    let chosen = if named.is_empty() {
+        ALL.to_vec()
+    } else {
+        named
+    };
     let mut rounds = vec![Vec::new(); chosen.len()];
     for _ in 0..ROUNDS {
         for (transport, rounds) in chosen.iter().zip(&mut rounds) {
@@ -95,7 +99,8 @@ fn main() {
     );
     for (transport, rounds) in chosen.iter().zip(&rounds) {
         let gbps = median(rounds, |round| round.gbps);
-        let share = reference.map_or_else(String::new, |raw| format!("{:.0} %", 100.0 * gbps / raw));
+        let share =
+            reference.map_or_else(String::new, |raw| format!("{:.0} %", 100.0 * gbps / raw));
         let sender = median(rounds, |round| round.sender_per_gb);
         let receiver = median(rounds, |round| round.receiver_per_gb);
         println!(

@@ -55,7 +55,10 @@ pub(super) fn receive(announce: impl FnOnce(SocketAddr)) -> (u64, Duration) {
             Ok(count) => {
                 last = Instant::now();
                 first.get_or_insert(last);
-                bytes += metas[..count].iter().map(|meta| meta.len as u64).sum::<u64>();
+                bytes += metas[..count]
+                    .iter()
+                    .map(|meta| meta.len as u64)
+                    .sum::<u64>();
             }
             Err(_) if first.is_none() => {}
             Err(_) => return (bytes, last - first.unwrap_or(last)),

@@ -258,7 +258,10 @@ mod tests {
 
     const NUMBERS: [u64; 4] = [0, 1, 1 << EPOCH_BITS, u64::MAX];
 
-    fn pair(client_key: &PreSharedKey, server_key: &PreSharedKey) -> [Box<dyn PacketProtection>; 2] {
+    fn pair(
+        client_key: &PreSharedKey,
+        server_key: &PreSharedKey,
+    ) -> [Box<dyn PacketProtection>; 2] {
         let client = Session {
             is_client: true,
             client_random: [1; 16],
@@ -314,7 +317,13 @@ mod tests {
     fn keys_are_64_digits() {
         let digits = "0123456789abcdefABCDEF00112233445566778899aabbccddeeff0011223344";
         assert!(PreSharedKey::from_hex(&format!(" {digits}\n")).is_ok());
-        for wrong in ["", "00", &digits[1..], &digits.replace('a', "g"), &format!("{digits}00")] {
+        for wrong in [
+            "",
+            "00",
+            &digits[1..],
+            &digits.replace('a', "g"),
+            &format!("{digits}00"),
+        ] {
             let error = PreSharedKey::from_hex(wrong).unwrap_err();
             assert!(matches!(error, KeyError::Malformed), "{wrong}");
         }

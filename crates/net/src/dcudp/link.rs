@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use weir_dcudp::{Connection as Engine, ConnectionHandle, Event, Transmit};
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Time};
 
 use super::error::DcudpError;
 use super::shared::Shared;
@@ -19,6 +19,9 @@ use crate::socket::NotSent;
 
 /// How many batches of one connection are sent before it is another one's turn.
 const TURN: usize = 16;
+
+/// How often a connection is looked at while its socket is full.
+const WHILE_FULL: Duration = Duration::from_millis(1);
 
 thread_local! {
     /// Where batches are built. One per thread, as it is in use only while a lock is held.
@@ -187,12 +190,7 @@ impl Link {
     /// Ends an action on the connection: passes on what the engine has to tell, sets the timer, and
     /// gives the lock back. The tasks to be woken are left to the caller. Has to be called after
     /// everything that may change the engine.
-    pub(super) fn settle(
-        &self,
-        mut core: MutexGuard<'_, Core>,
-        now: Time,
-        woken: &mut Vec<Waker>,
-    ) {
+    pub(super) fn settle(&self, mut core: MutexGuard<'_, Core>, now: Time, woken: &mut Vec<Waker>) {
         core.take_events(woken);
         while let Some(event) = core.engine.poll_endpoint_event() {
             self.shared.on_endpoint_event(self.handle, event);
@@ -205,9 +203,13 @@ impl Link {
     }
 
     fn note_deadline(&self, core: &mut Core, now: Time) {
-        let Some(next) = core.engine.next_time() else {
+        let Some(mut next) = core.engine.next_time() else {
             return;
         };
+        if core.unsent.is_some() {
+            // The pacer's time has come, and the socket's has not: that wakes the driver by itself.
+            next = next.max(now + WHILE_FULL);
+        }
         if core.registered.is_none_or(|registered| next < registered) {
             core.registered = Some(next);
             self.shared.timers.register(now, next, self.handle.0);

@@ -19,11 +19,7 @@ use super::error::DcudpError;
 pub type DcudpStream = DcudpConnection<Stream>;
 
 impl DcudpConnection<Stream> {
-    fn poll_read_slice(
-        &self,
-        cx: &mut Context<'_>,
-        target: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_read_slice(&self, cx: &mut Context<'_>, target: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut core = self.link.lock();
         match core.engine.read(target) {
             Ok(count) => {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use weir_net::Duration;
 use weir_net::dcudp::{
     ConnectionError, DcudpClient, DcudpConfig, DcudpConnectError, DcudpListener, DcudpStream,
     PreSharedKey, Stream,
 };
-use weir_net::Duration;
 
 use super::{config, loopback, pair_with, pattern, run};
 
@@ -23,8 +23,10 @@ fn with_the_same_key_everything_arrives() {
         let mut pair = pair_with::<Stream>(loopback(), keyed(1)).await;
         let data = pattern(5, 5_000_000);
         let mut received = vec![0; data.len()];
-        let (sent, read) =
-            tokio::join!(pair.client.write_all(&data), pair.server.read_exact(&mut received));
+        let (sent, read) = tokio::join!(
+            pair.client.write_all(&data),
+            pair.server.read_exact(&mut received)
+        );
         sent.unwrap();
         read.unwrap();
         assert!(received == data);
@@ -49,11 +51,20 @@ fn without_it_there_is_no_connection() {
     run(async {
         // Nobody without the key is told anything.
         let silent = refusal(keyed(1), keyed(2)).await;
-        assert!(matches!(silent, Some(ConnectionError::HandshakeTimeout(_))), "{silent:?}");
+        assert!(
+            matches!(silent, Some(ConnectionError::HandshakeTimeout(_))),
+            "{silent:?}"
+        );
         let silent = refusal(config(), keyed(1)).await;
-        assert!(matches!(silent, Some(ConnectionError::HandshakeTimeout(_))), "{silent:?}");
+        assert!(
+            matches!(silent, Some(ConnectionError::HandshakeTimeout(_))),
+            "{silent:?}"
+        );
         let told = refusal(keyed(1), config()).await;
-        assert!(matches!(told, Some(ConnectionError::Refused(_))), "{told:?}");
+        assert!(
+            matches!(told, Some(ConnectionError::Refused(_))),
+            "{told:?}"
+        );
     });
 }
 

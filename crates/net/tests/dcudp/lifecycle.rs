@@ -99,20 +99,6 @@ fn close_waits_until_the_peer_has_everything() {
 
 #[test]
 fn a_peer_that_vanishes_is_noticed() {
-    run(async {
-        let mut settings = config();
-        settings.transport.idle_timeout = Duration::from_millis(300);
-        settings.transport.keep_alive = Duration::from_millis(50);
-        let mut pair = pair_with::<Stream>(loopback(), settings).await;
-        // As far as the socket is concerned: nobody reads what arrives there.
-        let address = pair.client.local_address().port();
-        let held = pair.client;
-        let runtime = std::thread::spawn(move || drop(held));
-        runtime.join().unwrap();
-        assert_ne!(address, 0);
-        let error = pair.server.read(&mut [0]).await.unwrap_err();
-        assert!(cause(error).is_some());
-    });
     // A runtime that ends takes its socket with it, without a word to the peer.
     let mut settings = config();
     settings.transport.idle_timeout = Duration::from_millis(300);
@@ -164,7 +150,10 @@ fn a_listener_that_is_full_or_gone_refuses() {
         let client = DcudpClient::bind(loopback(), settings).unwrap();
         let first: DcudpStream = client.connect(address).await.unwrap();
         let error = client.connect::<Stream>(address).await.unwrap_err();
-        assert!(error.to_string().contains("as many as it may have"), "{error}");
+        assert!(
+            error.to_string().contains("as many as it may have"),
+            "{error}"
+        );
         // Nobody has accepted the first one.
         drop(listener);
         let end = first.closed().await.unwrap_err();
@@ -179,30 +168,40 @@ fn what_cannot_be_is_said_at_once() {
         let taken: DcudpListener = DcudpListener::bind(loopback(), config()).unwrap();
         let address = taken.local_address();
         let again = DcudpListener::<Stream>::bind(address, config()).unwrap_err();
-        assert!(matches!(again, EndpointError::AddressInUse { .. }), "{again}");
+        assert!(
+            matches!(again, EndpointError::AddressInUse { .. }),
+            "{again}"
+        );
         let mut wrong = config();
         wrong.transport.receive_window = 1;
         let error = DcudpClient::bind(loopback(), wrong).unwrap_err();
         assert!(error.to_string().contains("receive_window"), "{error}");
         let client = DcudpClient::bind(loopback(), config()).unwrap();
         let error = client.connect::<Stream>("[::1]:9".parse().unwrap()).await;
-        assert!(matches!(error, Err(DcudpConnectError::AddressFamily { .. })));
-        let error = client.connect::<Stream>("127.0.0.1:0".parse().unwrap()).await;
+        assert!(matches!(
+            error,
+            Err(DcudpConnectError::AddressFamily { .. })
+        ));
+        let error = client
+            .connect::<Stream>("127.0.0.1:0".parse().unwrap())
+            .await;
         assert!(matches!(error, Err(DcudpConnectError::Engine(_))));
     });
 }
 
 #[test]
-fn packets_that_the_interface_cannot_carry_end_the_connection() {
+fn the_largest_packets_go_through() {
     run(async {
         let mut settings = config();
-        // Loopback carries 65,536 bytes; more than IPv4 can say do not go anywhere.
+        // What an IPv4 packet holds; loopback carries a little more.
         settings.transport.packet_size = weir_units::ByteSize::from_bytes(65_507);
         let mut pair = pair_with::<Stream>(loopback(), settings).await;
         let data = pattern(1, 200_000);
         let mut received = vec![0; data.len()];
-        let (sent, read) =
-            tokio::join!(pair.client.write_all(&data), pair.server.read_exact(&mut received));
+        let (sent, read) = tokio::join!(
+            pair.client.write_all(&data),
+            pair.server.read_exact(&mut received)
+        );
         sent.unwrap();
         read.unwrap();
         assert!(received == data);

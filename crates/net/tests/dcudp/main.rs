@@ -11,8 +11,8 @@ mod transfer;
 use std::future::Future;
 use std::net::SocketAddr;
 
-use weir_net::dcudp::{DcudpClient, DcudpConfig, DcudpConnection, DcudpListener, Kind};
 use weir_net::Duration;
+use weir_net::dcudp::{DcudpClient, DcudpConfig, DcudpConnection, DcudpListener, Kind};
 use weir_units::Rate;
 
 /// Bounds every test; reached only by one that hangs.

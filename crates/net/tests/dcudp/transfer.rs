@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use weir_net::dcudp::{DcudpClient, DcudpListener, DcudpStream, Messages, Mode, Stream};
 use weir_net::Duration;
+use weir_net::dcudp::{DcudpClient, DcudpListener, DcudpStream, Messages, Mode, Stream};
 use weir_units::Rate;
 
 use super::{config, loopback, lossy, pair, pair_with, pattern, run};
@@ -102,7 +102,10 @@ fn streams_are_exact_through_losses_and_mode_switches() {
         };
         let (client, server) = tokio::join!(sending, receiving);
         let stats = client.stats();
-        assert!(stats.mode_switches > 0 && stats.retransmitted > 0, "{stats:?}");
+        assert!(
+            stats.mode_switches > 0 && stats.retransmitted > 0,
+            "{stats:?}"
+        );
         assert!(stats.ce_reported > 0 && server.stats().ce_marked > 0);
     });
 }
