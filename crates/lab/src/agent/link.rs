@@ -1,7 +1,7 @@
 //! A connection between the two ends of a flow, whatever carries it: one-way data, or requests and
 //! responses.
 //!
-//! Over TCP and TLS everything follows on one stream; DCQUIC has a stream for each request, and one
+//! Over TCP, TLS and DCUDP everything follows on one stream; DCQUIC has a stream for each request, and one
 //! for one-way data. What is sent is zeros, what is received is counted and forgotten.
 
 use std::io;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
+use weir_net::dcudp::DcudpStream;
 
 use super::meter::{Meter, Watch};
 use super::quic::QuicStreams;
@@ -37,6 +38,7 @@ pub(super) enum Carrier {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
     Quic(QuicStreams),
+    Dcudp(DcudpStream),
 }
 
 impl Link {
@@ -55,6 +57,7 @@ impl Link {
         match &mut self.carrier {
             Carrier::Tcp(stream) => write(stream, head, count).await,
             Carrier::Tls(stream) => write(stream, head, count).await,
+            Carrier::Dcudp(stream) => write(stream, head, count).await,
             Carrier::Quic(streams) => lost(SENDING, streams.send(head, count).await),
         }
     }
@@ -64,6 +67,7 @@ impl Link {
         let end = match &mut self.carrier {
             Carrier::Tcp(stream) => finish(stream).await,
             Carrier::Tls(stream) => finish(stream).await,
+            Carrier::Dcudp(stream) => finish(stream).await,
             Carrier::Quic(streams) => lost(SENDING, streams.finish().await),
         };
         self.closed = end.is_ok();
@@ -78,6 +82,7 @@ impl Link {
         let received = match &mut self.carrier {
             Carrier::Tcp(stream) => stream.read_exact(&mut head).await.map(drop),
             Carrier::Tls(stream) => stream.read_exact(&mut head).await.map(drop),
+            Carrier::Dcudp(stream) => stream.read_exact(&mut head).await.map(drop),
             Carrier::Quic(streams) => streams.receive_exactly(&mut head).await,
         };
         lost(RECEIVING, received)?;
@@ -93,6 +98,7 @@ impl Link {
             let received = match &mut self.carrier {
                 Carrier::Tcp(stream) => stream.read(&mut self.buffer).await,
                 Carrier::Tls(stream) => stream.read(&mut self.buffer).await,
+                Carrier::Dcudp(stream) => stream.read(&mut self.buffer).await,
                 Carrier::Quic(streams) => streams.receive().await,
             };
             match lost(RECEIVING, received)? {
@@ -142,6 +148,7 @@ impl Link {
         let end = match &mut self.carrier {
             Carrier::Tcp(stream) => stream.shutdown().await,
             Carrier::Tls(stream) => stream.shutdown().await,
+            Carrier::Dcudp(stream) => stream.shutdown().await,
             Carrier::Quic(streams) => {
                 streams.close();
                 Ok(())
@@ -158,6 +165,11 @@ impl Link {
         let end = match &mut self.carrier {
             Carrier::Tcp(stream) => stream.read(&mut self.buffer).await,
             Carrier::Tls(stream) => stream.read(&mut self.buffer).await,
+            Carrier::Dcudp(stream) => {
+                let end = stream.read(&mut self.buffer).await;
+                stream.finish();
+                end
+            }
             Carrier::Quic(_) => return,
         };
         self.closed = matches!(end, Ok(0));
@@ -167,7 +179,7 @@ impl Link {
     pub(super) async fn release(self) {
         match &self.carrier {
             Carrier::Quic(streams) => streams.closed().await,
-            Carrier::Tcp(_) | Carrier::Tls(_) => self.close().await,
+            Carrier::Tcp(_) | Carrier::Tls(_) | Carrier::Dcudp(_) => self.close().await,
         }
     }
 
@@ -184,6 +196,7 @@ impl Link {
             let received = match &mut self.carrier {
                 Carrier::Tcp(stream) => stream.read(buffer).await,
                 Carrier::Tls(stream) => stream.read(buffer).await,
+                Carrier::Dcudp(stream) => stream.read(buffer).await,
                 Carrier::Quic(streams) => streams.receive().await,
             };
             let count = lost(RECEIVING, received)?;
@@ -201,7 +214,7 @@ impl Link {
         }
         match &mut self.carrier {
             Carrier::Quic(streams) => lost(RECEIVING, streams.end_message().await).map(|()| true),
-            Carrier::Tcp(_) | Carrier::Tls(_) => Ok(true),
+            Carrier::Tcp(_) | Carrier::Tls(_) | Carrier::Dcudp(_) => Ok(true),
         }
     }
 
@@ -219,6 +232,7 @@ impl Drop for Link {
             _ if self.closed => {}
             Carrier::Tcp(stream) => socket::abort(stream),
             Carrier::Tls(stream) => socket::abort(stream.get_ref().0),
+            Carrier::Dcudp(stream) => stream.abort(0),
         }
     }
 }

@@ -102,6 +102,7 @@ fn bulk() {
             let expected = match transport {
                 LiveTransport::Quic { .. } => "dctcp",
                 LiveTransport::Tcp(_) => "reno",
+                LiveTransport::Dcudp { .. } => "dcudp",
                 _ => return,
             };
             assert_eq!(run.client.congestion.as_deref(), Some(expected));
