@@ -56,6 +56,10 @@ pub trait Packet {
         let _ = window;
     }
 
+    /// Makes its SYN, if it is one, offer no selective acknowledgments. By default there is none, and
+    /// nothing happens.
+    fn refuse_sack(&mut self) {}
+
     /// Rewrites the control bits of its TCP header. By default there are none, and nothing happens.
     fn set_flags(&mut self, flags: Flags) {
         let _ = flags;

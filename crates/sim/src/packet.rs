@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use weir_fabric::Packet as FabricPacket;
 use weir_units::ByteSize;
-use weir_wire::tcp::{Flags, Segment};
+use weir_wire::tcp::{Flags, Options, Segment};
 use weir_wire::{Ecn, FlowKey};
 
 use crate::hosts::Address;
@@ -192,6 +192,14 @@ impl FabricPacket for Packet {
     fn set_window(&mut self, window: u16) {
         if let Contents::Segment(segment) = &mut self.contents {
             segment.window = window;
+        }
+    }
+
+    fn refuse_sack(&mut self) {
+        if let Contents::Segment(segment) = &mut self.contents
+            && let Options::Syn(options) = &mut segment.options
+        {
+            options.sack_permitted = false;
         }
     }
 
