@@ -18,8 +18,8 @@ use crate::pipe::Pipe;
 use crate::timeline::Change;
 
 pub use element::{Element, Output};
-pub(crate) use routes::hash_of;
 pub use routes::{PortIndex, Routes};
+pub(crate) use routes::{hash_of, mix};
 pub use shared_buffer::{BufferError, SharedBuffer};
 
 use ports::Ports;
