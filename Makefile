@@ -4,7 +4,9 @@
 CARGO ?= cargo
 CARGO_FLAGS ?= --locked
 FUZZ_SECONDS ?= 60
-# Cases of each property test in `make long` and `make longer`.
+# `make test` draws the same cases each time, so that it fails for what was changed and nothing else.
+TEST_SEED ?= 20260509
+# Cases of each property test in `make long` and `make longer`, which draw new ones.
 LONG_CASES ?= 5000
 LONGER_CASES ?= 300000
 
@@ -44,7 +46,7 @@ doc: ## build the documentation, warnings are errors
 
 unit: ## unit, property and command-line tests
 	@$(if $(BPF_FEATURES),,echo "SKIPPED: kernel DCTCP by BPF: it needs $(BPF_NEEDS) (make setup)")
-	$(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES)
+	PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES)
 
 setup: ## install what tests and kernel DCTCP can use beyond Rust and a C compiler (Debian, Ubuntu; root)
 	apt-get update -q
@@ -54,7 +56,7 @@ stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, wher
 	@if $(CAN_BUILD_QUICHE); then \
 		command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (make setup)"; \
 		$(CARGO) clippy $(CARGO_FLAGS) -p weir-interop --all-targets -- -D warnings && \
-		$(CARGO) test $(CARGO_FLAGS) -p weir-interop; \
+		PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) -p weir-interop; \
 	else \
 		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche (make setup)"; \
 	fi
