@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::FlowKey;
 
+use crate::agent::AgentConfig;
 use crate::allocation::{Late, Method, Settings, allocate, total_window};
 use crate::demand::Demands;
 use crate::message::{Order, PortId, Report};
@@ -73,6 +74,20 @@ impl ControllerConfig {
         }
     }
 
+    /// An agent that works as this controller expects it to, for a switch whose slowest link has this
+    /// rate.
+    pub fn agent(&self, slowest: Rate) -> AgentConfig {
+        let gentle = self.settings(slowest).total / INITIAL_WINDOW;
+        AgentConfig {
+            threshold: self.threshold,
+            packet: self.packet,
+            lease: self.lease,
+            retransmit: self.retransmit,
+            gentle_above: (self.method == Method::Planned).then_some(gentle),
+            ..AgentConfig::paper()
+        }
+    }
+
     fn rtt(&self, reading: Reading, rate: Rate) -> Duration {
         match reading {
             Reading::Base => self.rtt,
@@ -113,6 +128,9 @@ pub struct ControllerCounters {
     /// Flows for which there was no room.
     pub refused: u64,
 }
+
+/// With how many segments a sender begins that nobody holds back (RFC 6928).
+const INITIAL_WINDOW: u32 = 10;
 
 /// A port that is looked after.
 #[derive(Debug)]
@@ -280,7 +298,7 @@ impl Controller {
             self.inspection = now + self.config.idle;
         }
         port.table.insert(now, flow, demand);
-        port.is_due |= port.governed || port.congested;
+        port.is_due |= port.governed || port.congested || port.settings.method == Method::Planned;
         self.places.insert((id.switch, flow), id.port);
     }
 
@@ -328,7 +346,10 @@ impl Controller {
         port.is_due = false;
         let was_governed = port.governed;
         let stopped = port.table.iter().any(Entry::is_stopped);
-        let governed = port.congested || (was_governed && stopped);
+        // A plan does not wait for the queue: so many flows will fill it.
+        let crowded = port.settings.method == Method::Planned
+            && port.table.len() > (port.settings.total / INITIAL_WINDOW) as usize;
+        let governed = port.congested || crowded || (was_governed && stopped);
         port.governed = governed;
         let orders = &mut self.orders;
         let mut tell = |entry: &Entry| {

@@ -19,6 +19,8 @@ pub enum Drawer {
     Samples = 7,
     /// The connection IDs, keys and packet numbers of a flow's QUIC endpoints.
     Quic = 8,
+    /// A switch's agent of SED.
+    Sed = 9,
 }
 
 /// The scenario's seed.

@@ -1,6 +1,6 @@
-//! Flows that send an amount and close.
+//! Flows that send an amount and close, once or in rounds.
 
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Time};
 
 use super::{Agenda, Application, Pair};
 use crate::flows::FlowId;
@@ -9,12 +9,32 @@ use crate::world::{Side, World};
 #[derive(Debug)]
 pub(super) struct Transfers {
     group: u32,
-    starts: Agenda<Pair>,
+    starts: Agenda<(Pair, Rounds)>,
     size: ByteSize,
 }
 
+/// What there is to be done of a pair's transfers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    /// How many, the next one included.
+    pub(super) left: u32,
+    /// How long after one the next one starts.
+    pub(super) interval: Duration,
+}
+
 impl Transfers {
-    pub(super) fn new(group: u32, starts: Agenda<Pair>, size: ByteSize) -> Self {
+    pub(super) fn new(
+        group: u32,
+        mut first: Agenda<Pair>,
+        size: ByteSize,
+        rounds: Rounds,
+    ) -> Self {
+        let mut starts = Agenda::new();
+        while let Some(time) = first.next_time() {
+            if let Some(pair) = first.due(time) {
+                starts.note(time, (pair, rounds));
+            }
+        }
         Self {
             group,
             starts,
@@ -29,8 +49,13 @@ impl Application for Transfers {
     }
 
     fn on_time(&mut self, now: Time, world: &mut World) {
-        while let Some(pair) = self.starts.due(now) {
+        while let Some((pair, rounds)) = self.starts.due(now) {
             begin(now, self.group, pair, self.size, world);
+            if rounds.left > 1 {
+                let left = rounds.left - 1;
+                let next = (pair, Rounds { left, ..rounds });
+                self.starts.note(now + rounds.interval, next);
+            }
         }
     }
 

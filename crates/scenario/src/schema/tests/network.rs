@@ -17,6 +17,7 @@ pub(super) const CASES: &[Case] = &[
             ("queues", "queues.q.buffer=2MB"),
             ("groups", "groups.g.flows=2"),
             ("faults", "faults=[]"),
+            ("sed", "sed.rtt=100us"),
             ("live", "live.gso_segments=3"),
             ("measurements", "measurements.sample_interval=1ms"),
         ],
@@ -194,6 +195,25 @@ pub(super) const CASES: &[Case] = &[
         &[
             ("of", "measurements.reduction.of=i"),
             ("against", "measurements.reduction.against=i"),
+        ],
+    ),
+    case(
+        "[sed]",
+        FILE,
+        &["sed.rtt=100us"],
+        &[
+            ("rtt", "sed.rtt=200us"),
+            ("threshold", "sed.threshold=20KB"),
+            ("total_rtt", "sed.total_rtt=loaded"),
+            ("flow_rtt", "sed.flow_rtt=base"),
+            ("allocation", "sed.allocation=planned"),
+            ("base", "sed.base=2"),
+            ("late", "sed.late=stop"),
+            ("retransmit", "sed.retransmit=true"),
+            ("lease", "sed.lease=1s"),
+            ("counters_interval", "sed.counters_interval=2ms"),
+            ("latency", "sed.latency=1ms"),
+            ("rate", "sed.rate=1Mbps"),
         ],
     ),
     case(
