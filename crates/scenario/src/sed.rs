@@ -12,6 +12,9 @@ use crate::schema::{Accepts, Key, Literal, Section};
 pub struct SedOptions {
     /// K: from this length on a queue is congested.
     pub threshold: Level,
+    /// Below this length it no longer is; without, half of K.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Level>,
     /// The round-trip time of the empty network.
     pub rtt: Duration,
     /// What RTT_avg is in equation 3.
@@ -83,6 +86,12 @@ pub(crate) static SED: Section = Section {
             Literal::Text("30 packets"),
             "K: from this length on a port's queue is congested; packets are counted at 1500 B",
         ),
+        Key::optional(
+            "recovery",
+            Accepts::Level,
+            "half of `threshold`",
+            "below this length a port's queue is no longer congested; the paper has K here too",
+        ),
         Key::default(
             "total_rtt",
             Accepts::Word(&["base", "loaded"]),
@@ -149,6 +158,7 @@ pub(crate) static SED: Section = Section {
 impl SedOptions {
     pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
         let (threshold, rtt) = (fields.get("threshold"), fields.get("rtt"));
+        let recovery = fields.optional("recovery");
         let (total, flow) = (reading(fields, "total_rtt"), reading(fields, "flow_rtt"));
         let (allocation, late) = (
             fields.get::<String>("allocation"),
@@ -173,6 +183,7 @@ impl SedOptions {
         }
         Ok(Self {
             threshold,
+            recovery: recovery?,
             rtt: rtt?,
             total_rtt: total?,
             flow_rtt: flow?,

@@ -6,9 +6,7 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use weir_sed::{
-    Controller, ControllerConfig, Demand, Demands, Method, PortId, Report,
-};
+use weir_sed::{Controller, ControllerConfig, Demand, Demands, Method, PortId, Report};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::FlowKey;
 
@@ -53,7 +51,14 @@ fn open(controller: &mut Controller, now: Time, number: u32) {
         let registered = (controller.demands_mut()).register(flow.source, flow, demand);
         assert_eq!(registered, Ok(()));
     }
-    controller.receive(now, PORT.switch, Report::Opened { flow, port: PORT.port });
+    controller.receive(
+        now,
+        PORT.switch,
+        Report::Opened {
+            flow,
+            port: PORT.port,
+        },
+    );
 }
 
 fn take_orders(controller: &mut Controller) -> usize {
@@ -62,7 +67,10 @@ fn take_orders(controller: &mut Controller) -> usize {
 
 fn main() {
     println!("computation of all windows of a port, one core");
-    println!("{:>9}  {:>9}  {:>10}  {:>10}  {:>8}", "flows", "method", "median", "longest", "ns/flow");
+    println!(
+        "{:>9}  {:>9}  {:>10}  {:>10}  {:>8}",
+        "flows", "method", "median", "longest", "ns/flow"
+    );
     for method in [Method::Paper, Method::Planned] {
         for flows in [1_000, 10_000, 30_000, 100_000, 300_000] {
             let mut controller = controller(method, flows);

@@ -26,6 +26,8 @@ use queue::{Queues, Repeat};
 pub struct AgentConfig {
     /// K: from this length on a queue is congested.
     pub threshold: ByteSize,
+    /// Below this length it no longer is.
+    pub recovery: ByteSize,
     /// The length of a full packet.
     pub packet: ByteSize,
     /// For how long orders hold without another one.
@@ -49,6 +51,7 @@ impl AgentConfig {
         let packet = ByteSize::from_bytes(1500);
         Self {
             threshold: packet * 30,
+            recovery: packet * 15,
             packet,
             lease: Duration::from_secs(2),
             counters_interval: Duration::from_millis(1),
@@ -329,7 +332,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         if backlog < self.config.threshold || self.queues.is_congested(port) {
             return;
         }
-        let drained = pipe.link().rate().time_for(backlog - self.config.threshold);
+        let excess = backlog.checked_sub(self.config.recovery);
+        let drained = pipe
+            .link()
+            .rate()
+            .time_for(excess.unwrap_or(ByteSize::ZERO));
         self.queues.set_congested(port, Some(now + drained));
         self.counters.congested += 1;
         self.report_counters(now);
@@ -344,13 +351,13 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                 return;
             };
             let backlog = pipe.queue().backlog().size;
-            if backlog < self.config.threshold {
+            if backlog < self.config.recovery {
                 self.queues.set_congested(port, None);
                 let port = port.index() as u32;
                 self.reports.push_back(Report::Recovered { port });
             } else {
                 // One packet more has to leave for it to be below.
-                let excess = backlog - self.config.threshold + self.config.packet;
+                let excess = backlog - self.config.recovery + self.config.packet;
                 let drained = pipe.link().rate().time_for(excess);
                 self.queues.set_congested(port, Some(now + drained));
             }
@@ -545,10 +552,7 @@ fn limit_of(window: u32) -> WindowLimit {
 }
 
 /// How many packets the queue of a port has dropped.
-fn dropped<P: Packet + Clone + 'static>(
-    port: Option<PortIndex>,
-    out: &mut Output<'_, P>,
-) -> u64 {
+fn dropped<P: Packet + Clone + 'static>(port: Option<PortIndex>, out: &mut Output<'_, P>) -> u64 {
     let pipe = port.and_then(|port| out.pipe(port));
     pipe.map_or(0, |pipe| pipe.queue().counters().dropped.total().packets)
 }

@@ -61,7 +61,8 @@ impl Candidate {
         let product = u128::from(job.size.bytes()) * u128::from(rtt.as_nanos());
         let left = u128::from(job.due.as_nanos().max(1)) * u128::from(self.segment.max(1));
         let segments = product.div_ceil(left).max(1);
-        self.rest(job).min(u32::try_from(segments).unwrap_or(u32::MAX))
+        self.rest(job)
+            .min(u32::try_from(segments).unwrap_or(u32::MAX))
     }
 
     /// How many segments are left; one at least, as its last one may get lost.
@@ -119,14 +120,21 @@ fn meet_exactly(
 /// round trips of slow start, during which the others keep the link busy.
 const TURNS: u32 = 6;
 
-/// First those that can be in time, then the others.
-fn take_turns(
-    settings: &Settings,
-    flows: &[Candidate],
-    windows: &mut [u32],
-    mut left: u32,
-) -> u32 {
-    let jobs: Vec<Job> = flows.iter().filter_map(|flow| flow.job).collect();
+/// First those that can be in time, then the others. A turn is no less than equation 4 asks for; who is
+/// late has no need that could be met.
+fn take_turns(settings: &Settings, flows: &[Candidate], windows: &mut [u32], mut left: u32) -> u32 {
+    // What is sent arrives a round trip before its ACK is counted, and slow start takes another one.
+    let earlier = |job: Job| Job {
+        due: job
+            .due
+            .checked_sub(settings.rtt * 2)
+            .unwrap_or(Duration::ZERO),
+        ..job
+    };
+    let jobs: Vec<Job> = flows
+        .iter()
+        .filter_map(|flow| flow.job.map(earlier))
+        .collect();
     let part = f64::from(left) / f64::from(settings.total.max(1));
     let mut chosen = most_in_time(&jobs, settings.rate.mul_f64(part)).into_iter();
     let turn = (settings.total / TURNS).max(1);
@@ -145,7 +153,11 @@ fn take_turns(
                 return 0;
             }
             if *planned == Some(in_time) {
-                *window = flow.rest(&job).min(turn).min(left);
+                let needed = match job.due.is_zero() {
+                    true => 0,
+                    false => flow.needed(&earlier(job), settings.rtt),
+                };
+                *window = flow.rest(&job).min(turn.max(needed)).min(left);
                 left -= *window;
             }
         }
@@ -168,7 +180,9 @@ fn share(settings: &Settings, flows: &[Candidate], windows: &mut [u32], left: u3
         false => window > 0,
     };
     let takers = windows.iter().zip(flows);
-    let count = takers.filter(|(window, flow)| takes(flow, **window)).count() as u32;
+    let count = takers
+        .filter(|(window, flow)| takes(flow, **window))
+        .count() as u32;
     let (each, mut rest) = match count {
         0 => return,
         count => (left / count, left % count),

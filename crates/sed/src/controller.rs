@@ -29,6 +29,9 @@ pub enum Reading {
 pub struct ControllerConfig {
     /// K: from this length on a queue is congested.
     pub threshold: ByteSize,
+    /// Below this length it no longer is. The paper has K here too; but Twin is made so that the queue is
+    /// K long, and windows that are released whenever it is a little shorter let it overflow.
+    pub recovery: ByteSize,
     /// The length of a full packet, by which windows are counted.
     pub packet: ByteSize,
     /// The round-trip time of an empty network.
@@ -47,6 +50,9 @@ pub struct ControllerConfig {
     pub retransmit: bool,
     /// For how long an allocation holds without a sign of life from the controller.
     pub lease: Duration,
+    /// How often windows in force are computed anew if nothing but time and what is left of flows has
+    /// changed.
+    pub refresh: Duration,
     /// After how long without a word of it a flow is forgotten.
     pub idle: Duration,
     /// How many flows there may be at a port; further ones have no window of their own.
@@ -60,6 +66,7 @@ impl ControllerConfig {
         let packet = ByteSize::from_bytes(1500);
         Self {
             threshold: packet * 30,
+            recovery: packet * 15,
             packet,
             rtt: Duration::from_micros(200),
             total_reading: Reading::Base,
@@ -69,6 +76,7 @@ impl ControllerConfig {
             late: Late::Spare,
             retransmit: false,
             lease: Duration::from_secs(2),
+            refresh: Duration::from_millis(5),
             idle: Duration::from_secs(60),
             flows_per_port: 100_000,
         }
@@ -80,6 +88,7 @@ impl ControllerConfig {
         let gentle = self.settings(slowest).total / INITIAL_WINDOW;
         AgentConfig {
             threshold: self.threshold,
+            recovery: self.recovery,
             packet: self.packet,
             lease: self.lease,
             retransmit: self.retransmit,
@@ -141,6 +150,8 @@ struct Port {
     governed: bool,
     /// Whether something has changed that windows depend on.
     is_due: bool,
+    /// When windows were last computed.
+    computed_at: Time,
     table: Table,
 }
 
@@ -188,6 +199,7 @@ impl Controller {
             congested: false,
             governed: false,
             is_due: false,
+            computed_at: Time::ZERO,
             table: Table::default(),
         };
         self.ports.insert(port, port_state);
@@ -234,6 +246,7 @@ impl Controller {
                         entry.heard = now;
                     }
                 }
+                self.refresh(now, switch);
             }
             Report::Dropped { flow, sequence } => {
                 if self.config.retransmit && self.entry(switch, &flow).is_some() {
@@ -279,6 +292,16 @@ impl Controller {
         let port = *self.places.get(&(switch, *flow))?;
         let port = self.ports.get_mut(&PortId { switch, port })?;
         port.table.get_mut(flow)
+    }
+
+    /// What is left of flows has changed, and so what they need.
+    fn refresh(&mut self, now: Time, switch: u32) {
+        let interval = self.config.refresh;
+        for (id, port) in &mut self.ports {
+            if id.switch == switch && port.governed && port.computed_at + interval <= now {
+                port.is_due = true;
+            }
+        }
     }
 
     fn open(&mut self, now: Time, id: PortId, flow: FlowKey) {
@@ -344,6 +367,7 @@ impl Controller {
             return;
         };
         port.is_due = false;
+        port.computed_at = now;
         let was_governed = port.governed;
         let stopped = port.table.iter().any(Entry::is_stopped);
         // A plan does not wait for the queue: so many flows will fill it.
@@ -432,4 +456,3 @@ impl Entry {
         job.due.checked_sub(rate.time_for(job.size))
     }
 }
-

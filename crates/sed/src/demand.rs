@@ -214,9 +214,8 @@ mod tests {
     fn senseless_demands_are_refused() {
         let mut demands = Demands::new(Vec::new(), 2);
         let client = flow(1).source;
-        let refused = |demands: &mut Demands, demand| {
-            demands.register(client, flow(1), demand).unwrap_err()
-        };
+        let refused =
+            |demands: &mut Demands, demand| demands.register(client, flow(1), demand).unwrap_err();
         assert_eq!(refused(&mut demands, demand(0, 5)), DemandError::NoSize);
         assert_eq!(refused(&mut demands, demand(5, 0)), DemandError::NoTime);
         let huge = refused(&mut demands, demand(1 << 63, 5));
@@ -240,7 +239,10 @@ mod tests {
         demands.forget(&flow(2));
         assert_eq!(demands.register(client, flow(3), demand(5, 5)), Ok(()));
         // Somebody else has room still: the receiver of the same flows.
-        assert_eq!(demands.register(flow(1).destination, flow(4), demand(5, 5)), Ok(()));
+        assert_eq!(
+            demands.register(flow(1).destination, flow(4), demand(5, 5)),
+            Ok(())
+        );
     }
 
     #[test]

@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn sizes_beyond_measure_are_late() {
         let huge = job((u64::MAX, 100));
-        assert_eq!(most_in_time(&[huge, huge, job((50, 200))], RATE), [false, false, true]);
+        assert_eq!(
+            most_in_time(&[huge, huge, job((50, 200))], RATE),
+            [false, false, true]
+        );
         assert_eq!(most_in_time(&[job((1, 0))], RATE), [false]);
         assert!(most_in_time(&[], RATE).is_empty());
     }

@@ -57,10 +57,7 @@ impl Entry {
         let size = demand.size.bytes().saturating_sub(self.acknowledged);
         Some(Job {
             size: ByteSize::from_bytes(size),
-            due: self
-                .deadline()
-                .checked_since(now)
-                .unwrap_or(Duration::ZERO),
+            due: self.deadline().checked_since(now).unwrap_or(Duration::ZERO),
         })
     }
 

@@ -14,10 +14,10 @@ impl DueTransfer {
         self.end.is_none_or(|end| end > self.deadline)
     }
 
-    fn job(&self) -> Job {
+    fn job(&self, begin: Time) -> Job {
         Job {
             size: self.size,
-            due: self.deadline.since(self.start),
+            due: self.deadline.since(begin),
         }
     }
 }
@@ -25,7 +25,10 @@ impl DueTransfer {
 /// A group's transfers that were due by `now`.
 fn due(world: &World, group: u32, now: Time) -> impl Iterator<Item = DueTransfer> {
     let over = world.flows.accounts()[group as usize].due.iter().copied();
-    let flows = world.flows.iter().filter(move |(_, flow)| flow.group == group);
+    let flows = world
+        .flows
+        .iter()
+        .filter(move |(_, flow)| flow.group == group);
     let open = flows.filter_map(|(_, flow)| flow.due_transfer());
     over.chain(open.filter(move |transfer| transfer.deadline <= now))
 }
@@ -88,13 +91,28 @@ fn slowest(scenario: &Scenario) -> Option<Rate> {
     rates.min()
 }
 
-/// How many had to be late among those that began together; in the order of their starts and deadlines.
+/// How many had to be late, whatever is done with those that were under way in one go: it takes as given
+/// that all of them can begin with the first. They are in the order of their starts.
 fn fewest_missed(transfers: &[DueTransfer], rate: Rate) -> u64 {
-    let rounds = transfers.chunk_by(|one, other| one.start == other.start);
-    let late = rounds.map(|round| {
-        let jobs: Vec<_> = round.iter().map(DueTransfer::job).collect();
-        let in_time = most_in_time(&jobs, rate).into_iter().filter(|met| *met);
-        jobs.len() - in_time.count()
-    });
-    late.sum::<usize>() as u64
+    let mut until = Time::ZERO;
+    let mut rounds: Vec<Vec<DueTransfer>> = Vec::new();
+    for transfer in transfers {
+        match rounds.last_mut().filter(|_| transfer.start <= until) {
+            Some(round) => round.push(*transfer),
+            None => rounds.push(vec![*transfer]),
+        }
+        until = until.max(transfer.end.unwrap_or(Time::MAX));
+    }
+    rounds.into_iter().map(|round| late(round, rate)).sum()
+}
+
+/// How many of these have to be late.
+fn late(mut round: Vec<DueTransfer>, rate: Rate) -> u64 {
+    let Some(begin) = round.first().map(|first| first.start) else {
+        return 0;
+    };
+    round.sort_by_key(|transfer| transfer.deadline);
+    let jobs: Vec<_> = round.iter().map(|transfer| transfer.job(begin)).collect();
+    let in_time = most_in_time(&jobs, rate).into_iter().filter(|met| *met);
+    (jobs.len() - in_time.count()) as u64
 }

@@ -131,12 +131,19 @@ impl ControlPlane {
     pub(crate) fn next_time(&self, now: Time) -> Option<Time> {
         let lines = self.lines.iter();
         let messages = lines.flat_map(|line| [line.reports.next_time(), line.orders.next_time()]);
-        messages.flatten().chain(self.controller.next_time(now)).min()
+        messages
+            .flatten()
+            .chain(self.controller.next_time(now))
+            .min()
     }
 
     /// SCRATCH
     pub(crate) fn status(&self, network: &Network) -> String {
-        let agents: Vec<_> = self.lines.iter().filter_map(|line| Some(network.element::<Agent<Packet>>(line.switch)?.counters())).collect();
+        let agents: Vec<_> = self
+            .lines
+            .iter()
+            .filter_map(|line| Some(network.element::<Agent<Packet>>(line.switch)?.counters()))
+            .collect();
         format!("{:?} {agents:?}", self.controller.counters())
     }
 
@@ -170,11 +177,14 @@ fn config(options: &SedOptions) -> ControllerConfig {
         SedReading::Base => Reading::Base,
         SedReading::Loaded => Reading::Loaded,
     };
+    let size = |level| match level {
+        Level::Bytes(size) => size,
+        Level::Packets(packets) => PACKET * packets,
+    };
+    let threshold = size(options.threshold);
     ControllerConfig {
-        threshold: match options.threshold {
-            Level::Bytes(size) => size,
-            Level::Packets(packets) => PACKET * packets,
-        },
+        threshold,
+        recovery: options.recovery.map_or(threshold / 2, size),
         packet: PACKET,
         rtt: options.rtt,
         total_reading: reading(options.total_rtt),

@@ -136,7 +136,11 @@ impl Simulation {
     /// SCRATCH
     #[doc(hidden)]
     pub fn sed_status(&self) -> String {
-        self.world.sed.as_ref().map(|sed| sed.status(&self.world.network)).unwrap_or_default()
+        self.world
+            .sed
+            .as_ref()
+            .map(|sed| sed.status(&self.world.network))
+            .unwrap_or_default()
     }
 
     /// The scenario.

@@ -20,9 +20,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use weir_scenario::{
-    FaultKind, HostIndex, Node, PortIndex, Scenario, Topology, Workload,
-};
+use weir_scenario::{FaultKind, HostIndex, Node, PortIndex, Scenario, Topology, Workload};
 
 use addresses::Addresses;
 

@@ -13,9 +13,9 @@ pub struct DeadlineSummary {
     pub transfers: u64,
     /// How many were not complete in time.
     pub missed: u64,
-    /// How many of them at least had to be late, whatever is done: of transfers that begin together and
-    /// share the slowest measured port, sent one after the other (Moore 1968). Nothing where no port is
-    /// measured.
+    /// How many of them at least had to be late, whatever is done: of those that were under way in one go,
+    /// if they could all have begun with the first of them, sent one after the other by the slowest
+    /// measured port (Moore 1968). Nothing where no port is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fewest_missed: Option<u64>,
     /// How long at least one of them was under way.

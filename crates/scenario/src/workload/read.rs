@@ -57,7 +57,8 @@ static TRANSFER: Section = Section {
             "interval",
             Accepts::POSITIVE_SPAN,
             "there is one round",
-            "how long after the start of one round the next one starts, whether that one is over or not",
+            "how long after the beginning of one round the next one begins, whether that one is over or not; \
+             each flow starts within the group's `start_within` from then",
         ),
     ],
 };

@@ -62,7 +62,11 @@ fn deadlines_and_their_controller() {
         (
             "start_within = \"1s\"",
             "start_within = \"1s\"\ndeadline = \"1s\"",
-            &["dctcp.deadline", "ends by itself", "`transfer` or `poisson`"],
+            &[
+                "dctcp.deadline",
+                "ends by itself",
+                "`transfer` or `poisson`",
+            ],
         ),
         (
             "size = \"1GB\" }",

@@ -40,7 +40,10 @@ impl Queues {
     }
 
     pub(super) fn congested(&self) -> impl Iterator<Item = PortIndex> {
-        let congested = self.0.iter().filter(|(_, state)| state.congested_until.is_some());
+        let congested = self
+            .0
+            .iter()
+            .filter(|(_, state)| state.congested_until.is_some());
         congested.map(|(port, _)| *port)
     }
 
@@ -105,7 +108,10 @@ impl Queues {
     }
 
     pub(super) fn next_time(&self) -> Option<Time> {
-        let times = self.0.values().flat_map(|state| [state.congested_until, state.next_repeat]);
+        let times = self
+            .0
+            .values()
+            .flat_map(|state| [state.congested_until, state.next_repeat]);
         times.flatten().min()
     }
 

@@ -20,7 +20,9 @@ struct Frame {
 
 impl Packet for Frame {
     fn length(&self) -> ByteSize {
-        ByteSize::from_bytes(20) + self.segment.header_length() + ByteSize::from_bytes(self.segment.payload.into())
+        ByteSize::from_bytes(20)
+            + self.segment.header_length()
+            + ByteSize::from_bytes(self.segment.payload.into())
     }
     fn ecn(&self) -> Ecn {
         self.ecn
@@ -78,7 +80,9 @@ impl World {
             let link = Link::new(Rate::from_gbps(1), Duration::from_micros(50));
             Pipe::new(Queue::new([buffer], seed), link, Faults::none())
         };
-        let routes = Routes::new().with(0, [PortIndex::new(0)]).with(1, [PortIndex::new(1)]);
+        let routes = Routes::new()
+            .with(0, [PortIndex::new(0)])
+            .with(1, [PortIndex::new(1)]);
         let switch = Switch::new([pipe(1), pipe(2)], routes, 1).unwrap();
         Self {
             switch: switch.with_element(Agent::<Frame>::new(config, 5)),
@@ -330,7 +334,10 @@ fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
         sequence: FIRST + 1 + number * MSS,
     };
     let reports = world.reports();
-    assert!(reports.contains(&dropped(101)) && reports.contains(&dropped(102)), "{reports:?}");
+    assert!(
+        reports.contains(&dropped(101)) && reports.contains(&dropped(102)),
+        "{reports:?}"
+    );
     world.arrived(false);
     for number in [101, 102] {
         world.order(Order::Retransmit {
@@ -360,7 +367,11 @@ fn who_comes_to_many_begins_with_one_segment() {
     for port in 1..=3 {
         world.connect(port);
     }
-    let windows: Vec<_> = world.arrived(false).iter().map(|answer| answer.window).collect();
+    let windows: Vec<_> = world
+        .arrived(false)
+        .iter()
+        .map(|answer| answer.window)
+        .collect();
     assert_eq!(windows, [u16::MAX, u16::MAX, MSS as u16]);
 }
 
@@ -384,7 +395,13 @@ fn a_new_controller_is_told_everything() {
     world.acknowledge(1, MSS);
     world.order(Order::Describe);
     let reports = world.reports();
-    assert!(matches!(reports[..], [Report::Opened { .. }, Report::Accepted { .. }]), "{reports:?}");
+    assert!(
+        matches!(
+            reports[..],
+            [Report::Opened { .. }, Report::Accepted { .. }]
+        ),
+        "{reports:?}"
+    );
 }
 
 #[derive(Clone, Debug)]
@@ -406,7 +423,13 @@ fn step() -> impl Strategy<Value = Step> {
         port.clone().prop_map(Step::Connect),
         (port.clone(), 0_u32..300).prop_map(|(port, number)| Step::Data(port, number * MSS)),
         (port.clone(), 0_u32..300).prop_map(|(port, number)| Step::Acknowledge(port, number * MSS)),
-        (port.clone(), any::<bool>(), any::<u8>(), any::<u32>(), any::<u32>())
+        (
+            port.clone(),
+            any::<bool>(),
+            any::<u8>(),
+            any::<u32>(),
+            any::<u32>()
+        )
             .prop_map(|(port, forth, flags, one, other)| Step::Any(port, forth, flags, one, other)),
         (port.clone(), 0_u32..50).prop_map(|(port, segments)| Step::Allow(port, segments)),
         port.clone().prop_map(Step::Release),

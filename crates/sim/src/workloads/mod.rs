@@ -137,9 +137,13 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
         } => {
             let rounds = transfer::Rounds {
                 left: *rounds,
+                begin: group.start,
                 interval: interval.unwrap_or(Duration::ZERO),
+                within: group.start_within,
             };
-            Box::new(transfer::Transfers::new(number, starts, *size, rounds))
+            Box::new(transfer::Transfers::new(
+                number, starts, *size, rounds, random,
+            ))
         }
         Workload::Cbr {
             rate,

@@ -2,7 +2,7 @@
 
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Agenda, Application, Pair};
+use super::{Agenda, Application, Pair, Random};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 
@@ -11,6 +11,7 @@ pub(super) struct Transfers {
     group: u32,
     starts: Agenda<(Pair, Rounds)>,
     size: ByteSize,
+    random: Random,
 }
 
 /// What there is to be done of a pair's transfers.
@@ -18,8 +19,12 @@ pub(super) struct Transfers {
 pub(super) struct Rounds {
     /// How many, the next one included.
     pub(super) left: u32,
-    /// How long after one the next one starts.
+    /// When this one begins.
+    pub(super) begin: Time,
+    /// How long after one the next one begins.
     pub(super) interval: Duration,
+    /// Each flow starts within this span from then.
+    pub(super) within: Duration,
 }
 
 impl Transfers {
@@ -28,6 +33,7 @@ impl Transfers {
         mut first: Agenda<Pair>,
         size: ByteSize,
         rounds: Rounds,
+        random: Random,
     ) -> Self {
         let mut starts = Agenda::new();
         while let Some(time) = first.next_time() {
@@ -39,6 +45,7 @@ impl Transfers {
             group,
             starts,
             size,
+            random,
         }
     }
 }
@@ -52,9 +59,13 @@ impl Application for Transfers {
         while let Some((pair, rounds)) = self.starts.due(now) {
             begin(now, self.group, pair, self.size, world);
             if rounds.left > 1 {
-                let left = rounds.left - 1;
-                let next = (pair, Rounds { left, ..rounds });
-                self.starts.note(now + rounds.interval, next);
+                let next = Rounds {
+                    left: rounds.left - 1,
+                    begin: rounds.begin + rounds.interval,
+                    ..rounds
+                };
+                let start = next.begin + self.random.span_up_to(next.within);
+                self.starts.note(start, (pair, next));
             }
         }
     }

@@ -204,6 +204,7 @@ pub(super) const CASES: &[Case] = &[
         &[
             ("rtt", "sed.rtt=200us"),
             ("threshold", "sed.threshold=20KB"),
+            ("recovery", "sed.recovery=10KB"),
             ("total_rtt", "sed.total_rtt=loaded"),
             ("flow_rtt", "sed.flow_rtt=base"),
             ("allocation", "sed.allocation=planned"),
