@@ -46,8 +46,8 @@ pub(crate) enum Contents {
     Segment(Segment),
     /// A UDP datagram.
     Datagram(Datagram),
-    /// A UDP datagram of a QUIC connection.
-    Quic(QuicDatagram),
+    /// A UDP datagram of a QUIC or DCUDP connection.
+    Written(Written),
 }
 
 /// A UDP datagram of a flow without congestion control.
@@ -59,7 +59,7 @@ pub(crate) struct Datagram {
 
 /// A UDP datagram whose bytes count: they are in [`Datagrams`](crate::hosts::Datagrams).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QuicDatagram {
+pub(crate) struct Written {
     /// Where its bytes are.
     pub(crate) place: u32,
     /// How many there are.
@@ -114,7 +114,7 @@ impl Packet {
         let transport = match &contents {
             Contents::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
             Contents::Datagram(datagram) => UDP_HEADER + datagram.payload,
-            Contents::Quic(datagram) => UDP_HEADER + u32::from(datagram.payload),
+            Contents::Written(datagram) => UDP_HEADER + u32::from(datagram.payload),
         };
         Self {
             contents,
@@ -131,7 +131,7 @@ impl Packet {
     /// Where it comes from and where it goes.
     pub(crate) fn locations(&self) -> [Location; 2] {
         let editions = match self.contents {
-            Contents::Quic(datagram) => datagram.editions,
+            Contents::Written(datagram) => datagram.editions,
             Contents::Segment(_) | Contents::Datagram(_) => [0; 2],
         };
         let location = |number, edition| Location { number, edition };
@@ -177,7 +177,7 @@ impl FabricPacket for Packet {
             destination_port,
             protocol: match self.contents {
                 Contents::Segment(_) => FlowKey::TCP,
-                Contents::Datagram(_) | Contents::Quic(_) => FlowKey::UDP,
+                Contents::Datagram(_) | Contents::Written(_) => FlowKey::UDP,
             },
         }
     }
@@ -185,7 +185,7 @@ impl FabricPacket for Packet {
     fn tcp(&self) -> Option<Segment> {
         match self.contents {
             Contents::Segment(segment) => Some(segment),
-            Contents::Datagram(_) | Contents::Quic(_) => None,
+            Contents::Datagram(_) | Contents::Written(_) => None,
         }
     }
 
@@ -200,6 +200,14 @@ impl FabricPacket for Packet {
             && let Options::Syn(options) = &mut segment.options
         {
             options.sack_permitted = false;
+        }
+    }
+
+    fn clear_sack_blocks(&mut self) {
+        if let Contents::Segment(segment) = &mut self.contents
+            && let Options::Sack(_) = segment.options
+        {
+            segment.options = Options::None;
         }
     }
 

@@ -13,12 +13,14 @@ use crate::epochs::Epochs;
 use crate::error::BuildError;
 use crate::flows::{Achieved, Flow, FlowId, FlowReport, Flows, PathView};
 use crate::hosts::{
-    Action, Address, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd, codepoint,
+    Action, Address, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd,
+    codepoint,
 };
 use crate::network::Network;
 use crate::packet::{Contents, Packet};
 use crate::sed::ControlPlane;
 use crate::seeds::{Drawer, Seeds};
+use crate::tcon;
 use crate::workloads::Pair;
 
 /// Everything that packets and bytes pass through.
@@ -51,6 +53,7 @@ pub(crate) struct World {
 enum Setup {
     Tcp(Box<TcpSetup>),
     Quic(Box<QuicSetup>),
+    Dcudp(Box<DcudpSetup>),
     Udp(Ecn),
 }
 
@@ -83,9 +86,13 @@ pub(crate) enum Link {
 
 impl World {
     pub(crate) fn new(scenario: &Scenario, seeds: Seeds) -> Result<Self, BuildError> {
-        let setups: Result<Vec<_>, BuildError> = scenario.groups.iter().map(Setup::of).collect();
-        let (topology, ports) = (&scenario.topology, &scenario.measurements.ports);
-        let mut network = Network::new(topology, ports, seeds)?;
+        let groups = scenario.groups.iter();
+        let setups: Result<Vec<_>, BuildError> = groups
+            .map(|group| Setup::of(group, &scenario.topology))
+            .collect();
+        let mut network =
+            Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
+        tcon::install(&mut network, &scenario.topology, seeds);
         Ok(Self {
             sed: ControlPlane::new(scenario, seeds, &mut network),
             network,
@@ -197,6 +204,15 @@ impl World {
                 let [responder, initiator] = addresses;
                 self.hosts.open_quic(responder, server);
                 self.hosts.open_quic(initiator, client);
+            }
+            Setup::Dcudp(setup) => {
+                let [responder, initiator] = addresses;
+                let both = [&initiator, &responder];
+                let ends = setup.ends(now, &self.topology, both, seed(Drawer::Dcudp));
+                if let Ok((client, server)) = ends {
+                    self.hosts.open_dcudp(responder, server);
+                    self.hosts.open_dcudp(initiator, client);
+                }
             }
         }
         self.act(now, id, Side::Initiator, Action::Begin);
@@ -456,7 +472,7 @@ impl World {
 }
 
 impl Setup {
-    fn of(group: &Group) -> Result<Self, BuildError> {
+    fn of(group: &Group, topology: &Topology) -> Result<Self, BuildError> {
         match &group.transport {
             Transport::Tcp {
                 options,
@@ -478,6 +494,17 @@ impl Setup {
                 })?;
                 Ok(Self::Quic(Box::new(setup)))
             }
+            Transport::Dcudp {
+                options,
+                congestion,
+            } => {
+                let setup = DcudpSetup::new(options, congestion, topology);
+                let setup = setup.map_err(|source| BuildError::Dcudp {
+                    group: group.name.clone(),
+                    source,
+                })?;
+                Ok(Self::Dcudp(Box::new(setup)))
+            }
             Transport::Udp { ecn } => Ok(Self::Udp(codepoint(*ecn))),
         }
     }
@@ -496,7 +523,7 @@ impl Setup {
     fn is_connectionless(&self) -> bool {
         match self {
             Self::Tcp(setup) => !setup.has_handshake(),
-            Self::Quic(_) => false,
+            Self::Quic(_) | Self::Dcudp(_) => false,
             Self::Udp(_) => true,
         }
     }

@@ -4,12 +4,17 @@
 //! |---|---|
 //! | `tcp`, `tls` | TCP, and TLS over it |
 //! | `quic` | QUIC |
+//! | `dcudp` | DCUDP |
 //! | `udp` | UDP without congestion control |
+//!
+//! `datagrams` keeps the bytes that QUIC and DCUDP send.
 //!
 //! An endpoint is found by its position, which packets carry; positions are used again, so that a
 //! packet also says which flow it belongs to. Timers are lazy: the calendar holds the earliest time
 //! that an endpoint has asked for, and an endpoint that is called too early is asked again.
 
+mod datagrams;
+mod dcudp;
 mod quic;
 mod tcp;
 mod tls;
@@ -20,10 +25,13 @@ use weir_units::{ByteSize, Time};
 use crate::calendar::Calendar;
 use crate::flows::{Achieved, FlowId, PathView};
 use crate::network::Network;
-use crate::packet::{Contents, Packet};
+use crate::packet::{Contents, Location, Packet};
 
+use datagrams::{Datagrams, Departure};
+pub use dcudp::dcudp_transport;
+pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
 pub use quic::quic_transport;
-pub(crate) use quic::{Datagrams, QuicEnd, QuicSetup, Surroundings};
+pub(crate) use quic::{QuicEnd, QuicSetup, Surroundings};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 pub(crate) use udp::{UdpEnd, codepoint};
 
@@ -63,6 +71,7 @@ struct Endpoint {
 enum Transport {
     Tcp(Box<TcpEnd>),
     Quic(Box<QuicEnd>),
+    Dcudp(Box<DcudpEnd>),
     Udp(UdpEnd),
 }
 
@@ -113,6 +122,7 @@ impl Endpoint {
         match &self.transport {
             Transport::Tcp(_) => self.attend_tcp(now, timers, network),
             Transport::Quic(_) => self.attend_quic(now, timers, datagrams, network),
+            Transport::Dcudp(_) => self.attend_dcudp(now, timers, datagrams, network),
             Transport::Udp(_) => None,
         }
     }
@@ -183,7 +193,61 @@ impl Endpoint {
                 self.turn = network.take_turn(port);
                 break;
             }
-            if !datagrams.send(now, end, &self.address, network) {
+            let fill = |buffer: &mut Vec<u8>| end.next_datagram(now, buffer);
+            if !datagrams.send(now, &self.address, network, fill) {
+                break;
+            }
+        }
+        let due = match self.turn > now {
+            true => Some(self.turn),
+            false => end.next_time(),
+        };
+        if let Some(due) = due.filter(|due| *due < self.armed) {
+            self.armed = due;
+            timers.set(self.address.position as usize, Some(due));
+        }
+        if end.delivered() >= self.awaited {
+            self.awaited = u64::MAX;
+            return Some((self.address.flow, Notice::Delivered));
+        }
+        end.take_closed()
+            .then_some((self.address.flow, Notice::Closed))
+    }
+}
+
+impl Endpoint {
+    fn attend_dcudp(
+        &mut self,
+        now: Time,
+        timers: &mut Calendar,
+        datagrams: &mut Datagrams,
+        network: &mut Network,
+    ) -> Option<(FlowId, Notice)> {
+        let Transport::Dcudp(end) = &mut self.transport else {
+            return None;
+        };
+        end.take_events();
+        let address = &self.address;
+        let location = |number| Location { number, edition: 0 };
+        while self.turn <= now {
+            let has_turn = self.turn > Time::ZERO;
+            self.turn = Time::ZERO;
+            // A socket's buffer is full as long as the host's queue is.
+            if !has_turn && !network.has_room(now, address.port) {
+                self.turn = network.take_turn(address.port);
+                break;
+            }
+            let fill = |buffer: &mut Vec<u8>| {
+                // A stranded host's datagrams come to nothing.
+                let ecn = end.next_datagram(now, buffer);
+                ecn.filter(|_| !self.stranded).map(|ecn| Departure {
+                    from: location(address.source),
+                    to: location(address.destination),
+                    port: address.port,
+                    ecn,
+                })
+            };
+            if !datagrams.send(now, address, network, fill) {
                 break;
             }
         }
@@ -234,6 +298,11 @@ impl Hosts {
     }
 
     /// Puts an endpoint to its position.
+    pub(crate) fn open_dcudp(&mut self, address: Address, end: DcudpEnd) {
+        self.open(address, Transport::Dcudp(Box::new(end)));
+    }
+
+    /// Puts an endpoint to its position.
     pub(crate) fn open_udp(&mut self, address: Address, end: UdpEnd) {
         self.open(address, Transport::Udp(end));
     }
@@ -280,9 +349,14 @@ impl Hosts {
                 end.receive(now, segment, packet.ecn);
                 endpoint.attend_tcp(now, &mut self.timers, network)
             }
-            (Transport::Quic(end), Contents::Quic(datagram)) => {
-                self.datagrams.deliver(now, packet, datagram, end);
+            (Transport::Quic(end), Contents::Written(datagram)) => {
+                let bytes = self.datagrams.receive(datagram.place);
+                end.receive(now, packet.locations(), packet.ecn, bytes);
                 endpoint.attend_quic(now, &mut self.timers, &mut self.datagrams, network)
+            }
+            (Transport::Dcudp(end), Contents::Written(datagram)) => {
+                end.receive(now, packet.ecn, self.datagrams.at(datagram.place));
+                endpoint.attend_dcudp(now, &mut self.timers, &mut self.datagrams, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
                 end.receive(datagram, packet.ecn);
@@ -309,6 +383,9 @@ impl Hosts {
             Transport::Quic(end) if end.next_time().is_some_and(|due| due <= now) => {
                 end.on_time(now);
             }
+            Transport::Dcudp(end) if end.next_time().is_some_and(|due| due <= now) => {
+                end.on_time(now);
+            }
             _ => {}
         }
         endpoint.attend(now, &mut self.timers, &mut self.datagrams, network)
@@ -331,6 +408,10 @@ impl Hosts {
             (Transport::Quic(end), Action::WriteEndlessly) => end.write(ByteSize::MAX),
             (Transport::Quic(end), Action::Finish) => end.finish(),
             (Transport::Quic(end), Action::Close) => end.close(now),
+            (Transport::Dcudp(end), Action::Write(size)) => end.write(size),
+            (Transport::Dcudp(end), Action::WriteEndlessly) => end.write(ByteSize::MAX),
+            (Transport::Dcudp(end), Action::Finish) => end.finish(),
+            (Transport::Dcudp(end), Action::Close) => end.close(now),
             (_, Action::Begin) | (Transport::Udp(_), _) => {}
         }
         endpoint.attend(now, &mut self.timers, &mut self.datagrams, network)
@@ -356,7 +437,9 @@ impl Hosts {
                         network,
                     ));
                 }
-                Transport::Tcp(_) => endpoint.stranded |= address.port == port,
+                Transport::Tcp(_) | Transport::Dcudp(_) => {
+                    endpoint.stranded |= address.port == port;
+                }
                 // Who only sends goes on from another address.
                 Transport::Udp(_) => {
                     endpoint.stranded |= address.port == port && !address.initiator;
@@ -408,6 +491,7 @@ impl Hosts {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.achieved(),
             Some(Transport::Quic(end)) => end.achieved(),
+            Some(Transport::Dcudp(end)) => end.achieved(),
             Some(Transport::Udp(end)) => end.achieved(),
             None => Achieved::default(),
         }
@@ -418,6 +502,7 @@ impl Hosts {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.path(),
             Some(Transport::Quic(end)) => end.path(),
+            Some(Transport::Dcudp(end)) => end.path(),
             Some(Transport::Udp(_)) | None => PathView::default(),
         }
     }
@@ -427,7 +512,7 @@ impl Hosts {
         match self.transport(position)? {
             Transport::Tcp(end) => end.window(),
             Transport::Quic(end) => end.window(),
-            Transport::Udp(_) => None,
+            Transport::Dcudp(_) | Transport::Udp(_) => None,
         }
     }
 
@@ -437,6 +522,7 @@ impl Hosts {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.is_closed(),
             Some(Transport::Quic(end)) => end.is_closed(),
+            Some(Transport::Dcudp(end)) => end.is_closed(),
             Some(Transport::Udp(_)) | None => true,
         }
     }
@@ -446,6 +532,7 @@ impl Hosts {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.has_failed(),
             Some(Transport::Quic(end)) => end.has_failed(),
+            Some(Transport::Dcudp(end)) => end.has_failed(),
             Some(Transport::Udp(_)) | None => false,
         }
     }
