@@ -71,7 +71,7 @@ pub use scenario::Scenario;
 pub use schema::key_reference;
 pub use topology::{
     ETHERNET_FRAMING, Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer,
-    SharedLimit, Switch, SwitchIndex, Topology,
+    SharedLimit, Switch, SwitchIndex, TconControl, TconRule, Topology,
 };
 pub use transport::{
     DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt, DelayedAck,

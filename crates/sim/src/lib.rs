@@ -41,6 +41,7 @@ mod queues;
 mod recorder;
 mod seeds;
 mod simulation;
+mod tcon;
 mod thresholds;
 mod workloads;
 mod world;

@@ -17,6 +17,7 @@ use crate::hosts::{
 use crate::network::Network;
 use crate::packet::Packet;
 use crate::seeds::{Drawer, Seeds};
+use crate::tcon;
 use crate::workloads::Pair;
 
 /// Everything that packets and bytes pass through.
@@ -84,8 +85,10 @@ impl World {
         let setups: Result<Vec<_>, BuildError> = groups
             .map(|group| Setup::of(group, &scenario.topology))
             .collect();
+        let mut network = Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
+        tcon::install(&mut network, &scenario.topology, seeds);
         Ok(Self {
-            network: Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?,
+            network,
             hosts: Hosts::new(),
             flows: Flows::new(scenario.groups.len()),
             setups: setups?,

@@ -97,6 +97,11 @@ impl Dialer {
         self.turns != 0
     }
 
+    /// How long a client waits for the answer to a request before it makes it again.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.patience
+    }
+
     /// Whether a request that failed so may be made again on another connection.
     pub(super) fn may_repeat(&self, failure: &FlowFailure) -> bool {
         self.patience.is_some() && !matches!(failure, FlowFailure::Order { .. })
@@ -131,7 +136,7 @@ impl Dialer {
         };
         meter.note(|outcome| outcome.congestion = congestion);
         let watch = meter.watch(probe);
-        Ok(Link::new(carrier, meter.clone(), watch, self.patience))
+        Ok(Link::new(carrier, meter.clone(), watch))
     }
 
     async fn connect(&self, settings: &KernelTcp) -> Result<TcpStream, FlowFailure> {

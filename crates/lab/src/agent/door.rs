@@ -152,7 +152,7 @@ impl Incoming {
         };
         meter.note(|outcome| outcome.congestion = congestion);
         let watch = meter.watch(probe);
-        Ok(Link::new(carrier, meter.clone(), watch, None))
+        Ok(Link::new(carrier, meter.clone(), watch))
     }
 }
 

@@ -52,10 +52,7 @@ use crate::control::{self, Event, HostChange, MessageError, Order, Sample};
 use context::{Context, Events, Signals};
 use meter::Meter;
 
-pub use tcp::{
-    NamespaceSetting, Unsupported, kernel_name, namespace_settings, unsupported,
-    unsupported_parameters,
-};
+pub use tcp::{Unsupported, kernel_name, unsupported};
 
 /// Why an agent ends before it is told to.
 #[derive(Debug, thiserror::Error)]
