@@ -56,6 +56,10 @@ pub trait Packet {
         let _ = window;
     }
 
+    /// Makes its SYN, if it is one, offer no selective acknowledgments. By default there is none, and
+    /// nothing happens.
+    fn refuse_sack(&mut self) {}
+
     /// Takes the SACK blocks out of its TCP header; its length stays what it was. By default there are
     /// none, and nothing happens.
     fn clear_sack_blocks(&mut self) {}

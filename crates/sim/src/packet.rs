@@ -207,6 +207,14 @@ impl FabricPacket for Packet {
         }
     }
 
+    fn refuse_sack(&mut self) {
+        if let Contents::Segment(segment) = &mut self.contents
+            && let Options::Syn(options) = &mut segment.options
+        {
+            options.sack_permitted = false;
+        }
+    }
+
     fn clear_sack_blocks(&mut self) {
         if let Contents::Segment(segment) = &mut self.contents
             && let Options::Sack(_) = segment.options
