@@ -307,7 +307,9 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
         let [forth, back] = self.state.syns;
         // From the SYN to its answer, and from the answer to what opened the connection.
         let first = forth.zip(back).map(|(forth, back)| back.since(forth));
-        let second = back.filter(|_| way == Way::Forth).map(|back| now.since(back));
+        let second = back
+            .filter(|_| way == Way::Forth)
+            .map(|back| now.since(back));
         let rtts = |way: Way| match way {
             Way::Forth => (first, second),
             Way::Back => (second, first),
@@ -323,8 +325,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
             };
             let is_marked = self.state.negotiation.is_active(way);
             let seed = seed ^ (way.index() as u64) << 63;
-            let stream =
-                Stream::new(treatment, &self.handshake, way, is_marked, rtts(way), seed);
+            let stream = Stream::new(treatment, &self.handshake, way, is_marked, rtts(way), seed);
             if let Some(place) = self.state.streams.get_mut(way.index()) {
                 started += u64::from(stream.is_some());
                 *place = stream.map(Box::new);
