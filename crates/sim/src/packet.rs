@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use weir_fabric::Packet as FabricPacket;
 use weir_units::ByteSize;
-use weir_wire::tcp::{Flags, Options, Segment};
+use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
 use crate::hosts::Address;
@@ -200,6 +200,18 @@ impl FabricPacket for Packet {
             && let Options::Syn(options) = &mut segment.options
         {
             options.sack_permitted = false;
+        }
+    }
+
+    fn set_acknowledgment(&mut self, number: Sequence) {
+        if let Contents::Segment(segment) = &mut self.contents {
+            segment.acknowledgment = number;
+        }
+    }
+
+    fn set_timestamps(&mut self, timestamps: Timestamps) {
+        if let Contents::Segment(segment) = &mut self.contents {
+            segment.timestamps = segment.timestamps.and(Some(timestamps));
         }
     }
 

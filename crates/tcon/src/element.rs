@@ -210,11 +210,10 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
             Way::Forth => (forth, back),
             Way::Back => (back, forth),
         };
-        let mut answer = Answer::Cleaned;
         if let Some(stream) = other
             && segment.flags.contains(Flags::ACK)
         {
-            answer = stream.on_ack(now, segment, &handshake, shared);
+            let answer = stream.on_ack(now, segment, &handshake, shared);
             if answer == Answer::Withheld {
                 shared.counters.withheld += 1;
                 out.absorb(packet);
@@ -234,6 +233,11 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         if echoes && let Some(segment) = packet.tcp() {
             packet.set_flags(segment.flags | Flags::ECE);
         }
+        if let Some(stream) = own.as_deref_mut()
+            && let Some(segment) = packet.tcp()
+        {
+            stream.note_header(&segment);
+        }
         match own {
             Some(stream) if segment.sequence_length() > 0 => {
                 stream.on_data(now, ingress, packet, segment, shared, out);
@@ -245,7 +249,6 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
             stream.pump(now, shared, out);
             schedule(&mut self.timers, id, stream);
         }
-        let _ = answer;
     }
 }
 

@@ -225,6 +225,7 @@ pub(super) const CASES: &[Case] = &[
             ("address_family", "live.address_family=ipv6"),
             ("network", "live.network=10.78.0.0/16"),
             ("gso_segments", "live.gso_segments=4"),
+            ("delay_error", "live.delay_error=1ms"),
         ],
     ),
 ];
