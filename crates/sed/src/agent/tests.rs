@@ -298,6 +298,22 @@ fn a_stopped_flow_is_told_when_it_may_go_on() {
 }
 
 #[test]
+fn a_flow_that_is_stopped_before_it_has_begun_sends_one_segment() {
+    let mut world = World::new(AgentConfig::paper(), 0);
+    world.connect(1);
+    world.allow(1, 0);
+    world.arrived(false);
+    // Its SYN-ACK is lost, and comes again.
+    world.connect(1);
+    assert_eq!(world.arrived(false)[0].window, MSS as u16);
+    world.data(1, 0);
+    world.acknowledge(1, MSS);
+    assert_eq!(world.arrived(false)[0].window, 0);
+    world.allow(1, 1);
+    assert_eq!(world.arrived(false)[0].window, 500);
+}
+
+#[test]
 fn no_window_outlives_its_lease() {
     let mut world = world();
     world.data(1, 0);
