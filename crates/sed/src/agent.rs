@@ -311,7 +311,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                 Clamped::UnknownScale => self.counters.unknown_scale += 1,
             }
         }
-        half.shown = packet.tcp().map_or(0, |segment| segment.window);
+        // The window of a SYN is in other units.
+        if !segment.flags.contains(Flags::SYN) {
+            half.shown = packet.tcp().map_or(0, |segment| segment.window);
+        }
     }
 
     /// The window of a SYN-ACK where there are many flows already.
