@@ -74,8 +74,8 @@ pub use topology::{
     SharedLimit, Switch, SwitchIndex, Topology,
 };
 pub use transport::{
-    DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt, DelayedAck,
-    MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
+    DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
+    DelayedAck, MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
     TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport, UDP_HEADERS, UdpEcn,
 };
 pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};
