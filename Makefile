@@ -4,7 +4,9 @@
 CARGO ?= cargo
 CARGO_FLAGS ?= --locked
 FUZZ_SECONDS ?= 60
-# Cases of each property test in `make long` and `make longer`.
+# `make test` draws the same cases each time, so that it fails for what was changed and nothing else.
+TEST_SEED ?= 20260509
+# Cases of each property test in `make long` and `make longer`, which draw new ones.
 LONG_CASES ?= 5000
 LONGER_CASES ?= 300000
 
@@ -20,7 +22,7 @@ BPF_FEATURES := $(shell command -v clang >/dev/null && command -v pkg-config >/d
 	echo --features weir/bpf)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fmt lint doc unit stacks interop long longer bench bench-paths bench-sim bench-lab fuzz deny
+.PHONY: help setup demo test fmt lint doc unit stacks interop long longer bench bench-dcudp bench-paths bench-sim bench-lab fuzz deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +46,7 @@ doc: ## build the documentation, warnings are errors
 
 unit: ## unit, property and command-line tests
 	@$(if $(BPF_FEATURES),,echo "SKIPPED: kernel DCTCP by BPF: it needs $(BPF_NEEDS) (make setup)")
-	$(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES)
+	PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES)
 
 setup: ## install what tests and kernel DCTCP can use beyond Rust and a C compiler (Debian, Ubuntu; root)
 	apt-get update -q
@@ -54,7 +56,7 @@ stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, wher
 	@if $(CAN_BUILD_QUICHE); then \
 		command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (make setup)"; \
 		$(CARGO) clippy $(CARGO_FLAGS) -p weir-interop --all-targets -- -D warnings && \
-		$(CARGO) test $(CARGO_FLAGS) -p weir-interop; \
+		PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) -p weir-interop; \
 	else \
 		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche (make setup)"; \
 	fi
@@ -74,6 +76,10 @@ bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four m
 	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers all
+	@$(MAKE) -s bench-dcudp
+
+bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP (a minute)
+	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench loopback
 
 bench-paths: ## what packet sizes and paths held ready cost and bring (two minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }

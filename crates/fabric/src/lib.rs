@@ -15,6 +15,9 @@
 //! hold, drop and inject packets; [`Routes`] choose the port, and the queues may share a buffer
 //! ([`SharedBuffer`]). A [`Timeline`] says what changes about a pipe, and when.
 //!
+//! An element that looks at TCP remembers its [`Connections`], and lowers the windows that their
+//! receivers offer by a [`WindowLimit`].
+//!
 //! Every part counts what came, what went, and what was dropped for which [`DropReason`]; the
 //! [`Counters`] always balance.
 //!
@@ -73,6 +76,8 @@
 //! # Ok::<(), weir_fabric::NotAProbability>(())
 //! ```
 
+mod clamp;
+mod connections;
 mod counters;
 pub mod discipline;
 mod faults;
@@ -87,6 +92,11 @@ mod rule;
 mod switch;
 mod timeline;
 
+pub use clamp::{Clamped, WindowLimit};
+pub use connections::{
+    Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Handshake, Offer,
+    Way,
+};
 pub use counters::{Counters, DropReason, Drops, Tally};
 pub use faults::{Disturbances, FaultSettings, Faults, Reordering, Script, Verdict};
 pub use link::Link;

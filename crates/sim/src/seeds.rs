@@ -21,6 +21,10 @@ pub enum Drawer {
     Quic = 8,
     /// The names, cookies and first sequence numbers of a flow's DCUDP endpoints.
     Dcudp = 9,
+    /// The controllers of a switch's transparent congestion control.
+    Tcon = 12,
+    /// A switch's agent of SED.
+    Sed = 13,
 }
 
 /// The scenario's seed.

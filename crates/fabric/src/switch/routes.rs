@@ -135,7 +135,7 @@ pub(crate) fn hash_of(flow: &FlowKey) -> u64 {
 
 /// Stirs the bits so that each depends on all (the finalizer of splitmix64: Steele et al. 2014,
 /// behind one step of its sequence).
-fn mix(value: u64) -> u64 {
+pub(crate) fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

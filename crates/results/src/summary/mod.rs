@@ -1,16 +1,20 @@
 //! The summary of an experiment: what `summary.json` holds and `--json` prints.
 
 mod completion;
+mod deadlines;
 mod emulation;
 mod group;
 mod port;
+mod tcon;
 #[cfg(test)]
 mod tests;
 
 pub use completion::CompletionTimes;
+pub use deadlines::DeadlineSummary;
 pub use emulation::{AchievedRate, Emulation, HostSummary, World};
 pub use group::{EpochSummary, GroupSummary};
 pub use port::{Drops, PortSummary};
+pub use tcon::TconSummary;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -66,10 +70,16 @@ pub struct RunSummary {
     pub groups: IndexMap<String, GroupSummary>,
     /// The measured ports by name.
     pub ports: IndexMap<String, PortSummary>,
+    /// What switches with transparent congestion control did, by name; the warm-up is counted too.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub tcon: IndexMap<String, TconSummary>,
     /// Which part of one group's completion times another one saved, where the scenario asks for it
     /// ([`Self::saved`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<Ratio>,
+    /// How transfers with deadlines went, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<DeadlineSummary>,
     /// The hosts by name, where they are real.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub hosts: IndexMap<String, HostSummary>,

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::{Literal, Presence, Section};
-use crate::{fault, group, live, loader, measurements, queue, topology, transport, workload};
+use crate::{fault, group, live, loader, measurements, queue, sed, topology, transport, workload};
 
 /// All tables, in the order in which people meet them.
 pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
-    let first: [&'static Section; 19] = [
+    let first: [&'static Section; 20] = [
         &loader::FILE,
         &topology::DUMBBELL,
         &topology::SENDERS,
@@ -17,6 +17,7 @@ pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
         &topology::HOST,
         &topology::SWITCH,
         &topology::SHARED_BUFFER,
+        &topology::TCON,
         &topology::LINK,
         &topology::ROUTE,
         &group::GROUP,
@@ -35,6 +36,7 @@ pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
         .chain([
             &measurements::MEASUREMENTS,
             &measurements::REDUCTION,
+            &sed::SED,
             &live::LIVE,
         ])
 }

@@ -6,6 +6,7 @@ mod general;
 mod links;
 mod route;
 mod star;
+mod tcon;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,8 @@ pub(crate) use links::LINK;
 pub(crate) use route::ROUTE;
 pub use route::{Route, Routes};
 pub(crate) use star::{STAR, STAR_HOSTS, read as read_star};
+pub(crate) use tcon::TCON;
+pub use tcon::{TconControl, TconRule};
 
 /// The bytes of Ethernet framing that a link carries per packet: preamble and start delimiter 8,
 /// header 14, frame check sequence 4, gap 12 (IEEE 802.3).
@@ -90,6 +93,8 @@ pub struct Switch {
     pub name: String,
     /// The memory that its ports share; without it each port has only the buffer of its queue.
     pub shared_buffer: Option<SharedBuffer>,
+    /// Whose data it controls in place of the senders: the first rule that fits.
+    pub tcon: Vec<TconRule>,
 }
 
 /// Memory that the ports of a switch share.

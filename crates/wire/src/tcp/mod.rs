@@ -67,6 +67,15 @@ pub struct SynOptions {
     pub sack_permitted: bool,
 }
 
+impl SynOptions {
+    /// What a SYN without options says (RFC 9293, section 3.7.1: segments of 536 bytes).
+    pub const NONE: Self = Self {
+        maximum_segment_size: 536,
+        window_scale: None,
+        sack_permitted: false,
+    };
+}
+
 impl Segment {
     /// The length of the header with its options, padded to whole words, in bytes.
     pub fn header_length(&self) -> ByteSize {

@@ -8,8 +8,6 @@ use super::{
     Flags, Options, Ports, SackBlock, SackBlocks, Segment, Sequence, SynOptions, Timestamps,
 };
 
-/// The maximum segment size of a peer that says none (RFC 9293, section 3.7.1).
-const DEFAULT_MAXIMUM_SEGMENT_SIZE: u16 = 536;
 /// A larger shift counts as this one (RFC 7323, section 2.3).
 const MAXIMUM_WINDOW_SCALE: u8 = 14;
 
@@ -158,7 +156,7 @@ impl Found {
         Options::Syn(SynOptions {
             maximum_segment_size: self
                 .maximum_segment_size
-                .unwrap_or(DEFAULT_MAXIMUM_SEGMENT_SIZE),
+                .unwrap_or(SynOptions::NONE.maximum_segment_size),
             window_scale: self.window_scale,
             sack_permitted: self.sack_permitted,
         })

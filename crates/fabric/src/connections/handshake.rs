@@ -1,0 +1,184 @@
+//! What two ends agree on before they exchange data.
+
+use weir_wire::tcp::{Flags, Options, Segment, Sequence, SynOptions};
+
+/// Which way a segment of a connection goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From whoever sent the first SYN that was seen.
+    Forth,
+    /// Towards it.
+    Back,
+}
+
+impl Way {
+    /// The other way.
+    pub const fn reversed(self) -> Self {
+        match self {
+            Self::Forth => Self::Back,
+            Self::Back => Self::Forth,
+        }
+    }
+
+    /// A place in an array of two.
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Forth => 0,
+            Self::Back => 1,
+        }
+    }
+}
+
+/// What the SYN of one end said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Its sequence number.
+    pub sequence: Sequence,
+    /// Its options.
+    pub options: SynOptions,
+    /// Whether it had time stamps (RFC 7323, section 3.2).
+    pub timestamps: bool,
+    /// Its control bits: ECE and CWR say what it offers for ECN (RFC 3168, section 6.1.1).
+    pub flags: Flags,
+}
+
+/// The SYNs of a connection, as far as they have been seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshake {
+    offers: [Option<Offer>; 2],
+}
+
+impl Offer {
+    pub(super) fn of(segment: &Segment) -> Self {
+        let options = match segment.options {
+            Options::Syn(options) => options,
+            Options::None | Options::Sack(_) => SynOptions::NONE,
+        };
+        Self {
+            sequence: segment.sequence,
+            options,
+            timestamps: segment.timestamps.is_some(),
+            flags: segment.flags,
+        }
+    }
+}
+
+impl Handshake {
+    pub(super) fn record(&mut self, way: Way, offer: Offer) {
+        if let Some(place) = self.offers.get_mut(way.index()) {
+            *place = Some(offer);
+        }
+    }
+
+    /// What the SYN said that went `way`.
+    pub fn offer(&self, way: Way) -> Option<&Offer> {
+        self.offers.get(way.index())?.as_ref()
+    }
+
+    /// By how many bits the windows are shifted of segments that go `way`, after the SYNs: not at all
+    /// unless both ends have offered it (RFC 7323, section 2.2). `None` while a SYN is missing.
+    pub fn window_scale(&self, way: Way) -> Option<u8> {
+        let own = self.offer(way)?.options.window_scale;
+        let other = self.offer(way.reversed())?.options.window_scale;
+        Some(other.and(own).unwrap_or(0))
+    }
+
+    /// By how many bits the window of this segment is shifted, which goes `way`: that of a SYN is not
+    /// (RFC 7323, section 2.2).
+    pub fn scale_of(&self, segment: &Segment, way: Way) -> Option<u8> {
+        match segment.flags.contains(Flags::SYN) {
+            true => Some(0),
+            false => self.window_scale(way),
+        }
+    }
+
+    /// The largest data, in bytes, of a segment that goes `way`: what the other end accepts (RFC 9293,
+    /// section 3.7.1), less the room for time stamps (RFC 6691). `None` while a SYN is missing.
+    pub fn segment_size(&self, way: Way) -> Option<u32> {
+        let accepted = self.offer(way.reversed())?.options.maximum_segment_size;
+        let stamps = match self.has_timestamps() {
+            true => TIMESTAMPS_LENGTH,
+            false => 0,
+        };
+        self.offer(way)?;
+        Some(u32::from(accepted.saturating_sub(stamps).max(1)))
+    }
+
+    /// Whether both ends have offered SACK.
+    pub fn has_sack(&self) -> bool {
+        self.both(|offer| offer.options.sack_permitted)
+    }
+
+    /// Whether both ends have offered time stamps.
+    pub fn has_timestamps(&self) -> bool {
+        self.both(|offer| offer.timestamps)
+    }
+
+    /// Whether both SYNs have been seen.
+    pub fn is_complete(&self) -> bool {
+        self.both(|_| true)
+    }
+
+    fn both(&self, condition: impl Fn(&Offer) -> bool) -> bool {
+        let mut offers = self.offers.iter();
+        offers.all(|offer| offer.as_ref().is_some_and(&condition))
+    }
+}
+
+/// Bytes that the time stamps option takes from a segment's data, with its padding (RFC 7323, appendix
+/// A).
+const TIMESTAMPS_LENGTH: u16 = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(window_scale: Option<u8>, maximum_segment_size: u16, timestamps: bool) -> Offer {
+        Offer {
+            sequence: Sequence::new(1),
+            options: SynOptions {
+                maximum_segment_size,
+                window_scale,
+                sack_permitted: true,
+            },
+            timestamps,
+            flags: Flags::SYN,
+        }
+    }
+
+    fn handshake(forth: Offer, back: Offer) -> Handshake {
+        let mut handshake = Handshake::default();
+        handshake.record(Way::Forth, forth);
+        handshake.record(Way::Back, back);
+        handshake
+    }
+
+    #[test]
+    fn windows_are_shifted_if_both_ends_say_so() {
+        let both = handshake(offer(Some(3), 1460, true), offer(Some(7), 1400, true));
+        assert_eq!(both.window_scale(Way::Forth), Some(3));
+        assert_eq!(both.window_scale(Way::Back), Some(7));
+        let one = handshake(offer(Some(3), 1460, true), offer(None, 1400, false));
+        assert_eq!(one.window_scale(Way::Forth), Some(0));
+        assert_eq!(one.window_scale(Way::Back), Some(0));
+        let mut half = Handshake::default();
+        half.record(Way::Forth, offer(Some(3), 1460, true));
+        assert_eq!(half.window_scale(Way::Forth), None);
+        assert!(!half.is_complete() && !half.has_sack());
+        let syn = Segment {
+            flags: Flags::SYN,
+            ..Segment::default()
+        };
+        assert_eq!(half.scale_of(&syn, Way::Forth), Some(0));
+    }
+
+    #[test]
+    fn segments_are_as_large_as_the_other_end_accepts() {
+        let stamped = handshake(offer(None, 1460, true), offer(None, 1400, true));
+        assert_eq!(stamped.segment_size(Way::Forth), Some(1388));
+        assert_eq!(stamped.segment_size(Way::Back), Some(1448));
+        let plain = handshake(offer(None, 1460, true), offer(None, 5, false));
+        assert_eq!(plain.segment_size(Way::Forth), Some(5));
+        assert_eq!(plain.segment_size(Way::Back), Some(1460));
+    }
+}

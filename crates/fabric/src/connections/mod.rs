@@ -1,0 +1,473 @@
+//! The TCP connections that pass through a place on their way: who they are, what their ends have
+//! agreed on, and whatever else is to be remembered of each.
+
+mod handshake;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+
+use weir_units::{Duration, Time};
+use weir_wire::FlowKey;
+use weir_wire::tcp::{Flags, Segment, Sequence};
+
+use crate::switch::{hash_of, mix};
+pub use handshake::{Handshake, Offer, Way};
+use order::Order;
+
+/// How much a table remembers, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// How many connections at most.
+    pub connections: usize,
+    /// After how long without a segment one is forgotten.
+    pub idle: Duration,
+    /// The same while its handshake is not complete.
+    pub half_open: Duration,
+}
+
+impl Default for ConnectionLimits {
+    /// A hundred thousand connections; RFC 5382, section 5 (REQ-5), for how long: 2 h 4 min, and 4 min
+    /// for those that are only being opened.
+    fn default() -> Self {
+        Self {
+            connections: 100_000,
+            idle: Duration::from_secs(2 * 3600 + 4 * 60),
+            half_open: Duration::from_secs(4 * 60),
+        }
+    }
+}
+
+/// What a table has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionCounters {
+    /// Connections whose first SYN was seen.
+    pub opened: u64,
+    /// Connections that ended by FINs or a reset.
+    pub closed: u64,
+    /// Connections of which nothing was heard for too long.
+    pub idle: u64,
+    /// Half-open connections that made room for others.
+    pub displaced: u64,
+    /// SYNs for which there was no room.
+    pub refused: u64,
+    /// Segments of connections whose SYN was not seen, or which have been forgotten.
+    pub unknown: u64,
+}
+
+/// A connection as a table remembers it.
+#[derive(Debug)]
+pub struct Connection<T> {
+    /// Its flow, as the sender of the first SYN names it.
+    pub flow: FlowKey,
+    /// What its ends have agreed on.
+    pub handshake: Handshake,
+    /// What else is remembered of it.
+    pub state: T,
+    stage: Stage,
+    /// The number behind the FIN that went forth, and back.
+    ends: [Option<Sequence>; 2],
+    /// Which of these have been acknowledged.
+    ended: [bool; 2],
+    last_seen: Time,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Until the third segment of its handshake.
+    HalfOpen,
+    Open,
+    /// Over: it waits to be given out.
+    Closed,
+}
+
+impl<T> Connection<T> {
+    /// Whether its handshake has been seen from the first to the third segment.
+    pub fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    /// Whether it has ended: this was its last segment.
+    pub fn is_closed(&self) -> bool {
+        self.stage == Stage::Closed
+    }
+
+    /// When its last segment was seen.
+    pub fn last_seen(&self) -> Time {
+        self.last_seen
+    }
+}
+
+/// The number of a connection while the table remembers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(u32);
+
+/// A bounded table of TCP connections.
+///
+/// A connection is remembered from its first SYN until both of its FINs have been acknowledged, a reset
+/// ends it, or nothing is heard of it for too long. Where a SYN is not seen, nobody knows by how many
+/// bits windows are shifted: such connections are counted, and nothing more.
+///
+/// Anybody can send SYNs. When the table is full, the half-open connection that has waited longest makes
+/// room; where there is none, the new one is not remembered. `seed` keeps those who choose the flows from
+/// choosing the places in the table too.
+///
+/// ```
+/// use weir_fabric::{Connections, ConnectionLimits, Way};
+/// use weir_units::Time;
+/// use weir_wire::FlowKey;
+/// use weir_wire::tcp::{Flags, Options, Segment, SynOptions};
+///
+/// let mut table: Connections<u32> = Connections::new(ConnectionLimits::default(), 1);
+/// let flow = FlowKey { source_port: 4000, destination_port: 80, ..FlowKey::UNSPECIFIED };
+/// let options = Options::Syn(SynOptions { window_scale: Some(7), ..SynOptions::NONE });
+/// let syn = Segment { flags: Flags::SYN, options, ..Segment::default() };
+/// let answer = Segment {
+///     flags: Flags::SYN | Flags::ACK,
+///     acknowledgment: syn.end(),
+///     ..syn
+/// };
+/// let (way, connection) = table.observe(Time::ZERO, flow, &syn).ok_or("no room")?;
+/// assert_eq!((way, connection.handshake.window_scale(way)), (Way::Forth, None));
+/// let (way, connection) = table.observe(Time::ZERO, flow.reversed(), &answer).ok_or("unknown")?;
+/// assert_eq!((way, connection.handshake.window_scale(way)), (Way::Back, Some(7)));
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Debug)]
+pub struct Connections<T> {
+    limits: ConnectionLimits,
+    places: HashMap<Endpoints, u32, Seeded>,
+    slots: Vec<Option<Connection<T>>>,
+    free: Vec<u32>,
+    /// Half-open connections, the oldest first.
+    half_open: Order,
+    /// Open ones, the one that has been silent longest first.
+    open: Order,
+    /// Those that are over.
+    closed: Order,
+    counters: ConnectionCounters,
+}
+
+impl<T: Default> Connections<T> {
+    /// Takes note of a segment of `flow`, and gives what is known of its connection and which way the
+    /// segment goes; `None` where that is nothing.
+    ///
+    /// What has to be forgotten is dropped; [`Self::reclaim`] first gives it out instead.
+    pub fn observe(
+        &mut self,
+        now: Time,
+        flow: FlowKey,
+        segment: &Segment,
+    ) -> Option<(Way, &mut Connection<T>)> {
+        let (id, way) = self.observe_by_id(now, flow, segment)?;
+        Some((way, self.get_mut(id)?))
+    }
+
+    /// The same, giving the connection's number.
+    pub fn observe_by_id(
+        &mut self,
+        now: Time,
+        flow: FlowKey,
+        segment: &Segment,
+    ) -> Option<(ConnectionId, Way)> {
+        let begins = begins(segment);
+        let known = self.find(&flow).filter(|&id| {
+            // A SYN with another number begins another connection between the same ports.
+            !(begins && self.is_replaced_by(id, &flow, segment))
+        });
+        let id = match known {
+            Some(id) => id,
+            None if begins => self.open(now, flow)?,
+            None => {
+                self.counters.unknown += 1;
+                return None;
+            }
+        };
+        let connection = self.get_mut(id)?;
+        let way = connection.way_of(&flow);
+        connection.last_seen = now;
+        let before = connection.stage;
+        connection.follow(way, segment);
+        let after = connection.stage;
+        self.sort(id, before, after);
+        Some((id, way))
+    }
+
+    /// Whether a SYN is not of the connection at `id`, which then is over.
+    fn is_replaced_by(&mut self, id: ConnectionId, flow: &FlowKey, syn: &Segment) -> bool {
+        let Some(connection) = self.get_mut(id) else {
+            return true;
+        };
+        let offer = connection.handshake.offer(connection.way_of(flow));
+        // The other end of a simultaneous open has made no offer yet.
+        let is_same = match offer {
+            Some(offer) => offer.sequence == syn.sequence,
+            None => connection.stage == Stage::HalfOpen,
+        };
+        if is_same {
+            return false;
+        }
+        let before = connection.stage;
+        connection.stage = Stage::Closed;
+        self.sort(id, before, Stage::Closed);
+        true
+    }
+
+    /// Makes a place for a connection, if there is room.
+    fn open(&mut self, now: Time, flow: FlowKey) -> Option<ConnectionId> {
+        while self.reclaim(now).is_some() {}
+        if self.len() >= self.limits.connections {
+            self.counters.refused += 1;
+            return None;
+        }
+        let connection = Connection {
+            flow,
+            handshake: Handshake::default(),
+            state: T::default(),
+            stage: Stage::HalfOpen,
+            ends: [None; 2],
+            ended: [false; 2],
+            last_seen: now,
+        };
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                // Bounded by the number of connections.
+                let place = u32::try_from(self.slots.len()).ok()?;
+                self.slots.push(None);
+                place
+            }
+        };
+        *self.slots.get_mut(place as usize)? = Some(connection);
+        self.places.insert(Endpoints::of(&flow), place);
+        self.half_open.push(place);
+        self.counters.opened += 1;
+        Some(ConnectionId(place))
+    }
+}
+
+impl<T> Connections<T> {
+    /// An empty table.
+    pub fn new(limits: ConnectionLimits, seed: u64) -> Self {
+        Self {
+            limits,
+            places: HashMap::with_hasher(Seeded(seed)),
+            slots: Vec::new(),
+            free: Vec::new(),
+            half_open: Order::default(),
+            open: Order::default(),
+            closed: Order::default(),
+            counters: ConnectionCounters::default(),
+        }
+    }
+
+    /// Takes a connection out of the table that is over, that has been silent for too long, or that has
+    /// to make room for the next SYN: call it until `None` before [`Self::observe`] to look after what
+    /// was remembered of them.
+    pub fn reclaim(&mut self, now: Time) -> Option<Connection<T>> {
+        if let Some(place) = self.closed.first() {
+            return self.remove(place);
+        }
+        if let Some(place) = self.silent(&self.half_open, now, self.limits.half_open)
+            && let Some(connection) = self.remove(place)
+        {
+            self.counters.idle += 1;
+            return Some(connection);
+        }
+        if let Some(place) = self.silent(&self.open, now, self.limits.idle)
+            && let Some(connection) = self.remove(place)
+        {
+            self.counters.idle += 1;
+            return Some(connection);
+        }
+        if self.len() < self.limits.connections {
+            return None;
+        }
+        let connection = self.remove(self.half_open.first()?)?;
+        self.counters.displaced += 1;
+        Some(connection)
+    }
+
+    /// The connection with this number.
+    pub fn get(&self, id: ConnectionId) -> Option<&Connection<T>> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The connection with this number.
+    pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection<T>> {
+        self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// The connection that packets of this flow belong to, whichever way they go.
+    pub fn find(&self, flow: &FlowKey) -> Option<ConnectionId> {
+        let place = self.places.get(&Endpoints::of(flow))?;
+        Some(ConnectionId(*place))
+    }
+
+    /// Each connection that is remembered, and its number.
+    pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection<T>)> {
+        let slots = (0..).zip(&self.slots);
+        slots.filter_map(|(place, slot)| Some((ConnectionId(place), slot.as_ref()?)))
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnectionId, &mut Connection<T>)> {
+        let slots = (0..).zip(&mut self.slots);
+        slots.filter_map(|(place, slot)| Some((ConnectionId(place), slot.as_mut()?)))
+    }
+
+    /// How many connections are remembered.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether no connection is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What has been seen so far.
+    pub fn counters(&self) -> ConnectionCounters {
+        self.counters
+    }
+
+    /// The connection at the head of `order`, if it has been silent for longer than `limit`.
+    fn silent(&self, order: &Order, now: Time, limit: Duration) -> Option<u32> {
+        let place = order.first()?;
+        let connection = self.slots.get(place as usize)?.as_ref()?;
+        (now.since(connection.last_seen) > limit).then_some(place)
+    }
+
+    /// Puts a connection where it belongs after a segment: an open one behind the others.
+    fn sort(&mut self, ConnectionId(place): ConnectionId, before: Stage, after: Stage) {
+        if before == after && after != Stage::Open {
+            return;
+        }
+        self.order(before).remove(place);
+        self.order(after).push(place);
+        if after == Stage::Closed
+            && let Some(Some(connection)) = self.slots.get(place as usize)
+        {
+            self.places.remove(&Endpoints::of(&connection.flow));
+            self.counters.closed += 1;
+        }
+    }
+
+    fn order(&mut self, stage: Stage) -> &mut Order {
+        match stage {
+            Stage::HalfOpen => &mut self.half_open,
+            Stage::Open => &mut self.open,
+            Stage::Closed => &mut self.closed,
+        }
+    }
+
+    fn remove(&mut self, place: u32) -> Option<Connection<T>> {
+        let connection = self.slots.get_mut(place as usize)?.take()?;
+        self.order(connection.stage).remove(place);
+        if connection.stage != Stage::Closed {
+            self.places.remove(&Endpoints::of(&connection.flow));
+        }
+        self.free.push(place);
+        Some(connection)
+    }
+}
+
+impl<T> Connection<T> {
+    fn way_of(&self, flow: &FlowKey) -> Way {
+        match *flow == self.flow {
+            true => Way::Forth,
+            false => Way::Back,
+        }
+    }
+
+    /// What a segment says about how far the connection has come.
+    fn follow(&mut self, way: Way, segment: &Segment) {
+        let (own, other) = (way.index(), way.reversed().index());
+        let flags = segment.flags;
+        if flags.contains(Flags::RST) {
+            self.stage = Stage::Closed;
+            return;
+        }
+        if flags.contains(Flags::SYN) {
+            // A SYN that is sent again may offer less (RFC 7323, section 1.3); later ones mean nothing.
+            if self.stage == Stage::HalfOpen {
+                self.handshake.record(way, Offer::of(segment));
+            }
+            return;
+        }
+        if flags.contains(Flags::FIN)
+            && let Some(end) = self.ends.get_mut(own)
+        {
+            *end = Some(segment.end());
+        }
+        if !flags.contains(Flags::ACK) {
+            return;
+        }
+        let acknowledged = segment.acknowledgment;
+        if self.stage == Stage::HalfOpen
+            && self.handshake.is_complete()
+            && let Some(offer) = self.handshake.offer(way.reversed())
+            && acknowledged == offer.sequence + 1
+        {
+            self.stage = Stage::Open;
+        }
+        if let (Some(Some(end)), Some(ended)) = (self.ends.get(other), self.ended.get_mut(other)) {
+            *ended |= !acknowledged.precedes(*end);
+        }
+        if self.ended == [true; 2] {
+            self.stage = Stage::Closed;
+        }
+    }
+}
+
+/// Whether a segment begins a connection, or is the second SYN of two that cross.
+fn begins(segment: &Segment) -> bool {
+    let flags = segment.flags;
+    flags.contains(Flags::SYN) && !flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
+}
+
+/// The two ends of a connection, whichever way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Endpoints(FlowKey);
+
+impl Endpoints {
+    fn of(flow: &FlowKey) -> Self {
+        Self((*flow).min(flow.reversed()))
+    }
+}
+
+impl std::hash::Hash for Endpoints {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(hash_of(&self.0));
+    }
+}
+
+/// Hashes as the seed will have it.
+#[derive(Clone, Copy, Debug)]
+struct Seeded(u64);
+
+impl BuildHasher for Seeded {
+    type Hasher = SeededHasher;
+    fn build_hasher(&self) -> SeededHasher {
+        SeededHasher(self.0)
+    }
+}
+
+#[derive(Debug)]
+struct SeededHasher(u64);
+
+impl Hasher for SeededHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = mix(self.0 ^ word);
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,104 @@
+//! Places in the order of some events: a doubly linked list whose links lie in a table by place.
+
+/// An order of places. A place is in it at most once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    links: Vec<Link>,
+    /// Before the first and behind the last.
+    ends: Link,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    previous: u32,
+    next: u32,
+}
+
+/// No place: the beginning or the end.
+const NONE: u32 = u32::MAX;
+
+impl Default for Link {
+    fn default() -> Self {
+        Self {
+            previous: NONE,
+            next: NONE,
+        }
+    }
+}
+
+impl Order {
+    /// The first place.
+    pub(super) fn first(&self) -> Option<u32> {
+        Some(self.ends.next).filter(|place| *place != NONE)
+    }
+
+    /// Puts a place, which is not in the order, at its end.
+    pub(super) fn push(&mut self, place: u32) {
+        let index = place as usize;
+        if self.links.len() <= index {
+            self.links.resize(index + 1, Link::default());
+        }
+        let last = self.ends.previous;
+        *self.link(place) = Link {
+            previous: last,
+            next: NONE,
+        };
+        self.link(last).next = place;
+        self.ends.previous = place;
+    }
+
+    /// Takes a place out, which is in the order.
+    pub(super) fn remove(&mut self, place: u32) {
+        let Link { previous, next } = std::mem::take(self.link(place));
+        self.link(previous).next = next;
+        self.link(next).previous = previous;
+    }
+
+    /// The link of a place; of no place, the ends'.
+    fn link(&mut self, place: u32) -> &mut Link {
+        match self.links.get_mut(place as usize) {
+            Some(link) => link,
+            None => &mut self.ends,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    impl Order {
+        fn places(&self) -> Vec<u32> {
+            let mut place = self.first();
+            std::iter::from_fn(|| {
+                let this = place?;
+                place = Some(self.links[this as usize].next).filter(|next| *next != NONE);
+                Some(this)
+            })
+            .collect()
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_list(places in prop::collection::vec(0_u32..20, 0..200)) {
+            let (mut order, mut list) = (Order::default(), Vec::new());
+            for place in places {
+                match list.iter().position(|other| *other == place) {
+                    Some(index) => {
+                        list.remove(index);
+                        order.remove(place);
+                    }
+                    None => {
+                        list.push(place);
+                        order.push(place);
+                    }
+                }
+                prop_assert_eq!(order.places(), list.clone());
+                prop_assert_eq!(order.first(), list.first().copied());
+            }
+        }
+    }
+}
