@@ -232,7 +232,9 @@ impl Proportional {
     /// The first acknowledgment of a congestion: until there is more to go by, what it measures takes the
     /// place of the capacity.
     fn begin(&mut self, ack: &AckSample) {
-        if let Some(delivery) = ack.delivery {
+        if let Some(delivery) = ack.delivery
+            && self.round.fraction() > 0.0
+        {
             let rate = packets_per_second(delivery.rate, self.packet_size);
             self.rate_data = self.rate_data.min(rate);
             self.rate_max = self.rate_max.min(2.0 * rate);

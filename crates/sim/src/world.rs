@@ -90,8 +90,7 @@ impl World {
         let setups: Result<Vec<_>, BuildError> = groups
             .map(|group| Setup::of(group, &scenario.topology))
             .collect();
-        let mut network =
-            Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
+        let mut network = Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
         tcon::install(&mut network, &scenario.topology, seeds);
         Ok(Self {
             sed: ControlPlane::new(scenario, seeds, &mut network),
