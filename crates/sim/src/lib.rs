@@ -21,6 +21,7 @@
 //! | `flows`, `epochs` | the books on flows, and on requests in step |
 //! | `measure`, `recorder` | what is observed, and who takes it |
 //! | `capture` | packets for Wireshark |
+//! | `tcon` | transparent congestion control in a switch's path |
 //! | `experiment`, `thresholds` | a scenario with its variants, and what comes out of all of them |
 //! | `faults`, `seeds`, `packet` | as they say |
 //!
