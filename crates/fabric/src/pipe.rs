@@ -321,17 +321,16 @@ impl<P: Packet + Clone> Pipe<P> {
     /// The next packet that has reached the link's far end by `now`.
     #[inline]
     fn deliver(&mut self, now: Time) -> Option<P> {
-        if self.next_arrival > now {
+        // What never arrives has no time.
+        if self.next_arrival > now || self.next_arrival == Time::MAX {
             return None;
         }
-        let place = self
-            .line
-            .front()
-            .filter(|place| place.arrival < Time::MAX)?;
-        // Copied from its place and not moved with it, which would copy it once more.
-        let packet = place.packet.clone();
-        let (start, length) = (place.start, place.length);
-        self.line.pop_front();
+        let Place {
+            start,
+            length,
+            packet,
+            ..
+        } = self.line.pop_front()?;
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
             None => self.queue.leave(start, length),

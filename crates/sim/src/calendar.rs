@@ -10,31 +10,52 @@ use weir_units::Time;
 /// The next event of each source.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
-    /// A complete tree of matches among four: the last one at 0, where the winners of 1 to 4 meet, and
-    /// so on; sources from `first_leaf` on.
-    matches: Vec<[u64; 4]>,
+    /// A complete tree of matches: the last one at 0, where the winners of 1 to 8 meet, and so on;
+    /// sources from `first_leaf` on.
+    matches: Vec<Match>,
     first_leaf: usize,
     /// The winner of the last match.
     first: u64,
     /// The low bits of an entry, which hold the source.
     source_bits: u32,
+    /// Times from here on are taken for never.
+    horizon: Time,
 }
 
 /// An entry of a source that has no event.
 const NEVER: u64 = u64::MAX;
+/// The bits that tell the entries of a match apart.
+const MATCH_BITS: u32 = 3;
+/// How many meet in a match: as many as fit a cache line.
+const MATCH: usize = 1 << MATCH_BITS;
+
+/// Entries of which the smallest goes on.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Match([u64; MATCH]);
+
+impl Match {
+    #[inline]
+    fn winner(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h] = self.0;
+        let (first, second) = (a.min(b).min(c.min(d)), e.min(f).min(g.min(h)));
+        first.min(second)
+    }
+}
 
 impl Calendar {
     /// A calendar for sources numbered from zero, without events.
     pub(crate) fn new(sources: usize) -> Self {
         let source_bits = source_bits(sources);
-        // All matches but those of the sources: 1 + 4 + 16 + …
-        let leaves = 1 << (source_bits - 2);
-        let first_leaf = (leaves - 1) / 3;
+        // All matches but those of the sources: 1 + 8 + 64 + …
+        let leaves = 1 << (source_bits - MATCH_BITS);
+        let first_leaf = (leaves - 1) / (MATCH - 1);
         Self {
-            matches: vec![[NEVER; 4]; first_leaf + leaves],
+            matches: vec![Match([NEVER; MATCH]); first_leaf + leaves],
             first_leaf,
             first: NEVER,
             source_bits,
+            horizon: Time::from_nanos(NEVER >> source_bits),
         }
     }
 
@@ -53,7 +74,7 @@ impl Calendar {
 
     /// Times from here on are taken for never: 2^64 ns divided by the number of sources.
     pub(crate) fn horizon(&self) -> Time {
-        Time::from_nanos(NEVER >> self.source_bits)
+        self.horizon
     }
 
     /// The horizon of a calendar for so many sources.
@@ -63,31 +84,30 @@ impl Calendar {
 
     /// When the source has its next event.
     pub(crate) fn time(&self, source: usize) -> Option<Time> {
-        let entry = self.matches[self.first_leaf + source / 4][source % 4];
+        let entry = self.matches[self.first_leaf + source / MATCH].0[source % MATCH];
         (entry != NEVER).then(|| Time::from_nanos(entry >> self.source_bits))
     }
 
     /// The source's next event is at `time` from now on.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, time: Option<Time>) {
-        let (mut place, mut slot) = (self.first_leaf + source / 4, source % 4);
         let mut winner = match time {
-            Some(time) if time < self.horizon() => {
+            Some(time) if time < self.horizon => {
                 time.as_nanos() << self.source_bits | source as u64
             }
             _ => NEVER,
         };
-        loop {
-            let entries = &mut self.matches[place];
-            entries[slot] = winner;
-            let [a, b, c, d] = *entries;
-            winner = a.min(b).min(c.min(d));
-            if place == 0 {
-                self.first = winner;
-                return;
+        // Among all entries: those that meet for entry `n` are the ones from `8 * (n + 1)` on.
+        let mut entry = MATCH * self.first_leaf + source;
+        while let Some(entries) = self.matches.get_mut(entry / MATCH) {
+            entries.0[entry % MATCH] = winner;
+            winner = entries.winner();
+            match (entry / MATCH).checked_sub(1) {
+                Some(next) => entry = next,
+                None => break,
             }
-            (place, slot) = ((place - 1) / 4, (place - 1) % 4);
         }
+        self.first = winner;
     }
 
     /// The earliest event and whose it is; without any, [`Self::horizon`] and nobody.
@@ -101,11 +121,11 @@ impl Calendar {
     }
 }
 
-/// How many bits it takes to tell so many sources apart: two for each round of matches, of which there
-/// is one at least.
+/// How many bits it takes to tell so many sources apart: three for each round of matches, of which
+/// there is one at least.
 fn source_bits(sources: usize) -> u32 {
     let bits = sources.max(2).next_power_of_two().trailing_zeros();
-    bits.next_multiple_of(2)
+    bits.next_multiple_of(MATCH_BITS)
 }
 
 #[cfg(test)]
@@ -149,7 +169,7 @@ mod tests {
         }
         let mut calendar = Calendar::new(4);
         let horizon = calendar.horizon();
-        assert_eq!(horizon, Time::from_nanos(u64::MAX / 4));
+        assert_eq!(horizon, Time::from_nanos(u64::MAX / 8));
         calendar.set(3, Some(horizon));
         assert_eq!(calendar.first().0, horizon);
         calendar.set(3, at(horizon.as_nanos() - 1));

@@ -50,7 +50,7 @@ pub use error::BuildError;
 pub use experiment::{About, Experiment, Outcome, Results, Run};
 pub use hosts::quic_transport;
 pub use measure::PortMeter;
-pub use network::Network;
+pub use network::{Network, Outlet};
 pub use packet::Packet;
 pub use recorder::Recorder;
 pub use seeds::{Drawer, Seeds};

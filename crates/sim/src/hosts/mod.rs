@@ -20,7 +20,7 @@ use weir_units::{ByteSize, Time};
 use crate::calendar::Calendar;
 use crate::flows::{Achieved, FlowId, PathView};
 use crate::network::Network;
-use crate::packet::{Contents, Packet};
+use crate::packet::{Contents, Packet, Packets};
 
 pub use quic::quic_transport;
 pub(crate) use quic::{Datagrams, QuicEnd, QuicSetup, Surroundings};
@@ -96,7 +96,14 @@ pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
     /// Positions that are free.
     free: Vec<u32>,
+    shared: Shared,
+}
+
+/// What all endpoints use.
+#[derive(Debug)]
+struct Shared {
     timers: Calendar,
+    packets: Packets,
     datagrams: Datagrams,
 }
 
@@ -106,13 +113,12 @@ impl Endpoint {
     fn attend(
         &mut self,
         now: Time,
-        timers: &mut Calendar,
-        datagrams: &mut Datagrams,
+        shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
         match &self.transport {
-            Transport::Tcp(_) => self.attend_tcp(now, timers, network),
-            Transport::Quic(_) => self.attend_quic(now, timers, datagrams, network),
+            Transport::Tcp(_) => self.attend_tcp(now, shared, network),
+            Transport::Quic(_) => self.attend_quic(now, shared, network),
             Transport::Udp(_) => None,
         }
     }
@@ -121,51 +127,48 @@ impl Endpoint {
     fn attend_tcp(
         &mut self,
         now: Time,
-        timers: &mut Calendar,
+        shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
         let Transport::Tcp(end) = &mut self.transport else {
             return None;
         };
-        let port = self.address.port;
+        let mut outlet = network.outlet(self.address.port)?;
+        let is_patient = end.has_small_queues();
         while self.turn <= now {
-            let has_turn = self.turn > Time::ZERO;
-            self.turn = Time::ZERO;
-            if end.has_small_queues() && !has_turn && !network.has_room(now, port) {
-                self.turn = network.take_turn(port);
+            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
+            if is_patient && !has_turn && outlet.room_at() > now {
+                self.turn = outlet.take_turn();
                 break;
             }
-            let Some((segment, ecn)) = end.next_segment(now) else {
+            let Some((segment, ecn)) = &end.next_segment(now) else {
                 break;
             };
             if self.stranded {
                 continue;
             }
-            for segment in segment.cut(end.segment_size()) {
-                let packet = Packet::new(Contents::Segment(segment), ecn, &self.address);
-                network.send(now, port, packet);
+            let mut send = |segment| {
+                let contents = Contents::Segment(segment);
+                outlet.send(now, shared.packets.fill(&contents, *ecn, &self.address));
+            };
+            // Bursts are rare, and cutting takes divisions.
+            let size = end.segment_size();
+            match segment.payload <= size {
+                true => send(*segment),
+                false => segment.cut(size).for_each(send),
             }
         }
         let turn = Some(self.turn).filter(|turn| *turn > now);
         let due = end.next_time().into_iter().chain(turn).min();
-        let due = due.unwrap_or(Time::MAX);
-        if due < self.armed {
-            self.armed = due;
-            timers.set(self.address.position as usize, Some(due));
-        }
-        if end.delivered() >= self.awaited {
-            self.awaited = u64::MAX;
-            return Some((self.address.flow, Notice::Delivered));
-        }
-        end.take_closed()
-            .then_some((self.address.flow, Notice::Closed))
+        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
+        self.set_timer(due, shared);
+        Some((self.address.flow, notice?))
     }
 
     fn attend_quic(
         &mut self,
         now: Time,
-        timers: &mut Calendar,
-        datagrams: &mut Datagrams,
+        shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
         let Transport::Quic(end) = &mut self.transport else {
@@ -173,17 +176,19 @@ impl Endpoint {
         };
         end.take_events();
         while self.turn <= now {
-            let has_turn = self.turn > Time::ZERO;
-            self.turn = Time::ZERO;
+            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
             // A socket's buffer is full as long as the host's queue is.
-            if let Some(port) = end.port()
+            if let Some(outlet) = end.port().and_then(|port| network.outlet(port))
                 && !has_turn
-                && !network.has_room(now, port)
+                && outlet.room_at() > now
             {
-                self.turn = network.take_turn(port);
+                self.turn = outlet.take_turn();
                 break;
             }
-            if !datagrams.send(now, end, &self.address, network) {
+            let Shared {
+                packets, datagrams, ..
+            } = shared;
+            if !datagrams.send(now, end, &self.address, packets, network) {
                 break;
             }
         }
@@ -191,17 +196,31 @@ impl Endpoint {
             true => Some(self.turn),
             false => end.next_time(),
         };
-        if let Some(due) = due.filter(|due| *due < self.armed) {
-            self.armed = due;
-            timers.set(self.address.position as usize, Some(due));
-        }
-        if end.delivered() >= self.awaited {
-            self.awaited = u64::MAX;
-            return Some((self.address.flow, Notice::Delivered));
-        }
-        end.take_closed()
-            .then_some((self.address.flow, Notice::Closed))
+        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
+        self.set_timer(due, shared);
+        Some((self.address.flow, notice?))
     }
+
+    /// Sees to it that it is called when something is due, or earlier.
+    #[inline]
+    fn set_timer(&mut self, due: Option<Time>, shared: &mut Shared) {
+        if let Some(due) = due
+            && due < self.armed
+        {
+            self.armed = due;
+            shared.timers.set(self.address.position as usize, Some(due));
+        }
+    }
+}
+
+/// What the application has to know that waits for `awaited` bytes, now that so many are delivered.
+#[inline]
+fn notice(awaited: &mut u64, delivered: u64, is_closed: impl FnOnce() -> bool) -> Option<Notice> {
+    if delivered >= *awaited {
+        *awaited = u64::MAX;
+        return Some(Notice::Delivered);
+    }
+    is_closed().then_some(Notice::Closed)
 }
 
 impl Hosts {
@@ -209,8 +228,11 @@ impl Hosts {
         Self {
             endpoints: Vec::new(),
             free: Vec::new(),
-            timers: Calendar::new(64),
-            datagrams: Datagrams::new(),
+            shared: Shared {
+                timers: Calendar::new(64),
+                packets: Packets::default(),
+                datagrams: Datagrams::new(),
+            },
         }
     }
 
@@ -218,7 +240,7 @@ impl Hosts {
     pub(crate) fn allocate(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.endpoints.push(None);
-            self.timers.reserve(self.endpoints.len());
+            self.shared.timers.reserve(self.endpoints.len());
             self.endpoints.len() as u32 - 1
         })
     }
@@ -252,7 +274,7 @@ impl Hosts {
     /// Removes an endpoint. What is still on the way to it is lost on whoever comes next.
     pub(crate) fn close(&mut self, position: u32) {
         if self.endpoints[position as usize].take().is_some() {
-            self.timers.set(position as usize, None);
+            self.shared.timers.set(position as usize, None);
             self.free.push(position);
         }
     }
@@ -260,7 +282,7 @@ impl Hosts {
     /// The earliest timer and whose it is.
     #[inline]
     pub(crate) fn next(&self) -> (Time, usize) {
-        self.timers.first()
+        self.shared.timers.first()
     }
 
     /// A packet reaches the endpoint that it is for.
@@ -268,24 +290,26 @@ impl Hosts {
     pub(crate) fn receive(
         &mut self,
         now: Time,
-        packet: &Packet,
+        packet: Packet,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        let endpoint = self.endpoints[packet.endpoint as usize].as_mut()?;
-        if endpoint.address.flow.number != packet.flow || endpoint.stranded {
-            return None;
-        }
+        let endpoint = self.endpoints[packet.endpoint as usize].as_mut();
+        let endpoint = endpoint
+            .filter(|endpoint| endpoint.address.flow.number == packet.flow && !endpoint.stranded)?;
         match (&mut endpoint.transport, &packet.contents) {
             (Transport::Tcp(end), Contents::Segment(segment)) => {
                 end.receive(now, segment, packet.ecn);
-                endpoint.attend_tcp(now, &mut self.timers, network)
+                self.shared.packets.give_back(packet);
+                endpoint.attend_tcp(now, &mut self.shared, network)
             }
             (Transport::Quic(end), Contents::Quic(datagram)) => {
-                self.datagrams.deliver(now, packet, datagram, end);
-                endpoint.attend_quic(now, &mut self.timers, &mut self.datagrams, network)
+                self.shared.datagrams.deliver(now, &packet, datagram, end);
+                self.shared.packets.give_back(packet);
+                endpoint.attend_quic(now, &mut self.shared, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
                 end.receive(datagram, packet.ecn);
+                self.shared.packets.give_back(packet);
                 None
             }
             _ => None,
@@ -299,7 +323,7 @@ impl Hosts {
         position: usize,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        self.timers.set(position, None);
+        self.shared.timers.set(position, None);
         let endpoint = self.endpoints[position].as_mut()?;
         endpoint.armed = Time::MAX;
         match &mut endpoint.transport {
@@ -311,7 +335,7 @@ impl Hosts {
             }
             _ => {}
         }
-        endpoint.attend(now, &mut self.timers, &mut self.datagrams, network)
+        endpoint.attend(now, &mut self.shared, network)
     }
 
     /// The application does something with the endpoint of a connection.
@@ -333,7 +357,7 @@ impl Hosts {
             (Transport::Quic(end), Action::Close) => end.close(now),
             (_, Action::Begin) | (Transport::Udp(_), _) => {}
         }
-        endpoint.attend(now, &mut self.timers, &mut self.datagrams, network)
+        endpoint.attend(now, &mut self.shared, network)
     }
 
     /// A host has another address on the link of this port, one of its own, from now on.
@@ -349,12 +373,7 @@ impl Hosts {
             match &mut endpoint.transport {
                 Transport::Quic(end) => {
                     end.readdress(now, port);
-                    notices.extend(endpoint.attend_quic(
-                        now,
-                        &mut self.timers,
-                        &mut self.datagrams,
-                        network,
-                    ));
+                    notices.extend(endpoint.attend_quic(now, &mut self.shared, network));
                 }
                 Transport::Tcp(_) => endpoint.stranded |= address.port == port,
                 // Who only sends goes on from another address.
@@ -391,7 +410,8 @@ impl Hosts {
         };
         if let Transport::Udp(end) = &mut endpoint.transport {
             let (datagram, ecn) = end.send(payload);
-            let packet = Packet::new(Contents::Datagram(datagram), ecn, &endpoint.address);
+            let contents = Contents::Datagram(datagram);
+            let packet = self.shared.packets.fill(&contents, ecn, &endpoint.address);
             network.send(now, endpoint.address.port, packet);
         }
     }

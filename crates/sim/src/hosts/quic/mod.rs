@@ -32,7 +32,7 @@ pub use transport::quic_transport;
 
 use super::Address;
 use crate::network::Network;
-use crate::packet::{Contents, Packet, QuicDatagram};
+use crate::packet::{Contents, Packet, Packets, QuicDatagram};
 
 impl Datagrams {
     /// Hands an end the datagram of a packet.
@@ -53,6 +53,7 @@ impl Datagrams {
         now: Time,
         end: &mut QuicEnd,
         address: &Address,
+        packets: &mut Packets,
         network: &mut Network,
     ) -> bool {
         if self.is_full() {
@@ -74,7 +75,7 @@ impl Datagrams {
             destination: departure.to.number,
             ..*address
         };
-        let packet = Packet::new(Contents::Quic(datagram), departure.ecn, &address);
+        let packet = packets.fill(&Contents::Quic(datagram), departure.ecn, &address);
         network.send(now, departure.port, packet);
         true
     }
