@@ -319,7 +319,7 @@ impl<P: Packet + Clone> Pipe<P> {
     }
 
     /// The next packet that has reached the link's far end by `now`.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, now: Time) -> Option<P> {
         // What never arrives has no time.
         if self.next_arrival > now || self.next_arrival == Time::MAX {

@@ -10,9 +10,9 @@ use weir_units::Time;
 /// The next event of each source.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
-    /// A complete tree of matches: the last one at 0, where the winners of 1 to 8 meet, and so on;
+    /// A complete tree of matches: the last one at 0, where the winners of 1 to 4 meet, and so on;
     /// sources from `first_leaf` on.
-    matches: Vec<Match>,
+    matches: Vec<[u64; MATCH]>,
     first_leaf: usize,
     /// The winner of the last match.
     first: u64,
@@ -25,33 +25,19 @@ pub(crate) struct Calendar {
 /// An entry of a source that has no event.
 const NEVER: u64 = u64::MAX;
 /// The bits that tell the entries of a match apart.
-const MATCH_BITS: u32 = 3;
-/// How many meet in a match: as many as fit a cache line.
+const MATCH_BITS: u32 = 2;
+/// How many meet in a match.
 const MATCH: usize = 1 << MATCH_BITS;
-
-/// Entries of which the smallest goes on.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Match([u64; MATCH]);
-
-impl Match {
-    #[inline]
-    fn winner(&self) -> u64 {
-        let [a, b, c, d, e, f, g, h] = self.0;
-        let (first, second) = (a.min(b).min(c.min(d)), e.min(f).min(g.min(h)));
-        first.min(second)
-    }
-}
 
 impl Calendar {
     /// A calendar for sources numbered from zero, without events.
     pub(crate) fn new(sources: usize) -> Self {
         let source_bits = source_bits(sources);
-        // All matches but those of the sources: 1 + 8 + 64 + …
+        // All matches but those of the sources: 1 + 4 + 16 + …
         let leaves = 1 << (source_bits - MATCH_BITS);
         let first_leaf = (leaves - 1) / (MATCH - 1);
         Self {
-            matches: vec![Match([NEVER; MATCH]); first_leaf + leaves],
+            matches: vec![[NEVER; MATCH]; first_leaf + leaves],
             first_leaf,
             first: NEVER,
             source_bits,
@@ -67,7 +53,7 @@ impl Calendar {
         }
         let mut larger = Self::new(sources);
         for source in 0..room {
-            larger.set(source, self.time(source));
+            larger.set(source, self.time(source).unwrap_or(Time::MAX));
         }
         *self = larger;
     }
@@ -84,24 +70,23 @@ impl Calendar {
 
     /// When the source has its next event.
     pub(crate) fn time(&self, source: usize) -> Option<Time> {
-        let entry = self.matches[self.first_leaf + source / MATCH].0[source % MATCH];
+        let entry = self.matches[self.first_leaf + source / MATCH][source % MATCH];
         (entry != NEVER).then(|| Time::from_nanos(entry >> self.source_bits))
     }
 
-    /// The source's next event is at `time` from now on.
+    /// The source's next event is at `time` from now on; at [`Time::MAX`] there is none.
     #[inline]
-    pub(crate) fn set(&mut self, source: usize, time: Option<Time>) {
-        let mut winner = match time {
-            Some(time) if time < self.horizon => {
-                time.as_nanos() << self.source_bits | source as u64
-            }
-            _ => NEVER,
+    pub(crate) fn set(&mut self, source: usize, time: Time) {
+        let mut winner = match time < self.horizon {
+            true => time.as_nanos() << self.source_bits | source as u64,
+            false => NEVER,
         };
-        // Among all entries: those that meet for entry `n` are the ones from `8 * (n + 1)` on.
+        // Among all entries: those that meet for entry `n` are the ones from `4 * (n + 1)` on.
         let mut entry = MATCH * self.first_leaf + source;
         while let Some(entries) = self.matches.get_mut(entry / MATCH) {
-            entries.0[entry % MATCH] = winner;
-            winner = entries.winner();
+            entries[entry % MATCH] = winner;
+            let [a, b, c, d] = *entries;
+            winner = a.min(b).min(c.min(d));
             match (entry / MATCH).checked_sub(1) {
                 Some(next) => entry = next,
                 None => break,
@@ -121,7 +106,7 @@ impl Calendar {
     }
 }
 
-/// How many bits it takes to tell so many sources apart: three for each round of matches, of which
+/// How many bits it takes to tell so many sources apart: two for each round of matches, of which
 /// there is one at least.
 fn source_bits(sources: usize) -> u32 {
     let bits = sources.max(2).next_power_of_two().trailing_zeros();
@@ -134,8 +119,8 @@ mod tests {
 
     use super::*;
 
-    fn at(nanos: u64) -> Option<Time> {
-        Some(Time::from_nanos(nanos))
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
     }
 
     #[test]
@@ -146,7 +131,7 @@ mod tests {
         calendar.set(1, at(5));
         calendar.set(0, at(7));
         assert_eq!(calendar.first(), (Time::from_nanos(5), 1));
-        calendar.set(1, None);
+        calendar.set(1, Time::MAX);
         assert_eq!(calendar.first(), (Time::from_nanos(5), 2));
         calendar.set(2, at(8));
         assert_eq!(calendar.first(), (Time::from_nanos(7), 0));
@@ -169,8 +154,8 @@ mod tests {
         }
         let mut calendar = Calendar::new(4);
         let horizon = calendar.horizon();
-        assert_eq!(horizon, Time::from_nanos(u64::MAX / 8));
-        calendar.set(3, Some(horizon));
+        assert_eq!(horizon, Time::from_nanos(u64::MAX / 4));
+        calendar.set(3, horizon);
         assert_eq!(calendar.first().0, horizon);
         calendar.set(3, at(horizon.as_nanos() - 1));
         let last = Time::from_nanos(horizon.as_nanos() - 1);
@@ -189,7 +174,7 @@ mod tests {
             for (source, time) in events {
                 let source = source.index(sources);
                 times[source] = time.map(Time::from_nanos);
-                calendar.set(source, times[source]);
+                calendar.set(source, times[source].unwrap_or(Time::MAX));
                 let expected = (0..sources).filter_map(|source| Some((times[source]?, source))).min();
                 let first = Some(calendar.first()).filter(|(time, _)| *time < calendar.horizon());
                 prop_assert_eq!(first, expected);

@@ -258,7 +258,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 (switch.receive(now, port), switch.next_time(port))
             }
         };
-        self.calendar.set(port, next);
+        self.calendar.set(port, next.unwrap_or(Time::MAX));
         if place.tapped {
             self.tap(now, port, packet.clone());
         }
@@ -269,7 +269,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 let Junction { switch, ports } = &mut self.switches[switch as usize];
                 let calendar = &mut self.calendar;
                 switch.forward(now, ingress, packet, |port, next| {
-                    calendar.set(ports[port.index()] as usize, next);
+                    calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
                 None
             }
@@ -290,13 +290,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
                 pipe.apply(now, change);
-                self.calendar.set(port.index(), pipe.next_time());
+                let next = pipe.next_time();
+                self.calendar.set(port.index(), next.unwrap_or(Time::MAX));
             }
             Sender::Switch { switch, port } => {
                 let Junction { switch, ports } = &mut self.switches[switch as usize];
                 let calendar = &mut self.calendar;
                 switch.apply(now, port, change, |port, next| {
-                    calendar.set(ports[port.index()] as usize, next);
+                    calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
             }
         }
@@ -371,14 +372,14 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
 
 impl<P: fabric::Packet + Clone> Outlet<'_, P> {
     /// The host sends a packet.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, now: Time, packet: P) {
         let pipe = &mut self.uplink.pipe;
         let idle = pipe.next_time();
         pipe.send(now, packet);
         let next = pipe.next_time();
         if next != idle {
-            self.calendar.set(self.port, next);
+            self.calendar.set(self.port, next.unwrap_or(Time::MAX));
         }
     }
 

@@ -125,7 +125,7 @@ pub(crate) struct Packets(Vec<Packet>);
 
 impl Packets {
     /// A packet with these contents.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fill(&mut self, contents: &Contents, ecn: Ecn, address: &Address) -> Packet {
         let mut packet = self.0.pop().unwrap_or_default();
         packet.contents = *contents;

@@ -208,7 +208,7 @@ impl Endpoint {
             && due < self.armed
         {
             self.armed = due;
-            shared.timers.set(self.address.position as usize, Some(due));
+            shared.timers.set(self.address.position as usize, due);
         }
     }
 }
@@ -274,7 +274,7 @@ impl Hosts {
     /// Removes an endpoint. What is still on the way to it is lost on whoever comes next.
     pub(crate) fn close(&mut self, position: u32) {
         if self.endpoints[position as usize].take().is_some() {
-            self.shared.timers.set(position as usize, None);
+            self.shared.timers.set(position as usize, Time::MAX);
             self.free.push(position);
         }
     }
@@ -323,7 +323,7 @@ impl Hosts {
         position: usize,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        self.shared.timers.set(position, None);
+        self.shared.timers.set(position, Time::MAX);
         let endpoint = self.endpoints[position].as_mut()?;
         endpoint.armed = Time::MAX;
         match &mut endpoint.transport {
