@@ -375,11 +375,11 @@ impl<P: fabric::Packet + Clone> Outlet<'_, P> {
     #[inline(always)]
     pub fn send(&mut self, now: Time, packet: P) {
         let pipe = &mut self.uplink.pipe;
-        let idle = pipe.next_time();
+        let was_idle = pipe.is_idle();
         pipe.send(now, packet);
-        let next = pipe.next_time();
-        if next != idle {
-            self.calendar.set(self.port, next.unwrap_or(Time::MAX));
+        if was_idle {
+            let next = pipe.next_time().unwrap_or(Time::MAX);
+            self.calendar.set(self.port, next);
         }
     }
 
