@@ -383,10 +383,10 @@ impl<P: fabric::Packet + Clone> Outlet<'_, P> {
         }
     }
 
-    /// From when on what waits for the link will be sent soon, if nothing more comes.
+    /// Whether what waits for the link will be sent soon.
     #[inline]
-    pub fn room_at(&self) -> Time {
-        self.uplink.room_at()
+    pub fn has_room(&self, now: Time) -> bool {
+        self.uplink.room_at() <= now
     }
 
     /// When somebody who has found no room may hand the port one packet: everybody who asks gets a

@@ -126,10 +126,10 @@ pub(crate) struct Packets(Vec<Packet>);
 impl Packets {
     /// A packet with these contents.
     #[inline(always)]
-    pub(crate) fn fill(&mut self, contents: &Contents, ecn: Ecn, address: &Address) -> Packet {
+    pub(crate) fn fill(&mut self, contents: Contents, ecn: Ecn, address: &Address) -> Packet {
         let mut packet = self.0.pop().unwrap_or_default();
-        packet.contents = *contents;
         packet.length = IP_HEADER + contents.length();
+        packet.contents = contents;
         packet.flow = address.flow.number;
         packet.endpoint = address.peer;
         packet.source = address.source;

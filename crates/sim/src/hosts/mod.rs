@@ -137,7 +137,7 @@ impl Endpoint {
         let is_patient = end.has_small_queues();
         while self.turn <= now {
             let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
-            if is_patient && !has_turn && outlet.room_at() > now {
+            if is_patient && !has_turn && !outlet.has_room(now) {
                 self.turn = outlet.take_turn();
                 break;
             }
@@ -147,19 +147,19 @@ impl Endpoint {
             if self.stranded {
                 continue;
             }
-            let mut send = |segment| {
-                let contents = Contents::Segment(segment);
-                outlet.send(now, shared.packets.fill(&contents, *ecn, &self.address));
-            };
+            let packets = &mut shared.packets;
+            let mut send = |contents| outlet.send(now, packets.fill(contents, *ecn, &self.address));
             // Bursts are rare, and cutting takes divisions.
             let size = end.segment_size();
             match segment.payload <= size {
-                true => send(*segment),
-                false => segment.cut(size).for_each(send),
+                true => send(Contents::Segment(*segment)),
+                false => segment.cut(size).map(Contents::Segment).for_each(send),
             }
         }
-        let turn = Some(self.turn).filter(|turn| *turn > now);
-        let due = end.next_time().into_iter().chain(turn).min();
+        let mut due = end.next_time().unwrap_or(Time::MAX);
+        if self.turn > now {
+            due = due.min(self.turn);
+        }
         let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
         self.set_timer(due, shared);
         Some((self.address.flow, notice?))
@@ -180,7 +180,7 @@ impl Endpoint {
             // A socket's buffer is full as long as the host's queue is.
             if let Some(outlet) = end.port().and_then(|port| network.outlet(port))
                 && !has_turn
-                && outlet.room_at() > now
+                && !outlet.has_room(now)
             {
                 self.turn = outlet.take_turn();
                 break;
@@ -193,8 +193,8 @@ impl Endpoint {
             }
         }
         let due = match self.turn > now {
-            true => Some(self.turn),
-            false => end.next_time(),
+            true => self.turn,
+            false => end.next_time().unwrap_or(Time::MAX),
         };
         let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
         self.set_timer(due, shared);
@@ -203,10 +203,8 @@ impl Endpoint {
 
     /// Sees to it that it is called when something is due, or earlier.
     #[inline]
-    fn set_timer(&mut self, due: Option<Time>, shared: &mut Shared) {
-        if let Some(due) = due
-            && due < self.armed
-        {
+    fn set_timer(&mut self, due: Time, shared: &mut Shared) {
+        if due < self.armed {
             self.armed = due;
             shared.timers.set(self.address.position as usize, due);
         }
@@ -411,7 +409,7 @@ impl Hosts {
         if let Transport::Udp(end) = &mut endpoint.transport {
             let (datagram, ecn) = end.send(payload);
             let contents = Contents::Datagram(datagram);
-            let packet = self.shared.packets.fill(&contents, ecn, &endpoint.address);
+            let packet = self.shared.packets.fill(contents, ecn, &endpoint.address);
             network.send(now, endpoint.address.port, packet);
         }
     }

@@ -75,7 +75,7 @@ impl Datagrams {
             destination: departure.to.number,
             ..*address
         };
-        let packet = packets.fill(&Contents::Quic(datagram), departure.ecn, &address);
+        let packet = packets.fill(Contents::Quic(datagram), departure.ecn, &address);
         network.send(now, departure.port, packet);
         true
     }
