@@ -145,11 +145,16 @@ impl<P: Packet + Clone> Pipe<P> {
     }
 
     /// The next packet that has come out by `now`.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        if self.undisturbed {
-            return self.deliver(now);
+        match self.undisturbed {
+            true => self.deliver(now),
+            false => self.receive_disturbed(now),
         }
+    }
+
+    #[cold]
+    fn receive_disturbed(&mut self, now: Time) -> Option<P> {
         self.meet_faults(now);
         let packet = self.faults.receive(now);
         self.undisturbed = self.faults.let_all_pass();

@@ -210,7 +210,6 @@ impl Queue {
     }
 
     /// A packet that waited leaves.
-    #[inline]
     pub(crate) fn leave(&mut self, at: Time, length: ByteSize) {
         self.backlog.remove(length);
         if let Some(occupancy) = &mut self.occupancy {
