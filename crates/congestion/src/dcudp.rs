@@ -37,7 +37,7 @@ const PARAMETERS: [Parameter; 6] = [
 ];
 
 /// Section IV-A.3: both rates begin as C / PktSize.
-const CAPACITY: Typed<Rate> = Typed {
+pub(crate) const CAPACITY: Typed<Rate> = Typed {
     name: "capacity",
     doc: "the rate of the path's narrowest link, with which both rates begin",
     default: Rate::from_gbps(1),
@@ -77,7 +77,7 @@ const INCREMENT_PER_RTT: Typed<bool> = Typed {
     max: true,
 };
 
-const FREEZE: Typed<bool> = Typed {
+pub(crate) const FREEZE: Typed<bool> = Typed {
     name: "freeze",
     doc: "after a reduction nothing reduces again before a packet has been sent",
     default: true,
@@ -86,10 +86,10 @@ const FREEZE: Typed<bool> = Typed {
 };
 
 /// Rates stay below this many packets per second, whatever a receiver claims.
-const FASTEST: f64 = 1e12;
+pub(crate) const FASTEST: f64 = 1e12;
 /// The round-trip time before one is known, and the smallest that is believed.
-const INITIAL_RTT: Duration = Duration::from_micros(100);
-const SHORTEST_RTT: Duration = Duration::from_nanos(100);
+pub(crate) const INITIAL_RTT: Duration = Duration::from_micros(100);
+pub(crate) const SHORTEST_RTT: Duration = Duration::from_nanos(100);
 
 #[derive(Clone, Debug)]
 struct Dcudp {
@@ -192,7 +192,7 @@ impl Dcudp {
     }
 }
 
-fn packets_per_second(rate: Rate, packet_size: ByteSize) -> f64 {
+pub(crate) fn packets_per_second(rate: Rate, packet_size: ByteSize) -> f64 {
     rate.bits_per_second() as f64 / (8.0 * packet_size.bytes() as f64)
 }
 

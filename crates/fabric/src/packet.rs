@@ -56,6 +56,10 @@ pub trait Packet {
         let _ = window;
     }
 
+    /// Takes the SACK blocks out of its TCP header; its length stays what it was. By default there are
+    /// none, and nothing happens.
+    fn clear_sack_blocks(&mut self) {}
+
     /// Rewrites the control bits of its TCP header. By default there are none, and nothing happens.
     fn set_flags(&mut self, flags: Flags) {
         let _ = flags;

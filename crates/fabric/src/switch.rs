@@ -135,8 +135,19 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// The same with an element at the end of its path: behind those that are there, before the
     /// choice of the port.
     pub fn with_element(mut self, element: impl Element<P>) -> Self {
-        self.elements.push(Box::new(element));
+        self.add_element(element);
         self
+    }
+
+    /// Puts an element at the end of its path.
+    pub fn add_element(&mut self, element: impl Element<P>) {
+        self.elements.push(Box::new(element));
+    }
+
+    /// Whether there are elements in its path.
+    #[inline]
+    pub fn has_elements(&self) -> bool {
+        !self.elements.is_empty()
     }
 
     /// The same with queues that share a buffer, beside their own rules.

@@ -55,6 +55,7 @@
 
 pub mod capture;
 mod compare;
+mod dataset;
 mod output;
 mod overview;
 mod quantity;
@@ -68,12 +69,13 @@ mod text;
 mod trace;
 
 pub use compare::{About, CompareError, Comparison, Pair, RunComparison};
+pub use dataset::{Dataset, Value};
 pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
 pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 pub use report::{Report, RunPlots, Threshold};
 pub use summary::{
     AchievedRate, CompletionTimes, Drops, Emulation, EpochSummary, GroupSummary, HostSummary,
-    PortSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError, World,
+    PortSummary, TconSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError, World,
 };
 pub use trace::Traces;

@@ -47,6 +47,9 @@ fn remarks(out: &mut String, name: Option<&str>, run: &RunSummary) {
     if let Some(reduction) = run.reduction {
         let _ = writeln!(out, "\n{of}reduction {}", percent(reduction));
     }
+    for (switch, tcon) in &run.tcon {
+        let _ = writeln!(out, "\n{of}TCon at {switch}: {tcon}");
+    }
     if let Some(emulation) = &run.emulation {
         let verdict = match emulation.faithful {
             true => "faithful",

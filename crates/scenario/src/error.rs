@@ -26,6 +26,23 @@ pub enum ScenarioError {
     },
 }
 
+impl ScenarioError {
+    /// Whether a key is there that means nothing, or a setting's path leads nowhere: no value could
+    /// mend that.
+    pub fn is_about_keys(&self) -> bool {
+        let Self::Invalid { problems } = self else {
+            return false;
+        };
+        let mut kinds = problems.iter().map(|problem| &problem.kind);
+        kinds.any(|kind| {
+            matches!(
+                kind,
+                ProblemKind::UnknownKey { .. } | ProblemKind::NoSuchPath { .. }
+            )
+        })
+    }
+}
+
 fn lines(problems: &[Problem]) -> String {
     let lines: Vec<_> = problems.iter().map(Problem::to_string).collect();
     lines.join("\n")

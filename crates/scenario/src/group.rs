@@ -92,10 +92,10 @@ pub(crate) static GROUP: Section = Section {
         ),
         Key::default(
             "transport",
-            Accepts::Word(&["tcp", "tls", "quic", "udp"]),
+            Accepts::Word(&["tcp", "tls", "quic", "dcudp", "udp"]),
             Literal::Text("tcp"),
-            "what carries the data: TCP, TLS 1.3 over TCP, DCQUIC, or plain datagrams; `udp` takes the \
-             workload `cbr`",
+            "what carries the data: TCP, TLS 1.3 over TCP, DCQUIC, DCUDP, or plain datagrams; `udp` \
+             takes the workload `cbr`",
         ),
         Key::optional(
             "tcp",
@@ -116,6 +116,12 @@ pub(crate) static GROUP: Section = Section {
             "how DCQUIC is set up",
         ),
         Key::optional(
+            "dcudp",
+            Accepts::Other("a table"),
+            "its defaults",
+            "how DCUDP is set up",
+        ),
+        Key::optional(
             "udp",
             Accepts::Other("a table"),
             "Not-ECT datagrams",
@@ -124,8 +130,8 @@ pub(crate) static GROUP: Section = Section {
         Key::optional(
             "congestion",
             congestion::ACCEPTS,
-            "`\"cubic\"`, as in Linux",
-            "TCP's or DCQUIC's congestion control and its parameters: see docs/algorithms.md",
+            "`\"cubic\"`, as in Linux; with DCUDP the paper's, its `capacity` the slowest link's rate",
+            "TCP's, DCQUIC's or DCUDP's congestion control and its parameters: see docs/algorithms.md",
         ),
         Key::optional(
             "via",

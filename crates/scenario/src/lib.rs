@@ -71,10 +71,11 @@ pub use scenario::Scenario;
 pub use schema::key_reference;
 pub use topology::{
     ETHERNET_FRAMING, Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer,
-    SharedLimit, Switch, SwitchIndex, Topology,
+    SharedLimit, Switch, SwitchIndex, TconControl, TconRule, Topology,
 };
 pub use transport::{
-    DelayedAck, MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
+    DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt, DelayedAck,
+    MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
     TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport, UDP_HEADERS, UdpEcn,
 };
 pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};

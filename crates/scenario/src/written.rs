@@ -6,10 +6,10 @@ use serde::{Serialize, Serializer};
 use weir_congestion::AlgorithmSpec;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::transport::{QuicOptions, TcpOptions, TlsOptions, Transport, UdpEcn};
+use crate::transport::{DcudpOptions, QuicOptions, TcpOptions, TlsOptions, Transport, UdpEcn};
 use crate::{
     Fault, FaultKind, Group, HostIndex, LiveOptions, Pairing, PortIndex, Queue, Scenario,
-    SharedBuffer, SharedLimit, Topology, When, Workload,
+    SharedLimit, Switch, TconRule, Topology, When, Workload,
 };
 
 impl Serialize for Scenario {
@@ -26,7 +26,7 @@ struct File<'s> {
     duration: Duration,
     warm_up: Duration,
     hosts: Named<'s, Empty>,
-    switches: Named<'s, WrittenSwitch>,
+    switches: Named<'s, WrittenSwitch<'s>>,
     links: Vec<Link<'s>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     routes: Vec<WrittenRoute<'s>>,
@@ -50,9 +50,26 @@ impl<T: Serialize> Serialize for Named<'_, T> {
 type Empty = BTreeMap<(), ()>;
 
 #[derive(Serialize)]
-struct WrittenSwitch {
+struct WrittenSwitch<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     shared_buffer: Option<WrittenBuffer>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tcon: Vec<WrittenRule<'s>>,
+}
+
+#[derive(Serialize)]
+struct WrittenRule<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Vec<&'s str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Vec<&'s str>>,
+    pass: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ecn: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffer: Option<ByteSize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    congestion: Option<&'s AlgorithmSpec>,
 }
 
 #[derive(Serialize)]
@@ -112,6 +129,8 @@ struct WrittenGroup<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     quic: Option<&'s QuicOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    dcudp: Option<&'s DcudpOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     udp: Option<WrittenUdp>,
     workload: &'s Workload,
 }
@@ -167,7 +186,7 @@ impl<'s> File<'s> {
             hosts: Named(hosts.map(|host| (&host.name[..], Empty::new())).collect()),
             switches: Named(
                 switches
-                    .map(|switch| (&switch.name[..], WrittenSwitch::of(&switch.shared_buffer)))
+                    .map(|switch| (&switch.name[..], WrittenSwitch::of(switch, topology)))
                     .collect(),
             ),
             links: links(topology),
@@ -241,10 +260,10 @@ fn ports<'s>(ports: &[PortIndex], topology: &'s Topology) -> Vec<&'s str> {
     names.collect()
 }
 
-impl WrittenSwitch {
-    fn of(shared_buffer: &Option<SharedBuffer>) -> Self {
+impl<'s> WrittenSwitch<'s> {
+    fn of(switch: &'s Switch, topology: &'s Topology) -> Self {
         Self {
-            shared_buffer: shared_buffer.map(|buffer| WrittenBuffer {
+            shared_buffer: switch.shared_buffer.map(|buffer| WrittenBuffer {
                 size: buffer.size,
                 alpha: match buffer.limit {
                     SharedLimit::Dynamic { alpha } => Some(alpha),
@@ -255,6 +274,24 @@ impl WrittenSwitch {
                     SharedLimit::Dynamic { .. } => None,
                 },
             }),
+            tcon: (switch.tcon.iter())
+                .map(|rule| WrittenRule::of(rule, topology))
+                .collect(),
+        }
+    }
+}
+
+impl<'s> WrittenRule<'s> {
+    fn of(rule: &'s TconRule, topology: &'s Topology) -> Self {
+        let named = |named: &[HostIndex]| (!named.is_empty()).then(|| hosts(named, topology));
+        let control = rule.control.as_ref();
+        Self {
+            from: named(&rule.from),
+            to: named(&rule.to),
+            congestion: control.map(|control| &control.congestion),
+            pass: control.is_none(),
+            ecn: control.and_then(|control| control.ecn),
+            buffer: control.map(|control| control.buffer),
         }
     }
 }
@@ -276,6 +313,7 @@ impl<'s> WrittenGroup<'s> {
             tcp: None,
             tls: None,
             quic: None,
+            dcudp: None,
             udp: None,
             workload: &group.workload,
         };
@@ -305,6 +343,13 @@ impl<'s> WrittenGroup<'s> {
             } => {
                 written.transport = "quic";
                 (written.quic, written.congestion) = (Some(options), Some(congestion));
+            }
+            Transport::Dcudp {
+                options,
+                congestion,
+            } => {
+                written.transport = "dcudp";
+                (written.dcudp, written.congestion) = (Some(options), Some(congestion));
             }
             Transport::Udp { ecn } => written.udp = Some(WrittenUdp { ecn: *ecn }),
         }

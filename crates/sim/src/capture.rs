@@ -78,7 +78,9 @@ fn captured(packet: &Packet, time: Time, interface: Interface) -> CapturedPacket
             Contents::Datagram(datagram) => {
                 Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
             }
-            Contents::Quic(datagram) => Content::Udp(ByteSize::from_bytes(datagram.payload.into())),
+            Contents::Written(datagram) => {
+                Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
+            }
         },
     }
 }

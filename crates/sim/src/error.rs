@@ -24,6 +24,14 @@ pub enum BuildError {
         /// What QUIC says.
         source: weir_quic::ConfigError,
     },
+    /// DCUDP cannot work with a group's options.
+    #[error("group `{group}`: {source}")]
+    Dcudp {
+        /// The group's name.
+        group: String,
+        /// What DCUDP says.
+        source: weir_dcudp::ConfigError,
+    },
     /// A switch cannot be built.
     #[error(transparent)]
     Switch(#[from] SwitchError),

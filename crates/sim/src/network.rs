@@ -6,7 +6,7 @@
 use weir_fabric::{
     self as fabric, Change, FaultSettings, Faults, Link, Pipe, Queue, SharedBuffer, Switch, Tally,
 };
-use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, Topology};
+use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, SwitchIndex, Topology};
 use weir_units::{Duration, Time};
 
 use crate::calendar::Calendar;
@@ -19,7 +19,8 @@ use crate::seeds::{Drawer, Seeds};
 /// it carries in order, to a host or to a switch, which sends them on at once.
 ///
 /// Whoever drives it hands it what hosts [`send`](Self::send), and calls [`deliver`](Self::deliver) for
-/// the port and at the time that [`next`](Self::next) names. Times must not run backwards.
+/// the port and at the time that [`next`](Self::next) names. Times must not run backwards. What sits in
+/// the path of a switch is [added](Self::add_element) before the first packet.
 ///
 /// A packet's [`destination`](fabric::Packet::destination) is the position of a host in the topology,
 /// which it may reach by any of the host's links, or a [`destination_at`](Self::destination_at) one of
@@ -31,7 +32,8 @@ pub struct Network<P = SimulatedPacket> {
     switches: Vec<Junction<P>>,
     /// For each port of the topology.
     places: Vec<Place>,
-    /// When each port's link delivers next.
+    /// When each port's link delivers next, and behind these when each switch's elements have something
+    /// to do.
     calendar: Calendar,
     /// The ports that are measured.
     measured: Vec<PortIndex>,
@@ -156,7 +158,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 .collect(),
             switches,
             places: topology.port_indices().map(place).collect(),
-            calendar: Calendar::new(topology.ports.len()),
+            calendar: Calendar::new(topology.ports.len() + topology.switches.len()),
             measured: measured.to_vec(),
             tapped: Vec::new(),
         })
@@ -198,7 +200,20 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         std::mem::take(&mut self.tapped)
     }
 
-    /// When the next packet arrives somewhere, and by which port's link.
+    /// Puts an element into the path of a switch, behind those that are there.
+    pub fn add_element(&mut self, switch: SwitchIndex, element: impl fabric::Element<P>) {
+        if let Some(Junction { switch, .. }) = self.switches.get_mut(switch.index()) {
+            switch.add_element(element);
+        }
+    }
+
+    /// The first element of this type in the path of a switch.
+    pub fn element<E: fabric::Element<P>>(&self, switch: SwitchIndex) -> Option<&E> {
+        self.switches.get(switch.index())?.switch.element()
+    }
+
+    /// When the next packet arrives somewhere, and by which port's link; a number behind those of the
+    /// ports stands for the elements of a switch.
     #[inline]
     pub fn next(&self) -> (Time, usize) {
         self.calendar.first()
@@ -247,7 +262,10 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// host is given back.
     #[inline]
     pub fn deliver(&mut self, now: Time, port: usize) -> Option<P> {
-        let place = self.places[port];
+        let Some(&place) = self.places.get(port) else {
+            self.run_elements(now, port - self.places.len());
+            return None;
+        };
         let (packet, next) = match place.sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
@@ -266,14 +284,32 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Receiver::Host => packet,
             Receiver::Switch { switch, ingress } => {
                 let packet = packet?;
+                let place = self.places.len() + switch as usize;
                 let Junction { switch, ports } = &mut self.switches[switch as usize];
                 let calendar = &mut self.calendar;
                 switch.forward(now, ingress, packet, |port, next| {
                     calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
+                if switch.has_elements() {
+                    calendar.set(place, switch.next_timer().unwrap_or(Time::MAX));
+                }
                 None
             }
         }
+    }
+
+    /// The elements of a switch do what is due.
+    #[cold]
+    fn run_elements(&mut self, now: Time, switch: usize) {
+        let place = self.places.len() + switch;
+        let Some(Junction { switch, ports }) = self.switches.get_mut(switch) else {
+            return;
+        };
+        let calendar = &mut self.calendar;
+        switch.on_time(now, |port, next| {
+            calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
+        });
+        calendar.set(place, switch.next_timer().unwrap_or(Time::MAX));
     }
 
     #[cold]

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use weir_fabric::Packet as FabricPacket;
 use weir_units::ByteSize;
-use weir_wire::tcp::{Flags, Segment};
+use weir_wire::tcp::{Flags, Options, Segment};
 use weir_wire::{Ecn, FlowKey};
 
 use crate::hosts::Address;
@@ -52,8 +52,8 @@ pub(crate) enum Contents {
     Segment(Segment),
     /// A UDP datagram.
     Datagram(Datagram),
-    /// A UDP datagram of a QUIC connection.
-    Quic(QuicDatagram),
+    /// A UDP datagram of a QUIC or DCUDP connection.
+    Written(Written),
 }
 
 impl Default for Contents {
@@ -71,7 +71,7 @@ pub(crate) struct Datagram {
 
 /// A UDP datagram whose bytes count: they are in [`Datagrams`](crate::hosts::Datagrams).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct QuicDatagram {
+pub(crate) struct Written {
     /// Where its bytes are.
     pub(crate) place: u32,
     /// How many there are.
@@ -168,7 +168,7 @@ impl Contents {
         match self {
             Self::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
             Self::Datagram(datagram) => UDP_HEADER + datagram.payload,
-            Self::Quic(datagram) => UDP_HEADER + u32::from(datagram.payload),
+            Self::Written(datagram) => UDP_HEADER + u32::from(datagram.payload),
         }
     }
 }
@@ -177,7 +177,7 @@ impl Packet {
     /// Where it comes from and where it goes.
     pub(crate) fn locations(&self) -> [Location; 2] {
         let editions = match self.contents {
-            Contents::Quic(datagram) => datagram.editions,
+            Contents::Written(datagram) => datagram.editions,
             Contents::Segment(_) | Contents::Datagram(_) => [0; 2],
         };
         let location = |number, edition| Location { number, edition };
@@ -223,7 +223,7 @@ impl FabricPacket for Packet {
             destination_port,
             protocol: match self.contents {
                 Contents::Segment(_) => FlowKey::TCP,
-                Contents::Datagram(_) | Contents::Quic(_) => FlowKey::UDP,
+                Contents::Datagram(_) | Contents::Written(_) => FlowKey::UDP,
             },
         }
     }
@@ -231,13 +231,21 @@ impl FabricPacket for Packet {
     fn tcp(&self) -> Option<Segment> {
         match self.contents {
             Contents::Segment(segment) => Some(segment),
-            Contents::Datagram(_) | Contents::Quic(_) => None,
+            Contents::Datagram(_) | Contents::Written(_) => None,
         }
     }
 
     fn set_window(&mut self, window: u16) {
         if let Contents::Segment(segment) = &mut self.contents {
             segment.window = window;
+        }
+    }
+
+    fn clear_sack_blocks(&mut self) {
+        if let Contents::Segment(segment) = &mut self.contents
+            && let Options::Sack(_) = segment.options
+        {
+            segment.options = Options::None;
         }
     }
 

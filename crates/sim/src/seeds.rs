@@ -19,6 +19,10 @@ pub enum Drawer {
     Samples = 7,
     /// The connection IDs, keys and packet numbers of a flow's QUIC endpoints.
     Quic = 8,
+    /// The names, cookies and first sequence numbers of a flow's DCUDP endpoints.
+    Dcudp = 9,
+    /// The controllers of a switch's transparent congestion control.
+    Tcon = 12,
 }
 
 /// The scenario's seed.
@@ -37,6 +41,15 @@ impl Seeds {
             .into_iter()
             .fold(self.0, |seed, part| mix(mix(seed) ^ part))
     }
+}
+
+/// The seed of an endpoint that takes one of 32 bytes.
+pub(crate) fn seed_bytes(words: [u64; 2]) -> [u8; 32] {
+    let mut seed = [0; 32];
+    for (bytes, word) in seed.chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    seed
 }
 
 /// The output function of SplitMix64 (Steele, Lea and Flood 2014, figure 16): a bijection in which

@@ -13,6 +13,7 @@ use crate::hosts::Notice;
 use crate::measure::{GroupMeter, PortMeter};
 use crate::recorder::Recorder;
 use crate::seeds::{Drawer, Seeds};
+use crate::tcon;
 use crate::workloads::{GroupRunner, Random};
 use crate::world::World;
 
@@ -212,7 +213,8 @@ impl Simulation {
         Ok(self.summary())
     }
 
-    fn summary(&mut self) -> RunSummary {
+    /// The numbers of what happened so far, as [`finish`](Self::finish) would give them now.
+    pub fn summary(&mut self) -> RunSummary {
         let now = self.now;
         let interrupted = now < self.end;
         let warm_up = self.scenario.warm_up;
@@ -231,6 +233,13 @@ impl Simulation {
         for (_, group) in &mut groups {
             group.share = Ratio::of(group.delivered.bytes(), all);
         }
+        let topology = &self.scenario.topology;
+        let switches = topology.switch_indices().zip(&topology.switches);
+        let network = &self.world.network;
+        let tcon = switches.filter_map(|(index, switch)| {
+            Some((switch.name.clone(), tcon::summary(network, index)?))
+        });
+        let tcon = tcon.collect();
         let network = &mut self.world.network;
         let ports = self.ports.iter_mut().filter_map(|meter| {
             let pipe = network.settle(now, meter.port)?;
@@ -243,6 +252,7 @@ impl Simulation {
             interrupted,
             groups: groups.into_iter().collect(),
             ports: ports.collect(),
+            tcon,
             ..RunSummary::default()
         };
         summary.reduction = self.scenario.measurements.reduction.and_then(|reduction| {

@@ -11,11 +11,13 @@ use crate::epochs::Epochs;
 use crate::error::BuildError;
 use crate::flows::{Achieved, Flow, FlowId, FlowReport, Flows, PathView};
 use crate::hosts::{
-    Action, Address, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd, codepoint,
+    Action, Address, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd,
+    codepoint,
 };
 use crate::network::Network;
 use crate::packet::Packet;
 use crate::seeds::{Drawer, Seeds};
+use crate::tcon;
 use crate::workloads::Pair;
 
 /// Everything that packets and bytes pass through.
@@ -46,6 +48,7 @@ pub(crate) struct World {
 enum Setup {
     Tcp(Box<TcpSetup>),
     Quic(Box<QuicSetup>),
+    Dcudp(Box<DcudpSetup>),
     Udp(Ecn),
 }
 
@@ -78,9 +81,14 @@ pub(crate) enum Link {
 
 impl World {
     pub(crate) fn new(scenario: &Scenario, seeds: Seeds) -> Result<Self, BuildError> {
-        let setups: Result<Vec<_>, BuildError> = scenario.groups.iter().map(Setup::of).collect();
+        let groups = scenario.groups.iter();
+        let setups: Result<Vec<_>, BuildError> = groups
+            .map(|group| Setup::of(group, &scenario.topology))
+            .collect();
+        let mut network = Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
+        tcon::install(&mut network, &scenario.topology, seeds);
         Ok(Self {
-            network: Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?,
+            network,
             hosts: Hosts::new(),
             flows: Flows::new(scenario.groups.len()),
             setups: setups?,
@@ -178,6 +186,15 @@ impl World {
                 let [responder, initiator] = addresses;
                 self.hosts.open_quic(responder, server);
                 self.hosts.open_quic(initiator, client);
+            }
+            Setup::Dcudp(setup) => {
+                let [responder, initiator] = addresses;
+                let both = [&initiator, &responder];
+                let ends = setup.ends(now, &self.topology, both, seed(Drawer::Dcudp));
+                if let Ok((client, server)) = ends {
+                    self.hosts.open_dcudp(responder, server);
+                    self.hosts.open_dcudp(initiator, client);
+                }
             }
         }
         self.act(now, id, Side::Initiator, Action::Begin);
@@ -432,7 +449,7 @@ impl World {
 }
 
 impl Setup {
-    fn of(group: &Group) -> Result<Self, BuildError> {
+    fn of(group: &Group, topology: &Topology) -> Result<Self, BuildError> {
         match &group.transport {
             Transport::Tcp {
                 options,
@@ -454,6 +471,17 @@ impl Setup {
                 })?;
                 Ok(Self::Quic(Box::new(setup)))
             }
+            Transport::Dcudp {
+                options,
+                congestion,
+            } => {
+                let setup = DcudpSetup::new(options, congestion, topology);
+                let setup = setup.map_err(|source| BuildError::Dcudp {
+                    group: group.name.clone(),
+                    source,
+                })?;
+                Ok(Self::Dcudp(Box::new(setup)))
+            }
             Transport::Udp { ecn } => Ok(Self::Udp(codepoint(*ecn))),
         }
     }
@@ -472,7 +500,7 @@ impl Setup {
     fn is_connectionless(&self) -> bool {
         match self {
             Self::Tcp(setup) => !setup.has_handshake(),
-            Self::Quic(_) => false,
+            Self::Quic(_) | Self::Dcudp(_) => false,
             Self::Udp(_) => true,
         }
     }

@@ -20,6 +20,7 @@ mod output;
 mod perf;
 mod run;
 mod scenarios;
+mod sweep;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,7 @@ use crate::failure::Failure;
 Examples:
   weir run buffer-sharing             simulate a scenario, one of `weir list` or a file of yours
   weir run --live FILE                put real endpoints through a scenario's network, in real time
+  weir sweep FILE --out DIR           simulate it under thousands of settings
   weir check FILE                     look for mistakes in a scenario file, and print it in full
   weir compare DIR DIR                two results of `weir run --out` side by side
   weir bench rpc                      request/response over DCQUIC beside TCP+TLS, in 30 seconds
@@ -64,6 +66,8 @@ enum Command {
     Check(check::Check),
     /// Lay two experiments side by side: a simulation and a live run, or any two
     Compare(compare::Compare),
+    /// Simulate a scenario under thousands of settings, on all cores, resumable
+    Sweep(sweep::Sweep),
     /// List the scenarios at hand, with their sources
     List(list::List),
     /// Compare transports by the latency that a user sees
@@ -99,6 +103,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Run(run) => run.run(),
         Command::Check(check) => check.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Sweep(sweep) => sweep.run(),
         Command::List(list) => list.run(),
         Command::Bench(bench) => bench.run(),
         Command::Perf(perf) => perf.run(),

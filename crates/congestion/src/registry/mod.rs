@@ -27,9 +27,11 @@ pub(crate) use parameter::Typed;
 pub use parameter::{Parameter, Value};
 pub use spec::AlgorithmSpec;
 
-use crate::{Controller, bbr, bbr3, cubic, d2tcp, dctcp, dcudp, newreno, swift};
+use crate::{
+    Controller, bbr, bbr3, cubic, d2tcp, dctcp, dcudp, dcudp_proportional, newreno, swift,
+};
 
-static ALGORITHMS: [&Algorithm; 8] = [
+static ALGORITHMS: [&Algorithm; 9] = [
     &newreno::ALGORITHM,
     &cubic::ALGORITHM,
     &dctcp::ALGORITHM,
@@ -38,6 +40,7 @@ static ALGORITHMS: [&Algorithm; 8] = [
     &bbr::ALGORITHM,
     &bbr3::ALGORITHM,
     &dcudp::ALGORITHM,
+    &dcudp_proportional::ALGORITHM,
 ];
 
 /// Parameters that every algorithm takes: a limit from the first packet on (see

@@ -68,6 +68,7 @@ impl Dialer {
                 &order.local,
                 pin(order)?,
             )?),
+            LiveTransport::Dcudp { .. } => return Err(wrong("DCUDP can only be simulated")),
             LiveTransport::Udp { .. } => return Err(wrong("UDP carries `cbr` alone")),
         };
         Ok(Self {

@@ -61,6 +61,7 @@ impl Door {
                 &order.local,
                 &context.identity,
             )?)),
+            LiveTransport::Dcudp { .. } => Err(wrong("DCUDP can only be simulated".to_owned())),
             LiveTransport::Udp { .. } => Err(wrong("UDP carries `cbr` alone".to_owned())),
         }
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use weir_congestion::AlgorithmSpec;
-use weir_scenario::{QuicOptions, TlsOptions, Transport, UdpEcn, Workload};
+use weir_scenario::{DcudpOptions, QuicOptions, TlsOptions, Transport, UdpEcn, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
 /// What the director tells an agent.
@@ -130,6 +130,13 @@ pub enum LiveTransport {
         /// Their congestion control.
         congestion: AlgorithmSpec,
     },
+    /// DCUDP.
+    Dcudp {
+        /// How connections are set up.
+        options: DcudpOptions,
+        /// Their congestion control.
+        congestion: AlgorithmSpec,
+    },
 }
 
 impl LiveTransport {
@@ -153,6 +160,13 @@ impl LiveTransport {
                 options,
                 congestion,
             } => Self::Quic {
+                options: options.clone(),
+                congestion: congestion.clone(),
+            },
+            Transport::Dcudp {
+                options,
+                congestion,
+            } => Self::Dcudp {
                 options: options.clone(),
                 congestion: congestion.clone(),
             },

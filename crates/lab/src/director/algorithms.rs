@@ -126,7 +126,7 @@ pub enum CongestionError {
 fn of_kernel(transport: &Transport) -> Option<&AlgorithmSpec> {
     match transport {
         Transport::Tcp { congestion, .. } | Transport::Tls { congestion, .. } => Some(congestion),
-        Transport::Quic { .. } | Transport::Udp { .. } => None,
+        Transport::Quic { .. } | Transport::Dcudp { .. } | Transport::Udp { .. } => None,
     }
 }
 

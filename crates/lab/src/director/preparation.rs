@@ -221,7 +221,9 @@ fn options_refused(scenario: &Scenario) -> impl Iterator<Item = String> {
     scenario.groups.iter().filter_map(|group| {
         let options = match &group.transport {
             Transport::Tcp { options, .. } | Transport::Tls { options, .. } => options,
-            Transport::Quic { .. } | Transport::Udp { .. } => return None,
+            Transport::Quic { .. } | Transport::Dcudp { .. } | Transport::Udp { .. } => {
+                return None;
+            }
         };
         let refused = agent::unsupported(options);
         let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();

@@ -178,7 +178,7 @@ impl<'s> Wishes<'s> {
 fn options(transport: &Transport) -> Option<&TcpOptions> {
     match transport {
         Transport::Tcp { options, .. } | Transport::Tls { options, .. } => Some(options),
-        Transport::Udp { .. } | Transport::Quic { .. } => None,
+        Transport::Udp { .. } | Transport::Quic { .. } | Transport::Dcudp { .. } => None,
     }
 }
 
@@ -186,6 +186,6 @@ fn options(transport: &Transport) -> Option<&TcpOptions> {
 fn congestion(transport: &Transport) -> Option<&AlgorithmSpec> {
     match transport {
         Transport::Tcp { congestion, .. } | Transport::Tls { congestion, .. } => Some(congestion),
-        Transport::Udp { .. } | Transport::Quic { .. } => None,
+        Transport::Udp { .. } | Transport::Quic { .. } | Transport::Dcudp { .. } => None,
     }
 }

@@ -171,6 +171,10 @@ impl Runner {
             }
             self.reached = due;
             let packet = self.network.deliver(due, port);
+            if port >= self.topology.ports.len() {
+                // The elements of a switch had something to do.
+                continue;
+            }
             let delivered = self.network.delivered(port);
             self.fidelity.link_delivered(port, due, now, delivered);
             if let Some(packet) = packet {

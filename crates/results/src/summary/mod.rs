@@ -4,6 +4,7 @@ mod completion;
 mod emulation;
 mod group;
 mod port;
+mod tcon;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ pub use completion::CompletionTimes;
 pub use emulation::{AchievedRate, Emulation, HostSummary, World};
 pub use group::{EpochSummary, GroupSummary};
 pub use port::{Drops, PortSummary};
+pub use tcon::TconSummary;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -66,6 +68,9 @@ pub struct RunSummary {
     pub groups: IndexMap<String, GroupSummary>,
     /// The measured ports by name.
     pub ports: IndexMap<String, PortSummary>,
+    /// What switches with transparent congestion control did, by name; the warm-up is counted too.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub tcon: IndexMap<String, TconSummary>,
     /// Which part of one group's completion times another one saved, where the scenario asks for it
     /// ([`Self::saved`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]

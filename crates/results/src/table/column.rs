@@ -1,5 +1,6 @@
 //! A column's cells until their row group is written.
 
+use std::borrow::Cow;
 use std::io;
 
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -23,7 +24,7 @@ pub(crate) enum Cell<'a> {
 /// The cells of a row group in one column.
 #[derive(Debug)]
 pub(crate) struct Column {
-    name: &'static str,
+    name: Cow<'static, str>,
     values: Values,
     /// 1 for each cell with a value and 0 for each without (Parquet's definition levels).
     levels: Vec<i16>,
@@ -38,14 +39,14 @@ enum Values {
 
 impl Column {
     /// A column for cells of the same kind as this one.
-    pub(crate) fn new(name: &'static str, cell: &Cell<'_>) -> Self {
+    pub(crate) fn new(name: impl Into<Cow<'static, str>>, cell: &Cell<'_>) -> Self {
         let values = match cell {
             Cell::Text(_) => Values::Text(Vec::new()),
             Cell::Number(_) => Values::Number(Vec::new()),
             Cell::Count(_) => Values::Count(Vec::new()),
         };
         Self {
-            name,
+            name: name.into(),
             values,
             levels: Vec::new(),
         }
@@ -57,7 +58,7 @@ impl Column {
             Values::Number(_) => (Physical::DOUBLE, None),
             Values::Count(_) => (Physical::INT64, None),
         };
-        Type::primitive_type_builder(self.name, physical)
+        Type::primitive_type_builder(&self.name, physical)
             .with_logical_type(logical)
             .with_repetition(Repetition::OPTIONAL)
             .build()

@@ -5,6 +5,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use column::{Cell, Column};
 pub(crate) use rows::Sample;
 
 use std::io::{self, Write};
@@ -15,8 +16,6 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
-
-use column::{Cell, Column};
 
 /// Rows that wait in memory: a few megabytes of either table.
 const GROUP_ROWS: usize = 8192;
@@ -40,10 +39,17 @@ pub(crate) struct Table<W: Write> {
 impl<W: Write + Send> Table<W> {
     /// A table for rows like this one.
     pub(crate) fn new<R: Row>(writer: W) -> io::Result<Self> {
-        let columns: Vec<Column> = R::BLANK
-            .cells()
-            .map(|(name, cell)| Column::new(name, &cell))
-            .collect();
+        let blank = R::BLANK;
+        let cells = blank.cells();
+        Self::with_columns(writer, cells.map(|(name, cell)| Column::new(name, &cell)))
+    }
+
+    /// A table with these columns.
+    pub(crate) fn with_columns(
+        writer: W,
+        columns: impl IntoIterator<Item = Column>,
+    ) -> io::Result<Self> {
+        let columns: Vec<Column> = columns.into_iter().collect();
         let schema = schema(&columns).map_err(into_io)?;
         // Nothing in the file may change from one build or run to the next.
         let properties = WriterProperties::builder()
@@ -61,7 +67,15 @@ impl<W: Write + Send> Table<W> {
 
     /// Adds a row.
     pub(crate) fn push<R: Row>(&mut self, row: &R) -> io::Result<()> {
-        for (column, (_, cell)) in self.columns.iter_mut().zip(row.cells()) {
+        self.push_cells(row.cells().map(|(_, cell)| cell))
+    }
+
+    /// Adds a row of a cell for each column.
+    pub(crate) fn push_cells<'c>(
+        &mut self,
+        cells: impl Iterator<Item = Cell<'c>>,
+    ) -> io::Result<()> {
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
             column.push(cell)?;
         }
         self.rows += 1;

@@ -7,7 +7,7 @@ use crate::{fault, group, live, loader, measurements, queue, topology, transport
 
 /// All tables, in the order in which people meet them.
 pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
-    let first: [&'static Section; 17] = [
+    let first: [&'static Section; 20] = [
         &loader::FILE,
         &topology::DUMBBELL,
         &topology::SENDERS,
@@ -17,6 +17,7 @@ pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
         &topology::HOST,
         &topology::SWITCH,
         &topology::SHARED_BUFFER,
+        &topology::TCON,
         &topology::LINK,
         &topology::ROUTE,
         &group::GROUP,
@@ -24,6 +25,8 @@ pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
         &transport::TLS,
         &transport::QUIC,
         &transport::MIGRATION,
+        &transport::DCUDP,
+        &transport::QUIT,
         &transport::UDP,
     ];
     (first.into_iter())

@@ -153,6 +153,7 @@ impl<'q> Builder<'q> {
         self.topology.switches.push(Switch {
             name: name.to_owned(),
             shared_buffer: None,
+            tcon: Vec::new(),
         });
         Ok(switch)
     }

@@ -3,6 +3,7 @@
 use weir_units::ByteSize;
 
 use super::build::COUNT;
+use super::tcon::{TCON_KEY, TconRule};
 use super::{Builder, SharedBuffer, SharedLimit, links, route};
 use crate::document::{At, Fields, Reported};
 use crate::schema::{Accepts, Key, Section};
@@ -23,7 +24,7 @@ pub(super) const SHARED_BUFFER_KEY: Key = Key::optional(
 pub(crate) static SWITCH: Section = Section {
     title: "[switches.NAME]",
     doc: "A switch.",
-    keys: &[SHARED_BUFFER_KEY],
+    keys: &[SHARED_BUFFER_KEY, TCON_KEY],
 };
 
 pub(crate) static SHARED_BUFFER: Section = Section {
@@ -85,7 +86,15 @@ pub(crate) fn read(file: &Fields<'_>, builder: &mut Builder<'_>) -> Result<(), R
             let fields = Fields::open(at, &SWITCH)?;
             let shared = fields.at("shared_buffer").map(|at| SharedBuffer::read(&at));
             let switch = builder.add_switch(&fields.at, name)?;
-            builder.topology.switches[switch.index()].shared_buffer = shared.transpose()?;
+            let rules = match fields.at("tcon") {
+                Some(at) => (at.list("tables `[[switches.NAME.tcon]]`")?.into_iter())
+                    .map(|at| TconRule::read(at, builder))
+                    .collect::<Result<_, _>>()?,
+                None => Vec::new(),
+            };
+            let switch = &mut builder.topology.switches[switch.index()];
+            switch.shared_buffer = shared.transpose()?;
+            switch.tcon = rules;
         }
     }
     for at in file.needed("links")?.list("tables `[[links]]`")? {

@@ -6,6 +6,7 @@ mod general;
 mod links;
 mod route;
 mod star;
+mod tcon;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,8 @@ pub(crate) use general::{HOST, SHARED_BUFFER, SWITCH, read as read_general};
 pub(crate) use links::LINK;
 pub(crate) use route::ROUTE;
 pub use route::{Route, Routes};
+pub(crate) use tcon::TCON;
+pub use tcon::{TconControl, TconRule};
 pub(crate) use star::{STAR, STAR_HOSTS, read as read_star};
 
 /// The bytes of Ethernet framing that a link carries per packet: preamble and start delimiter 8,
@@ -90,6 +93,8 @@ pub struct Switch {
     pub name: String,
     /// The memory that its ports share; without it each port has only the buffer of its queue.
     pub shared_buffer: Option<SharedBuffer>,
+    /// Whose data it controls in place of the senders: the first rule that fits.
+    pub tcon: Vec<TconRule>,
 }
 
 /// Memory that the ports of a switch share.
@@ -198,6 +203,12 @@ impl Topology {
     pub fn smallest_mtu(&self) -> ByteSize {
         let mtus = self.ports.iter().map(|port| port.mtu);
         mtus.min().unwrap_or(ByteSize::ZERO)
+    }
+
+    /// The rate of the slowest of all links; nothing where there is no link.
+    pub fn slowest_rate(&self) -> Rate {
+        let rates = self.ports.iter().map(|port| port.rate);
+        rates.min().unwrap_or(Rate::ZERO)
     }
 
     /// Which ports lead from each switch and host to each host.

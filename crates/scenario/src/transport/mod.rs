@@ -1,5 +1,6 @@
-//! What carries a group's data: TCP with its options, TLS over it, DCQUIC, or UDP.
+//! What carries a group's data: TCP with its options, TLS over it, DCQUIC, DCUDP, or UDP.
 
+mod dcudp;
 mod keys;
 mod quic;
 mod read;
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use weir_congestion::AlgorithmSpec;
 use weir_units::{ByteSize, Duration};
 
+pub(crate) use dcudp::{DCUDP, QUIT};
+pub use dcudp::{DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt};
 pub(crate) use keys::{TCP, UDP};
 pub(crate) use quic::{MIGRATION, QUIC};
 pub use quic::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize};
@@ -45,6 +48,13 @@ pub enum Transport {
         /// How it is set up.
         options: QuicOptions,
         /// Its congestion control.
+        congestion: AlgorithmSpec,
+    },
+    /// DCUDP.
+    Dcudp {
+        /// How it is set up.
+        options: DcudpOptions,
+        /// Its congestion control, in Congestion Mode.
         congestion: AlgorithmSpec,
     },
     /// UDP datagrams, without congestion control.

@@ -3,9 +3,10 @@
 use weir_congestion::AlgorithmSpec;
 use weir_units::ByteSize;
 
+use super::dcudp::default_congestion;
 use super::{
-    DelayedAck, Pacing, QuicOptions, Recovery, TCP, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions,
-    Transport, UDP, UdpEcn,
+    DcudpOptions, DelayedAck, Pacing, QuicOptions, Recovery, TCP, TCP_HEADERS, TcpEcn, TcpOptions,
+    TlsOptions, Transport, UDP, UdpEcn,
 };
 use crate::document::{At, Fields, Node, Reported, Table, Value};
 use crate::{Topology, congestion};
@@ -41,6 +42,16 @@ impl Transport {
                     congestion: congestion?,
                 })
             }
+            "dcudp" => {
+                let congestion = match group.has("congestion") {
+                    true => congestion()?,
+                    false => default_congestion(topology.slowest_rate()),
+                };
+                Ok(Self::Dcudp {
+                    options: DcudpOptions::read(table("dcudp"), &congestion, mtu)?,
+                    congestion,
+                })
+            }
             "tls" => {
                 let congestion = congestion()?;
                 let options = TcpOptions::read(table("tcp"), &congestion, mtu);
@@ -65,10 +76,11 @@ impl Transport {
 /// Reports a table of another transport.
 fn check_tables(group: &Fields<'_>, transport: &str) -> Result<(), Reported> {
     let useless: &[&str] = match transport {
-        "udp" => &["tcp", "tls", "quic", "congestion"],
-        "quic" => &["tcp", "tls", "udp"],
-        "tls" => &["quic", "udp"],
-        _ => &["tls", "quic", "udp"],
+        "udp" => &["tcp", "tls", "quic", "dcudp", "congestion"],
+        "quic" => &["tcp", "tls", "dcudp", "udp"],
+        "dcudp" => &["tcp", "tls", "quic", "udp"],
+        "tls" => &["quic", "dcudp", "udp"],
+        _ => &["tls", "quic", "dcudp", "udp"],
     };
     let Some(key) = useless.iter().find(|key| group.has(key)) else {
         return Ok(());

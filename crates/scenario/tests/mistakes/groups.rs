@@ -100,6 +100,41 @@ fn dcquic_that_cannot_be() {
 }
 
 #[test]
+fn dcudp_that_cannot_be() {
+    check(&[
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"dcudp\"\ndcudp = { packet_size = \"8972B\" }\nworkload",
+            &[
+                "cubic.dcudp.packet_size",
+                "exceed the smallest MTU",
+                "1.472KB",
+            ],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"dcudp\"\ndcudp = { packet_size = \"100B\" }\nworkload",
+            &["packet_size", "100B is outside", "128B"],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"dcudp\"\ndcudp = { quit = { beta = 0.5 } }\nworkload",
+            &["cubic.dcudp.quit.beta", "0.5 is outside", "from 1 to 1000"],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ntransport = \"dcudp\"\ndcudp = { receive_window = 8 }\nworkload",
+            &["receive_window", "8 is outside", "16 to 65536"],
+        ),
+        (
+            "to = \"receiver\"\nworkload",
+            "to = \"receiver\"\ndcudp = { rate = \"1Gbps\" }\nworkload",
+            &["cubic.dcudp", "no meaning", "transport = \"dcudp\""],
+        ),
+    ]);
+}
+
+#[test]
 fn connections_that_cannot_fail_over() {
     check(&[
         (

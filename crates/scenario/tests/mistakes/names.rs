@@ -23,7 +23,7 @@ fn words_and_names() {
         (
             "transport = \"udp\"",
             "transport = \"sctp\"",
-            &["`sctp` is none of tcp, tls, quic, udp"],
+            &["`sctp` is none of tcp, tls, quic, dcudp, udp"],
         ),
         (
             "name = \"dctcp\"",

@@ -4,12 +4,17 @@
 //! |---|---|
 //! | `tcp`, `tls` | TCP, and TLS over it |
 //! | `quic` | QUIC |
+//! | `dcudp` | DCUDP |
 //! | `udp` | UDP without congestion control |
+//!
+//! `datagrams` keeps the bytes that QUIC and DCUDP send.
 //!
 //! An endpoint is found by its position, which packets carry; positions are used again, so that a
 //! packet also says which flow it belongs to. Timers are lazy: the calendar holds the earliest time
 //! that an endpoint has asked for, and an endpoint that is called too early is asked again.
 
+mod datagrams;
+mod dcudp;
 mod quic;
 mod tcp;
 mod tls;
@@ -20,10 +25,13 @@ use weir_units::{ByteSize, Time};
 use crate::calendar::Calendar;
 use crate::flows::{Achieved, FlowId, PathView};
 use crate::network::Network;
-use crate::packet::{Contents, Packet, Packets};
+use crate::packet::{Contents, Location, Packet, Packets};
 
+use datagrams::{Datagrams, Departure};
+pub use dcudp::dcudp_transport;
+pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
 pub use quic::quic_transport;
-pub(crate) use quic::{Datagrams, QuicEnd, QuicSetup, Surroundings};
+pub(crate) use quic::{QuicEnd, QuicSetup, Surroundings};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 pub(crate) use udp::{UdpEnd, codepoint};
 
@@ -63,6 +71,7 @@ struct Endpoint {
 enum Transport {
     Tcp(Box<TcpEnd>),
     Quic(Box<QuicEnd>),
+    Dcudp(Box<DcudpEnd>),
     Udp(UdpEnd),
 }
 
@@ -107,6 +116,20 @@ struct Shared {
     datagrams: Datagrams,
 }
 
+impl Shared {
+    /// Sends the datagram that `fill` writes, if it does.
+    fn send(
+        &mut self,
+        now: Time,
+        address: &Address,
+        network: &mut Network,
+        fill: impl FnOnce(&mut Vec<u8>) -> Option<Departure>,
+    ) -> bool {
+        let packets = &mut self.packets;
+        self.datagrams.send(now, address, packets, network, fill)
+    }
+}
+
 impl Endpoint {
     /// Sends what is to be sent, sets the timer, and tells what the application has to know.
     #[inline]
@@ -119,6 +142,7 @@ impl Endpoint {
         match &self.transport {
             Transport::Tcp(_) => self.attend_tcp(now, shared, network),
             Transport::Quic(_) => self.attend_quic(now, shared, network),
+            Transport::Dcudp(_) => self.attend_dcudp(now, shared, network),
             Transport::Udp(_) => None,
         }
     }
@@ -185,10 +209,53 @@ impl Endpoint {
                 self.turn = outlet.take_turn();
                 break;
             }
-            let Shared {
-                packets, datagrams, ..
-            } = shared;
-            if !datagrams.send(now, end, &self.address, packets, network) {
+            let fill = |buffer: &mut Vec<u8>| end.next_datagram(now, buffer);
+            if !shared.send(now, &self.address, network, fill) {
+                break;
+            }
+        }
+        let due = match self.turn > now {
+            true => self.turn,
+            false => end.next_time().unwrap_or(Time::MAX),
+        };
+        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
+        self.set_timer(due, shared);
+        Some((self.address.flow, notice?))
+    }
+
+    fn attend_dcudp(
+        &mut self,
+        now: Time,
+        shared: &mut Shared,
+        network: &mut Network,
+    ) -> Option<(FlowId, Notice)> {
+        let Transport::Dcudp(end) = &mut self.transport else {
+            return None;
+        };
+        end.take_events();
+        let address = &self.address;
+        let location = |number| Location { number, edition: 0 };
+        while self.turn <= now {
+            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
+            // A socket's buffer is full as long as the host's queue is.
+            if let Some(outlet) = network.outlet(address.port)
+                && !has_turn
+                && !outlet.has_room(now)
+            {
+                self.turn = outlet.take_turn();
+                break;
+            }
+            let fill = |buffer: &mut Vec<u8>| {
+                // A stranded host's datagrams come to nothing.
+                let ecn = end.next_datagram(now, buffer);
+                ecn.filter(|_| !self.stranded).map(|ecn| Departure {
+                    from: location(address.source),
+                    to: location(address.destination),
+                    port: address.port,
+                    ecn,
+                })
+            };
+            if !shared.send(now, address, network, fill) {
                 break;
             }
         }
@@ -254,6 +321,11 @@ impl Hosts {
     }
 
     /// Puts an endpoint to its position.
+    pub(crate) fn open_dcudp(&mut self, address: Address, end: DcudpEnd) {
+        self.open(address, Transport::Dcudp(Box::new(end)));
+    }
+
+    /// Puts an endpoint to its position.
     pub(crate) fn open_udp(&mut self, address: Address, end: UdpEnd) {
         self.open(address, Transport::Udp(end));
     }
@@ -300,10 +372,17 @@ impl Hosts {
                 self.shared.packets.give_back(packet);
                 endpoint.attend_tcp(now, &mut self.shared, network)
             }
-            (Transport::Quic(end), Contents::Quic(datagram)) => {
-                self.shared.datagrams.deliver(now, &packet, datagram, end);
+            (Transport::Quic(end), Contents::Written(datagram)) => {
+                let bytes = self.shared.datagrams.receive(datagram.place);
+                end.receive(now, packet.locations(), packet.ecn, bytes);
                 self.shared.packets.give_back(packet);
                 endpoint.attend_quic(now, &mut self.shared, network)
+            }
+            (Transport::Dcudp(end), Contents::Written(datagram)) => {
+                let bytes = self.shared.datagrams.at(datagram.place);
+                end.receive(now, packet.ecn, bytes);
+                self.shared.packets.give_back(packet);
+                endpoint.attend_dcudp(now, &mut self.shared, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
                 end.receive(datagram, packet.ecn);
@@ -331,6 +410,9 @@ impl Hosts {
             Transport::Quic(end) if end.next_time().is_some_and(|due| due <= now) => {
                 end.on_time(now);
             }
+            Transport::Dcudp(end) if end.next_time().is_some_and(|due| due <= now) => {
+                end.on_time(now);
+            }
             _ => {}
         }
         endpoint.attend(now, &mut self.shared, network)
@@ -353,6 +435,10 @@ impl Hosts {
             (Transport::Quic(end), Action::WriteEndlessly) => end.write(ByteSize::MAX),
             (Transport::Quic(end), Action::Finish) => end.finish(),
             (Transport::Quic(end), Action::Close) => end.close(now),
+            (Transport::Dcudp(end), Action::Write(size)) => end.write(size),
+            (Transport::Dcudp(end), Action::WriteEndlessly) => end.write(ByteSize::MAX),
+            (Transport::Dcudp(end), Action::Finish) => end.finish(),
+            (Transport::Dcudp(end), Action::Close) => end.close(now),
             (_, Action::Begin) | (Transport::Udp(_), _) => {}
         }
         endpoint.attend(now, &mut self.shared, network)
@@ -373,7 +459,9 @@ impl Hosts {
                     end.readdress(now, port);
                     notices.extend(endpoint.attend_quic(now, &mut self.shared, network));
                 }
-                Transport::Tcp(_) => endpoint.stranded |= address.port == port,
+                Transport::Tcp(_) | Transport::Dcudp(_) => {
+                    endpoint.stranded |= address.port == port;
+                }
                 // Who only sends goes on from another address.
                 Transport::Udp(_) => {
                     endpoint.stranded |= address.port == port && !address.initiator;
@@ -426,6 +514,7 @@ impl Hosts {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.achieved(),
             Some(Transport::Quic(end)) => end.achieved(),
+            Some(Transport::Dcudp(end)) => end.achieved(),
             Some(Transport::Udp(end)) => end.achieved(),
             None => Achieved::default(),
         }
@@ -436,6 +525,7 @@ impl Hosts {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.path(),
             Some(Transport::Quic(end)) => end.path(),
+            Some(Transport::Dcudp(end)) => end.path(),
             Some(Transport::Udp(_)) | None => PathView::default(),
         }
     }
@@ -445,7 +535,7 @@ impl Hosts {
         match self.transport(position)? {
             Transport::Tcp(end) => end.window(),
             Transport::Quic(end) => end.window(),
-            Transport::Udp(_) => None,
+            Transport::Dcudp(_) | Transport::Udp(_) => None,
         }
     }
 
@@ -455,6 +545,7 @@ impl Hosts {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.is_closed(),
             Some(Transport::Quic(end)) => end.is_closed(),
+            Some(Transport::Dcudp(end)) => end.is_closed(),
             Some(Transport::Udp(_)) | None => true,
         }
     }
@@ -464,6 +555,7 @@ impl Hosts {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.has_failed(),
             Some(Transport::Quic(end)) => end.has_failed(),
+            Some(Transport::Dcudp(end)) => end.has_failed(),
             Some(Transport::Udp(_)) | None => false,
         }
     }

@@ -91,7 +91,7 @@ rate = "300Mbps"
 /// What [`Rows::digest`] makes of the mixture. It changes whenever the simulator does something else, and
 /// only then: whoever changes it on purpose puts the new one here, after both `cargo test` and `cargo
 /// test --release` agree on it.
-const GOLDEN: u64 = 0xf9d9_a633_e660_75e9;
+const GOLDEN: u64 = 0x54de_1652_bc13_0580;
 
 fn settings(seed: u64) -> [String; 1] {
     [format!("seed={seed}")]

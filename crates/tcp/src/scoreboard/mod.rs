@@ -69,7 +69,8 @@ pub(crate) struct News {
     pub(crate) delivered: u64,
     /// When the newest of these was sent.
     pub(crate) newest_sent: Time,
-    /// When the oldest and the newest of those were sent that were sent only once (Karn).
+    /// When the oldest and the newest of those were sent that were sent only once (Karn), and have not
+    /// waited at the receiver for others to be sent again.
     pub(crate) once_sent: Option<(Time, Time)>,
     /// Bytes of segments that had been declared lost, were not sent again, and arrived.
     pub(crate) falsely_lost: u64,
@@ -292,6 +293,8 @@ impl Scoreboard {
             .front()
             .filter(|record| record.has(RETRANSMITTED))
             .map(|record| record.sent_at);
+        let selectively = news.once_sent;
+        let mut filled = false;
         while let Some(record) = self.records.front_mut() {
             if record.end() > ack {
                 if record.start < ack {
@@ -311,8 +314,13 @@ impl Scoreboard {
                 self.leave_marked(&record);
             }
             if !record.has(SACKED) {
+                filled |= record.has(RETRANSMITTED);
                 self.arrived(now, &record, delivery, news);
             }
+        }
+        if filled {
+            // What follows the hole may have waited at the receiver for as long as it was there.
+            news.once_sent = selectively;
         }
         if self.records.is_empty() {
             self.resent.clear();

@@ -292,3 +292,17 @@ fn what_a_peer_threw_away_is_in_flight_again() {
     board.sack(at(120), &[block(100, 200)], &mut news);
     assert_eq!((board.in_flight(), board.sacked()), (100, 100));
 }
+
+/// Without SACK nothing tells how long the second one has waited for the first.
+#[test]
+fn what_waited_behind_a_hole_does_not_measure_the_round_trip() {
+    let mut board = sent(3);
+    board.on_resent(at(200_000), 0);
+    let mut news = News::default();
+    board.acknowledge(at(200_100), 200, &mut news);
+    assert_eq!(news.delivered, 200);
+    assert_eq!(news.once_sent, None);
+    let mut news = News::default();
+    board.acknowledge(at(200_110), 300, &mut news);
+    assert_eq!(news.once_sent, Some((at(20), at(20))));
+}

@@ -23,6 +23,8 @@ impl Flags {
     pub const ECE: Self = Self(1 << 6);
     /// Congestion window reduced (RFC 3168, section 6.1).
     pub const CWR: Self = Self(1 << 7);
+    /// What a SYN says that offers ECN (RFC 3168, section 6.1.1).
+    pub const ECE_AND_CWR: Self = Self(1 << 6 | 1 << 7);
 
     /// No bit.
     pub const fn empty() -> Self {

@@ -111,6 +111,50 @@ pub(super) const CASES: &[Case] = &[
     case(
         "[groups.NAME]",
         FILE,
+        &["groups.g.transport=dcudp"],
+        &[
+            ("dcudp", "groups.g.dcudp.rate=1.6Gbps"),
+            ("congestion", "groups.g.congestion=cubic"),
+        ],
+    ),
+    case(
+        "[groups.NAME.dcudp]",
+        FILE,
+        &["groups.g.transport=dcudp"],
+        &[
+            ("rate", "groups.g.dcudp.rate=1.6Gbps"),
+            ("packet_size", "groups.g.dcudp.packet_size=1KB"),
+            ("receive_window", "groups.g.dcudp.receive_window=64"),
+            ("send_buffer", "groups.g.dcudp.send_buffer=1MB"),
+            ("echo", "groups.g.dcudp.echo=since-last-ack"),
+            ("feedback", "groups.g.dcudp.feedback=counts"),
+            (
+                "congestion_on_loss",
+                "groups.g.dcudp.congestion_on_loss=true",
+            ),
+            ("initial_rtt", "groups.g.dcudp.initial_rtt=1ms"),
+            ("min_ack_interval", "groups.g.dcudp.min_ack_interval=1us"),
+            ("request_interval", "groups.g.dcudp.request_interval=2ms"),
+            ("quit", "groups.g.dcudp.quit.window=9"),
+        ],
+    ),
+    case(
+        "[groups.NAME.dcudp.quit]",
+        FILE,
+        &["groups.g.transport=dcudp"],
+        &[
+            ("window", "groups.g.dcudp.quit.window=9"),
+            ("ecn_threshold", "groups.g.dcudp.quit.ecn_threshold=0.4"),
+            ("rtt_threshold", "groups.g.dcudp.quit.rtt_threshold=1"),
+            ("beta", "groups.g.dcudp.quit.beta=3"),
+            ("condition", "groups.g.dcudp.quit.condition=below"),
+            ("rtt", "groups.g.dcudp.quit.rtt=current"),
+            ("rtt_tolerance", "groups.g.dcudp.quit.rtt_tolerance=0s"),
+        ],
+    ),
+    case(
+        "[groups.NAME]",
+        FILE,
         &[
             "groups.g.transport=udp",
             "groups.g.workload={ kind = \"cbr\", rate = \"1Mbps\" }",

@@ -10,8 +10,9 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use super::messages::Messages;
-use super::ways::{Departure, Ways};
+use super::ways::Ways;
 use crate::flows::{Achieved, PathView};
+use crate::hosts::datagrams::Departure;
 use crate::packet::Location;
 
 /// The name that clients connect to.
@@ -101,7 +102,7 @@ impl QuicEnd {
     }
 
     /// A datagram arrives.
-    pub(super) fn receive(
+    pub(in crate::hosts) fn receive(
         &mut self,
         now: Time,
         [from, to]: [Location; 2],
@@ -131,7 +132,11 @@ impl QuicEnd {
     }
 
     /// Writes the next datagram to the end of an empty buffer, if there is one to be sent now.
-    pub(super) fn next_datagram(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Departure> {
+    pub(in crate::hosts) fn next_datagram(
+        &mut self,
+        now: Time,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Departure> {
         if let Some((reply, remote)) = self.reply.take() {
             buffer.extend_from_slice(&reply);
             return self.ways.leaving(None, remote, Ecn::NotEct);

@@ -17,6 +17,7 @@ use super::pairs::{Link, Pairs, Surroundings, WaysWithMtu};
 use super::transport::quic_transport;
 use super::ways::Ways;
 use crate::packet::ports;
+use crate::seeds::seed_bytes;
 use crate::workloads::Pair;
 
 /// How a group's connections are made.
@@ -97,11 +98,7 @@ impl Seat {
             addresses: vec![local.ip()],
         });
         let interfaces: Interfaces = interfaces.collect();
-        let mut seed = [0; 32];
-        for (bytes, word) in seed.chunks_exact_mut(8).zip(seeds) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        let mut endpoint = Endpoint::new(EndpointConfig::default(), None, seed);
+        let mut endpoint = Endpoint::new(EndpointConfig::default(), None, seed_bytes(seeds));
         endpoint.set_interfaces(Arc::new(interfaces));
         Self { endpoint, ways }
     }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use weir_wire::Ecn;
 
+use crate::hosts::datagrams::Departure;
 use crate::packet::Location;
 
 /// From a host by one of its links to an address.
@@ -31,16 +32,6 @@ struct Entry {
     /// The edition of the host's address, and the one that the engine knows.
     edition: u8,
     known: u8,
-}
-
-/// A datagram that leaves.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Departure {
-    pub(super) from: Location,
-    pub(super) to: Location,
-    /// The port of the topology by which it leaves.
-    pub(super) port: u32,
-    pub(super) ecn: Ecn,
 }
 
 impl Ways {

@@ -1,10 +1,18 @@
-//! The bytes of QUIC datagrams on their way, apart from the packets, which stay a few words.
+//! The bytes of datagrams on their way, of QUIC and of DCUDP, apart from the packets, which stay a few
+//! words.
 //!
 //! A packet holds the place of its bytes. Packets end in many ways (delivered, dropped by a queue or by
 //! a fault) and faults copy them, so that nobody counts who still needs a place. Instead, when all
 //! places are taken, the packets that are in the network are looked through, and the places that none
 //! of them holds are free again: the work per datagram is constant, as the time between two searches
 //! grows with their length.
+
+use weir_units::Time;
+use weir_wire::Ecn;
+
+use super::Address;
+use crate::network::Network;
+use crate::packet::{Contents, Location, Packet, Packets, Written};
 
 /// So many places are used before the first search.
 const FEWEST: usize = 256;
@@ -22,6 +30,16 @@ pub(crate) struct Datagrams {
     held: Vec<bool>,
 }
 
+/// The way of a datagram that leaves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub(super) from: Location,
+    pub(super) to: Location,
+    /// The port of the topology by which it leaves.
+    pub(super) port: u32,
+    pub(super) ecn: Ecn,
+}
+
 impl Datagrams {
     pub(crate) fn new() -> Self {
         Self {
@@ -30,16 +48,49 @@ impl Datagrams {
         }
     }
 
+    /// Sends the datagram that `fill` writes, if it does, and the way that it tells.
+    pub(super) fn send(
+        &mut self,
+        now: Time,
+        address: &Address,
+        packets: &mut Packets,
+        network: &mut Network,
+        fill: impl FnOnce(&mut Vec<u8>) -> Option<Departure>,
+    ) -> bool {
+        if self.is_full() {
+            self.keep(network.packets().map(Packet::place));
+        }
+        let (place, buffer) = self.write();
+        let Some(departure) = fill(buffer) else {
+            self.give_back(place);
+            return false;
+        };
+        let datagram = Written {
+            place,
+            // The engines bound it by what UDP can carry.
+            payload: buffer.len() as u16,
+            editions: [departure.from.edition, departure.to.edition],
+        };
+        let address = Address {
+            source: departure.from.number,
+            destination: departure.to.number,
+            ..*address
+        };
+        let packet = packets.fill(Contents::Written(datagram), departure.ecn, &address);
+        network.send(now, departure.port, packet);
+        true
+    }
+
     /// Whether [`Self::keep`] should be called before the next [`Self::write`].
     #[inline]
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.free.is_empty() && self.places.len() >= self.enough
     }
 
     /// Frees all places but those that packets in the network hold. `None` stands for a packet that
     /// holds none.
     #[cold]
-    pub(super) fn keep(&mut self, packets: impl Iterator<Item = Option<u32>>) {
+    fn keep(&mut self, packets: impl Iterator<Item = Option<u32>>) {
         self.held.clear();
         self.held.resize(self.places.len(), false);
         let mut seen = 0;
@@ -61,7 +112,7 @@ impl Datagrams {
 
     /// A place for a datagram, and its empty buffer.
     #[inline]
-    pub(super) fn write(&mut self) -> (u32, &mut Vec<u8>) {
+    fn write(&mut self) -> (u32, &mut Vec<u8>) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(Vec::new());
             self.places.len() as u32 - 1
@@ -73,8 +124,14 @@ impl Datagrams {
 
     /// Nothing was written to the place after all.
     #[inline]
-    pub(super) fn give_back(&mut self, place: u32) {
+    fn give_back(&mut self, place: u32) {
         self.free.push(place);
+    }
+
+    /// The datagram at a place.
+    #[inline]
+    pub(super) fn at(&self, place: u32) -> &[u8] {
+        self.places.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
     /// A copy of the datagram at a place, to be opened: a copy of the packet may hold the same place.
@@ -85,6 +142,16 @@ impl Datagrams {
             self.received.extend_from_slice(datagram);
         }
         &mut self.received
+    }
+}
+
+impl Packet {
+    /// Where its bytes are, if it has any.
+    fn place(&self) -> Option<u32> {
+        match self.contents {
+            Contents::Written(datagram) => Some(datagram.place),
+            Contents::Segment(_) | Contents::Datagram(_) => None,
+        }
     }
 }
 

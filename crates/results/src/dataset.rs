@@ -1,0 +1,173 @@
+//! A table whose columns are known only when it is filled: one row for each of many runs.
+
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+
+use crate::table::{Cell, Column, Table};
+use crate::{OutputError, StagedFile};
+
+/// What stands in a cell of a [`Dataset`].
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A count: bytes, bits per second, packets. A column with a [`Self::Number`] in it has numbers only.
+    Count(u64),
+    /// A number: seconds, parts of a whole.
+    Number(f64),
+    /// True or false, which is written as a count of one or zero.
+    Flag(bool),
+    /// Text. A column with text in it has texts only.
+    Text(String),
+}
+
+/// Rows of cells under names, in the order in which the names came up first; what a row says nothing
+/// about is empty in it.
+///
+/// ```
+/// use weir_results::{Dataset, Value};
+///
+/// let directory = tempfile::tempdir()?;
+/// let mut dataset = Dataset::default();
+/// dataset.push([("rate_bps", Value::Count(1_000_000)), ("share", Value::Number(0.5))]);
+/// dataset.push([("rate_bps", Value::Count(2_000_000)), ("error", Value::Text("no".to_owned()))]);
+/// let path = dataset.write(directory.path().join("runs.parquet"))?;
+/// assert!(path.exists());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Dataset {
+    columns: IndexMap<String, Vec<Option<Value>>>,
+    rows: usize,
+}
+
+/// What all cells of a column are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Count,
+    Number,
+    Text,
+}
+
+impl Dataset {
+    /// Adds a row; of two cells under one name the later one holds.
+    pub fn push<N: Into<String>>(&mut self, cells: impl IntoIterator<Item = (N, Value)>) {
+        for (name, value) in cells {
+            let column = self.columns.entry(name.into()).or_default();
+            column.resize(self.rows, None);
+            column.push(Some(value));
+        }
+        self.rows += 1;
+        for column in self.columns.values_mut() {
+            column.resize(self.rows, None);
+        }
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Writes a Parquet file, which takes the place of what is at the path when it is whole. Equal rows
+    /// give equal bytes.
+    ///
+    /// # Errors
+    /// The file cannot be made, written or renamed.
+    pub fn write(&self, path: impl Into<PathBuf>) -> Result<PathBuf, OutputError> {
+        let staged = StagedFile::create(path)?;
+        let writer = BufWriter::new(staged.handle()?);
+        self.write_to(writer)
+            .map_err(OutputError::writing(staged.path()))?;
+        staged.persist()
+    }
+
+    fn write_to(&self, writer: impl std::io::Write + Send) -> std::io::Result<()> {
+        let kinds: Vec<Kind> = self.columns.values().map(|cells| Kind::of(cells)).collect();
+        let names = self.columns.keys().zip(&kinds);
+        let columns = names.map(|(name, kind)| Column::new(name.clone(), &kind.cell(&None, "")));
+        let mut table = Table::with_columns(writer, columns)?;
+        for row in 0..self.rows {
+            let cells = self.columns.values().map(|column| &column[row]);
+            let texts: Vec<String> = cells.clone().map(text).collect();
+            let cells = cells.zip(&kinds).zip(&texts);
+            table.push_cells(cells.map(|((value, kind), text)| kind.cell(value, text)))?;
+        }
+        table.finish()
+    }
+}
+
+impl Kind {
+    fn of(cells: &[Option<Value>]) -> Self {
+        let kinds = cells.iter().flatten().map(|value| match value {
+            Value::Count(_) | Value::Flag(_) => Self::Count,
+            Value::Number(_) => Self::Number,
+            Value::Text(_) => Self::Text,
+        });
+        kinds.max().unwrap_or(Self::Text)
+    }
+
+    fn cell<'v>(self, value: &'v Option<Value>, text: &'v str) -> Cell<'v> {
+        match (self, value) {
+            (Self::Count, Some(Value::Count(count))) => Cell::Count(Some(*count)),
+            (Self::Count, Some(Value::Flag(flag))) => Cell::Count(Some((*flag).into())),
+            (Self::Count, _) => Cell::Count(None),
+            (Self::Number, Some(Value::Number(number))) => Cell::Number(Some(*number)),
+            (Self::Number, Some(Value::Count(count))) => Cell::Number(Some(*count as f64)),
+            (Self::Number, Some(Value::Flag(flag))) => Cell::Number(Some(f64::from(*flag))),
+            (Self::Number, _) => Cell::Number(None),
+            (Self::Text, value) => Cell::Text(value.as_ref().map(|_| text)),
+        }
+    }
+}
+
+/// A value as a column of texts has it.
+fn text(value: &Option<Value>) -> String {
+    match value {
+        None => String::new(),
+        Some(Value::Count(count)) => count.to_string(),
+        Some(Value::Number(number)) => number.to_string(),
+        Some(Value::Flag(flag)) => flag.to_string(),
+        Some(Value::Text(text)) => text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_the_union_of_what_rows_have() {
+        let mut dataset = Dataset::default();
+        dataset.push([("a", Value::Count(1)), ("b", Value::Text("x".to_owned()))]);
+        dataset.push([("c", Value::Count(2)), ("b", Value::Count(7))]);
+        dataset.push([("c", Value::Number(0.5))]);
+        let mut bytes = Vec::new();
+        dataset.write_to(&mut bytes).unwrap();
+        let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
+        let rows: Vec<Vec<(String, Field)>> = reader
+            .get_row_iter(None)
+            .unwrap()
+            .map(|row| row.unwrap().into_columns())
+            .collect();
+        let row = |a: Field, b: Field, c: Field| {
+            vec![
+                ("a".to_owned(), a),
+                ("b".to_owned(), b),
+                ("c".to_owned(), c),
+            ]
+        };
+        assert_eq!(
+            rows,
+            [
+                row(Field::Long(1), Field::Str("x".to_owned()), Field::Null),
+                row(Field::Null, Field::Str("7".to_owned()), Field::Double(2.0)),
+                row(Field::Null, Field::Null, Field::Double(0.5)),
+            ]
+        );
+    }
+}

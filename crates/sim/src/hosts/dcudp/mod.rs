@@ -1,0 +1,21 @@
+//! Endpoints of DCUDP connections: the engine of `weir_dcudp`, in virtual time.
+//!
+//! Real datagrams pass the network, as with QUIC: packets hold the places of their bytes in
+//! [`Datagrams`](super::Datagrams). A connection has one link at each end and does not move. All
+//! workloads are one stream of bytes in each direction.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `transport` | from a scenario's options to the engine's configuration |
+//! | `setup` | how connections are made |
+//! | `end` | one end of a connection, around the engine |
+//! | `stream` | what the application sends and receives |
+
+mod end;
+mod setup;
+mod stream;
+mod transport;
+
+pub(crate) use end::DcudpEnd;
+pub(crate) use setup::DcudpSetup;
+pub use transport::dcudp_transport;

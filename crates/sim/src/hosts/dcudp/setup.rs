@@ -1,0 +1,83 @@
+//! How a group's DCUDP connections are made.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_congestion::AlgorithmSpec;
+use weir_dcudp::{ConfigError, Endpoint, ServerConfig, TransportConfig};
+use weir_scenario::{DcudpOptions, Topology};
+use weir_units::{Rate, Time};
+
+use super::end::DcudpEnd;
+use super::transport::dcudp_transport;
+use crate::hosts::Address;
+use crate::packet::{Location, ports};
+use crate::seeds::seed_bytes;
+
+/// How a group's connections are made.
+#[derive(Debug)]
+pub(crate) struct DcudpSetup {
+    transport: TransportConfig,
+    /// Whether each end sends as fast as its own link.
+    at_line_rate: bool,
+}
+
+impl DcudpSetup {
+    pub(crate) fn new(
+        options: &DcudpOptions,
+        congestion: &AlgorithmSpec,
+        topology: &Topology,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            transport: dcudp_transport(options, congestion, topology.slowest_rate())?,
+            at_line_rate: options.rate.is_none(),
+        })
+    }
+
+    /// Both ends of a flow with these addresses: the one that asks for the connection, and the one that
+    /// waits for it. All random choices of both stem from the seed.
+    ///
+    /// # Errors
+    /// None that [`Self::new`] has not found: links have a rate.
+    pub(crate) fn ends(
+        &self,
+        now: Time,
+        topology: &Topology,
+        [initiator, responder]: [&Address; 2],
+        seed: u64,
+    ) -> Result<(DcudpEnd, DcudpEnd), ConfigError> {
+        let (asking, listening) = ports(initiator.flow.number);
+        let client = socket(initiator, asking);
+        let server = socket(responder, listening);
+        let transport = |address: &Address| {
+            let link = topology.ports.get(address.port as usize);
+            let rate = link.map_or(self.transport.rate, |link| link.rate);
+            Arc::new(self.of_flow(rate, seed))
+        };
+        let accepted = ServerConfig::new(transport(responder));
+        let asking = Endpoint::new(None, seed_bytes([seed, 0]))?;
+        let waiting = Endpoint::new(Some(accepted), seed_bytes([seed, 1]))?;
+        let asking = DcudpEnd::client(now, asking, transport(initiator), server);
+        Ok((asking, DcudpEnd::server(waiting, client)))
+    }
+
+    fn of_flow(&self, line_rate: Rate, seed: u64) -> TransportConfig {
+        let transport = self.transport.clone();
+        TransportConfig {
+            rate: match self.at_line_rate {
+                true => line_rate,
+                false => transport.rate,
+            },
+            seed,
+            ..transport
+        }
+    }
+}
+
+fn socket(address: &Address, port: u16) -> SocketAddr {
+    let location = Location {
+        number: address.source,
+        edition: 0,
+    };
+    SocketAddr::new(location.ip(), port)
+}

@@ -1,0 +1,69 @@
+//! What the application of a flow sends and receives on a connection's stream.
+
+use weir_dcudp::{Connection, WriteError};
+use weir_units::ByteSize;
+
+/// What every message consists of: nobody reads it.
+static NOTHING: [u8; 65_536] = [0; 65_536];
+
+/// The data of one end of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// Bytes that the connection has not taken; endless at the largest number.
+    left: u64,
+    /// Whether nothing follows.
+    ends: bool,
+    /// Whether the end has been told to the connection.
+    has_ended: bool,
+    /// Whether the connection had no room when it was last written to.
+    is_blocked: bool,
+    delivered: u64,
+}
+
+impl Stream {
+    /// Bytes delivered to the application, in order.
+    #[inline]
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// The application sends so much more.
+    pub(super) fn send(&mut self, size: ByteSize) {
+        self.left = self.left.saturating_add(size.bytes());
+    }
+
+    /// The application will send no more.
+    pub(super) fn finish(&mut self) {
+        self.ends = true;
+    }
+
+    /// The connection has room again.
+    pub(super) fn on_writable(&mut self) {
+        self.is_blocked = false;
+    }
+
+    /// Takes whatever the connection has to be read.
+    pub(super) fn read(&mut self, connection: &mut Connection) {
+        while let Ok(chunk) = connection.read_chunk() {
+            self.delivered += chunk.len() as u64;
+        }
+    }
+
+    /// Hands the connection as much as it takes.
+    pub(super) fn write(&mut self, connection: &mut Connection) {
+        while self.left > 0 && !self.is_blocked {
+            let length = self.left.min(NOTHING.len() as u64) as usize;
+            match connection.write(&NOTHING[..length]) {
+                Ok(written) if self.left < u64::MAX => self.left -= written as u64,
+                Ok(_) => {}
+                Err(WriteError::Blocked) => self.is_blocked = true,
+                // The connection is over, and so are the data.
+                Err(_) => self.left = 0,
+            }
+        }
+        if self.left == 0 && self.ends && !self.has_ended {
+            self.has_ended = true;
+            connection.finish();
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! From a scenario's options to the engine's configuration, for simulated and real endpoints alike.
+
+use weir_congestion::AlgorithmSpec;
+use weir_dcudp::{
+    ConditionReading, ConfigError, EchoRule, Feedback, QuitConfig, RttReading, TransportConfig,
+};
+use weir_scenario::{DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt};
+use weir_units::Rate;
+
+/// How the connections of a group are set up that has these options and this congestion control, and
+/// whose senders leave by links of `line_rate`.
+///
+/// # Errors
+/// The first option that the engine does not take.
+pub fn dcudp_transport(
+    options: &DcudpOptions,
+    congestion: &AlgorithmSpec,
+    line_rate: Rate,
+) -> Result<TransportConfig, ConfigError> {
+    let transport = TransportConfig {
+        congestion: congestion.clone(),
+        feedback: match options.feedback {
+            DcudpFeedback::Echo => Feedback::Echo,
+            DcudpFeedback::Counts => Feedback::Counts,
+        },
+        packet_size: options.packet_size,
+        receive_window: options.receive_window,
+        send_buffer: options.send_buffer,
+        echo: match options.echo {
+            DcudpEcho::UntilReduced => EchoRule::UntilReduced,
+            DcudpEcho::SinceLastAck => EchoRule::SinceLastAck,
+        },
+        quit: quit(options.quit),
+        congestion_on_loss: options.congestion_on_loss,
+        initial_rtt: options.initial_rtt,
+        min_ack_interval: options.min_ack_interval,
+        request_interval: options.request_interval,
+        ..TransportConfig::new(options.rate.unwrap_or(line_rate))
+    };
+    transport.validate()?;
+    Ok(transport)
+}
+
+fn quit(options: DcudpQuit) -> QuitConfig {
+    QuitConfig {
+        window: options.window,
+        ecn_threshold: options.ecn_threshold,
+        rtt_threshold: options.rtt_threshold,
+        beta: options.beta,
+        condition: match options.condition {
+            DcudpCondition::Above => ConditionReading::Above,
+            DcudpCondition::Below => ConditionReading::Below,
+        },
+        rtt: match options.rtt {
+            DcudpRtt::Smoothed => RttReading::Smoothed,
+            DcudpRtt::Current => RttReading::Current,
+        },
+        rtt_tolerance: options.rtt_tolerance,
+    }
+}

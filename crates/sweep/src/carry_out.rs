@@ -1,0 +1,99 @@
+//! A run of a sweep, from its plan to its row.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rustix::time::{ClockId, clock_gettime};
+use weir_scenario::Scenario;
+use weir_sim::Simulation;
+use weir_units::{Duration, Time};
+
+use crate::plan::{Planned, Sweep};
+use crate::row::Row;
+use crate::steady::Steady;
+
+/// How much is simulated between two looks at whether to go on, where no rule looks more often.
+const SLICES: u64 = 200;
+
+impl Sweep {
+    /// Carries a run out. `go_on` is asked now and then; when it says no, the run is given up and has no
+    /// row. What cannot be simulated, and what fails on the way, is a row with its error.
+    pub fn carry_out(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
+        let begin = thread_time();
+        let mut row = match &planned.scenario {
+            Err(error) => Row::failed(planned, error.clone()),
+            Ok(scenario) => {
+                let run = || simulate(scenario.clone(), self.steady().map(Steady::new), go_on);
+                match catch_unwind(AssertUnwindSafe(run)) {
+                    Ok(Ok(Some(outcome))) => Row::done(planned, &outcome.summary, outcome.stopped),
+                    Ok(Ok(None)) => return None,
+                    Ok(Err(error)) => Row::failed(planned, error),
+                    Err(panic) => Row::failed(planned, describe(&*panic)),
+                }
+            }
+        };
+        row.cpu = thread_time() - begin;
+        Some(row)
+    }
+}
+
+/// What a run gave, and when it was found steady, if it was.
+struct Outcome {
+    summary: weir_results::RunSummary,
+    stopped: Option<Time>,
+}
+
+fn simulate(
+    scenario: Scenario,
+    mut steady: Option<Steady>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<Outcome>, String> {
+    let (warm_up, duration) = (scenario.warm_up, scenario.duration);
+    let mut simulation = Simulation::new(scenario).map_err(|error| error.to_string())?;
+    let slice = (duration / SLICES).max(Duration::from_nanos(1));
+    let slice = steady
+        .as_ref()
+        .map_or(slice, |steady| steady.batch().min(duration));
+    while simulation.now() < simulation.end() {
+        if !go_on() {
+            return Ok(None);
+        }
+        let until = simulation.now() + slice;
+        simulation
+            .advance(until, &mut ())
+            .map_err(|error| error.to_string())?;
+        let now = simulation.now();
+        if let Some(steady) = &mut steady
+            && now > Time::ZERO + warm_up
+            && now < simulation.end()
+            && steady.look(&simulation.summary())
+        {
+            let summary = steady.extrapolated(simulation.summary(), duration);
+            return Ok(Some(Outcome {
+                summary,
+                stopped: Some(now),
+            }));
+        }
+    }
+    let summary = simulation
+        .finish(&mut ())
+        .map_err(|error| error.to_string())?;
+    Ok(Some(Outcome {
+        summary,
+        stopped: None,
+    }))
+}
+
+/// What a panic says: a fault of this program, which must not end a night's work.
+fn describe(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("panic: {}", text.unwrap_or_default())
+}
+
+/// The CPU time that this thread has had.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
+        + Duration::from_nanos(nanos)
+}

@@ -1,0 +1,58 @@
+//! Sweeps: one scenario under thousands of settings, on all cores, resumable.
+//!
+//! A [`Sweep`] is read from a file (`docs/sweeps.md`): a scenario, and a grid or a sample over any of its
+//! keys. It is a list of [`Planned`] runs, each with a [`RunKey`] that names what decides its outcome. Each
+//! gives a [`Row`], which goes into a [`Journal`] at once; the rows of a directory's journals are a
+//! [`Dataset`](weir_results::Dataset), a Parquet file with one row for each run.
+//!
+//! ```
+//! use weir_sweep::{Rows, Sweep};
+//!
+//! # let directory = tempfile::tempdir()?;
+//! # let scenario = r#"
+//! # title = "A flow"
+//! # source = "an example"
+//! # duration = "2ms"
+//! # [dumbbell]
+//! # rate = "1Gbps"
+//! # queue = { kind = "drop-tail", buffer = "100KB" }
+//! # [dumbbell.senders.sender]
+//! # rtt = "100us"
+//! # [groups.cubic]
+//! # from = "sender"
+//! # to = "receiver"
+//! # workload = "bulk"
+//! # "#;
+//! # std::fs::write(directory.path().join("flow.toml"), scenario)?;
+//! # let path = directory.path().join("sweep.toml");
+//! # std::fs::write(&path, r#"
+//! # title = "Rates"
+//! # source = "an example"
+//! # scenario = "flow.toml"
+//! # [grid]
+//! # "dumbbell.rate" = ["1Gbps", "2Gbps"]
+//! # "#)?;
+//! let sweep = Sweep::load(&path)?;
+//! let mut rows = Rows::default();
+//! for planned in sweep.plan() {
+//!     rows.push(sweep.carry_out(&planned, &mut || true));
+//! }
+//! let dataset = rows.dataset(&sweep);
+//! assert_eq!(dataset.rows(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod carry_out;
+mod error;
+mod journal;
+mod key;
+mod plan;
+mod row;
+mod steady;
+
+pub use error::SweepError;
+pub use journal::{Journal, Stale};
+pub use key::{CODE_VERSION, RunKey};
+pub use plan::{Axis, Planned, Shard, Sweep};
+pub use row::{Row, Rows};
+pub use steady::{Steady, SteadyRule};

@@ -1,0 +1,296 @@
+//! Which runs a sweep has.
+
+mod axis;
+mod condition;
+mod file;
+mod quantity;
+mod sample;
+
+use std::path::{Path, PathBuf};
+
+use indexmap::IndexMap;
+use weir_results::Value;
+use weir_scenario::{Document, Scenario, Setting};
+
+pub use axis::Axis;
+use condition::Condition;
+use quantity::Quantity;
+use sample::{Generator, Method};
+
+use crate::SweepError;
+use crate::key::RunKey;
+use crate::steady::SteadyRule;
+
+/// A sweep, read and checked.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What it is, in one line.
+    pub title: String,
+    /// Where it comes from.
+    pub source: String,
+    path: PathBuf,
+    /// The scenario with what the sweep sets in all runs.
+    base: Document,
+    axes: Vec<Axis>,
+    points: Points,
+    seeds: Vec<u64>,
+    conditions: Vec<Condition>,
+    steady: Option<SteadyRule>,
+}
+
+/// Which combinations of values there are.
+#[derive(Clone, Debug, PartialEq)]
+enum Points {
+    /// All, the last key changing fastest.
+    Grid,
+    Sample {
+        method: Method,
+        count: u64,
+        seed: u64,
+    },
+}
+
+/// A run that a sweep asks for.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Its number in the sweep, from zero.
+    pub number: u64,
+    /// What names it.
+    pub key: RunKey,
+    /// What differs from the scenario's file, key and value, as a row of the dataset has it.
+    pub inputs: IndexMap<String, Value>,
+    /// The seed.
+    pub seed: u64,
+    /// What is to be run, or what is wrong with it.
+    pub scenario: Result<Scenario, String>,
+}
+
+/// A part of a sweep, for one of several processes: every `of`-th run, beginning with number `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which part, from zero.
+    pub index: u64,
+    /// How many parts there are; at least one.
+    pub of: u64,
+}
+
+impl Shard {
+    /// The whole sweep.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// Whether the run with this number is in it.
+    pub fn has(self, number: u64) -> bool {
+        number % self.of == self.index
+    }
+}
+
+/// A combination of values, before it is a scenario.
+struct Point {
+    number: u64,
+    values: Vec<Quantity>,
+    seed: u64,
+}
+
+impl Sweep {
+    /// Reads a sweep's file, and its scenario's, which it names relative to itself.
+    ///
+    /// # Errors
+    /// One of the two cannot be read or makes no sense; a key that the scenario does not have; no
+    /// combination of values that fulfils the conditions.
+    pub fn load(path: &Path) -> Result<Self, SweepError> {
+        let sweep = file::load(path)?;
+        sweep.check_keys()?;
+        Ok(sweep)
+    }
+
+    /// The same with these settings in all runs, over those of the file.
+    ///
+    /// # Errors
+    /// A path leads nowhere.
+    pub fn with(mut self, settings: &[Setting]) -> Result<Self, SweepError> {
+        let base = self.base.with(settings);
+        self.base = base.map_err(|source| self.in_scenario(source))?;
+        self.check_keys()?;
+        Ok(self)
+    }
+
+    /// The rule by which runs may end early, if they may.
+    pub fn steady(&self) -> Option<&SteadyRule> {
+        self.steady.as_ref()
+    }
+
+    /// The same with another rule by which runs may end early, or none.
+    #[must_use]
+    pub fn with_steady(mut self, rule: Option<SteadyRule>) -> Self {
+        self.steady = rule;
+        self
+    }
+
+    /// What its keys go through.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// All its runs.
+    pub fn plan(&self) -> Vec<Planned> {
+        self.plan_of(Shard::WHOLE)
+    }
+
+    /// The runs of a part of it.
+    pub fn plan_of(&self, shard: Shard) -> Vec<Planned> {
+        let points = self.points().into_iter();
+        let points = points.filter(|point| shard.has(point.number));
+        points.map(|point| self.planned(point)).collect()
+    }
+
+    /// About `count` of all runs, spread evenly over the sweep: every so-many-th one in the order of the
+    /// sweep, so that each value of the slowest keys has its part.
+    pub fn plan_some(&self, count: u64) -> Vec<Planned> {
+        let points = self.points();
+        let total = points.len() as u64;
+        let chosen = |number: u64| {
+            let before = |number: u64| number as u128 * u128::from(count) / u128::from(total);
+            count >= total || before(number) != before(number + 1)
+        };
+        let points = points.into_iter().filter(|point| chosen(point.number));
+        points.map(|point| self.planned(point)).collect()
+    }
+
+    /// How many runs it has.
+    pub fn runs(&self) -> usize {
+        self.points().len()
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let combinations = match &self.points {
+            Points::Grid => self.grid(),
+            Points::Sample {
+                method,
+                count,
+                seed,
+            } => self.sample(*method, *count, *seed),
+        };
+        let combinations = combinations
+            .into_iter()
+            .filter(|values| self.is_meant(values));
+        let runs = combinations.flat_map(|values| {
+            let seeds = self.seeds.iter();
+            seeds.map(move |seed| (values.clone(), *seed))
+        });
+        (0..)
+            .zip(runs)
+            .map(|(number, (values, seed))| Point {
+                number,
+                values,
+                seed,
+            })
+            .collect()
+    }
+
+    fn grid(&self) -> Vec<Vec<Quantity>> {
+        let mut points = vec![Vec::new()];
+        for axis in &self.axes {
+            let axis::Values::List(values) = &axis.values else {
+                continue;
+            };
+            points = points
+                .into_iter()
+                .flat_map(|point: Vec<Quantity>| {
+                    values.iter().map(move |value| {
+                        let mut point = point.clone();
+                        point.push(value.clone());
+                        point
+                    })
+                })
+                .collect();
+        }
+        points
+    }
+
+    fn sample(&self, method: Method, count: u64, seed: u64) -> Vec<Vec<Quantity>> {
+        let places = Generator::new(seed).points(method, count, self.axes.len());
+        let place = |point: Vec<f64>| {
+            let axes = self.axes.iter().zip(point);
+            axes.map(|(axis, place)| axis.values.at(place)).collect()
+        };
+        places.into_iter().map(place).collect()
+    }
+
+    fn is_meant(&self, values: &[Quantity]) -> bool {
+        let value = |path: &str| {
+            let mut pairs = self.axes.iter().zip(values);
+            pairs.find_map(|(axis, value)| (axis.path == path).then_some(value))
+        };
+        self.conditions.iter().all(|condition| {
+            let pair = value(&condition.left).zip(value(&condition.right));
+            pair.is_some_and(|(left, right)| condition.holds(left, right))
+        })
+    }
+
+    fn settings(&self, values: &[Quantity], seed: u64) -> Vec<Setting> {
+        let pairs = self.axes.iter().zip(values);
+        let settings = pairs.map(|(axis, value)| Setting {
+            path: axis.path.clone(),
+            value: value.to_string(),
+        });
+        let seed = Setting {
+            path: "seed".to_owned(),
+            value: seed.to_string(),
+        };
+        settings.chain([seed]).collect()
+    }
+
+    fn planned(&self, point: Point) -> Planned {
+        let Point {
+            number,
+            values,
+            seed,
+        } = point;
+        let settings = self.settings(&values, seed);
+        let scenario = self
+            .base
+            .with(&settings)
+            .and_then(|document| document.scenario());
+        let scenario = scenario.map_err(|error| error.to_string());
+        let key = match &scenario {
+            Ok(scenario) => RunKey::of(scenario, self.steady.as_ref()),
+            Err(error) => RunKey::of_text(&format!("{settings:?} {error}"), self.steady.as_ref()),
+        };
+        let axes = self.axes.iter().zip(&values);
+        let inputs = axes.map(|(axis, value)| (axis.column.clone(), value.to_value()));
+        Planned {
+            number,
+            key,
+            inputs: inputs.collect(),
+            seed,
+            scenario,
+        }
+    }
+
+    /// Whether the scenario has the keys: single settings may not fit together, but a name that means
+    /// nothing fits nowhere.
+    fn check_keys(&self) -> Result<(), SweepError> {
+        let values: Vec<Quantity> = self
+            .axes
+            .iter()
+            .map(|axis| axis.values.example().clone())
+            .collect();
+        let seed = self.seeds.first().copied().unwrap_or_default();
+        let settings = self.settings(&values, seed);
+        let checked = self
+            .base
+            .with(&settings)
+            .and_then(|document| document.scenario());
+        match checked {
+            Err(error) if error.is_about_keys() => Err(self.in_scenario(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn in_scenario(&self, source: weir_scenario::ScenarioError) -> SweepError {
+        SweepError::Scenario {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}

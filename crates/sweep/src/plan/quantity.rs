@@ -1,0 +1,176 @@
+//! Values of keys: what a scenario takes as text or number, as something that can be compared, stepped
+//! through and put into a table.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use weir_results::Value;
+use weir_units::{ByteSize, Duration, Rate};
+
+/// A value of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Quantity {
+    /// `"400KB"`.
+    Size(ByteSize),
+    /// `"12.5Gbps"`.
+    Rate(Rate),
+    /// `"50ms"`.
+    Span(Duration),
+    /// `10`.
+    Integer(i64),
+    /// `0.05`.
+    Number(f64),
+    /// `true`.
+    Flag(bool),
+    /// Any other text: `"dctcp"`, `"65 packets"`.
+    Text(String),
+}
+
+impl Quantity {
+    /// Reads a value as it stands in a file; tables and lists are none.
+    pub(crate) fn of(value: &toml::Value) -> Option<Self> {
+        match value {
+            toml::Value::String(text) => Some(Self::of_text(text)),
+            toml::Value::Integer(integer) => Some(Self::Integer(*integer)),
+            toml::Value::Float(number) if number.is_finite() => Some(Self::Number(*number)),
+            toml::Value::Boolean(flag) => Some(Self::Flag(*flag)),
+            _ => None,
+        }
+    }
+
+    fn of_text(text: &str) -> Self {
+        let size = text.parse().map(Self::Size);
+        let rate = || text.parse().map(Self::Rate);
+        let span = || text.parse().map(Self::Span);
+        let found = size.or_else(|_| rate()).or_else(|_| span());
+        found.unwrap_or_else(|_| Self::Text(text.to_owned()))
+    }
+
+    /// The amount in its base unit, where it is one.
+    pub(crate) fn amount(&self) -> Option<f64> {
+        match self {
+            Self::Size(size) => Some(size.bytes() as f64),
+            Self::Rate(rate) => Some(rate.bits_per_second() as f64),
+            Self::Span(span) => Some(span.as_nanos() as f64),
+            Self::Integer(integer) => Some(*integer as f64),
+            Self::Number(number) => Some(*number),
+            Self::Flag(_) | Self::Text(_) => None,
+        }
+    }
+
+    /// Another amount of the same kind; integers and quantities are rounded to their base units.
+    pub(crate) fn with_amount(&self, amount: f64) -> Self {
+        let whole = amount.round().max(0.0) as u64;
+        match self {
+            Self::Size(_) => Self::Size(ByteSize::from_bytes(whole)),
+            Self::Rate(_) => Self::Rate(Rate::from_bits_per_second(whole)),
+            Self::Span(_) => Self::Span(Duration::from_nanos(whole)),
+            Self::Integer(_) => Self::Integer(amount.round() as i64),
+            Self::Number(_) => Self::Number(amount),
+            other => other.clone(),
+        }
+    }
+
+    /// Whether both are amounts of the same kind.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        matches!(
+            (self, other),
+            (Self::Size(_), Self::Size(_))
+                | (Self::Rate(_), Self::Rate(_))
+                | (Self::Span(_), Self::Span(_))
+                | (
+                    Self::Integer(_) | Self::Number(_),
+                    Self::Integer(_) | Self::Number(_)
+                )
+        )
+    }
+
+    /// Which is more, if they are amounts of the same kind.
+    pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
+        if !self.is_like(other) {
+            return None;
+        }
+        self.amount()?.partial_cmp(&other.amount()?)
+    }
+
+    /// What the unit is called in the name of a column.
+    pub(crate) fn unit(&self) -> &'static str {
+        match self {
+            Self::Size(_) => "_bytes",
+            Self::Rate(_) => "_bps",
+            Self::Span(_) => "_s",
+            Self::Integer(_) | Self::Number(_) | Self::Flag(_) | Self::Text(_) => "",
+        }
+    }
+
+    /// As a table has it: sizes in bytes, rates in bits per second, times in seconds.
+    pub(crate) fn to_value(&self) -> Value {
+        match self {
+            Self::Size(size) => Value::Count(size.bytes()),
+            Self::Rate(rate) => Value::Count(rate.bits_per_second()),
+            Self::Span(span) => Value::Number(span.as_secs_f64()),
+            Self::Integer(integer) => match u64::try_from(*integer) {
+                Ok(count) => Value::Count(count),
+                Err(_) => Value::Number(*integer as f64),
+            },
+            Self::Number(number) => Value::Number(*number),
+            Self::Flag(flag) => Value::Flag(*flag),
+            Self::Text(text) => Value::Text(text.clone()),
+        }
+    }
+}
+
+/// As a setting of a scenario has it.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(size) => size.fmt(f),
+            Self::Rate(rate) => rate.fmt(f),
+            Self::Span(span) => span.fmt(f),
+            Self::Integer(integer) => integer.fmt(f),
+            // With a point, so that it stays a number with one.
+            Self::Number(number) => write!(f, "{number:?}"),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(text: &str) -> Quantity {
+        let table: toml::Table = format!("v = {text}").parse().unwrap();
+        Quantity::of(&table["v"]).unwrap()
+    }
+
+    #[test]
+    fn values_are_what_they_look_like_and_read_back() {
+        for (text, unit, written) in [
+            ("\"400KB\"", "_bytes", "400KB"),
+            ("\"12.5Gbps\"", "_bps", "12.5Gbps"),
+            ("\"50ms\"", "_s", "50ms"),
+            ("3", "", "3"),
+            ("0.25", "", "0.25"),
+            ("2.0", "", "2.0"),
+            ("true", "", "true"),
+            ("\"65 packets\"", "", "65 packets"),
+        ] {
+            let value = quantity(text);
+            assert_eq!((value.unit(), value.to_string().as_str()), (unit, written));
+        }
+    }
+
+    #[test]
+    fn amounts_of_one_kind_can_be_compared() {
+        let less = quantity("\"400KB\"").compare(&quantity("\"1MB\""));
+        assert_eq!(less, Some(Ordering::Less));
+        assert_eq!(
+            quantity("1").compare(&quantity("0.5")),
+            Some(Ordering::Greater)
+        );
+        assert_eq!(quantity("\"1s\"").compare(&quantity("\"1KB\"")), None);
+        assert_eq!(quantity("\"a\"").compare(&quantity("\"b\"")), None);
+    }
+}

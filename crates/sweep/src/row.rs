@@ -1,0 +1,183 @@
+//! What a run gave, as a row.
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use weir_results::{Dataset, RunSummary, Value};
+use weir_units::{Duration, Time};
+
+use crate::key::{CODE_VERSION, RunKey};
+use crate::plan::{Planned, Sweep};
+
+/// A row: inputs, and outputs or an error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The run's number in the sweep.
+    pub run: u64,
+    /// What names the run.
+    pub key: RunKey,
+    /// The version of the code.
+    pub code: String,
+    /// The seed.
+    pub seed: u64,
+    /// The keys that the sweep goes through, by the names of their columns.
+    pub inputs: IndexMap<String, Value>,
+    /// What the run gave, under the paths of `summary.json`: `groups.cubic.share`.
+    pub outputs: IndexMap<String, Value>,
+    /// Why it gave nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// When it was found steady and ended before its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<Time>,
+    /// The CPU time that it took.
+    pub cpu: Duration,
+}
+
+impl Row {
+    pub(crate) fn done(planned: &Planned, summary: &RunSummary, stopped: Option<Time>) -> Self {
+        Self {
+            outputs: outputs(summary),
+            stopped_at: stopped,
+            ..Self::blank(planned)
+        }
+    }
+
+    pub(crate) fn failed(planned: &Planned, error: String) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::blank(planned)
+        }
+    }
+
+    fn blank(planned: &Planned) -> Self {
+        Self {
+            run: planned.number,
+            key: planned.key.clone(),
+            code: CODE_VERSION.to_owned(),
+            seed: planned.seed,
+            inputs: planned.inputs.clone(),
+            outputs: IndexMap::new(),
+            error: None,
+            stopped_at: None,
+            cpu: Duration::ZERO,
+        }
+    }
+
+    /// The cells of the dataset's row.
+    fn cells(&self) -> impl Iterator<Item = (String, Value)> {
+        let own = [
+            ("run", Some(Value::Count(self.run))),
+            ("key", Some(Value::Text(self.key.to_string()))),
+            ("code", Some(Value::Text(self.code.clone()))),
+            ("seed", Some(Value::Count(self.seed))),
+            ("error", self.error.clone().map(Value::Text)),
+            (
+                "stopped_at_s",
+                self.stopped_at.map(|at| seconds(at.since(Time::ZERO))),
+            ),
+            ("cpu_s", Some(seconds(self.cpu))),
+        ];
+        let own = own
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let maps = self.inputs.iter().chain(&self.outputs);
+        own.chain(maps.map(|(name, value)| (name.clone(), value.clone())))
+    }
+}
+
+fn seconds(span: Duration) -> Value {
+    Value::Number(span.as_secs_f64())
+}
+
+/// All numbers of a summary's groups and ports, and its `reduction`, by their paths.
+fn outputs(summary: &RunSummary) -> IndexMap<String, Value> {
+    let mut found = IndexMap::new();
+    for (name, part) in [
+        ("groups", serde_json::to_value(&summary.groups)),
+        ("ports", serde_json::to_value(&summary.ports)),
+        ("reduction", serde_json::to_value(summary.reduction)),
+    ] {
+        if let Ok(part) = part {
+            collect(name, &part, &mut found);
+        }
+    }
+    found
+}
+
+fn collect(path: &str, value: &serde_json::Value, found: &mut IndexMap<String, Value>) {
+    match value {
+        serde_json::Value::Object(entries) => {
+            for (key, value) in entries {
+                collect(&format!("{path}.{key}"), value, found);
+            }
+        }
+        serde_json::Value::Number(number) => {
+            let count = number.as_u64().map(Value::Count);
+            let value = count.or_else(|| number.as_f64().map(Value::Number));
+            found.extend(value.map(|value| (path.to_owned(), value)));
+        }
+        serde_json::Value::Bool(flag) => {
+            found.insert(path.to_owned(), Value::Flag(*flag));
+        }
+        _ => {}
+    }
+}
+
+/// Rows, one for each run that has one.
+#[derive(Clone, Debug, Default)]
+pub struct Rows(IndexMap<RunKey, Row>);
+
+impl Rows {
+    /// Adds a run's row, if it has one. The later one of a run holds.
+    pub fn push(&mut self, row: impl Into<Option<Row>>) {
+        self.0.extend(row.into().map(|row| (row.key.clone(), row)));
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this run has one. A run that failed is not tried again: it would fail the same way.
+    pub fn has(&self, key: &RunKey) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// Of these, how many failed.
+    pub fn failed(&self) -> usize {
+        self.0.values().filter(|row| row.error.is_some()).count()
+    }
+
+    /// The CPU time of all.
+    pub fn cpu(&self) -> Duration {
+        self.0
+            .values()
+            .fold(Duration::ZERO, |sum, row| sum + row.cpu)
+    }
+
+    pub(crate) fn into_rows(self) -> impl Iterator<Item = Row> {
+        self.0.into_values()
+    }
+
+    /// The rows that belong to the sweep, in its order, with the columns in the order of its keys.
+    pub fn dataset(&self, sweep: &Sweep) -> Dataset {
+        let mut dataset = Dataset::default();
+        for planned in sweep.plan() {
+            // Two combinations can come to the same scenario.
+            if let Some(row) = self.0.get(&planned.key) {
+                let row = Row {
+                    run: planned.number,
+                    inputs: planned.inputs,
+                    ..row.clone()
+                };
+                dataset.push(row.cells());
+            }
+        }
+        dataset
+    }
+}

@@ -1,0 +1,406 @@
+//! The element: which packets belong to which stream, and what the ends see of each other.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use weir_fabric::{
+    Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Element, Output,
+    Packet, PortIndex, Tally, Way,
+};
+use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_wire::FlowKey;
+use weir_wire::tcp::{Flags, Segment};
+
+use crate::counters::Counters;
+use crate::ecn::Negotiation;
+use crate::memory::Memory;
+use crate::stream::{Answer, Shared, Stream};
+use crate::treatment::Choose;
+
+/// How much a [`Tcon`] may remember.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of connections.
+    pub connections: ConnectionLimits,
+    /// Of the packets that wait for their turn or for their acknowledgment, in all.
+    pub memory: ByteSize,
+}
+
+impl Default for Limits {
+    /// 256 MiB of packets.
+    fn default() -> Self {
+        Self {
+            connections: ConnectionLimits::default(),
+            memory: ByteSize::from_mib(256),
+        }
+    }
+}
+
+/// Congestion control in the path of a switch: see the [crate's documentation](crate).
+///
+/// ```
+/// use weir_congestion::AlgorithmSpec;
+/// use weir_tcon::{Limits, Tcon, Treatment};
+///
+/// let bbr = Treatment::new("bbr".parse::<AlgorithmSpec>()?);
+/// # type Packet = ();
+/// // Put into the path of a switch by `Switch::with_element`.
+/// let tcon: Tcon<Packet> = Tcon::new(Limits::default(), Box::new(bbr), 1);
+/// assert_eq!(tcon.counters().flows, 0);
+/// # Ok::<(), weir_congestion::SpecError>(())
+/// ```
+#[derive(Debug)]
+pub struct Tcon<P> {
+    connections: Connections<State<P>>,
+    choose: Box<dyn Choose>,
+    shared: Shared,
+    /// When which stream wants to be looked after, at the latest; some of it may be out of date.
+    timers: BinaryHeap<Reverse<(Time, ConnectionId, usize)>>,
+    seed: u64,
+}
+
+/// What is remembered of a connection beside its handshake.
+#[derive(Debug)]
+struct State<P> {
+    stage: Stage,
+    negotiation: Negotiation,
+    /// When the SYN passed that went forth, and the one that went back; `None` if it came twice.
+    syns: [Option<Time>; 2],
+    /// The data that goes forth, and the data that goes back.
+    streams: [Option<Box<Stream<P>>>; 2],
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Nobody has chosen a treatment.
+    #[default]
+    New,
+    /// The SYNs are being exchanged.
+    Opening,
+    /// Data flows.
+    Started,
+}
+
+impl<P> Default for State<P> {
+    fn default() -> Self {
+        Self {
+            stage: Stage::New,
+            negotiation: Negotiation::default(),
+            syns: [None; 2],
+            streams: [None, None],
+        }
+    }
+}
+
+/// A flow as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowReport {
+    /// As the sender of its data names it.
+    pub flow: FlowKey,
+    /// The algorithm.
+    pub congestion: &'static str,
+    /// The smoothed round-trip time between here and the receiver; zero before it is known.
+    pub rtt: Duration,
+    /// The controller's window.
+    pub window: ByteSize,
+    /// What the sender is shown at most.
+    pub enforced: ByteSize,
+    /// By what segments are spaced.
+    pub pacing_rate: Option<Rate>,
+    /// On the way to the receiver.
+    pub in_flight: ByteSize,
+    /// What is kept of it.
+    pub kept: ByteSize,
+}
+
+impl<P> Tcon<P> {
+    /// Nothing has been seen. `seed` decides where flows lie in the table, and whatever the algorithms
+    /// randomize.
+    pub fn new(limits: Limits, choose: Box<dyn Choose>, seed: u64) -> Self {
+        Self {
+            connections: Connections::new(limits.connections, seed),
+            choose,
+            shared: Shared {
+                memory: Memory::new(limits.memory),
+                counters: Counters::default(),
+                held: Tally::ZERO,
+            },
+            timers: BinaryHeap::new(),
+            seed,
+        }
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> Counters {
+        self.shared.counters
+    }
+
+    /// Which connections have been seen.
+    pub fn connections(&self) -> ConnectionCounters {
+        self.connections.counters()
+    }
+
+    /// The packets that are kept now.
+    pub fn kept(&self) -> Tally {
+        self.shared.memory.kept()
+    }
+
+    /// The most packets that have been kept at a time.
+    pub fn most_kept(&self) -> Tally {
+        self.shared.memory.largest()
+    }
+
+    /// Somebody else decides from now on about flows that begin; those that are there keep their
+    /// treatment.
+    pub fn set_policy(&mut self, choose: Box<dyn Choose>) {
+        self.choose = choose;
+    }
+}
+
+impl<P: Packet + Clone + Send + 'static> Tcon<P> {
+    /// Each flow that is treated.
+    pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
+        self.connections.iter().flat_map(|(_, connection)| {
+            let streams = connection.state.streams.iter().flatten();
+            streams.map(|stream| report(connection.flow, stream))
+        })
+    }
+
+    /// Looks after what is remembered of connections that are over.
+    fn forget(&mut self, now: Time, out: &mut Output<'_, P>)
+    where
+        P: std::fmt::Debug,
+    {
+        while let Some(connection) = self.connections.reclaim(now) {
+            for stream in connection.state.streams.into_iter().flatten() {
+                stream.dissolve(&mut self.shared, out);
+            }
+        }
+    }
+
+    /// A segment of a connection whose SYN was seen.
+    fn on_segment(
+        &mut self,
+        now: Time,
+        (id, way): (ConnectionId, Way),
+        (ingress, mut packet): (PortIndex, P),
+        segment: &Segment,
+        out: &mut Output<'_, P>,
+    ) {
+        let (shared, choose) = (&mut self.shared, self.choose.as_ref());
+        let Some(connection) = self.connections.get_mut(id) else {
+            return out.forward(ingress, packet);
+        };
+        if segment.flags.contains(Flags::SYN) {
+            connection.on_syn(now, way, &mut packet, segment, choose);
+            return out.forward(ingress, packet);
+        }
+        if connection.state.stage == Stage::Opening && connection.is_open() {
+            let seed = self.seed ^ shared.counters.flows;
+            shared.counters.flows += connection.start(now, way, choose, seed);
+        }
+        let handshake = connection.handshake;
+        let state = &mut connection.state;
+        if segment.flags.contains(Flags::RST) {
+            return out.forward(ingress, packet);
+        }
+        state.negotiation_on(way, &packet, segment);
+        let [forth, back] = &mut state.streams;
+        let (own, other) = match way {
+            Way::Forth => (forth, back),
+            Way::Back => (back, forth),
+        };
+        let mut answer = Answer::Cleaned;
+        if let Some(stream) = other
+            && segment.flags.contains(Flags::ACK)
+        {
+            answer = stream.on_ack(now, segment, &handshake, shared);
+            if answer == Answer::Withheld {
+                shared.counters.withheld += 1;
+                out.absorb(packet);
+                stream.pump(now, shared, out);
+                schedule(&mut self.timers, id, stream);
+                return;
+            }
+            if answer == Answer::Cleaned {
+                packet.clear_sack_blocks();
+            }
+            if stream.is_marked {
+                packet.set_flags(segment.flags.without(Flags::ECE));
+            }
+            stream.clamp(now, &mut packet, answer, &handshake, &mut shared.counters);
+        }
+        let echoes = state.negotiation.echoes(way);
+        if echoes && let Some(segment) = packet.tcp() {
+            packet.set_flags(segment.flags | Flags::ECE);
+        }
+        match own {
+            Some(stream) if segment.sequence_length() > 0 => {
+                stream.on_data(now, ingress, packet, segment, shared, out);
+                schedule(&mut self.timers, id, stream);
+            }
+            _ => out.forward(ingress, packet),
+        }
+        if let Some(stream) = other {
+            stream.pump(now, shared, out);
+            schedule(&mut self.timers, id, stream);
+        }
+        let _ = answer;
+    }
+}
+
+impl<P: Packet> State<P> {
+    /// What the receiver's data says about ECN.
+    fn negotiation_on(&mut self, way: Way, packet: &P, segment: &Segment) {
+        let is_back = self.negotiation.is_active(way.reversed());
+        if is_back && segment.payload > 0 {
+            self.negotiation.on_data_back(packet.ecn(), segment.flags);
+        }
+    }
+}
+
+trait Opening<P> {
+    fn on_syn(
+        &mut self,
+        now: Time,
+        way: Way,
+        packet: &mut P,
+        segment: &Segment,
+        choose: &dyn Choose,
+    );
+    fn start(&mut self, now: Time, way: Way, choose: &dyn Choose, seed: u64) -> u64;
+}
+
+impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
+    fn on_syn(
+        &mut self,
+        now: Time,
+        way: Way,
+        packet: &mut P,
+        segment: &Segment,
+        choose: &dyn Choose,
+    ) {
+        let flow = self.flow;
+        let handshake = self.handshake;
+        let state = &mut self.state;
+        if state.stage == Stage::New {
+            state.stage = Stage::Opening;
+            let marks = |flow| choose.choose(&flow).is_some_and(|treatment| treatment.ecn);
+            state.negotiation = Negotiation::new(match (marks(flow), marks(flow.reversed())) {
+                (true, false) => Some(Way::Forth),
+                (false, true) => Some(Way::Back),
+                _ => None,
+            });
+        }
+        if let Some(syn) = state.syns.get_mut(way.index()) {
+            *syn = match syn {
+                None => Some(now),
+                Some(_) => None,
+            };
+        }
+        let negotiation = &mut state.negotiation;
+        negotiation.on_syn(packet, segment, way, &handshake);
+    }
+
+    fn start(&mut self, now: Time, way: Way, choose: &dyn Choose, seed: u64) -> u64 {
+        self.state.stage = Stage::Started;
+        let [forth, back] = self.state.syns;
+        // From the SYN to its answer, and from the answer to what opened the connection.
+        let first = forth.zip(back).map(|(forth, back)| back.since(forth));
+        let second = back.filter(|_| way == Way::Forth).map(|back| now.since(back));
+        let rtts = |way: Way| match way {
+            Way::Forth => (first, second),
+            Way::Back => (second, first),
+        };
+        let mut started = 0;
+        for way in [Way::Forth, Way::Back] {
+            let flow = match way {
+                Way::Forth => self.flow,
+                Way::Back => self.flow.reversed(),
+            };
+            let Some(treatment) = choose.choose(&flow) else {
+                continue;
+            };
+            let is_marked = self.state.negotiation.is_active(way);
+            let seed = seed ^ (way.index() as u64) << 63;
+            let stream =
+                Stream::new(treatment, &self.handshake, way, is_marked, rtts(way), seed);
+            if let Some(place) = self.state.streams.get_mut(way.index()) {
+                started += u64::from(stream.is_some());
+                *place = stream.map(Box::new);
+            }
+        }
+        started
+    }
+}
+
+fn report<P: Packet + Clone + 'static>(flow: FlowKey, stream: &Stream<P>) -> FlowReport {
+    FlowReport {
+        flow: match stream.way {
+            Way::Forth => flow,
+            Way::Back => flow.reversed(),
+        },
+        congestion: stream.controller.name(),
+        rtt: stream.rtt.smoothed(),
+        window: stream.window(),
+        enforced: stream.limit().allowed,
+        pacing_rate: stream.pacing_rate(),
+        in_flight: stream.in_flight(),
+        kept: stream.kept(),
+    }
+}
+
+/// Notes when a stream wants to be looked after, if that is earlier than what is noted.
+fn schedule<P: Packet + Clone + 'static>(
+    timers: &mut BinaryHeap<Reverse<(Time, ConnectionId, usize)>>,
+    id: ConnectionId,
+    stream: &mut Stream<P>,
+) {
+    if let Some(time) = stream.next_time()
+        && stream.scheduled.is_none_or(|scheduled| time < scheduled)
+    {
+        stream.scheduled = Some(time);
+        timers.push(Reverse((time, id, stream.way.index())));
+    }
+}
+
+impl<P: Packet + Clone + std::fmt::Debug + Send + 'static> Element<P> for Tcon<P> {
+    fn process(&mut self, now: Time, ingress: PortIndex, packet: P, out: &mut Output<'_, P>) {
+        let Some(segment) = packet.tcp() else {
+            return out.forward(ingress, packet);
+        };
+        self.forget(now, out);
+        match self.connections.observe_by_id(now, packet.flow(), &segment) {
+            Some(which) => self.on_segment(now, which, (ingress, packet), &segment, out),
+            None => out.forward(ingress, packet),
+        }
+        self.forget(now, out);
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        self.timers.peek().map(|Reverse((time, ..))| *time)
+    }
+
+    fn on_time(&mut self, now: Time, out: &mut Output<'_, P>) {
+        while let Some(&Reverse((time, id, way))) = self.timers.peek()
+            && time <= now
+        {
+            self.timers.pop();
+            let Some(connection) = self.connections.get_mut(id) else {
+                continue;
+            };
+            let stream = connection.state.streams.get_mut(way);
+            if let Some(Some(stream)) = stream
+                && stream.scheduled == Some(time)
+            {
+                stream.scheduled = None;
+                stream.on_time(now, &mut self.shared, out);
+                schedule(&mut self.timers, id, stream);
+            }
+        }
+    }
+
+    fn held(&self) -> Tally {
+        self.shared.held
+    }
+}

@@ -1,0 +1,95 @@
+//! The round-trip time between here and the receiver, and the time-out (RFC 6298).
+
+use weir_units::Duration;
+
+/// The least and the most that the time-out adds to the smoothed round-trip time. Half of Linux's
+/// smallest margin, so that the loss is repaired here before the sender's own timer expires; more than
+/// the 40 ms for which Linux delays an acknowledgment.
+const MARGIN: Duration = Duration::from_millis(100);
+/// Before the first measurement (RFC 6298, section 2.1).
+const INITIAL: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// The estimator.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundTrip {
+    smoothed: Option<Duration>,
+    variation: Duration,
+    min: Duration,
+    /// How often the time-out has been doubled.
+    doublings: u32,
+}
+
+impl RoundTrip {
+    pub(crate) fn new() -> Self {
+        Self {
+            smoothed: None,
+            variation: Duration::ZERO,
+            min: Duration::MAX,
+            doublings: 0,
+        }
+    }
+
+    /// A segment that was sent once has been acknowledged after `rtt` (RFC 6298, section 2).
+    pub(crate) fn on_sample(&mut self, rtt: Duration) {
+        self.min = self.min.min(rtt);
+        self.doublings = 0;
+        let Some(smoothed) = self.smoothed else {
+            self.smoothed = Some(rtt);
+            self.variation = rtt / 2;
+            return;
+        };
+        let deviation = smoothed.abs_diff(rtt);
+        let weighed = |old: Duration, new: Duration, share: u64| {
+            Duration::from_nanos(old.as_nanos() - old.as_nanos() / share + new.as_nanos() / share)
+        };
+        self.variation = weighed(self.variation, deviation, 4);
+        self.smoothed = Some(weighed(smoothed, rtt, 8));
+    }
+
+    /// A time-out (RFC 6298, section 5.5).
+    pub(crate) fn back_off(&mut self) {
+        self.doublings = self.doublings.saturating_add(1);
+    }
+
+    /// When what is sent now is overdue.
+    pub(crate) fn timeout(&self) -> Duration {
+        let once = match self.smoothed {
+            Some(smoothed) => smoothed + (self.variation * 4).max(MARGIN),
+            None => INITIAL,
+        };
+        let factor = 1_u64.checked_shl(self.doublings).unwrap_or(u64::MAX);
+        (once * factor).min(LONGEST)
+    }
+
+    /// Zero before the first sample.
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed.unwrap_or(Duration::ZERO)
+    }
+
+    /// [`Duration::MAX`] before the first sample.
+    pub(crate) fn min(&self) -> Duration {
+        self.min
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_out_is_later_than_any_acknowledgment_and_doubles() {
+        let mut rtt = RoundTrip::new();
+        assert_eq!(rtt.timeout(), INITIAL);
+        for _ in 0..100 {
+            rtt.on_sample(Duration::from_millis(30));
+        }
+        assert_eq!(rtt.smoothed(), rtt.min());
+        assert_eq!(rtt.timeout(), rtt.smoothed() + MARGIN);
+        rtt.back_off();
+        assert_eq!(rtt.timeout(), (rtt.smoothed() + MARGIN) * 2);
+        rtt.on_sample(Duration::from_millis(20));
+        assert_eq!(rtt.min(), Duration::from_millis(20));
+        assert!(rtt.timeout() < Duration::from_millis(140));
+    }
+}

@@ -1,0 +1,235 @@
+//! The data that goes one way of a connection, under a controller.
+
+mod acknowledgment;
+mod transmit;
+
+use std::collections::VecDeque;
+
+use weir_congestion::{Context, Controller, DeliveryRate};
+use weir_fabric::{Clamped, Handshake, Packet, Tally, Way, WindowLimit};
+use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_wire::tcp::Sequence;
+
+use crate::counters::Counters;
+use crate::flight::{Flight, distance};
+use crate::memory::Memory;
+use crate::rtt::RoundTrip;
+use crate::treatment::Treatment;
+
+pub(crate) use acknowledgment::Answer;
+
+/// What all streams share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) memory: Memory,
+    pub(crate) counters: Counters,
+    /// Packets that came in and have not been sent on.
+    pub(crate) held: Tally,
+}
+
+/// The data that goes one way.
+#[derive(Debug)]
+pub(crate) struct Stream<P> {
+    pub(crate) way: Way,
+    pub(crate) controller: Box<dyn Controller>,
+    flight: Flight<P>,
+    /// The first numbers of the segments that wait for their turn, in the order in which they came.
+    waiting: VecDeque<Sequence>,
+    rate: DeliveryRate,
+    pub(crate) rtt: RoundTrip,
+    /// The largest data of a segment.
+    segment_size: u64,
+    /// Whether data is sent as ECN-capable.
+    pub(crate) is_marked: bool,
+    /// How much may be kept, and is.
+    buffer: ByteSize,
+    kept: ByteSize,
+    /// When the next segment may leave.
+    pace_at: Time,
+    /// When the oldest segment is overdue; `None` while nothing is outstanding.
+    overdue_at: Option<Time>,
+    last_sent: Option<Time>,
+    /// What was sent from here on ends the round trip.
+    round_started: Time,
+    /// When and up to where the newest of the segments was sent that have arrived.
+    newest_delivered: (Time, Sequence),
+    /// Acknowledgments that repeated the one before, from a receiver without SACK.
+    duplicates: u64,
+    /// Without SACK: holes up to here are found by partial acknowledgments (RFC 6582).
+    recover_upto: Option<Sequence>,
+    /// The window field of the last acknowledgment, as the receiver sent it.
+    last_window: Option<u16>,
+    /// The last acknowledgment that the sender was shown: number, window field, and where it ends.
+    told: Option<(Sequence, u16, Sequence)>,
+    /// Windows that the sender has had the time to use, and one that it may not have yet.
+    edge: Sequence,
+    next_edge: Option<(Time, Sequence)>,
+    /// The round-trip time between here and the sender.
+    sender_rtt: Duration,
+    /// The sender has sent what was acknowledged: it has not heard of it.
+    answer_due: bool,
+    /// When the owner looks after it next.
+    pub(crate) scheduled: Option<Time>,
+}
+
+impl<P: Packet + Clone + 'static> Stream<P> {
+    /// A stream whose handshake is complete. `rtts` are the round-trip times to the receiver and to the
+    /// sender that it has measured.
+    pub(crate) fn new(
+        treatment: &Treatment,
+        handshake: &Handshake,
+        way: Way,
+        is_marked: bool,
+        (rtt, sender_rtt): (Option<Duration>, Option<Duration>),
+        seed: u64,
+    ) -> Option<Self> {
+        let segment_size = u64::from(handshake.segment_size(way)?);
+        let first = handshake.offer(way)?.sequence + 1;
+        let controller = treatment.congestion.build(&Context {
+            packet_size: ByteSize::from_bytes(segment_size),
+            seed,
+        });
+        let mut round_trip = RoundTrip::new();
+        if let Some(rtt) = rtt {
+            round_trip.on_sample(rtt);
+        }
+        Some(Self {
+            way,
+            controller,
+            flight: Flight::new(first),
+            waiting: VecDeque::new(),
+            rate: DeliveryRate::new(),
+            rtt: round_trip,
+            segment_size,
+            is_marked,
+            buffer: treatment.buffer,
+            kept: ByteSize::ZERO,
+            pace_at: Time::ZERO,
+            overdue_at: None,
+            last_sent: None,
+            round_started: Time::ZERO,
+            newest_delivered: (Time::ZERO, first),
+            duplicates: 0,
+            recover_upto: None,
+            last_window: None,
+            told: None,
+            edge: first,
+            next_edge: None,
+            sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
+            answer_due: false,
+            scheduled: None,
+        })
+    }
+
+    /// Bytes on their way.
+    pub(crate) fn in_flight(&self) -> ByteSize {
+        ByteSize::from_bytes(self.network_flight())
+    }
+
+    /// Without SACK each repeated acknowledgment stands for a segment that has arrived.
+    fn network_flight(&self) -> u64 {
+        let in_flight = self.flight.amounts().in_flight;
+        in_flight.saturating_sub(self.duplicates * self.segment_size)
+    }
+
+    /// The controller's window; for one that only sets a rate, what that sends in two round trips.
+    pub(crate) fn window(&self) -> ByteSize {
+        let window = self.controller.window();
+        if window == ByteSize::MAX
+            && let Some(rate) = self.controller.pacing_rate()
+        {
+            return rate.size_in(self.rtt.smoothed().max(Duration::from_millis(1)) * 2);
+        }
+        window
+    }
+
+    /// What the sender may have outstanding. What has arrived beyond a hole counts on top: the window
+    /// begins at the hole.
+    pub(crate) fn limit(&self) -> WindowLimit {
+        let amounts = self.flight.amounts();
+        let arrived = amounts.delivered + amounts.in_flight - self.network_flight();
+        let arrived = ByteSize::from_bytes(arrived);
+        let allowed = self.window().checked_add(arrived).unwrap_or(ByteSize::MAX);
+        WindowLimit {
+            allowed: allowed.min(self.buffer),
+            floor: ByteSize::from_bytes(2 * self.segment_size),
+        }
+    }
+
+    /// The least that may be on its way, whatever the controller says.
+    fn smallest_window(&self) -> u64 {
+        2 * self.segment_size
+    }
+
+    /// Lowers the window of a packet that the sender is about to be shown. A repeated acknowledgment that
+    /// the sender hears as such keeps the window of the one before (RFC 5681, section 2).
+    pub(crate) fn clamp(
+        &mut self,
+        now: Time,
+        packet: &mut P,
+        answer: Answer,
+        handshake: &Handshake,
+        counters: &mut Counters,
+    ) {
+        let way = self.way.reversed();
+        if self.limit().clamp(packet, handshake, way) == Clamped::Lowered {
+            counters.lowered += 1;
+        }
+        let Some(mut segment) = packet.tcp() else {
+            return;
+        };
+        let Some(scale) = handshake.scale_of(&segment, way) else {
+            return;
+        };
+        if answer == Answer::Whole
+            && let Some((number, window, _)) = self.told
+            && number == segment.acknowledgment
+            && window < segment.window
+        {
+            packet.set_window(window);
+            segment.window = window;
+        }
+        let edge = segment.acknowledgment + (u32::from(segment.window) << scale);
+        self.told = Some((segment.acknowledgment, segment.window, edge));
+        if self.next_edge.is_none() {
+            self.next_edge = Some((now, edge));
+        }
+    }
+
+    /// Whether the sender has left room in a window for so long that it must lack data.
+    fn lacks_data(&mut self, now: Time) -> bool {
+        if let Some((told_at, edge)) = self.next_edge
+            && now.since(told_at) > self.sender_rtt + self.sender_rtt / 4
+        {
+            self.edge = edge;
+            self.next_edge = None;
+        }
+        self.flight.amounts().waiting == 0
+            && self.flight.amounts().lost == 0
+            && distance(self.edge, self.flight.nxt()) >= self.segment_size
+    }
+
+    /// When [`Self::on_time`] has something to do.
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        let turn = self.next_to_send().map(|_| self.pace_at);
+        turn.into_iter().chain(self.overdue_at).min()
+    }
+
+    /// The pacing rate, where there is one.
+    pub(crate) fn pacing_rate(&self) -> Option<Rate> {
+        self.controller.pacing_rate()
+    }
+
+    /// What is kept of it.
+    pub(crate) fn kept(&self) -> ByteSize {
+        self.kept
+    }
+
+    /// Puts one copy back into the memory.
+    fn release(&mut self, copy: Option<P>, shared: &mut Shared) {
+        if let Some(copy) = copy {
+            self.kept -= copy.length();
+            shared.memory.give_back(copy.length());
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! What the receiver's acknowledgments say, and which of them the sender hears.
+
+use weir_congestion::{AckSample, LossCause, LossSample};
+use weir_fabric::{Handshake, Packet};
+use weir_units::{ByteSize, Duration, Time};
+use weir_wire::tcp::{Flags, Options, Segment, Sequence};
+
+use super::{Shared, Stream};
+use crate::flight::{Place, Record};
+
+/// So many segments that arrived beyond a hole make it a loss (RFC 5681, section 3.2).
+const DUPLICATE_THRESHOLD: u64 = 3;
+
+/// What becomes of an acknowledgment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The sender hears it, without what it says about losses.
+    Cleaned,
+    /// The sender hears all of it: it is about something that cannot be mended here.
+    Whole,
+    /// The sender does not hear it.
+    Withheld,
+}
+
+/// What an acknowledgment has newly told.
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    delivered: u64,
+    /// When the newest of the segments was sent.
+    newest_sent: Option<Time>,
+    /// The same of those that were sent once: they measure the round trip (Karn).
+    once_sent: Option<Time>,
+    app_limited: bool,
+}
+
+impl<P: Packet + Clone + 'static> Stream<P> {
+    /// An acknowledgment by the receiver.
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        handshake: &Handshake,
+        shared: &mut Shared,
+    ) -> Answer {
+        let number = segment.acknowledgment;
+        let una = self.flight.una();
+        if self.flight.nxt().precedes(number) {
+            shared.counters.forged += 1;
+            return Answer::Whole;
+        }
+        let prior_in_flight = self.in_flight();
+        if self.lacks_data(now) {
+            self.rate.set_app_limited(prior_in_flight);
+        }
+        let same_window = self.last_window == Some(segment.window);
+        let is_bare = segment.sequence_length() == 0 && !segment.flags.intersects(Flags::RST);
+        let advanced = una.precedes(number);
+        let mut news = News {
+            app_limited: self.rate.is_app_limited(),
+            ..News::default()
+        };
+        if advanced {
+            self.acknowledge(now, number, &mut news, shared);
+        }
+        if let Options::Sack(blocks) = segment.options {
+            for block in blocks.iter() {
+                for position in self.flight.covered(block) {
+                    self.note_sacked(now, position, &mut news);
+                }
+            }
+        }
+        if advanced {
+            self.duplicates = 0;
+        } else if number == una && is_bare && same_window && !handshake.has_sack() {
+            let most = self.flight.amounts().in_flight / self.segment_size;
+            self.duplicates = (self.duplicates + 1).min(most);
+        }
+        if !number.precedes(una) {
+            self.last_window = Some(segment.window);
+        }
+        let lost = self.find_losses(advanced, handshake.has_sack());
+        self.tell_controller(now, segment, &news, lost, prior_in_flight, shared);
+        if advanced {
+            let outstanding = self.flight.una() != self.flight.nxt();
+            self.overdue_at = outstanding.then(|| now + self.rtt.timeout());
+        }
+        self.answer(segment, handshake, advanced, is_bare)
+    }
+
+    fn acknowledge(&mut self, now: Time, number: Sequence, news: &mut News, shared: &mut Shared) {
+        while let Some(record) = self.flight.acknowledge(number) {
+            if record.place == Place::Waiting {
+                // Of what has not been sent nothing can have arrived, unless the sender's own copy took
+                // another way.
+                self.waiting.retain(|start| *start != record.start);
+                if let Some(copy) = &record.copy {
+                    shared.held.remove(copy.length());
+                }
+            }
+            if record.place != Place::Delivered {
+                self.note_delivered(now, &record, news);
+            }
+            self.release(record.copy, shared);
+        }
+        for start in &mut self.waiting {
+            if start.precedes(number) {
+                *start = number;
+            }
+        }
+        self.flight.advance_to(number);
+    }
+
+    fn note_sacked(&mut self, now: Time, position: usize, news: &mut News) {
+        let Some(record) = self.flight.record(position) else {
+            return;
+        };
+        if !matches!(record.place, Place::InFlight | Place::Lost) {
+            return;
+        }
+        let (length, sent_at) = (record.length(), record.sent_at);
+        let (transmissions, delivery, end) = (record.transmissions, record.delivery, record.end);
+        self.flight.move_to(position, Place::Delivered);
+        self.count(now, (length, sent_at, end), transmissions, &delivery, news);
+    }
+
+    fn note_delivered(&mut self, now: Time, record: &Record<P>, news: &mut News) {
+        let what = (record.length(), record.sent_at, record.end);
+        self.count(now, what, record.transmissions, &record.delivery, news);
+    }
+
+    fn count(
+        &mut self,
+        now: Time,
+        (length, sent_at, end): (u64, Time, Sequence),
+        transmissions: u32,
+        delivery: &weir_congestion::PacketDelivery,
+        news: &mut News,
+    ) {
+        let size = ByteSize::from_bytes(length);
+        self.rate.on_acked(now, delivery, sent_at, size);
+        news.delivered += length;
+        news.newest_sent = news.newest_sent.max(Some(sent_at));
+        if transmissions == 1 {
+            news.once_sent = news.once_sent.max(Some(sent_at));
+        } else if now.since(sent_at) < self.rtt.min() {
+            // It was the first sending that arrived (RFC 8985, section 6.2).
+            return;
+        }
+        let (time, newest) = self.newest_delivered;
+        if sent_at > time || (sent_at == time && newest.precedes(end)) {
+            self.newest_delivered = (sent_at, end);
+        }
+    }
+
+    /// Finds what is lost: how many bytes, and when the newest of them was sent.
+    fn find_losses(&mut self, advanced: bool, sack: bool) -> Option<(u64, Time)> {
+        let lost = match sack {
+            true => self.holes(),
+            false => self.first_hole(advanced),
+        };
+        let (mut bytes, mut newest) = (0, Time::ZERO);
+        for position in lost {
+            if let Some(record) = self.flight.record(position) {
+                bytes += record.length();
+                newest = newest.max(record.sent_at);
+                self.flight.move_to(position, Place::Lost);
+            }
+        }
+        (bytes > 0).then_some((bytes, newest))
+    }
+
+    /// By SACK (RFC 8985, section 6.2, with RFC 5681's threshold): what was sent before something that
+    /// has arrived, if three segments above it have arrived or it is late.
+    fn holes(&self) -> Vec<usize> {
+        if self.flight.amounts().delivered == 0 && self.flight.amounts().in_flight == 0 {
+            return Vec::new();
+        }
+        let patience = match self.rtt.min() {
+            Duration::MAX => Duration::ZERO,
+            shortest => shortest / 4,
+        };
+        let (newest, _) = self.newest_delivered;
+        let count = self.flight.records().count();
+        let (mut above, mut lost) = (0, Vec::new());
+        for (index, record) in self.flight.records().rev().enumerate() {
+            match record.place {
+                Place::Delivered => above += record.length().div_ceil(self.segment_size),
+                Place::InFlight if record.is_before(self.newest_delivered) => {
+                    let late = newest.since(record.sent_at) > patience;
+                    if above >= DUPLICATE_THRESHOLD || (above > 0 && late) {
+                        lost.push(count - 1 - index);
+                    }
+                }
+                Place::InFlight | Place::Waiting | Place::Lost => {}
+            }
+        }
+        lost
+    }
+
+    /// Without SACK (RFC 6582): the first segment, after three repeated acknowledgments and after each
+    /// partial one.
+    fn first_hole(&mut self, advanced: bool) -> Vec<usize> {
+        let una = self.flight.una();
+        if self.recover_upto.is_some_and(|upto| !una.precedes(upto)) {
+            self.recover_upto = None;
+        }
+        let partial = advanced && self.recover_upto.is_some();
+        let third = self.recover_upto.is_none() && self.duplicates >= DUPLICATE_THRESHOLD;
+        if !partial && !third {
+            return Vec::new();
+        }
+        let is_first = |record: &Record<P>| record.start == una && record.place == Place::InFlight;
+        if self.recover_upto.is_none() {
+            self.recover_upto = Some(self.flight.nxt());
+        }
+        match self.flight.record(0).is_some_and(is_first) {
+            true => vec![0],
+            false => Vec::new(),
+        }
+    }
+
+    fn tell_controller(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        news: &News,
+        lost: Option<(u64, Time)>,
+        prior_in_flight: ByteSize,
+        shared: &mut Shared,
+    ) {
+        if let Some((bytes, newest_sent)) = lost {
+            self.rate.on_lost(ByteSize::from_bytes(bytes));
+            self.controller.on_loss(&LossSample {
+                now,
+                lost: ByteSize::from_bytes(bytes),
+                newest_sent,
+                cause: LossCause::Acks,
+                in_flight: self.in_flight(),
+            });
+        }
+        let Some(newest_sent) = news.newest_sent else {
+            return;
+        };
+        let rtt = news.once_sent.map(|sent| now.since(sent));
+        if let Some(rtt) = rtt {
+            self.rtt.on_sample(rtt);
+        }
+        let acked = ByteSize::from_bytes(news.delivered);
+        let mut ce_marked = ByteSize::ZERO;
+        if self.is_marked && segment.flags.contains(Flags::ECE) {
+            shared.counters.echoes += 1;
+            ce_marked = acked;
+        }
+        let min_rtt = self.rtt.min();
+        let shortest = match min_rtt {
+            Duration::MAX => Duration::ZERO,
+            known => known,
+        };
+        let round_ended = newest_sent >= self.round_started;
+        if round_ended {
+            self.round_started = now;
+        }
+        let sample = AckSample {
+            now,
+            acked,
+            ce_marked,
+            ece: false,
+            rtt,
+            smoothed_rtt: self.rtt.smoothed(),
+            min_rtt,
+            prior_in_flight,
+            in_flight: self.in_flight(),
+            newest_sent: newest_sent + Duration::from_nanos(1),
+            delivery: self.rate.sample(shortest),
+            app_limited: news.app_limited,
+            round_ended,
+        };
+        self.controller.on_ack(&sample);
+    }
+
+    /// Whether the sender hears it: everything that says more than that something is missing, and what
+    /// says so if it cannot be mended here.
+    fn answer(
+        &mut self,
+        segment: &Segment,
+        handshake: &Handshake,
+        advanced: bool,
+        is_bare: bool,
+    ) -> Answer {
+        let una = self.flight.una();
+        let is_empty = una == self.flight.nxt();
+        let first = self.flight.record(0);
+        let is_mended = first.is_some_and(|record| record.start == una && record.copy.is_some());
+        if !is_empty && !is_mended {
+            return Answer::Whole;
+        }
+        if advanced || !is_bare || is_empty || std::mem::take(&mut self.answer_due) {
+            self.answer_due = false;
+            return Answer::Cleaned;
+        }
+        let Some(scale) = handshake.window_scale(self.way.reversed()) else {
+            return Answer::Whole;
+        };
+        let window = self.limit().applied_to(segment.window, scale);
+        let edge = segment.acknowledgment + (u32::from(window) << scale);
+        let is_news = self.told.is_none_or(|(number, told, end)| {
+            number.precedes(segment.acknowledgment) || (window != told && end.precedes(edge))
+        });
+        // A receiver that takes back what it offered wants to be heard too.
+        let is_closed = segment.window == 0 && self.told.is_some_and(|(_, told, _)| told != 0);
+        match is_news || is_closed {
+            true => Answer::Cleaned,
+            false => Answer::Withheld,
+        }
+    }
+}

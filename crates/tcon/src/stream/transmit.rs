@@ -1,0 +1,304 @@
+//! Segments on their way to the receiver: the sender's, in their turn, and copies of lost ones.
+
+use weir_congestion::{LossCause, LossSample};
+use weir_fabric::{Output, Packet, PortIndex};
+use weir_units::{ByteSize, Time};
+use weir_wire::Ecn;
+use weir_wire::tcp::{Flags, Segment, Sequence};
+
+use super::{Shared, Stream};
+use crate::flight::{Place, Record, distance};
+
+/// What is further ahead of what was sent last is not of this connection: the largest window is 2^30
+/// (RFC 7323, section 2.3).
+const FURTHEST: u64 = 1 << 30;
+
+impl<P: Packet + Clone + 'static> Stream<P> {
+    /// The sender has sent data or a FIN.
+    pub(crate) fn on_data(
+        &mut self,
+        now: Time,
+        ingress: PortIndex,
+        packet: P,
+        segment: &Segment,
+        shared: &mut Shared,
+        out: &mut Output<'_, P>,
+    ) {
+        let (start, end) = (segment.sequence, segment.end());
+        let (una, nxt) = (self.flight.una(), self.flight.nxt());
+        if !una.precedes(end) {
+            // The acknowledgment got lost on its way to the sender, or this probes the connection.
+            self.answer_due = true;
+            return out.forward(ingress, packet);
+        }
+        if distance(start, nxt) > FURTHEST {
+            shared.counters.unkept += 1;
+            return out.forward(ingress, packet);
+        }
+        if start.precedes(una) {
+            shared.counters.unkept += 1;
+            self.flight.extend_to(end);
+            return out.forward(ingress, packet);
+        }
+        let known = self.flight.positions(start, end);
+        if known.is_empty() {
+            self.on_new_data(now, ingress, packet, (start, end), shared, out);
+        } else {
+            self.on_repeated_data(now, ingress, packet, (start, end), known, shared, out);
+        }
+        self.pump(now, shared, out);
+    }
+
+    fn on_new_data(
+        &mut self,
+        now: Time,
+        ingress: PortIndex,
+        packet: P,
+        (start, end): (Sequence, Sequence),
+        shared: &mut Shared,
+        out: &mut Output<'_, P>,
+    ) {
+        shared.counters.segments += 1;
+        self.note_idleness(now);
+        let mut record = Record {
+            start,
+            end,
+            ingress,
+            copy: None,
+            sent_at: now,
+            transmissions: 0,
+            delivery: self.rate.on_sent(now, ByteSize::ZERO, self.in_flight()),
+            place: Place::Waiting,
+        };
+        let length = packet.length();
+        if self.kept + length <= self.buffer && shared.memory.take(length) {
+            self.kept += length;
+            shared.held.record(length);
+            record.copy = Some(packet);
+            self.waiting.push_back(start);
+            self.flight.insert(record);
+            return;
+        }
+        // Without room for a copy it is the sender's business, and only measured.
+        shared.counters.unkept += 1;
+        record.place = Place::InFlight;
+        let position = self.flight.insert(record);
+        self.note_sent(now, position);
+        out.forward(ingress, self.dressed(packet, true));
+    }
+
+    /// The sender sends again what it has not heard of.
+    #[expect(clippy::too_many_arguments)]
+    fn on_repeated_data(
+        &mut self,
+        now: Time,
+        ingress: PortIndex,
+        packet: P,
+        (start, end): (Sequence, Sequence),
+        known: std::ops::Range<usize>,
+        shared: &mut Shared,
+        out: &mut Output<'_, P>,
+    ) {
+        let (mut reached, mut all_kept) = (start, true);
+        for position in known.clone() {
+            if let Some(record) = self.flight.record(position) {
+                all_kept &= record.copy.is_some() && !reached.precedes(record.start);
+                reached = record.end;
+            }
+        }
+        if all_kept && !reached.precedes(end) {
+            shared.counters.repeated += 1;
+            for position in known {
+                self.hurry(now, position);
+            }
+            return out.absorb(packet);
+        }
+        // It overlaps what is not kept, or begins another run: it goes on, and tells nothing about
+        // round trips any more.
+        shared.counters.unkept += 1;
+        for position in known {
+            if let Some(record) = self.flight.record_mut(position) {
+                record.transmissions += 1;
+                record.sent_at = now;
+                if record.copy.is_none() {
+                    self.flight.move_to(position, Place::InFlight);
+                }
+            }
+        }
+        self.flight.extend_to(end);
+        out.forward(ingress, self.dressed(packet, false));
+    }
+
+    /// What has been on its way for a round trip is sent again, as its sender wants it.
+    fn hurry(&mut self, now: Time, position: usize) {
+        let patience = self.rtt.smoothed();
+        let is_late = |record: &Record<P>| {
+            record.place == Place::InFlight && now.since(record.sent_at) > patience
+        };
+        if self.flight.record(position).is_some_and(is_late) {
+            self.flight.move_to(position, Place::Lost);
+        }
+    }
+
+    /// A sender that was silent for longer than the time-out starts with what may be stale.
+    fn note_idleness(&mut self, now: Time) {
+        if self.flight.una() == self.flight.nxt()
+            && let Some(last_sent) = self.last_sent
+            && now.since(last_sent) > self.rtt.timeout()
+        {
+            self.controller.on_idle_restart(now);
+        }
+    }
+
+    /// What would be sent next, if its time has come: what was lost before what is new.
+    pub(super) fn next_to_send(&self) -> Option<usize> {
+        let amounts = self.flight.amounts();
+        let position = if amounts.lost > 0 {
+            let lost = |record: &Record<P>| record.place == Place::Lost && record.copy.is_some();
+            self.flight.position(lost)
+        } else {
+            None
+        };
+        let position = position.or_else(|| {
+            let start = *self.waiting.front()?;
+            let position = self.flight.positions(start, start + 1).start;
+            let record = self.flight.record(position)?;
+            (record.place == Place::Waiting).then_some(position)
+        })?;
+        let length = self.flight.record(position)?.length();
+        let in_flight = self.network_flight();
+        let window = self.window().bytes().max(self.smallest_window());
+        (in_flight == 0 || in_flight + length <= window).then_some(position)
+    }
+
+    /// Sends what may be sent by now.
+    pub(crate) fn pump(&mut self, now: Time, shared: &mut Shared, out: &mut Output<'_, P>) {
+        while self.pace_at <= now
+            && let Some(position) = self.next_to_send()
+        {
+            self.transmit(now, position, shared, out);
+        }
+    }
+
+    fn transmit(
+        &mut self,
+        now: Time,
+        position: usize,
+        shared: &mut Shared,
+        out: &mut Output<'_, P>,
+    ) {
+        let Some(record) = self.flight.record(position) else {
+            return;
+        };
+        let (ingress, length, first) = (record.ingress, record.length(), record.transmissions == 0);
+        let was_waiting = record.place == Place::Waiting;
+        let Some(copy) = record.copy.clone() else {
+            return;
+        };
+        let packet = self.dressed(copy, first);
+        self.flight.move_to(position, Place::InFlight);
+        self.note_sent(now, position);
+        if let Some(rate) = self.pacing_rate() {
+            self.pace_at = self.pace_at.max(now) + rate.time_for(ByteSize::from_bytes(length));
+        }
+        if was_waiting {
+            self.waiting.pop_front();
+            shared.held.remove(packet.length());
+            out.forward(ingress, packet);
+        } else {
+            shared.counters.retransmissions += 1;
+            out.inject(ingress, packet);
+        }
+    }
+
+    /// A segment is on its way now, and counted there.
+    fn note_sent(&mut self, now: Time, position: usize) {
+        let in_flight = self.network_flight();
+        let Some(record) = self.flight.record_mut(position) else {
+            return;
+        };
+        let size = ByteSize::from_bytes(record.length());
+        let before = ByteSize::from_bytes(in_flight) - size;
+        record.delivery = self.rate.on_sent(now, size, before);
+        record.sent_at = now;
+        record.transmissions += 1;
+        self.last_sent = Some(now);
+        self.controller.on_sent(&weir_congestion::PacketSent {
+            now,
+            size,
+            in_flight: ByteSize::from_bytes(in_flight),
+        });
+        if self.overdue_at.is_none() {
+            self.overdue_at = Some(now + self.rtt.timeout());
+        }
+    }
+
+    /// A packet of the sender's as the receiver gets it: new data says CWR, so that a receiver's echo
+    /// holds for what follows it.
+    fn dressed(&self, mut packet: P, is_new: bool) -> P {
+        if self.is_marked {
+            if packet.ecn() == Ecn::NotEct {
+                packet.set_ecn(Ecn::Ect0);
+            }
+            if let Some(segment) = packet.tcp().filter(|_| is_new) {
+                packet.set_flags(segment.flags | Flags::CWR);
+            }
+        }
+        packet
+    }
+
+    /// The time that it asked for has come.
+    pub(crate) fn on_time(&mut self, now: Time, shared: &mut Shared, out: &mut Output<'_, P>) {
+        if self.overdue_at.is_some_and(|time| time <= now) {
+            self.on_timeout(now, shared);
+        }
+        self.pump(now, shared, out);
+    }
+
+    /// Nothing has been acknowledged for too long: everything that was on its way is lost.
+    fn on_timeout(&mut self, now: Time, shared: &mut Shared) {
+        self.duplicates = 0;
+        self.recover_upto = None;
+        let (mut lost, mut newest) = (0, Time::ZERO);
+        for position in 0..self.flight.records().count() {
+            if let Some(record) = self.flight.record(position)
+                && record.place == Place::InFlight
+            {
+                lost += record.length();
+                newest = newest.max(record.sent_at);
+                self.flight.move_to(position, Place::Lost);
+            }
+        }
+        if lost == 0 && self.flight.amounts().lost == 0 {
+            self.overdue_at = None;
+            return;
+        }
+        shared.counters.timeouts += 1;
+        self.rtt.back_off();
+        self.overdue_at = Some(now + self.rtt.timeout());
+        self.pace_at = self.pace_at.min(now);
+        if lost > 0 {
+            self.rate.on_lost(ByteSize::from_bytes(lost));
+            self.controller.on_loss(&LossSample {
+                now,
+                lost: ByteSize::from_bytes(lost),
+                newest_sent: newest,
+                cause: LossCause::Timeout,
+                in_flight: self.in_flight(),
+            });
+        }
+    }
+
+    /// The connection is forgotten: what waits goes on, and nothing is kept.
+    pub(crate) fn dissolve(mut self, shared: &mut Shared, out: &mut Output<'_, P>) {
+        let records: Vec<_> = self.flight.drain().collect();
+        for record in records {
+            let waited = record.place == Place::Waiting;
+            if let Some(packet) = record.copy.clone().filter(|_| waited) {
+                shared.held.remove(packet.length());
+                out.forward(record.ingress, packet);
+            }
+            self.release(record.copy, shared);
+        }
+    }
+}

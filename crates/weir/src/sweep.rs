@@ -1,0 +1,256 @@
+//! `weir sweep`
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration as StdDuration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use weir_scenario::Setting;
+use weir_sweep::{Journal, Planned, Rows, Shard, Stale, SteadyRule, Sweep as Plan, SweepError};
+
+use crate::failure::Failure;
+use crate::interrupt::Stop;
+use crate::output;
+
+/// The dataset's file in the directory.
+const DATASET: &str = "runs.parquet";
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir sweep sweeps/table1.toml --out study            all runs, on all cores
+  weir sweep sweeps/table1.toml --out study --resume   go on after Ctrl-C, a kill or a power failure
+  weir sweep sweeps/table1.toml --out try --some 200   200 runs spread evenly over the sweep
+  weir sweep sweeps/table1.toml --out study --set duration=10s
+  weir sweep sweeps/table1.toml --out study --shard 3/16 --resume   one part of sixteen, for a cluster
+
+Each run's row goes into DIR/runs.jsonl when the run is over; DIR/runs.parquet is made of all rows at the
+end. Rows of other settings or of another version of weir are never mixed in.")]
+pub(crate) struct Sweep {
+    /// The sweep's file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Where the rows and the dataset go
+    #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
+    out: Option<PathBuf>,
+
+    /// Another value for a key of the scenario, in all runs; may be repeated
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<Setting>,
+
+    /// Go on with the rows that are in the directory
+    #[arg(long)]
+    resume: bool,
+
+    /// Carry out about this many runs, spread evenly over the sweep
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "shard")]
+    some: Option<u64>,
+
+    /// Carry out one part of several: every OF-th run, beginning with the INDEX-th, from zero
+    #[arg(long, value_name = "INDEX/OF", value_parser = shard)]
+    shard: Option<Shard>,
+
+    /// Let runs end when they are steady, by the rule of docs/sweeps.md, whatever the file says
+    #[arg(long, conflicts_with = "full_length")]
+    early_stop: bool,
+
+    /// Let no run end early, whatever the file says
+    #[arg(long)]
+    full_length: bool,
+
+    /// So many runs at a time, instead of one for each core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+
+    /// Say what there is to do, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let numbers = text
+        .split_once('/')
+        .and_then(|(index, of)| Some((index.parse::<u64>().ok()?, of.parse::<u64>().ok()?)));
+    match numbers {
+        Some((index, of)) if index < of => Ok(Shard { index, of }),
+        _ => Err(
+            "write INDEX/OF, with INDEX from 0 to OF - 1: `0/16` is the first of sixteen"
+                .to_owned(),
+        ),
+    }
+}
+
+impl Sweep {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let sweep = self.load().map_err(Failure::of)?;
+        let planned = self.planned(&sweep);
+        let Some(directory) = self.out.as_ref().filter(|_| !self.dry_run) else {
+            return self.tell_plan(&sweep, &planned);
+        };
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let (journal, rows, stale) =
+            Journal::open(directory, shard, &planned, self.resume).map_err(Failure::of)?;
+        tell_beginning(&planned, &rows, stale);
+
+        let stop = Stop::on_signals()?;
+        let done = self.carry_out(&sweep, &planned, (&journal, rows), &stop);
+        let rows = done.inspect_err(|_| stop.fail())?;
+        self.finish(&sweep, directory, &rows)?;
+        match stop.by_signal() {
+            Some(code) => Err(Failure::Interrupted {
+                message: format!(
+                    "interrupted after {} of {} runs: --resume goes on",
+                    rows.len(),
+                    planned.len()
+                ),
+                code,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn load(&self) -> Result<Plan, SweepError> {
+        let sweep = Plan::load(&self.file)?.with(&self.set)?;
+        let rule = sweep.steady().cloned();
+        Ok(match (self.early_stop, self.full_length) {
+            (true, _) => sweep.with_steady(Some(rule.unwrap_or_default())),
+            (_, true) => sweep.with_steady(None),
+            (false, false) => sweep,
+        })
+    }
+
+    fn planned(&self, sweep: &Plan) -> Vec<Planned> {
+        match (self.some, self.shard) {
+            (Some(count), _) => sweep.plan_some(count),
+            (None, shard) => sweep.plan_of(shard.unwrap_or(Shard::WHOLE)),
+        }
+    }
+
+    fn tell_plan(&self, sweep: &Plan, planned: &[Planned]) -> Result<(), Failure> {
+        let broken = planned.iter().filter(|run| run.scenario.is_err()).count();
+        let axes = sweep.axes().iter().map(|axis| format!("  {}\n", axis.path));
+        let early = match sweep.steady() {
+            Some(SteadyRule { batch, batches, .. }) => {
+                format!("; a run ends early when {batches} batches of {batch} are steady")
+            }
+            None => String::new(),
+        };
+        output::print(&format!(
+            "{}\n{}\n{} runs, of which {broken} cannot be simulated{early}\n{}",
+            sweep.title,
+            sweep.source,
+            planned.len(),
+            axes.collect::<String>()
+        ))
+    }
+
+    /// Carries out what has no row yet.
+    fn carry_out(
+        &self,
+        sweep: &Plan,
+        planned: &[Planned],
+        (journal, rows): (&Journal, Rows),
+        stop: &Stop,
+    ) -> Result<Rows, Failure> {
+        let left: Vec<&Planned> = planned.iter().filter(|run| !rows.has(&run.key)).collect();
+        let bar = Bar::new(planned.len(), planned.len() - left.len());
+        let rows = Mutex::new(rows);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.jobs.map_or(0, usize::from))
+            .build()
+            .map_err(Failure::of)?;
+        let result = pool.install(|| {
+            left.into_par_iter().try_for_each(|run| {
+                if stop.is_said() {
+                    return Ok(());
+                }
+                let Some(row) = sweep.carry_out(run, &mut || !stop.is_said()) else {
+                    return Ok(());
+                };
+                bar.over(row.error.is_some());
+                journal.add(&row).inspect_err(|_| stop.fail())?;
+                let mut rows = rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                rows.push(row);
+                Ok(())
+            })
+        });
+        bar.clear();
+        result.map_err(|error: SweepError| Failure::of(error))?;
+        Ok(rows
+            .into_inner()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()))
+    }
+
+    /// Makes the dataset of all rows of the directory, those of other parts included.
+    fn finish(&self, sweep: &Plan, directory: &Path, own: &Rows) -> Result<(), Failure> {
+        let whole = sweep.plan();
+        let (rows, _) = Journal::read_all(directory, &whole).map_err(Failure::of)?;
+        let dataset = rows.dataset(sweep);
+        let path = dataset
+            .write(directory.join(DATASET))
+            .map_err(Failure::of)?;
+        let cpu = own.cpu().as_secs_f64();
+        output::print(&format!(
+            "{}: {} of {} runs, {} failed; {:.1} s of CPU time, {:.2} s a run\n",
+            path.display(),
+            dataset.rows(),
+            whole.len(),
+            rows.failed(),
+            cpu,
+            cpu / own.len().max(1) as f64,
+        ))
+    }
+}
+
+fn tell_beginning(planned: &[Planned], rows: &Rows, stale: Stale) {
+    if !rows.is_empty() {
+        eprintln!("{} of {} runs are there already", rows.len(), planned.len());
+    }
+    if stale.rows > 0 {
+        eprintln!(
+            "{} rows in the directory are of other settings, other parts or another version of weir, and are \
+             left alone",
+            stale.rows
+        );
+    }
+}
+
+/// How far the sweep is: nothing where standard error is no terminal.
+struct Bar {
+    bar: ProgressBar,
+    failed: AtomicUsize,
+}
+
+impl Bar {
+    fn new(runs: usize, over: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template(
+            "{bar:24} {pos} of {len} runs, {per_sec}, {eta} left{msg}",
+        );
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_position(over as u64);
+        bar.reset_eta();
+        bar.enable_steady_tick(StdDuration::from_millis(500));
+        Self {
+            bar,
+            failed: AtomicUsize::new(0),
+        }
+    }
+
+    fn over(&self, failed: bool) {
+        if failed {
+            let count = self.failed.fetch_add(1, Ordering::Relaxed) + 1;
+            self.bar.set_message(format!(", {count} failed"));
+        }
+        self.bar.inc(1);
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
