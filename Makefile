@@ -22,7 +22,7 @@ BPF_FEATURES := $(shell command -v clang >/dev/null && command -v pkg-config >/d
 	echo --features weir/bpf)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fmt lint doc unit stacks interop long longer bench bench-paths bench-sim bench-lab fuzz deny
+.PHONY: help setup demo test fmt lint doc unit stacks interop long longer bench bench-dcudp bench-paths bench-sim bench-lab fuzz deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four m
 	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
 	@target/release/weir-peers all
+	@$(MAKE) -s bench-dcudp
+
+bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP (a minute)
+	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench loopback
 
 bench-paths: ## what packet sizes and paths held ready cost and bring (two minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }

@@ -11,7 +11,6 @@ use crate::sequence::SequenceNumber;
 
 /// The largest receive window in packets, and the most that a sender keeps unacknowledged.
 pub(crate) const LARGEST_WINDOW: u32 = 1 << 16;
-const SMALLEST_WINDOW: u32 = 16;
 /// The smallest packet size: header, packet number, tag and some payload.
 pub(crate) const SMALLEST_PACKET: ByteSize = ByteSize::from_bytes(128);
 /// What fits a UDP datagram over IPv4.
@@ -85,6 +84,10 @@ pub struct TransportConfig {
     pub request_interval: Duration,
     /// How late a wake-up may come without costing rate.
     pub pacing_slack: Duration,
+    /// How long packets may wait for those after them, so that they leave together: for as long as the
+    /// largest batch takes at most. At least as much slack makes up for it. Zero sends each packet at
+    /// its time.
+    pub pacing_quantum: Duration,
     /// How long a client waits before it repeats itself; doubled each time.
     pub handshake_interval: Duration,
     /// How long it tries.
@@ -116,6 +119,9 @@ pub struct ConfigError {
 }
 
 impl TransportConfig {
+    /// The smallest receive window in packets.
+    pub const SMALLEST_WINDOW: u32 = 16;
+
     /// A transport for a data center whose line has this rate.
     pub fn new(rate: Rate) -> Self {
         Self {
@@ -134,6 +140,7 @@ impl TransportConfig {
             min_ack_interval: Duration::from_micros(10),
             request_interval: Duration::from_millis(1),
             pacing_slack: Duration::from_millis(1),
+            pacing_quantum: Duration::ZERO,
             handshake_interval: Duration::from_millis(10),
             handshake_timeout: Duration::from_secs(3),
             keep_alive: Duration::from_secs(1),
@@ -153,7 +160,7 @@ impl TransportConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let quit = &self.quit;
         let share = |value: f64| (0.0..=1.0).contains(&value);
-        let windows = SMALLEST_WINDOW..=LARGEST_WINDOW;
+        let windows = Self::SMALLEST_WINDOW..=LARGEST_WINDOW;
         let sizes = SMALLEST_PACKET..=LARGEST_PACKET;
         let times = [
             self.initial_rtt,

@@ -18,7 +18,7 @@
 //! | [`packet`] | the bytes on the wire |
 //! | `endpoint`, `cookie` | names, routing, new connections, and what keeps spoofed sources out |
 //! | `connection` | the whole of it, from a datagram to events and back |
-//! | `sender`, `send_buffer`, `pacer`, `mode` | data on their way out: modes, rate, losses |
+//! | `sender`, `send_buffer`, `stream_queue`, `pacer`, `mode` | data on their way out: modes, rate, losses |
 //! | `receiver`, `receive_buffer`, `message_order` | data on their way in: gaps, ACKs, messages |
 //! | `observer` | how the receiver sees that a congestion is over: equations 3 and 4 |
 //! | [`protection`] | the seam for a pre-shared key |
@@ -44,6 +44,7 @@ mod send_buffer;
 mod sender;
 mod sequence;
 mod siphash;
+mod stream_queue;
 pub mod threshold;
 
 pub use config::{ConfigError, DataKind, EchoRule, Feedback, ServerConfig, TransportConfig};

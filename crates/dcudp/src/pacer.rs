@@ -2,28 +2,45 @@
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+/// The most bytes that one system call sends: longer than they take nothing waits for company.
+const BATCH: u64 = 64 * 1024;
+
 /// Spaces packets. A caller who comes late makes up for at most the slack, so that late wake-ups cost
 /// no rate and a pause is not followed by a burst.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
     next: Time,
     slack: Duration,
+    quantum: Duration,
+    /// What the last packet was spaced by, and how long packets wait for company at that rate. Most
+    /// packets are like the one before, and dividing for each would cost as much as sending it.
+    spacing: Spacing,
     /// Whether there was nothing to send when the next packet could have left.
     idle: bool,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct Spacing {
+    size: ByteSize,
+    rate: Rate,
+    interval: Duration,
+    wait: Duration,
+}
+
 impl Pacer {
-    pub(crate) const fn new(slack: Duration) -> Self {
+    pub(crate) fn new(slack: Duration, quantum: Duration) -> Self {
         Self {
             next: Time::ZERO,
-            slack,
+            slack: slack.max(quantum),
+            quantum,
+            spacing: Spacing::default(),
             idle: true,
         }
     }
 
-    /// When the next packet may leave.
-    pub(crate) fn next(&self) -> Time {
-        self.next
+    /// When to send next, so that packets leave together.
+    pub(crate) fn next_batch(&self) -> Time {
+        self.next + self.spacing.wait
     }
 
     pub(crate) fn allows(&self, now: Time) -> bool {
@@ -39,7 +56,20 @@ impl Pacer {
     pub(crate) fn on_sent(&mut self, now: Time, size: ByteSize, rate: Rate) {
         let earliest = if self.idle { now } else { now - self.slack };
         self.idle = false;
-        self.next = self.next.max(earliest) + rate.time_for(size);
+        self.next = self.next.max(earliest) + self.interval(size, rate);
+    }
+
+    fn interval(&mut self, size: ByteSize, rate: Rate) -> Duration {
+        if (size, rate) != (self.spacing.size, self.spacing.rate) {
+            let batch = rate.time_for(ByteSize::from_bytes(BATCH));
+            self.spacing = Spacing {
+                size,
+                rate,
+                interval: rate.time_for(size),
+                wait: self.quantum.min(batch),
+            };
+        }
+        self.spacing.interval
     }
 
     /// The rate has changed: the wait that is left was worked out at another one.
@@ -67,9 +97,9 @@ mod tests {
 
     #[test]
     fn late_callers_catch_up_within_the_slack() {
-        let mut pacer = Pacer::new(Duration::from_micros(50));
+        let mut pacer = Pacer::new(Duration::from_micros(50), Duration::ZERO);
         pacer.on_sent(micros(100), SIZE, RATE);
-        assert_eq!(pacer.next(), micros(110));
+        assert_eq!(pacer.next_batch(), micros(110));
         let mut sent = 0;
         while pacer.allows(micros(1000)) {
             pacer.on_sent(micros(1000), SIZE, RATE);
@@ -80,12 +110,32 @@ mod tests {
 
     #[test]
     fn a_pause_is_no_credit() {
-        let mut pacer = Pacer::new(Duration::from_micros(50));
+        let mut pacer = Pacer::new(Duration::from_micros(50), Duration::ZERO);
         pacer.on_sent(micros(100), SIZE, RATE);
         pacer.on_idle();
         pacer.on_sent(micros(500), SIZE, RATE);
-        assert_eq!(pacer.next(), micros(510));
+        assert_eq!(pacer.next_batch(), micros(510));
         pacer.on_rate(micros(502), RATE, Rate::from_mbps(500));
-        assert_eq!(pacer.next(), micros(518));
+        assert_eq!(pacer.next_batch(), micros(518));
+    }
+
+    #[test]
+    fn packets_wait_for_company_no_longer_than_a_batch_takes() {
+        let quantum = Duration::from_micros(70);
+        let mut pacer = Pacer::new(Duration::ZERO, quantum);
+        pacer.on_sent(micros(100), SIZE, RATE);
+        assert_eq!(pacer.next_batch(), micros(180));
+        let mut sent = 0;
+        while pacer.allows(micros(180)) {
+            pacer.on_sent(micros(180), SIZE, RATE);
+            sent += 1;
+        }
+        assert_eq!(sent, 8);
+        pacer.on_sent(micros(190), SIZE, Rate::from_gbps(100));
+        let batch = Duration::from_nanos(5243);
+        assert_eq!(
+            pacer.next_batch(),
+            micros(190) + Duration::from_nanos(100) + batch
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use weir_congestion::PacketDelivery;
 use weir_units::{ByteSize, Duration, Time};
 
@@ -10,6 +10,7 @@ use crate::config::LARGEST_WINDOW;
 use crate::packet::Position;
 use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
+use crate::stream_queue::StreamQueue;
 
 /// How many packets one NAK may declare lost. A receiver that misses more repeats itself.
 const MOST_LOST_AT_ONCE: u64 = 4096;
@@ -52,7 +53,7 @@ pub(crate) struct SendBuffer {
     /// Payload bytes of a full packet, and what a packet has beside.
     payload: usize,
     overhead: usize,
-    stream: BytesMut,
+    stream: StreamQueue,
     messages: VecDeque<Queued>,
     /// Bytes in `messages`.
     queued: usize,
@@ -76,7 +77,7 @@ impl SendBuffer {
             capacity: capacity.as_usize(),
             payload: 1,
             overhead: 0,
-            stream: BytesMut::new(),
+            stream: StreamQueue::default(),
             messages: VecDeque::new(),
             queued: 0,
             next_message: MessageNumber::FIRST_COUNT,
@@ -146,8 +147,8 @@ impl SendBuffer {
     /// Takes as much of `data` as there is room for.
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.room());
-        self.stream
-            .extend_from_slice(data.get(..taken).unwrap_or_default());
+        let data = data.get(..taken).unwrap_or_default();
+        self.stream.write(data, self.payload);
         taken
     }
 
@@ -183,7 +184,7 @@ impl SendBuffer {
 
     /// Drops everything that is kept.
     pub(crate) fn clear(&mut self) {
-        self.stream = BytesMut::new();
+        self.stream = StreamQueue::default();
         self.messages = VecDeque::new();
         self.queued = 0;
         self.packets = VecDeque::new();
@@ -195,7 +196,7 @@ impl SendBuffer {
     /// The UDP payload of the packet that [`Self::cut`] would make.
     pub(crate) fn next_size(&self) -> usize {
         let waiting = match self.messages.front() {
-            _ if !self.stream.is_empty() => self.stream.len(),
+            _ if !self.stream.is_empty() => self.stream.next_size(self.payload),
             Some(message) => message.rest.len(),
             None => 0,
         };
@@ -206,8 +207,7 @@ impl SendBuffer {
     pub(crate) fn cut(&mut self) -> Option<u64> {
         let count = self.next();
         let packet = if !self.stream.is_empty() {
-            let length = self.stream.len().min(self.payload);
-            let payload = self.stream.split_to(length).freeze();
+            let payload = self.stream.cut(self.payload);
             outgoing(payload, Position::Only, true, MessageNumber::FIRST_COUNT)
         } else if let Some(message) = self.messages.front_mut() {
             let length = message.rest.len().min(self.payload);

@@ -9,7 +9,7 @@ use crate::config::{Feedback, LARGEST_WINDOW, TransportConfig};
 use crate::error::Violation;
 use crate::mode::{Mode, SwitchGuard};
 use crate::pacer::Pacer;
-use crate::packet::{Ack, LossRanges};
+use crate::packet::{Ack, HEADER_LENGTH, LossRanges};
 use crate::rtt::Rtt;
 use crate::send_buffer::SendBuffer;
 use crate::sequence::SequenceNumber;
@@ -63,6 +63,8 @@ pub(crate) struct Sender {
     stall_timeout: Duration,
     pub(crate) switches: u64,
     pub(crate) retransmitted: u64,
+    /// Packets that came with CE, as far as the peer has said so.
+    pub(crate) marks_reported: u64,
 }
 
 impl Sender {
@@ -71,8 +73,11 @@ impl Sender {
             packet_size: config.packet_size,
             seed: config.seed,
         });
+        let mut buffer = SendBuffer::new(config.send_buffer, first);
+        // As it will be where the peer agrees; what is written before is cut into chunks for it.
+        buffer.set_packet_size(config.packet_size.as_usize(), HEADER_LENGTH);
         Self {
-            buffer: SendBuffer::new(config.send_buffer, first),
+            buffer,
             mode: Mode::Udp,
             guard: SwitchGuard::default(),
             controller: fresh.clone(),
@@ -80,7 +85,7 @@ impl Sender {
             fresh,
             feedback: config.feedback,
             full_rate: config.rate,
-            pacer: Pacer::new(config.pacing_slack),
+            pacer: Pacer::new(config.pacing_slack, config.pacing_quantum),
             limit: first,
             change_due: false,
             reduced: false,
@@ -93,6 +98,7 @@ impl Sender {
             stall_timeout: config.stall_timeout,
             switches: 0,
             retransmitted: 0,
+            marks_reported: 0,
         }
     }
 
@@ -342,6 +348,7 @@ impl Sender {
         if marked <= received && received < 1 << 31 {
             let mean = self.buffer.payload_size() as u64;
             self.marked_bytes += ByteSize::from_bytes(mean.saturating_mul(marked.into()));
+            self.marks_reported += u64::from(marked);
             (self.marked, self.received) = (ack.marked, ack.received);
         }
         if self.mode != Mode::Congestion {
@@ -423,7 +430,7 @@ impl Sender {
     }
 
     pub(crate) fn next_time(&self) -> Option<Time> {
-        let paced = self.has_sendable().then(|| self.pacer.next());
+        let paced = self.has_sendable().then(|| self.pacer.next_batch());
         let requested = self.requests.at.filter(|_| self.waits_for_news());
         [paced, requested].into_iter().flatten().min()
     }

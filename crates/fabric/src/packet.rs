@@ -1,7 +1,7 @@
 //! What the fabric needs to know of a packet.
 
 use weir_units::ByteSize;
-use weir_wire::tcp::{Flags, Segment};
+use weir_wire::tcp::{Flags, Segment, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
 /// A packet as queues, links and faults see it: a few words in the simulator, a real datagram in
@@ -56,9 +56,25 @@ pub trait Packet {
         let _ = window;
     }
 
+    /// Makes its SYN, if it is one, offer no selective acknowledgments. By default there is none, and
+    /// nothing happens.
+    fn refuse_sack(&mut self) {}
+
     /// Takes the SACK blocks out of its TCP header; its length stays what it was. By default there are
     /// none, and nothing happens.
     fn clear_sack_blocks(&mut self) {}
+
+    /// Rewrites the acknowledgment number of its TCP header. By default there is none, and nothing
+    /// happens.
+    fn set_acknowledgment(&mut self, number: Sequence) {
+        let _ = number;
+    }
+
+    /// Rewrites the time stamps of its TCP header, which it has. By default there are none, and nothing
+    /// happens.
+    fn set_timestamps(&mut self, timestamps: Timestamps) {
+        let _ = timestamps;
+    }
 
     /// Rewrites the control bits of its TCP header. By default there are none, and nothing happens.
     fn set_flags(&mut self, flags: Flags) {

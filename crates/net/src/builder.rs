@@ -329,7 +329,7 @@ fn open_watch(wanted: bool) -> Option<Watch> {
         .ok()
 }
 
-fn seed() -> Result<[u8; 32], EndpointError> {
+pub(crate) fn seed() -> Result<[u8; 32], EndpointError> {
     let mut seed = [0; 32];
     weir_quic::crypto::tls::provider()
         .secure_random

@@ -36,7 +36,7 @@ pub(crate) struct Driver {
     pending: Vec<Arc<Link>>,
     /// The same list while it is gone through.
     sending: Vec<Arc<Link>>,
-    due: Vec<(Time, ConnectionHandle)>,
+    due: Vec<(Time, usize)>,
     woken: Vec<Waker>,
     /// The sockets as they were last seen.
     open: Open,
@@ -222,8 +222,8 @@ impl Driver {
             return;
         }
         shared.timers.expire(now, due);
-        for (deadline, handle) in due.drain(..) {
-            let link = shared.routing().link(handle).cloned();
+        for (deadline, index) in due.drain(..) {
+            let link = shared.routing().link(ConnectionHandle(index)).cloned();
             let Some(link) = link else { continue };
             let mut core = link.lock();
             link.on_timer(&mut core, deadline, now, woken);

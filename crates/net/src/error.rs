@@ -55,6 +55,9 @@ pub enum EndpointError {
     /// A transport setting is out of range.
     #[error("transport setting: {0}")]
     Transport(#[from] weir_quic::ConfigError),
+    /// A setting of DCUDP's transport is out of range.
+    #[error("transport setting: {0}")]
+    Dcudp(#[from] weir_dcudp::ConfigError),
     /// The system has no random numbers to give.
     #[error("the system gives no random numbers")]
     Random,

@@ -1,4 +1,4 @@
-//! DCQUIC on tokio: endpoints, connections, streams and calls in real time.
+//! DCQUIC on tokio: endpoints, connections, streams and calls in real time; and, in [`dcudp`], DCUDP.
 //!
 //! An [`Endpoint`] owns a UDP socket, or one for each of its addresses, and is client, server or both. A [`Connection`] has streams
 //! ([`SendStream`], [`RecvStream`]) and, on top of them, calls: [`Connection::call`] on one side,
@@ -44,10 +44,11 @@
 //! | [`tls`] | identities, trust, pinned fingerprints |
 //! | `driver` | the endpoint's task: a receive batch in one pass |
 //! | `link`, `waiting`, `handle` | a connection under its lock, and who waits for what |
-//! | `shared` | what handles, connections and driver share: routing, queue, new connections |
+//! | `shared`, `queue`, `incoming` | what handles, connections and driver share: routing, queue, new connections |
 //! | `paths`, `addresses` | the ways to the peer; addresses of ours that come, go and change |
 //! | `interfaces` | what the kernel tells of them, and what follows from it |
 //! | `kernel_tcp` | what the kernel tells about its TCP, for measurements beside it |
+//! | [`dcudp`] | reliable, ECN-driven UDP, on the same sockets and timers |
 //! | `observe` | who watches: qlog files, metrics, `tracing` |
 //! | `socket`, `sockets`, `timers`, `clock`, `spin` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
 
@@ -58,15 +59,18 @@ mod clock;
 mod connecting;
 mod connection;
 mod datagrams;
+pub mod dcudp;
 mod driver;
 mod endpoint;
 mod error;
 mod handle;
+mod incoming;
 mod interfaces;
 mod kernel_tcp;
 mod link;
 mod observe;
 mod paths;
+mod queue;
 mod recv_stream;
 pub mod rpc;
 mod send_stream;

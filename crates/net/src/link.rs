@@ -248,7 +248,7 @@ impl Link {
         let Some(next) = next else { return };
         if core.registered.is_none_or(|registered| next < registered) {
             core.registered = Some(next);
-            self.shared.timers.register(now, next, self.handle);
+            self.shared.timers.register(now, next, self.handle.0);
         }
     }
 

@@ -4,16 +4,15 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use std::collections::VecDeque;
-use std::task::Waker;
-
 use tokio::sync::Notify;
 use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent};
 
 use crate::clock::Clock;
 use crate::handle::Handle;
+use crate::incoming::Incoming;
 use crate::link::Link;
 use crate::observe::LostEvents;
+use crate::queue::Queue;
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
@@ -26,11 +25,11 @@ pub(crate) struct Shared {
     pub(crate) is_watched: bool,
     pub(crate) clock: Clock,
     pub(crate) timers: Timers,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Queue<Link>,
     /// Set with the low-latency setting.
     pub(crate) spin: Option<Spin>,
     routing: Mutex<Routing>,
-    pub(crate) incoming: Incoming,
+    pub(crate) incoming: Incoming<Link>,
     /// A handshake is complete: the driver gives way to the application before it sends, so that
     /// the first request leaves in one datagram with the end of the handshake.
     pub(crate) give_way: AtomicBool,
@@ -169,92 +168,5 @@ impl Shared {
 
     pub(crate) fn local(&self) -> SocketAddr {
         self.sockets.local()
-    }
-}
-
-/// Connections on which the driver has something to send, and the driver's waker.
-#[derive(Default)]
-pub(crate) struct Queue {
-    inner: Mutex<QueueInner>,
-}
-
-#[derive(Default)]
-struct QueueInner {
-    links: Vec<Arc<Link>>,
-    driver: Option<Waker>,
-}
-
-impl Queue {
-    /// Adds a connection and wakes the driver.
-    pub(crate) fn push(&self, link: Arc<Link>) {
-        let mut inner = self.lock();
-        inner.links.push(link);
-        let driver = inner.driver.take();
-        drop(inner);
-        driver.into_iter().for_each(Waker::wake);
-    }
-
-    /// Wakes the driver.
-    pub(crate) fn wake(&self) {
-        let driver = self.lock().driver.take();
-        driver.into_iter().for_each(Waker::wake);
-    }
-
-    /// Moves the list to the end of `links`.
-    pub(crate) fn take(&self, links: &mut Vec<Arc<Link>>) {
-        links.append(&mut self.lock().links);
-    }
-
-    /// The driver is going to sleep: it wants to be woken. `false` where there is something to do
-    /// already.
-    pub(crate) fn sleep(&self, driver: &Waker) -> bool {
-        let mut inner = self.lock();
-        if !inner.links.is_empty() {
-            return false;
-        }
-        if !inner
-            .driver
-            .as_ref()
-            .is_some_and(|known| known.will_wake(driver))
-        {
-            inner.driver = Some(driver.clone());
-        }
-        true
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueInner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Connections that clients began and that the application has not taken yet.
-#[derive(Default)]
-pub(crate) struct Incoming {
-    waiting: Mutex<VecDeque<Arc<Link>>>,
-    pub(crate) arrived: Notify,
-}
-
-impl Incoming {
-    pub(crate) fn push(&self, link: Arc<Link>) {
-        self.lock().push_back(link);
-        self.arrived.notify_one();
-    }
-
-    pub(crate) fn pop(&self) -> Option<Arc<Link>> {
-        let mut waiting = self.lock();
-        let link = waiting.pop_front();
-        // One notification may stand for several arrivals.
-        if !waiting.is_empty() {
-            self.arrived.notify_one();
-        }
-        link
-    }
-
-    pub(crate) fn take_all(&self) -> VecDeque<Arc<Link>> {
-        std::mem::take(&mut *self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Link>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,6 @@ use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use weir_quic::Transmit;
 use weir_units::ByteSize;
 use weir_wire::Ecn;
 
@@ -19,7 +18,7 @@ use crate::sockets::Place;
 
 /// How many receive buffers one system call fills. Each holds what GRO joined, at most 64 KB.
 pub(crate) const BATCH: usize = 8;
-const BUFFER: usize = 64 * 1024;
+pub(crate) const BUFFER: usize = 64 * 1024;
 
 /// What the kernel granted for the socket's buffers, as payload and bookkeeping of its own
 /// together: half of what `SO_RCVBUF` and `SO_SNDBUF` report.
@@ -121,25 +120,30 @@ impl Socket {
 
     /// Sends a batch of datagrams. Every failure that [`NotSent`] does not name is like a loss on the
     /// way, which the engine repairs.
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), NotSent> {
+    pub(crate) fn send(
+        &self,
+        departure: impl Into<Departure>,
+        contents: &[u8],
+    ) -> Result<(), NotSent> {
+        let departure = departure.into();
         // Packets can come from port 0, and none can go there: EINVAL, after which `quinn-udp` would
         // send without GSO and ECN for good. No peer shall do that to the others.
-        if transmit.remote.port() == 0 {
+        if departure.remote.port() == 0 {
             return Ok(());
         }
         let message = quinn_udp::Transmit {
-            destination: transmit.remote,
-            ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
+            destination: departure.remote,
+            ecn: EcnCodepoint::from_bits(departure.ecn.bits()),
             contents,
-            segment_size: transmit.segment_size,
+            segment_size: departure.segment_size,
             // A socket that has one address sends from it anyway.
-            src_ip: self.sends_from(transmit.local),
+            src_ip: self.sends_from(departure.local),
         };
         match self.udp.try_send(self.io.get_ref().into(), &message) {
             Ok(()) => Ok(()),
-            Err(error) => match (transmit.segment_size, error.raw_os_error()) {
+            Err(error) => match (departure.segment_size, error.raw_os_error()) {
                 (Some(size), Some(libc::EINVAL | libc::EIO)) => self.send_singly(&message, size),
-                _ => not_sent(&error, transmit.remote),
+                _ => not_sent(&error, departure.remote),
             },
         }
     }
@@ -172,7 +176,7 @@ impl Socket {
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
-        buffers: &mut ReceiveBuffers,
+        buffers: &mut impl Landing,
     ) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.io.poll_read_ready(cx))?;
@@ -193,15 +197,12 @@ impl Socket {
     }
 
     /// Receives what is there without asking tokio, for spinning.
-    pub(crate) fn receive_now(&self, buffers: &mut ReceiveBuffers) -> usize {
+    pub(crate) fn receive_now(&self, buffers: &mut impl Landing) -> usize {
         self.receive(buffers).unwrap_or(0)
     }
 
-    fn receive(&self, buffers: &mut ReceiveBuffers) -> io::Result<usize> {
-        let ReceiveBuffers { bytes, metas } = buffers;
-        let mut chunks = bytes.chunks_exact_mut(BUFFER);
-        let mut slices: [IoSliceMut<'_>; BATCH] =
-            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+    fn receive(&self, buffers: &mut impl Landing) -> io::Result<usize> {
+        let (mut slices, metas) = buffers.parts();
         self.udp
             .recv(self.io.get_ref().into(), &mut slices, metas.as_mut_slice())
     }
@@ -220,6 +221,39 @@ impl Socket {
     fn sends_from(&self, local: Option<SocketAddr>) -> Option<IpAddr> {
         let ip = local.filter(|_| self.local.ip().is_unspecified())?.ip();
         (!ip.is_unspecified()).then_some(ip)
+    }
+}
+
+/// How a batch of datagrams leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    remote: SocketAddr,
+    /// From which of our addresses, where that is known.
+    local: Option<SocketAddr>,
+    ecn: Ecn,
+    /// The size of each datagram but the last, where there are several.
+    segment_size: Option<usize>,
+}
+
+impl From<&weir_quic::Transmit> for Departure {
+    fn from(transmit: &weir_quic::Transmit) -> Self {
+        Self {
+            remote: transmit.remote,
+            local: transmit.local,
+            ecn: transmit.ecn,
+            segment_size: transmit.segment_size,
+        }
+    }
+}
+
+impl From<&weir_dcudp::Transmit> for Departure {
+    fn from(transmit: &weir_dcudp::Transmit) -> Self {
+        Self {
+            remote: transmit.remote,
+            local: transmit.local,
+            ecn: transmit.ecn,
+            segment_size: transmit.segment_size,
+        }
     }
 }
 
@@ -264,6 +298,12 @@ fn register(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSock
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
 }
 
+/// Where one system call puts what it receives.
+pub(crate) trait Landing {
+    /// Room for messages, of [`BUFFER`] bytes each, and for what the kernel tells about each.
+    fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]);
+}
+
 /// Where received datagrams are put, again and again.
 pub(crate) struct ReceiveBuffers {
     bytes: Box<[u8]>,
@@ -286,6 +326,14 @@ impl ReceiveBuffers {
         let chunks = self.bytes.chunks_exact_mut(BUFFER);
         let messages = self.metas.iter().zip(chunks).take(count);
         messages.filter_map(|(meta, chunk)| Some((meta, chunk.get_mut(..meta.len)?)))
+    }
+}
+
+impl Landing for ReceiveBuffers {
+    fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]) {
+        let mut chunks = self.bytes.chunks_exact_mut(BUFFER);
+        let slices = std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        (slices, &mut self.metas)
     }
 }
 

@@ -19,7 +19,6 @@ use rustix::time::{
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use weir_quic::ConnectionHandle;
 use weir_units::{Duration, Time};
 
 /// The deadlines of all connections. Its lock is a leaf: nothing else is locked under it.
@@ -62,11 +61,11 @@ impl Timers {
         })
     }
 
-    /// Wakes the driver at `deadline` for the connection. The caller keeps at most one entry per
+    /// Wakes the driver at `deadline` for the connection of this index. The caller keeps at most one entry per
     /// connection in mind; an entry that was overtaken fires in vain.
-    pub(crate) fn register(&self, now: Time, deadline: Time, handle: ConnectionHandle) {
+    pub(crate) fn register(&self, now: Time, deadline: Time, connection: usize) {
         let mut state = self.lock();
-        state.deadlines.push(Reverse((deadline, handle.0)));
+        state.deadlines.push(Reverse((deadline, connection)));
         self.earliest
             .fetch_min(deadline.as_nanos(), Ordering::Relaxed);
         if !state.awake {
@@ -94,16 +93,16 @@ impl Timers {
     }
 
     /// Moves what is due at `now` into `due`, with its deadline.
-    pub(crate) fn expire(&self, now: Time, due: &mut Vec<(Time, ConnectionHandle)>) {
+    pub(crate) fn expire(&self, now: Time, due: &mut Vec<(Time, usize)>) {
         let mut state = self.lock();
         let mut earliest = Time::MAX;
-        while let Some(&Reverse((deadline, handle))) = state.deadlines.peek() {
+        while let Some(&Reverse((deadline, connection))) = state.deadlines.peek() {
             if deadline > now {
                 earliest = deadline;
                 break;
             }
             state.deadlines.pop();
-            due.push((deadline, ConnectionHandle(handle)));
+            due.push((deadline, connection));
         }
         if state.armed <= now {
             state.armed = Time::MAX;
@@ -171,14 +170,14 @@ mod tests {
     #[tokio::test]
     async fn deadlines_expire_in_order_and_no_earlier() {
         let timers = Timers::new().unwrap();
-        timers.register(at(0), at(300), ConnectionHandle(3));
-        timers.register(at(0), at(100), ConnectionHandle(1));
-        timers.register(at(0), at(200), ConnectionHandle(2));
+        timers.register(at(0), at(300), 3);
+        timers.register(at(0), at(100), 1);
+        timers.register(at(0), at(200), 2);
         assert!(!timers.is_due(at(99)) && timers.is_due(at(100)));
         let mut due = Vec::new();
         timers.expire(at(200), &mut due);
-        let handles: Vec<_> = due.iter().map(|(_, handle)| handle.0).collect();
-        assert_eq!(handles, [1, 2]);
+        let connections: Vec<_> = due.iter().map(|(_, connection)| *connection).collect();
+        assert_eq!(connections, [1, 2]);
         assert!(!timers.is_due(at(299)) && timers.is_due(at(300)));
     }
 
@@ -188,7 +187,7 @@ mod tests {
         let mut due = Vec::new();
         for round in 1..=3 {
             timers.wake();
-            timers.register(at(0), at(50), ConnectionHandle(round));
+            timers.register(at(0), at(50), round);
             timers.sleep(|| at(0));
             poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
             timers.expire(at(50), &mut due);
@@ -200,7 +199,7 @@ mod tests {
     async fn a_deadline_that_comes_while_the_driver_sleeps_sets_the_timer() {
         let timers = Timers::new().unwrap();
         timers.sleep(|| at(0));
-        timers.register(at(0), at(50), ConnectionHandle(1));
+        timers.register(at(0), at(50), 1);
         poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
     }
 }

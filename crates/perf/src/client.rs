@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
+use weir_net::dcudp::PreSharedKey;
 use weir_net::tls::Fingerprint;
 use weir_units::Duration;
 
@@ -31,6 +33,8 @@ pub struct ClientOptions {
     pub port: u16,
     /// The fingerprint of the server's certificate; needed where the transport shows one.
     pub pin: Option<Fingerprint>,
+    /// DCUDP: the key that the server has too, where [`Parameters::keyed`] says that there is one.
+    pub key: Option<Arc<PreSharedKey>>,
     /// The test.
     pub parameters: Parameters,
     /// The time between two interval reports; zero for none but the last.

@@ -3,16 +3,13 @@
 //! The stream begins with the test's token, from the client; data follow it, or come back.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::time::Instant;
+use std::net::SocketAddr;
 
 use bytes::Bytes;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use weir_congestion::AlgorithmSpec;
 use weir_net::tls::{ClientTls, ServerTls};
-use weir_net::{
-    Connection, ConnectionError, Endpoint, EndpointError, RecvStream, SendStream, TransportConfig,
-};
+use weir_net::{Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig};
 use weir_units::Duration;
 
 use crate::client::ClientOptions;
@@ -21,6 +18,7 @@ use crate::lane::{Ends, Lane, Side};
 use crate::parameters::Parameters;
 use crate::path::{PathSample, Probe};
 use crate::payload::BLOCK;
+use crate::port;
 use crate::protocol::Token;
 use crate::server::ServerOptions;
 use crate::stream::{Sink, Source};
@@ -29,10 +27,6 @@ use crate::transport::Opened;
 
 /// The name that clients ask for; the pin decides.
 const SERVER_NAME: &str = "weir-perf";
-
-/// The endpoint of the test before may still be closing its connections; for this long its port
-/// is waited for.
-const PORT_FREE_WITHIN: Duration = Duration::from_secs(3);
 
 /// The transport that a test asks for.
 ///
@@ -76,7 +70,7 @@ pub(crate) async fn open(
     let endpoint = Endpoint::builder()
         .transport(transport)
         .client(tls)
-        .bind(local_address(server)?)
+        .bind(port::towards(server)?)
         .map_err(|error| Error::Stream {
             doing: "opening a UDP socket",
             source: io::Error::other(error),
@@ -97,22 +91,6 @@ pub(crate) async fn open(
         lanes.push(lane.map_err(Error::stream("opening a stream"))?);
     }
     Ok(Opened { lanes, congestion })
-}
-
-/// The address from which this machine reaches the server, with any free port.
-fn local_address(server: SocketAddr) -> Result<SocketAddr, Error> {
-    let any = match server {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-    };
-    // Connecting a UDP socket sends nothing; it has the kernel look for the way.
-    let found = UdpSocket::bind(any).and_then(|socket| {
-        socket.connect(server)?;
-        socket.local_addr()
-    });
-    let mut local = found.map_err(Error::stream("looking for a way to the server"))?;
-    local.set_port(0);
-    Ok(local)
 }
 
 /// Opens the stream and sends the token.
@@ -185,26 +163,8 @@ impl Acceptor {
         if let Some(registry) = &options.metrics {
             builder = builder.metrics(registry);
         }
-        let begun = Instant::now();
-        loop {
-            match builder.clone().bind(address) {
-                Ok(endpoint) => return Ok(Self { endpoint, token }),
-                Err(EndpointError::AddressInUse { .. })
-                    if Duration::from(begun.elapsed()) < PORT_FREE_WITHIN =>
-                {
-                    sleep(std::time::Duration::from_millis(10)).await;
-                }
-                Err(EndpointError::AddressInUse { address }) => {
-                    return Err(Error::AddressInUse(address));
-                }
-                Err(error) => {
-                    return Err(Error::Listen {
-                        address,
-                        source: io::Error::other(error),
-                    });
-                }
-            }
-        }
+        let endpoint = port::when_free(address, || builder.clone().bind(address)).await?;
+        Ok(Self { endpoint, token })
     }
 
     /// Takes all connections of the test.
@@ -300,9 +260,10 @@ impl Probe for ConnectionProbe {
             retransmits: path.packets_lost,
             ce_marked: Some(path.ce_marks),
             rtt: path.smoothed_rtt,
-            rtt_variation: path.rtt_variation,
-            cwnd: path.window,
+            rtt_variation: Some(path.rtt_variation),
+            cwnd: Some(path.window),
             path_mtu: path.mtu,
+            pacing: None,
         })
     }
 }

@@ -89,6 +89,18 @@ pub enum Error {
     /// A transport that shows a certificate needs a pin.
     #[error("{0} needs the fingerprint that the server printed, to pin its certificate")]
     PinMissing(&'static str),
+    /// Nothing came back, as from a server with another key.
+    #[error(
+        "the server does not answer to this key: does its --key-file hold the same one, and does UDP \
+         get through?"
+    )]
+    WrongKey,
+    /// The client has a key, the server none.
+    #[error("the client has a key, and this server has none: start it with the same --key-file")]
+    KeyUnknown,
+    /// The server has a key, the client none.
+    #[error("this server takes only clients with its key: give the client the same --key-file")]
+    KeyNeeded,
     /// A data connection failed.
     #[error("{doing}: {source}")]
     Stream {

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `parameters`, `client`, `server` | what a program calls |
 //! | `protocol`, `control` | what the two sides say to each other beside the data |
-//! | `transport`, `tcp`, `tls`, `dcquic` | opening data connections over each transport |
+//! | `transport`, `tcp`, `tls`, `dcquic`, `dcudp`, `port` | opening data connections over each transport |
 //! | `stream`, `lane`, `payload` | a data connection at work |
 //! | `transfer`, `path`, `processor` | all of them at work, and what is watched meanwhile |
 //! | [`report`], [`text`] | what comes out |
@@ -18,11 +18,13 @@
 mod client;
 mod control;
 mod dcquic;
+mod dcudp;
 mod error;
 mod lane;
 mod parameters;
 mod path;
 mod payload;
+mod port;
 mod processor;
 mod protocol;
 pub mod report;
@@ -39,8 +41,11 @@ pub const DEFAULT_PORT: u16 = 9347;
 
 pub use client::{ClientOptions, Event, run};
 pub use error::Error;
-pub use parameters::{Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Transport};
+pub use parameters::{
+    DEFAULT_RATE, Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Transport,
+};
 pub use report::Report;
 pub use server::{Server, ServerEvent, ServerOptions};
 pub use weir_net::Registry;
+pub use weir_net::dcudp::{KeyError, PreSharedKey};
 pub use weir_net::tls::{Fingerprint, Identity};

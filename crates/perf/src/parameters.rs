@@ -4,13 +4,16 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use weir_units::{ByteSize, Duration};
+use weir_units::{ByteSize, Duration, Rate};
 
 use crate::error::Error;
-use crate::{dcquic, tcp};
+use crate::{dcquic, dcudp, tcp};
 
 /// The most streams that one test may have.
 pub const MAX_PARALLEL: u16 = 128;
+
+/// How fast DCUDP sends where nothing else is asked for.
+pub const DEFAULT_RATE: Rate = Rate::from_gbps(10);
 
 /// The longest test.
 pub const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
@@ -21,6 +24,8 @@ pub const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
 pub enum Transport {
     /// DCQUIC over UDP.
     Dcquic,
+    /// DCUDP over UDP, without encryption unless both ends have a key.
+    Dcudp,
     /// The kernel's TCP without encryption.
     Tcp,
     /// TLS 1.3 over the kernel's TCP.
@@ -29,12 +34,13 @@ pub enum Transport {
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Dcquic, Self::Tcp, Self::TcpTls];
+    pub const ALL: [Self; 4] = [Self::Dcquic, Self::Dcudp, Self::Tcp, Self::TcpTls];
 
     /// Its name on command lines and in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dcquic => "dcquic",
+            Self::Dcudp => "dcudp",
             Self::Tcp => "tcp",
             Self::TcpTls => "tcp-tls",
         }
@@ -44,13 +50,19 @@ impl Transport {
     pub(crate) fn protocol(self) -> &'static str {
         match self {
             Self::Dcquic => "DCQUIC",
+            Self::Dcudp => "DCUDP",
             Self::Tcp | Self::TcpTls => "TCP",
         }
     }
 
     /// Whether the server shows a certificate, which the client has to pin.
     pub fn is_secure(self) -> bool {
-        self != Self::Tcp
+        matches!(self, Self::Dcquic | Self::TcpTls)
+    }
+
+    /// Whether the kernel does the work, with congestion controls of its own.
+    pub fn is_kernels(self) -> bool {
+        matches!(self, Self::Tcp | Self::TcpTls)
     }
 }
 
@@ -108,9 +120,14 @@ pub struct Parameters {
     pub parallel: u16,
     /// The sender's congestion control; the transport's default if absent.
     pub congestion: Option<String>,
-    /// DCQUIC: the largest UDP payload; TCP: the largest segment's data. The transport's default
-    /// if absent.
+    /// DCQUIC and DCUDP: the largest UDP payload; TCP: the largest segment's data. The transport's
+    /// default if absent.
     pub packet_size: Option<ByteSize>,
+    /// DCUDP: how fast it sends while nothing is congested, in UDP payload;
+    /// [`DEFAULT_RATE`] if absent.
+    pub rate: Option<Rate>,
+    /// DCUDP: whether the client has a key, and takes no server without it.
+    pub keyed: bool,
 }
 
 impl Parameters {
@@ -141,8 +158,21 @@ impl Parameters {
     }
 
     fn validate_transport(&self) -> Result<(), Error> {
-        if self.transport == Transport::Dcquic {
-            return dcquic::transport(self).map(drop);
+        match self.transport {
+            Transport::Dcudp => return dcudp::transport(self).map(drop),
+            _ if self.rate.is_some() => {
+                let problem = format!(
+                    "{} finds its rate itself: only dcudp is told",
+                    self.transport
+                );
+                return Err(Error::parameter("rate", problem));
+            }
+            _ if self.keyed => {
+                let problem = format!("{} takes no shared key: only dcudp does", self.transport);
+                return Err(Error::parameter("key-file", problem));
+            }
+            Transport::Dcquic => return dcquic::transport(self).map(drop),
+            Transport::Tcp | Transport::TcpTls => {}
         }
         if let Some(size) = self.packet_size {
             tcp::check_segment_size(size)?;
@@ -166,6 +196,8 @@ mod tests {
             parallel: 1,
             congestion: None,
             packet_size: None,
+            rate: None,
+            keyed: false,
         }
     }
 
@@ -173,7 +205,7 @@ mod tests {
     fn what_is_out_of_range_is_named() {
         assert!(parameters().validate().is_ok());
         type Change = fn(&mut Parameters);
-        let wrong: [(&str, Change); 9] = [
+        let wrong: [(&str, Change); 14] = [
             ("parallel", |it| it.parallel = 0),
             ("parallel", |it| it.parallel = 129),
             ("time", |it| it.extent = Extent::Time(Duration::ZERO)),
@@ -190,6 +222,23 @@ mod tests {
             ("mps", |it| {
                 it.transport = Transport::Dcquic;
                 it.packet_size = Some(ByteSize::from_bytes(100_000));
+            }),
+            ("rate", |it| it.rate = Some(Rate::from_gbps(1))),
+            ("key-file", |it| {
+                it.transport = Transport::Dcquic;
+                it.keyed = true;
+            }),
+            ("rate", |it| {
+                it.transport = Transport::Dcudp;
+                it.rate = Some(Rate::ZERO);
+            }),
+            ("mps", |it| {
+                it.transport = Transport::Dcudp;
+                it.packet_size = Some(ByteSize::from_bytes(100_000));
+            }),
+            ("congestion", |it| {
+                it.transport = Transport::Dcudp;
+                it.congestion = Some("dctcp,nosuch=1".to_owned());
             }),
         ];
         for (name, change) in wrong {

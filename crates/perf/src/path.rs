@@ -1,24 +1,37 @@
 //! What a sender knows about the path of one stream.
 
 use serde::{Deserialize, Serialize};
-use weir_units::{ByteSize, Duration};
+use weir_units::{ByteSize, Duration, Rate};
 
 /// A sender's view of a path at one moment. Counts are since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PathSample {
-    /// TCP: segments retransmitted. DCQUIC: packets lost.
+    /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost.
     pub(crate) retransmits: u64,
     /// Packets that arrived CE-marked, where the transport knows.
     pub(crate) ce_marked: Option<u64>,
     /// The smoothed round-trip time.
     pub(crate) rtt: Duration,
-    /// Its mean deviation.
-    pub(crate) rtt_variation: Duration,
-    /// The congestion window.
-    pub(crate) cwnd: ByteSize,
-    /// The path's maximum packet size as the transport counts it: TCP the IP packet, DCQUIC the
-    /// UDP payload.
+    /// Its mean deviation, where the transport tells.
+    pub(crate) rtt_variation: Option<Duration>,
+    /// The congestion window, where the transport has one.
+    pub(crate) cwnd: Option<ByteSize>,
+    /// The path's maximum packet size as the transport counts it: TCP the IP packet, the
+    /// others the UDP payload.
     pub(crate) path_mtu: ByteSize,
+    /// How DCUDP sends.
+    pub(crate) pacing: Option<Pacing>,
+}
+
+/// How a DCUDP sender sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pacing {
+    /// The rate at which packets leave, in UDP payload.
+    pub(crate) rate: Rate,
+    /// Whether it is in Congestion Mode.
+    pub(crate) is_congested: bool,
+    /// How often it has changed its mode.
+    pub(crate) switches: u64,
 }
 
 /// Asks a transport for its view.
@@ -33,7 +46,7 @@ pub(crate) struct PathSummary {
     /// The last sample.
     pub(crate) last: PathSample,
     /// The largest window seen.
-    pub(crate) max_cwnd: ByteSize,
+    pub(crate) max_cwnd: Option<ByteSize>,
     /// The smallest of the smoothed round-trip times.
     pub(crate) min_rtt: Duration,
     /// The largest of them.
@@ -87,7 +100,7 @@ mod tests {
         for (rtt, cwnd) in [(30, 7), (10, 9), (20, 8)] {
             history.add(PathSample {
                 rtt: Duration::from_micros(rtt),
-                cwnd: ByteSize::from_bytes(cwnd),
+                cwnd: Some(ByteSize::from_bytes(cwnd)),
                 ..PathSample::default()
             });
         }
@@ -95,7 +108,7 @@ mod tests {
         assert_eq!(summary.min_rtt, Duration::from_micros(10));
         assert_eq!(summary.max_rtt, Duration::from_micros(30));
         assert_eq!(summary.mean_rtt, Duration::from_micros(20));
-        assert_eq!(summary.max_cwnd, ByteSize::from_bytes(9));
-        assert_eq!(history.last().unwrap().cwnd, ByteSize::from_bytes(8));
+        assert_eq!(summary.max_cwnd, Some(ByteSize::from_bytes(9)));
+        assert_eq!(history.last().unwrap().cwnd, Some(ByteSize::from_bytes(8)));
     }
 }

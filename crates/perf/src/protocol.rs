@@ -22,7 +22,7 @@ use crate::path::PathSummary;
 use crate::processor::ProcessorTime;
 
 /// The version of all that is in this module. It changes with every change here.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 /// Which test a data connection belongs to. Unguessable, so that no stranger joins a test.
 pub(crate) type Token = [u8; 16];
@@ -189,7 +189,7 @@ mod tests {
         let mut bytes = Greeting::Control.encode();
         bytes[MAGIC.len()] = VERSION + 1;
         let message = Greeting::decode(&bytes).unwrap_err().to_string();
-        assert!(message.contains("version 2 meets version 1"), "{message}");
+        assert!(message.contains("version 3 meets version 2"), "{message}");
         let http = *b"GET / HTTP/1.1\r\nHost: exam";
         assert!(Greeting::decode(&http).is_err());
     }

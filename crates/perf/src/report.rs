@@ -2,7 +2,8 @@
 //!
 //! Where iperf3 has a field of the same name it has the same meaning and unit: times in seconds,
 //! `rtt` in microseconds, windows in bytes. Ours are `transport`, `congestion`, `packet_size`,
-//! `ce_marked` (packets) and `cpu_seconds_per_gb` (GB = 10⁹ bytes that arrived).
+//! `ce_marked` (packets), `cpu_seconds_per_gb` (GB = 10⁹ bytes that arrived), and over DCUDP `rate`,
+//! `pacing_rate`, `mode` and `mode_switches`.
 
 mod end;
 
@@ -10,11 +11,11 @@ use std::net::SocketAddr;
 use std::time::SystemTime;
 
 use serde::Serialize;
-use weir_units::Duration;
+use weir_units::{ByteSize, Duration};
 
 use crate::error::Error;
 use crate::lane::{Ends, Lane, Side};
-use crate::parameters::{Direction, Extent, Parameters};
+use crate::parameters::{DEFAULT_RATE, Direction, Extent, Parameters, Transport};
 use crate::payload::BLOCK;
 use crate::protocol::Outcome;
 use crate::transfer::{Interval, StreamInterval};
@@ -113,7 +114,7 @@ pub struct Peer {
 /// The test's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TestStart {
-    /// As iperf3 would name the transport: `TCP` or `DCQUIC`.
+    /// As iperf3 would name the transport: `TCP`, `DCQUIC` or `DCUDP`.
     pub protocol: &'static str,
     /// The transport as this program names it.
     pub transport: &'static str,
@@ -121,6 +122,12 @@ pub struct TestStart {
     pub congestion: Option<String>,
     /// The packet size asked for in bytes; nothing for the transport's default.
     pub packet_size: Option<u64>,
+    /// How fast DCUDP sends while nothing is congested, in bits per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+    /// Whether a shared key seals DCUDP's packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keyed: Option<bool>,
     /// Streams at once.
     pub num_streams: u16,
     /// Bytes handed to the transport at once.
@@ -188,11 +195,14 @@ impl TestStart {
             Extent::Time(time) => (time.as_secs_f64(), 0),
             Extent::Bytes(size) => (0.0, size.bytes()),
         };
+        let is_dcudp = test.transport == Transport::Dcudp;
         Self {
             protocol: test.transport.protocol(),
             transport: test.transport.name(),
             congestion: test.congestion.clone(),
-            packet_size: test.packet_size.map(weir_units::ByteSize::bytes),
+            packet_size: test.packet_size.map(ByteSize::bytes),
+            rate: is_dcudp.then(|| test.rate.unwrap_or(DEFAULT_RATE).bits_per_second()),
+            keyed: is_dcudp.then_some(test.keyed),
             num_streams: test.parallel,
             blksize: BLOCK,
             duration,
@@ -232,6 +242,12 @@ pub struct StreamIntervalReport {
     /// The path's maximum packet size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pmtu: Option<u64>,
+    /// The rate at which DCUDP's packets leave, in bits of UDP payload per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_rate: Option<u64>,
+    /// DCUDP's mode at the interval's end: `udp` or `congestion`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<&'static str>,
 }
 
 impl IntervalReport {
@@ -239,15 +255,24 @@ impl IntervalReport {
         let (start, end) = (interval.start, interval.end);
         let stream = |(index, stream): (usize, &StreamInterval)| {
             let path = stream.path.as_ref();
+            let pacing = path.and_then(|path| path.pacing);
             StreamIntervalReport {
                 socket: index + 1,
                 total: Total::new(start, end, stream.bytes, sends)
                     .with_losses(path.map(|path| path.retransmits))
-                    .with_marks(path.and_then(|path| path.ce_marked)),
-                snd_cwnd: path.map(|path| path.cwnd.bytes()),
+                    .with_marks(path.and_then(|path| path.ce_marked))
+                    .with_switches(pacing.map(|pacing| pacing.switches)),
+                snd_cwnd: path.and_then(|path| path.cwnd).map(ByteSize::bytes),
                 rtt: path.map(|path| path.rtt.as_micros()),
-                rttvar: path.map(|path| path.rtt_variation.as_micros()),
+                rttvar: path
+                    .and_then(|path| path.rtt_variation)
+                    .map(Duration::as_micros),
                 pmtu: path.map(|path| path.path_mtu.bytes()),
+                pacing_rate: pacing.map(|pacing| pacing.rate.bits_per_second()),
+                mode: pacing.map(|pacing| match pacing.is_congested {
+                    true => "congestion",
+                    false => "udp",
+                }),
             }
         };
         let streams: Vec<_> = interval.streams.iter().enumerate().map(stream).collect();

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use weir_net::Registry;
+use weir_net::dcudp::PreSharedKey;
 use weir_net::tls::{Fingerprint, Identity};
 use weir_units::Duration;
 
@@ -38,6 +39,8 @@ pub struct ServerOptions {
     pub interval: Duration,
     /// Where DCQUIC's metrics are counted, over all tests.
     pub metrics: Option<Registry>,
+    /// DCUDP: the key that clients must have too.
+    pub key: Option<Arc<PreSharedKey>>,
 }
 
 /// What happens at a server.

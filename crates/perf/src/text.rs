@@ -31,7 +31,10 @@ pub fn start(start: &Start) -> String {
 pub fn interval(report: &IntervalReport) -> String {
     let mut out = String::new();
     for stream in &report.streams {
-        let cwnd = stream.snd_cwnd.map(|cwnd| amount(cwnd as f64, "B"));
+        // DCUDP has a rate where others have a window.
+        let window = stream.snd_cwnd.map(|cwnd| amount(cwnd as f64, "B"));
+        let rate = stream.pacing_rate.map(|rate| amount(rate as f64, "b/s"));
+        let cwnd = window.or(rate);
         let rtt = stream.rtt.map(|rtt| format!("{rtt} µs"));
         let path = format!(
             " {:>9} {:>9}",

@@ -11,7 +11,7 @@ use weir_units::Duration;
 use crate::error::Error;
 use crate::lane::{Lane, Task};
 use crate::parameters::Extent;
-use crate::path::{PathHistory, PathSample, Probe};
+use crate::path::{Pacing, PathHistory, PathSample, Probe};
 use crate::processor::ProcessorTime;
 use crate::protocol::{Outcome, StreamOutcome};
 
@@ -219,6 +219,10 @@ impl Running {
                 ce_marked: sample
                     .ce_marked
                     .map(|marked| marked.saturating_sub(before.ce_marked.unwrap_or(0))),
+                pacing: sample.pacing.map(|pacing| Pacing {
+                    switches: pacing.switches - before.pacing.map_or(0, |before| before.switches),
+                    ..pacing
+                }),
                 ..sample
             }
         });

@@ -11,6 +11,7 @@ use weir_units::Duration;
 
 use crate::client::ClientOptions;
 use crate::dcquic;
+use crate::dcudp;
 use crate::error::Error;
 use crate::lane::{Ends, Lane, Side};
 use crate::parameters::{Parameters, Transport};
@@ -37,8 +38,10 @@ pub(crate) async fn open(
     token: Token,
 ) -> Result<Opened, Error> {
     let test = &options.parameters;
-    if test.transport == Transport::Dcquic {
-        return dcquic::open(options, server, token).await;
+    match test.transport {
+        Transport::Dcquic => return dcquic::open(options, server, token).await,
+        Transport::Dcudp => return dcudp::open(options, server, token).await,
+        Transport::Tcp | Transport::TcpTls => {}
     }
     let tls = match (test.transport.is_secure(), options.pin) {
         (false, _) => None,
@@ -81,12 +84,14 @@ pub(crate) async fn open(
 /// How a server takes the data connections of one test.
 pub(crate) enum Acceptor {
     Dcquic(dcquic::Acceptor),
+    Dcudp(dcudp::Acceptor),
     Tcp,
     TcpTls(TlsAcceptor),
 }
 
 impl Acceptor {
-    /// Prepares to take them. `address` is the server's; DCQUIC takes the same one over UDP.
+    /// Prepares to take them. `address` is the server's; DCQUIC and DCUDP take the same
+    /// one over UDP.
     ///
     /// # Errors
     /// What the transport needs and cannot have.
@@ -99,6 +104,9 @@ impl Acceptor {
         Ok(match test.transport {
             Transport::Dcquic => {
                 Self::Dcquic(dcquic::Acceptor::bind(test, options, address, token).await?)
+            }
+            Transport::Dcudp => {
+                Self::Dcudp(dcudp::Acceptor::bind(test, options, address, token).await?)
             }
             Transport::Tcp => Self::Tcp,
             Transport::TcpTls => Self::TcpTls(tls::acceptor(&options.identity)?),
@@ -117,6 +125,7 @@ impl Acceptor {
     ) -> Result<Opened, Error> {
         let tls = match self {
             Self::Dcquic(acceptor) => return acceptor.accept_all(test, limit).await,
+            Self::Dcudp(acceptor) => return acceptor.accept_all(test, limit).await,
             Self::Tcp => None,
             Self::TcpTls(acceptor) => Some(acceptor),
         };

@@ -25,6 +25,8 @@ fn parameters(transport: Transport, direction: Direction) -> Parameters {
         parallel: 3,
         congestion: None,
         packet_size: None,
+        rate: None,
+        keyed: false,
     }
 }
 
@@ -35,6 +37,7 @@ async fn server(timeout: Duration) -> Server {
         timeout,
         interval: Duration::ZERO,
         metrics: None,
+        key: None,
     };
     Server::bind(options).await.unwrap()
 }
@@ -44,6 +47,7 @@ fn client(server: SocketAddr, pin: Fingerprint, parameters: Parameters) -> Clien
         host: server.ip().to_string(),
         port: server.port(),
         pin: Some(pin),
+        key: None,
         parameters,
         interval: Duration::from_secs(1),
         timeout: LIMIT,
@@ -89,7 +93,13 @@ async fn every_byte_arrives_over_every_transport_in_both_directions() {
             assert_eq!(end.streams.len(), 3);
             assert!(end.sum_received.bits_per_second > 0.0);
             assert!(end.sum_sent.retransmits.is_some());
-            assert!(end.streams[0].sender.max_snd_cwnd.unwrap() > 0);
+            let sender = &end.streams[0].sender;
+            // DCUDP has a rate, and no window.
+            assert_eq!(sender.max_snd_cwnd.is_none(), transport == Transport::Dcudp);
+            assert_eq!(
+                sender.total.mode_switches.is_some(),
+                transport == Transport::Dcudp
+            );
             assert!(!end.congestion.is_empty());
             assert_eq!(server.end.sum_sent, end.sum_sent);
             assert_eq!(server.end.sum_received, end.sum_received);
@@ -113,7 +123,11 @@ async fn a_test_by_time_ends_by_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_congestion_control_asked_for_is_used() {
-    for (transport, name) in [(Transport::Tcp, "reno"), (Transport::Dcquic, "newreno")] {
+    for (transport, name) in [
+        (Transport::Tcp, "reno"),
+        (Transport::Dcquic, "newreno"),
+        (Transport::Dcudp, "dctcp"),
+    ] {
         for direction in [Direction::Upload, Direction::Download] {
             let mut parameters = parameters(transport, direction);
             parameters.congestion = Some(name.to_owned());
@@ -188,7 +202,7 @@ async fn garbage_and_silence_cost_the_server_nothing() {
     let silent = TcpStream::connect(address).await.unwrap();
     for garbage in [
         b"GET / HTTP/1.1\r\n\r\n".as_slice(),
-        b"weirperf\x01C",
+        b"weirperf\x02C",
         &[0xff; 4096],
     ] {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -211,13 +225,13 @@ async fn a_client_of_another_version_is_told() {
     let address = server.address();
     let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let greeting = [b"weirperf\x02C".as_slice(), &[0; 16], b"\0\0\0\x02{}"].concat();
+    let greeting = [b"weirperf\x03C".as_slice(), &[0; 16], b"\0\0\0\x02{}"].concat();
     stream.write_all(&greeting).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8_lossy(&answer);
     assert!(
-        answer.contains("refused") && answer.contains("version 2 meets"),
+        answer.contains("refused") && answer.contains("version 3 meets"),
         "{answer}"
     );
     serving.abort();

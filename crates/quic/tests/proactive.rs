@@ -323,6 +323,35 @@ fn an_added_delay_is_seen_by_two_requests_at_most() {
     }
 }
 
+/// How many of the requests after each other are slow when the path that was slow heals and the other
+/// one becomes slow, five seconds after it was moved to.
+fn slow_requests_when_paths_change_places(seed: u64) -> usize {
+    let mut rpc = Rpc::new(plan(seed), 1_000);
+    let slow = Duration::from_millis(100);
+    let now = rpc.world.now;
+    rpc.world.pipes[CLIENT].set_delay(now, slow);
+    for _ in 0..100 {
+        rpc.call();
+        rpc.world.run_for(Duration::from_millis(50));
+    }
+    assert_eq!(rpc.moves().len(), 1, "seed {seed}");
+    let now = rpc.world.now;
+    rpc.world.pipes[CLIENT].set_delay(now, Duration::from_micros(50));
+    rpc.world.spare_pipes[0][CLIENT].set_delay(now, slow);
+    let times = (0..50).map(|_| rpc.call());
+    let slow = times.filter(|time| *time > slow / 2).count();
+    assert_eq!(rpc.moves().len(), 2, "seed {seed}");
+    slow
+}
+
+#[test]
+fn a_standby_path_that_has_healed_is_found_in_time() {
+    for seed in 0..10 {
+        let slow = slow_requests_when_paths_change_places(seed);
+        assert!(slow <= 3, "seed {seed}: {slow}");
+    }
+}
+
 #[test]
 fn a_path_that_heals_can_be_returned_to() {
     let mut plan = plan(1);

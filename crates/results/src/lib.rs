@@ -75,7 +75,7 @@ pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 pub use report::{Report, RunPlots, Threshold};
 pub use summary::{
-    AchievedRate, CompletionTimes, Drops, Emulation, EpochSummary, GroupSummary, HostSummary,
-    PortSummary, TconSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError, World,
+    AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,
+    HostSummary, PortSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError, TconSummary, World,
 };
 pub use trace::Traces;

@@ -44,6 +44,12 @@ pub(crate) fn groups(summary: &Summary) -> Grid {
         columns.push(("p99", |group| completion(group, |times| times.p99)));
         columns.push(("max", |group| completion(group, |times| times.max)));
     }
+    if all().any(|group| group.deadlines_missed.is_some()) {
+        columns.push(("missed", |group| {
+            group.deadlines_missed.map_or_else(String::new, count)
+        }));
+        columns.push(("with time-out", |group| count(group.flows_with_timeout)));
+    }
     if all().any(|group| group.epochs.is_some()) {
         columns.push(("epochs", |group| {
             epochs(group, |epochs| count(epochs.count))

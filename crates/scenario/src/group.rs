@@ -40,6 +40,8 @@ pub struct Group {
     /// After how long without an answer a client makes its request again, by a new connection over
     /// the next of its host's links; `None` for never.
     pub failover: Option<Duration>,
+    /// How long a transfer may take from its start on; `None` where it does not matter.
+    pub deadline: Option<Duration>,
 }
 
 /// Which senders send to which receivers.
@@ -148,6 +150,14 @@ pub(crate) static GROUP: Section = Section {
              host's links, and makes its request again; with `tcp` and `tls`, and the workloads \
              `request-response` and `epochs`",
         ),
+        Key::optional(
+            "deadline",
+            Accepts::POSITIVE_SPAN,
+            "none",
+            "how long a transfer may take from its start on; with the workloads `transfer` and `poisson`. \
+             It is told to the congestion control `d2tcp` and to the controller of `[sed]`, and transfers \
+             that miss it are counted",
+        ),
         Key::required(
             "workload",
             Accepts::Other("\"bulk\", or a table with `kind`"),
@@ -251,6 +261,7 @@ impl Group {
             .and_then(|at| Workload::read(&at, topology));
         let (start, within) = (fields.get("start"), fields.get("start_within"));
         let (stop, failover) = (fields.optional("stop"), fields.optional("failover"));
+        let deadline = fields.optional("deadline");
         let group = Self {
             name: name.to_owned(),
             from: from?,
@@ -267,10 +278,12 @@ impl Group {
             start_within: within?,
             stop: stop?,
             failover: failover?,
+            deadline: deadline?,
         };
         group.check(&fields)?;
         group.check_via(&fields, topology)?;
         group.check_failover(&fields)?;
+        group.check_deadline(&fields)?;
         Ok(group)
     }
 
@@ -367,6 +380,16 @@ impl Group {
             _ => Err(fields.blame("failover").conflict(
                 "only a request can be made again",
                 "remove `failover`, or set the workload `request-response` or `epochs`",
+            )),
+        }
+    }
+
+    fn check_deadline(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        match (self.deadline, &self.workload) {
+            (None, _) | (_, Workload::Transfer { .. } | Workload::Poisson { .. }) => Ok(()),
+            _ => Err(fields.blame("deadline").conflict(
+                "only a flow that ends by itself has a deadline",
+                "remove `deadline`, or set the workload `transfer` or `poisson`",
             )),
         }
     }

@@ -54,6 +54,7 @@ mod queue;
 mod read;
 mod scenario;
 mod schema;
+mod sed;
 mod topology;
 mod transport;
 mod variants;
@@ -69,6 +70,7 @@ pub use measurements::{Measurements, Reduction};
 pub use queue::{Buffer, Discipline, Level, Queue, Red, RedLength};
 pub use scenario::Scenario;
 pub use schema::key_reference;
+pub use sed::{SedAllocation, SedLate, SedOptions, SedReading};
 pub use topology::{
     ETHERNET_FRAMING, Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer,
     SharedLimit, Switch, SwitchIndex, TconControl, TconRule, Topology,

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use weir_units::Duration;
 
 use crate::document::{Fields, Reported};
 use crate::schema::{Accepts, Key, Literal, Section};
@@ -20,6 +21,8 @@ pub struct LiveOptions {
     /// scenario's rates faithful.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gso_segments: Option<u32>,
+    /// How large the delay error of 1 % of the packets may be: what is beyond it is no faithful run.
+    pub delay_error: Duration,
 }
 
 /// Which version of IP hosts use.
@@ -68,6 +71,12 @@ pub(crate) static LIVE: Section = Section {
             "as many as keep the scenario's rates faithful",
             "how many segments a host's stack may hand to its link at once",
         ),
+        Key::default(
+            "delay_error",
+            Accepts::Duration(Duration::from_micros(1), crate::schema::LONGEST),
+            Literal::Text("250us"),
+            "with a larger error of the delays of 1 % of the packets a run is not faithful; more may do where what is compared takes longer",
+        ),
     ],
 };
 
@@ -83,9 +92,10 @@ const IPV6: Network = Network {
 
 impl LiveOptions {
     pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
-        let (family, segments) = (
+        let (family, segments, delay_error) = (
             fields.get::<String>("address_family"),
             fields.optional("gso_segments"),
+            fields.get("delay_error"),
         );
         let address_family = match family?.as_str() {
             "ipv6" => AddressFamily::Ipv6,
@@ -95,6 +105,7 @@ impl LiveOptions {
             address_family,
             network: read_network(fields, address_family)?,
             gso_segments: segments?,
+            delay_error: delay_error?,
         })
     }
 }

@@ -9,8 +9,9 @@ use crate::group::{self, check_flows};
 use crate::live::LIVE;
 use crate::measurements::MEASUREMENTS;
 use crate::schema::{Accepts, Key, Literal, Section};
+use crate::sed::SED;
 use crate::topology::{self, Builder, Names, Queues, check_name};
-use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, Topology};
+use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions, Topology};
 
 /// The top of a file.
 pub(crate) static FILE: Section = Section {
@@ -112,6 +113,12 @@ pub(crate) static FILE: Section = Section {
             "what is watched",
         ),
         Key::optional(
+            "sed",
+            Accepts::Other("a table"),
+            "none",
+            "a controller that gives flows their windows",
+        ),
+        Key::optional(
             "live",
             Accepts::Other("a table"),
             "its defaults",
@@ -147,6 +154,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
     let known_groups = groups.as_deref().ok();
     let faults = read_faults(&file, &topology, duration, known_groups);
     let measurements = read_measurements(&file, &topology, known_groups);
+    let sed = read_sed(&file);
     let live = open(&file, "live", &LIVE, LiveOptions::read);
     Ok(Scenario {
         title,
@@ -157,6 +165,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
         groups: groups?,
         faults: faults?,
         measurements: measurements?,
+        sed: sed?,
         live: live?,
         topology,
     })
@@ -275,6 +284,13 @@ fn read_measurements(
     open(file, "measurements", &MEASUREMENTS, |fields| {
         Measurements::read(fields, topology, groups)
     })
+}
+
+fn read_sed(file: &Fields<'_>) -> Result<Option<SedOptions>, Reported> {
+    let Some(at) = file.at("sed") else {
+        return Ok(None);
+    };
+    SedOptions::read(&Fields::open(at, &SED)?).map(Some)
 }
 
 /// Reads a table that has all its defaults where it is not written.

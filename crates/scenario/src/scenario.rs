@@ -2,7 +2,7 @@
 
 use weir_units::Duration;
 
-use crate::{Fault, Group, LiveOptions, Measurements, Topology};
+use crate::{Fault, Group, LiveOptions, Measurements, SedOptions, Topology};
 
 /// An experiment: everything that decides its outcome, checked. Short forms are expanded, defaults
 /// filled in, names resolved.
@@ -28,6 +28,8 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// What is watched.
     pub measurements: Measurements,
+    /// The controller that gives flows their windows, if there is one.
+    pub sed: Option<SedOptions>,
     /// What only a live run needs to know.
     pub live: LiveOptions,
 }

@@ -9,7 +9,7 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 use crate::transport::{DcudpOptions, QuicOptions, TcpOptions, TlsOptions, Transport, UdpEcn};
 use crate::{
     Fault, FaultKind, Group, HostIndex, LiveOptions, Pairing, PortIndex, Queue, Scenario,
-    SharedLimit, Switch, TconRule, Topology, When, Workload,
+    SedOptions, SharedLimit, Switch, TconRule, Topology, When, Workload,
 };
 
 impl Serialize for Scenario {
@@ -34,6 +34,8 @@ struct File<'s> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<WrittenFault<'s>>,
     measurements: WrittenMeasurements<'s>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sed: Option<SedOptions>,
     live: LiveOptions,
 }
 
@@ -120,6 +122,8 @@ struct WrittenGroup<'s> {
     stop: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failover: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     congestion: Option<&'s AlgorithmSpec>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -208,6 +212,7 @@ impl<'s> File<'s> {
                     against: &scenario.groups[reduction.against].name,
                 }),
             },
+            sed: scenario.sed,
             live: scenario.live,
         }
     }
@@ -309,6 +314,7 @@ impl<'s> WrittenGroup<'s> {
             start_within: group.start_within,
             stop: group.stop,
             failover: group.failover,
+            deadline: group.deadline,
             congestion: None,
             tcp: None,
             tls: None,

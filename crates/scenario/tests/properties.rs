@@ -204,7 +204,15 @@ fn group() -> BoxedStrategy<String> {
                 "{{ kind = \"cbr\", rate = {rate}, packet = {packet}, arrivals = \"{arrivals}\" }}"
             )
         ),
-        size(1..1 << 39).prop_map(|size| format!("{{ kind = \"transfer\", size = {size} }}")),
+        (size(1..1 << 39), 2_u32..9, span(1..1 << 30), any::<bool>()).prop_map(
+            |(size, rounds, interval, once)| {
+                let rounds = match once {
+                    true => String::new(),
+                    false => format!(", rounds = {rounds}, interval = {interval}"),
+                };
+                format!("{{ kind = \"transfer\", size = {size}{rounds} }}")
+            }
+        ),
         (size(1..1 << 39), count(1..100), span(0..1_000_000), span(0..1_000_000)).prop_map(
             |(size, rounds, pause, spread)| format!(
                 "{{ kind = \"incast\", response = {size}, rounds = {rounds}, pause = {pause}, \
@@ -281,6 +289,15 @@ prop_compose! {
         network in network(),
         groups in prop::collection::vec(group(), 1..4),
         mut faults in prop::collection::vec(fault(), 0..4),
+        sed in prop::option::of(some_of(vec![
+            ("threshold", one_of(&["\"1 packet\"", "\"30KB\""])),
+            ("total_rtt", one_of(&["\"base\"", "\"loaded\""])),
+            ("allocation", one_of(&["\"paper\"", "\"planned\""])),
+            ("base", count(0..9)),
+            ("retransmit", boolean()),
+            ("latency", span(0..1_000_000)),
+            ("rate", rate()),
+        ])),
         measurements in some_of(vec![
             ("sample_interval", span(1_000..1 << 40)),
             ("ports", one_of(&["\"*\"", "[\"a1*\", \"*->a1\"]"])),
@@ -299,6 +316,9 @@ prop_compose! {
         let kind = |fault: &String| fault.lines().nth(1).map(str::to_owned);
         faults.retain(|fault| kinds.insert(kind(fault)));
         text += &faults.concat();
+        if let Some(sed) = sed {
+            text += &format!("[sed]\nrtt = \"1ms\"\n{sed}");
+        }
         text + "[measurements]\n" + &measurements
     }
 }

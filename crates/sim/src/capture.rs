@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use weir_fabric::Packet as _;
 use weir_results::OutputError;
-use weir_results::capture::{CapturedPacket, Content, Direction, Interface, PacketCapture};
+use weir_results::capture::{
+    CapturedFrame, CapturedPacket, Content, Direction, Interface, PacketCapture,
+};
 use weir_scenario::Scenario;
 use weir_units::{ByteSize, Time};
 
@@ -56,6 +58,15 @@ impl Recorder for Capture {
     fn packet(&mut self, time: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
         match self.interfaces.get(port) {
             Some(interface) => self.file.record(&captured(packet, time, *interface)),
+            None => Ok(()),
+        }
+    }
+
+    fn frame(&mut self, port: usize, frame: &CapturedFrame<'_>) -> Result<(), OutputError> {
+        match self.interfaces.get(port) {
+            Some(interface) => self
+                .file
+                .record_frame(*interface, Direction::Outbound, frame),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@
 //! has started and when its request was answered; the next epoch begins when all were.
 
 use weir_results::EpochSummary;
-use weir_scenario::Scenario;
+use weir_scenario::{Group, Scenario};
 use weir_units::{Duration, Time};
 
 /// The epochs of a run.
@@ -28,12 +28,15 @@ pub(crate) struct Epochs {
 /// How a group's epochs went since the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
-    takes_part: bool,
+    /// The flows that take part.
+    flows: u64,
+    /// Requests of this epoch that are not answered.
+    due: u64,
     count: u64,
     total: Duration,
     lost: u64,
-    /// Of the epoch that is going on.
-    slowest: Duration,
+    /// Of the epoch that is going on; `None` when a request of it was given up.
+    slowest: Option<Duration>,
 }
 
 /// How a request of an epoch went.
@@ -54,20 +57,18 @@ impl Epochs {
     /// The epochs of this scenario, of which there may be none.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let groups = scenario.groups.iter();
-        let account = |takes_part| Account {
-            takes_part,
+        let account = |group: &Group| Account {
+            flows: match group.workload.epochs() {
+                Some(_) => group.pairs().count() as u64 * u64::from(group.flows),
+                None => 0,
+            },
+            slowest: Some(Duration::ZERO),
             ..Account::default()
         };
-        let in_step = groups
-            .clone()
-            .filter(|group| group.workload.epochs().is_some());
-        let flows = in_step.clone().map(|group| {
-            let pairs = group.pairs().count() as u64;
-            pairs * u64::from(group.flows)
-        });
-        let flows = flows.sum();
+        let accounts: Vec<_> = groups.clone().map(account).collect();
+        let flows = accounts.iter().map(|account| account.flows).sum();
         Self {
-            count: in_step
+            count: groups
                 .filter_map(|group| group.workload.epochs())
                 .max()
                 .unwrap_or(0),
@@ -76,9 +77,7 @@ impl Epochs {
             missing: flows,
             flows,
             due: 0,
-            accounts: groups
-                .map(|group| account(group.workload.epochs().is_some()))
-                .collect(),
+            accounts,
             reports: Vec::new(),
         }
     }
@@ -97,6 +96,9 @@ impl Epochs {
         self.begun += 1;
         self.began_at = now;
         self.due = self.flows;
+        for account in &mut self.accounts {
+            account.due = account.flows;
+        }
         Some(number)
     }
 
@@ -126,16 +128,7 @@ impl Epochs {
             attempts,
         });
         if let Some(account) = self.accounts.get_mut(group as usize) {
-            match took {
-                Some(took) => account.slowest = account.slowest.max(took),
-                None => account.lost += 1,
-            }
-        }
-        if self.due == 0 {
-            let accounts = self.accounts.iter_mut();
-            accounts
-                .filter(|account| account.takes_part)
-                .for_each(Account::end_epoch);
+            account.end_request(took);
         }
     }
 
@@ -154,7 +147,7 @@ impl Epochs {
     /// How a group's epochs went, if it takes part.
     pub(crate) fn summary(&self, group: u32) -> Option<EpochSummary> {
         let account = self.accounts.get(group as usize)?;
-        account.takes_part.then_some(EpochSummary {
+        (account.flows > 0).then_some(EpochSummary {
             count: account.count,
             total: account.total,
             lost: account.lost,
@@ -163,9 +156,17 @@ impl Epochs {
 }
 
 impl Account {
-    fn end_epoch(&mut self) {
-        self.count += 1;
-        self.total += self.slowest;
-        self.slowest = Duration::ZERO;
+    /// An epoch of the group is complete when all its requests were answered, whatever others wait for.
+    fn end_request(&mut self, took: Option<Duration>) {
+        self.lost += u64::from(took.is_none());
+        self.slowest = self.slowest.zip(took).map(|(one, other)| one.max(other));
+        self.due = self.due.saturating_sub(1);
+        if self.due == 0 {
+            if let Some(slowest) = self.slowest {
+                self.count += 1;
+                self.total += slowest;
+            }
+            self.slowest = Some(Duration::ZERO);
+        }
     }
 }

@@ -75,6 +75,8 @@ pub(crate) struct Flow {
     pub(crate) start: Time,
     /// When everything had arrived.
     pub(crate) end: Option<Time>,
+    /// When everything has to have arrived.
+    pub(crate) deadline: Option<Time>,
     /// What it has to carry; `None` for a flow without end.
     pub(crate) size: Option<ByteSize>,
     /// What it had achieved at the end of the warm-up.
@@ -125,6 +127,20 @@ pub(crate) struct GroupAccount {
     pub(crate) closed: Achieved,
     /// How long transfers took that were completed.
     pub(crate) completions: Vec<Duration>,
+    /// How many of those that are over have had a time-out.
+    pub(crate) with_timeout: u64,
+    /// Those that are over and had a deadline.
+    pub(crate) due: Vec<DueTransfer>,
+}
+
+/// A transfer with a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DueTransfer {
+    pub(crate) start: Time,
+    pub(crate) deadline: Time,
+    /// When everything had arrived.
+    pub(crate) end: Option<Time>,
+    pub(crate) size: ByteSize,
 }
 
 /// All flows.
@@ -172,6 +188,7 @@ impl Flow {
             responder: u32::MAX,
             start,
             end: None,
+            deadline: None,
             size,
             before: Achieved::default(),
             earlier: Achieved::default(),
@@ -179,6 +196,16 @@ impl Flow {
             moves: 0,
             hung_up: false,
         }
+    }
+
+    /// What it has to carry and by when, if it has a deadline.
+    pub(crate) fn due_transfer(&self) -> Option<DueTransfer> {
+        Some(DueTransfer {
+            start: self.start,
+            deadline: self.deadline?,
+            end: self.end,
+            size: self.size?,
+        })
     }
 }
 
@@ -236,6 +263,8 @@ impl Flows {
         self.free.push(id.slot);
         let account = &mut self.accounts[flow.group as usize];
         account.closed = account.closed + achieved;
+        account.with_timeout += u64::from(achieved.timeouts > 0);
+        account.due.extend(flow.due_transfer());
         Some(flow)
     }
 
@@ -263,6 +292,8 @@ impl Flows {
     pub(crate) fn forget_completions(&mut self) {
         for account in &mut self.accounts {
             account.completions.clear();
+            account.with_timeout = 0;
+            account.due.clear();
         }
     }
 }

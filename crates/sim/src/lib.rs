@@ -19,15 +19,18 @@
 //! | `world` | all of these together, for applications to act upon |
 //! | `workloads` | what flows carry, and when |
 //! | `flows`, `epochs` | the books on flows, and on requests in step |
+//! | `deadlines` | which transfers were in time |
 //! | `measure`, `recorder` | what is observed, and who takes it |
 //! | `capture` | packets for Wireshark |
 //! | `experiment`, `thresholds` | a scenario with its variants, and what comes out of all of them |
+//! | `sed` | the controller of SED and its channels |
 //! | `faults`, `seeds`, `packet` | as they say |
 //!
 //! One run is one thread. Nothing allocates, hashes or searches per packet.
 
 mod calendar;
 mod capture;
+mod deadlines;
 mod epochs;
 mod error;
 mod experiment;
@@ -39,6 +42,7 @@ mod network;
 mod packet;
 mod queues;
 mod recorder;
+mod sed;
 mod seeds;
 mod simulation;
 mod tcon;

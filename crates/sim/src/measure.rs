@@ -182,7 +182,13 @@ impl GroupMeter {
     }
 
     /// What the group achieved within this span after the warm-up; its share is left open.
-    pub(crate) fn summary(&self, world: &World, group: u32, span: Duration) -> GroupSummary {
+    pub(crate) fn summary(
+        &self,
+        now: Time,
+        world: &World,
+        group: u32,
+        span: Duration,
+    ) -> GroupSummary {
         let achieved = total(world, group).0 - self.before;
         let account = &world.flows.accounts()[group as usize];
         let flows = world.flows.iter().filter(|(_, flow)| flow.group == group);
@@ -202,6 +208,11 @@ impl GroupMeter {
             completed: account.completions.len() as u64,
             completion: CompletionTimes::of(&mut account.completions.clone()),
             fairness: Ratio::fairness(goodputs),
+            flows_with_timeout: account.with_timeout
+                + (world.flows.iter())
+                    .filter(|(_, flow)| flow.group == group && world.achieved(flow).timeouts > 0)
+                    .count() as u64,
+            deadlines_missed: crate::deadlines::missed(world, group, now),
             epochs: world.epochs.summary(group),
         }
     }

@@ -298,6 +298,28 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
+    /// The same, to be changed in what decides no time: see [`Self::alter_element`].
+    #[inline]
+    pub fn element_mut<E: fabric::Element<P>>(&mut self, switch: SwitchIndex) -> Option<&mut E> {
+        let junction = self.switches.get_mut(switch.index())?;
+        junction.switch.element_mut()
+    }
+
+    /// Does something to the first element of this type in the path of a switch, after which it may have
+    /// something to do at another time.
+    pub fn alter_element<E: fabric::Element<P>, T>(
+        &mut self,
+        switch: SwitchIndex,
+        act: impl FnOnce(&mut E) -> T,
+    ) -> Option<T> {
+        let place = self.places.len() + switch.index();
+        let Junction { switch, .. } = self.switches.get_mut(switch.index())?;
+        let result = switch.element_mut().map(act);
+        self.calendar
+            .set(place, switch.next_timer().unwrap_or(Time::MAX));
+        result
+    }
+
     /// The elements of a switch do what is due.
     #[cold]
     fn run_elements(&mut self, now: Time, switch: usize) {

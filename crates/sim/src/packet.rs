@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 
 use weir_fabric::Packet as FabricPacket;
 use weir_units::ByteSize;
-use weir_wire::tcp::{Flags, Options, Segment};
+use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
 use crate::hosts::Address;
@@ -238,6 +238,26 @@ impl FabricPacket for Packet {
     fn set_window(&mut self, window: u16) {
         if let Contents::Segment(segment) = &mut self.contents {
             segment.window = window;
+        }
+    }
+
+    fn set_acknowledgment(&mut self, number: Sequence) {
+        if let Contents::Segment(segment) = &mut self.contents {
+            segment.acknowledgment = number;
+        }
+    }
+
+    fn set_timestamps(&mut self, timestamps: Timestamps) {
+        if let Contents::Segment(segment) = &mut self.contents {
+            segment.timestamps = segment.timestamps.and(Some(timestamps));
+        }
+    }
+
+    fn refuse_sack(&mut self) {
+        if let Contents::Segment(segment) = &mut self.contents
+            && let Options::Syn(options) = &mut segment.options
+        {
+            options.sack_permitted = false;
         }
     }
 

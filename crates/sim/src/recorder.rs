@@ -1,5 +1,6 @@
 //! Where a simulation puts what it observes while it runs.
 
+use weir_results::capture::CapturedFrame;
 use weir_results::{EpochRecord, FlowRecord, GroupSample, OutputError, PortSample, RunFiles};
 use weir_units::Time;
 
@@ -52,6 +53,14 @@ pub trait Recorder {
     fn packet(&mut self, _: Time, _: usize, _: &Packet) -> Result<(), OutputError> {
         Ok(())
     }
+
+    /// The same of a real packet, in a live run.
+    ///
+    /// # Errors
+    /// It cannot be recorded. The run ends.
+    fn frame(&mut self, _: usize, _: &CapturedFrame<'_>) -> Result<(), OutputError> {
+        Ok(())
+    }
 }
 
 /// Takes nothing.
@@ -82,6 +91,10 @@ impl<R: Recorder> Recorder for Option<R> {
     fn packet(&mut self, time: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
         self.as_mut()
             .map_or(Ok(()), |it| it.packet(time, port, packet))
+    }
+
+    fn frame(&mut self, port: usize, frame: &CapturedFrame<'_>) -> Result<(), OutputError> {
+        self.as_mut().map_or(Ok(()), |it| it.frame(port, frame))
     }
 }
 
@@ -114,6 +127,11 @@ impl<A: Recorder, B: Recorder> Recorder for (A, B) {
     fn packet(&mut self, time: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
         self.0.packet(time, port, packet)?;
         self.1.packet(time, port, packet)
+    }
+
+    fn frame(&mut self, port: usize, frame: &CapturedFrame<'_>) -> Result<(), OutputError> {
+        self.0.frame(port, frame)?;
+        self.1.frame(port, frame)
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Drawer {
     Dcudp = 9,
     /// The controllers of a switch's transparent congestion control.
     Tcon = 12,
+    /// A switch's agent of SED.
+    Sed = 13,
 }
 
 /// The scenario's seed.

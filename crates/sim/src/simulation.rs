@@ -6,6 +6,7 @@ use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::calendar::Calendar;
+use crate::deadlines;
 use crate::error::BuildError;
 use crate::faults;
 use crate::flows::{FlowId, FlowReport};
@@ -133,6 +134,16 @@ impl Simulation {
         self.end
     }
 
+    /// SCRATCH
+    #[doc(hidden)]
+    pub fn sed_status(&self) -> String {
+        self.world
+            .sed
+            .as_ref()
+            .map(|sed| sed.status(&self.world.network))
+            .unwrap_or_default()
+    }
+
     /// The scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
@@ -172,11 +183,15 @@ impl Simulation {
             let notice = if arrival <= timer {
                 match network.deliver(next, port) {
                     Some(packet) => hosts.receive(next, packet, network),
-                    None => continue,
+                    None => {
+                        self.collect_reports();
+                        continue;
+                    }
                 }
             } else {
                 hosts.on_time(next, position, network)
             };
+            self.collect_reports();
             if let Some((flow, notice)) = notice {
                 self.on_notice(flow, notice, recorder)?;
                 until = until.min(self.end);
@@ -222,7 +237,7 @@ impl Simulation {
         let mut groups: Vec<_> = (0..)
             .zip(&self.group_meters)
             .map(|(number, meter)| {
-                let summary = meter.summary(&self.world, number, span);
+                let summary = meter.summary(now, &self.world, number, span);
                 (meter.name.clone(), summary)
             })
             .collect();
@@ -233,6 +248,7 @@ impl Simulation {
         for (_, group) in &mut groups {
             group.share = Ratio::of(group.delivered.bytes(), all);
         }
+        let deadlines = deadlines::summary(&self.world, &self.scenario, now);
         let topology = &self.scenario.topology;
         let switches = topology.switch_indices().zip(&topology.switches);
         let network = &self.world.network;
@@ -252,6 +268,7 @@ impl Simulation {
             interrupted,
             groups: groups.into_iter().collect(),
             ports: ports.collect(),
+            deadlines,
             tcon,
             ..RunSummary::default()
         };
@@ -290,6 +307,18 @@ impl Simulation {
         let fault = self.faults.next_time();
         let first = groups.chain(fault).chain(self.warm_up).min();
         self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
+        self.collect_reports();
+    }
+
+    /// Sends the controller of SED what happened to it in the network, if there is one.
+    #[inline]
+    fn collect_reports(&mut self) {
+        let World { sed, network, .. } = &mut self.world;
+        if let Some(sed) = sed {
+            sed.collect(self.now, network);
+            let next = sed.next_time(self.now).unwrap_or(Time::MAX);
+            self.control = self.control.min(next);
+        }
     }
 
     fn on_control(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
@@ -297,6 +326,10 @@ impl Simulation {
         if self.warm_up.is_some_and(|end| end <= now) {
             self.warm_up = None;
             self.end_warm_up();
+        }
+        let World { sed, network, .. } = &mut self.world;
+        if let Some(sed) = sed {
+            sed.on_time(now, network);
         }
         while let Some((port, change)) = self.faults.due_link(now) {
             self.change(port, change);

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 
+use weir_fabric::Packet as _;
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport};
 use weir_tcp::ConfigError;
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
+use weir_wire::tcp::Segment;
 
 use crate::epochs::Epochs;
 use crate::error::BuildError;
@@ -15,7 +17,8 @@ use crate::hosts::{
     codepoint,
 };
 use crate::network::Network;
-use crate::packet::Packet;
+use crate::packet::{Contents, Packet};
+use crate::sed::ControlPlane;
 use crate::seeds::{Drawer, Seeds};
 use crate::tcon;
 use crate::workloads::Pair;
@@ -26,6 +29,8 @@ pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) hosts: Hosts,
     pub(crate) flows: Flows,
+    /// The controller of SED, if there is one.
+    pub(crate) sed: Option<ControlPlane>,
     /// For each group.
     setups: Vec<Setup>,
     groups: Vec<Group>,
@@ -88,6 +93,7 @@ impl World {
         let mut network = Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
         tcon::install(&mut network, &scenario.topology, seeds);
         Ok(Self {
+            sed: ControlPlane::new(scenario, seeds, &mut network),
             network,
             hosts: Hosts::new(),
             flows: Flows::new(scenario.groups.len()),
@@ -112,7 +118,9 @@ impl World {
         pair: Pair,
         size: Option<ByteSize>,
     ) -> FlowId {
-        let id = self.flows.open(Flow::new(group, pair, now, size));
+        let mut flow = Flow::new(group, pair, now, size);
+        flow.deadline = (self.groups[group as usize].deadline).map(|within| now + within);
+        let id = self.flows.open(flow);
         self.connect(now, id);
         id
     }
@@ -157,6 +165,7 @@ impl World {
         };
         (flow.initiator, flow.responder) = (initiator, responder);
         let (group, pair) = (flow.group, flow.pair);
+        let demand = flow.deadline.zip(flow.size);
         // Whoever listens has to be there before a SYN comes.
         let addresses = self.addresses(id);
         let seed = |drawer| self.seeds.of(drawer, id.number as usize);
@@ -171,7 +180,15 @@ impl World {
                 let (congestion, sequence) = (seed(Drawer::Congestion), seed(Drawer::Sequence));
                 for address in addresses {
                     let initiator = address.initiator;
-                    let end = setup.end(now, initiator, is_resumed, congestion, sequence);
+                    let mut end = setup.end(now, initiator, is_resumed, congestion, sequence);
+                    if initiator && let Some((deadline, size)) = demand {
+                        end.set_deadline(deadline);
+                        if let Some(sed) = &mut self.sed {
+                            let segment = Contents::Segment(Segment::default());
+                            let packet = Packet::new(segment, Ecn::NotEct, &address);
+                            sed.register(packet.flow(), size, deadline.since(now));
+                        }
+                    }
                     self.hosts.open_tcp(address, end);
                 }
             }
@@ -415,6 +432,11 @@ impl World {
         let ends = [flow.initiator, flow.responder].map(|end| self.hosts.achieved(end));
         let [initiator, responder] = ends;
         flow.earlier + initiator + responder
+    }
+
+    /// How long a group's transfers may take, if it matters.
+    pub(crate) fn deadline_of(&self, group: u32) -> Option<Duration> {
+        self.groups[group as usize].deadline
     }
 
     /// What an open flow's initiator knows of its path.

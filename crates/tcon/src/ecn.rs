@@ -49,7 +49,9 @@ impl Negotiation {
         match (way == sender, is_answer) {
             // A SYN that is sent again without an offer has met somebody who drops those with one.
             (true, false) => {
-                let first = handshake.offer(way).is_none_or(|offer| offer.flags == segment.flags);
+                let first = handshake
+                    .offer(way)
+                    .is_none_or(|offer| offer.flags == segment.flags);
                 if first {
                     packet.set_flags(segment.flags | OFFER);
                 }

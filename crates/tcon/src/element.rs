@@ -210,11 +210,10 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
             Way::Forth => (forth, back),
             Way::Back => (back, forth),
         };
-        let mut answer = Answer::Cleaned;
         if let Some(stream) = other
             && segment.flags.contains(Flags::ACK)
         {
-            answer = stream.on_ack(now, segment, &handshake, shared);
+            let answer = stream.on_ack(now, segment, &handshake, shared);
             if answer == Answer::Withheld {
                 shared.counters.withheld += 1;
                 out.absorb(packet);
@@ -234,6 +233,11 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         if echoes && let Some(segment) = packet.tcp() {
             packet.set_flags(segment.flags | Flags::ECE);
         }
+        if let Some(stream) = own.as_deref_mut()
+            && let Some(segment) = packet.tcp()
+        {
+            stream.note_header(&segment);
+        }
         match own {
             Some(stream) if segment.sequence_length() > 0 => {
                 stream.on_data(now, ingress, packet, segment, shared, out);
@@ -245,7 +249,6 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
             stream.pump(now, shared, out);
             schedule(&mut self.timers, id, stream);
         }
-        let _ = answer;
     }
 }
 
@@ -307,7 +310,9 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
         let [forth, back] = self.state.syns;
         // From the SYN to its answer, and from the answer to what opened the connection.
         let first = forth.zip(back).map(|(forth, back)| back.since(forth));
-        let second = back.filter(|_| way == Way::Forth).map(|back| now.since(back));
+        let second = back
+            .filter(|_| way == Way::Forth)
+            .map(|back| now.since(back));
         let rtts = |way: Way| match way {
             Way::Forth => (first, second),
             Way::Back => (second, first),
@@ -323,8 +328,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
             };
             let is_marked = self.state.negotiation.is_active(way);
             let seed = seed ^ (way.index() as u64) << 63;
-            let stream =
-                Stream::new(treatment, &self.handshake, way, is_marked, rtts(way), seed);
+            let stream = Stream::new(treatment, &self.handshake, way, is_marked, rtts(way), seed);
             if let Some(place) = self.state.streams.get_mut(way.index()) {
                 started += u64::from(stream.is_some());
                 *place = stream.map(Box::new);

@@ -140,8 +140,12 @@ impl<P> Flight<P> {
 
     /// The positions of the segments that have numbers in `start..end`.
     pub(crate) fn positions(&self, start: Sequence, end: Sequence) -> std::ops::Range<usize> {
-        let first = self.records.partition_point(|record| !start.precedes(record.end));
-        let last = self.records.partition_point(|record| record.start.precedes(end));
+        let first = self
+            .records
+            .partition_point(|record| !start.precedes(record.end));
+        let last = self
+            .records
+            .partition_point(|record| record.start.precedes(end));
         first..last.max(first)
     }
 
@@ -149,7 +153,9 @@ impl<P> Flight<P> {
     pub(crate) fn insert(&mut self, record: Record<P>) -> usize {
         *self.amounts.at(record.place) += record.length();
         self.extend_to(record.end);
-        let position = self.records.partition_point(|other| other.start.precedes(record.start));
+        let position = self
+            .records
+            .partition_point(|other| other.start.precedes(record.start));
         self.records.insert(position, record);
         position
     }
@@ -202,8 +208,12 @@ impl<P> Flight<P> {
         if !within(block.start) || !within(block.end) || !block.start.precedes(block.end) {
             return 0..0;
         }
-        let first = self.records.partition_point(|record| record.start.precedes(block.start));
-        let last = self.records.partition_point(|record| !block.end.precedes(record.end));
+        let first = self
+            .records
+            .partition_point(|record| record.start.precedes(block.start));
+        let last = self
+            .records
+            .partition_point(|record| !block.end.precedes(record.end));
         first..last.max(first)
     }
 }

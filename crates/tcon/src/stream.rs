@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use weir_congestion::{Context, Controller, DeliveryRate};
 use weir_fabric::{Clamped, Handshake, Packet, Tally, Way, WindowLimit};
 use weir_units::{ByteSize, Duration, Rate, Time};
-use weir_wire::tcp::Sequence;
+use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
 use crate::counters::Counters;
 use crate::flight::{Flight, distance};
@@ -66,6 +66,8 @@ pub(crate) struct Stream<P> {
     next_edge: Option<(Time, Sequence)>,
     /// The round-trip time between here and the sender.
     sender_rtt: Duration,
+    /// What the sender's newest segment says beside its data.
+    newest: Option<Header>,
     /// The sender has sent what was acknowledged: it has not heard of it.
     answer_due: bool,
     /// When the owner looks after it next.
@@ -116,6 +118,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             edge: first,
             next_edge: None,
             sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
+            newest: None,
             answer_due: false,
             scheduled: None,
         })
@@ -209,6 +212,14 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             && distance(self.edge, self.flight.nxt()) >= self.segment_size
     }
 
+    /// A segment of the sender's, with data or without, as the receiver gets it.
+    pub(crate) fn note_header(&mut self, segment: &Segment) {
+        let header = Header::of(segment);
+        if self.newest.is_none_or(|known| !header.is_before(&known)) {
+            self.newest = Some(header);
+        }
+    }
+
     /// When [`Self::on_time`] has something to do.
     pub(crate) fn next_time(&self) -> Option<Time> {
         let turn = self.next_to_send().map(|_| self.pace_at);
@@ -230,6 +241,46 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if let Some(copy) = copy {
             self.kept -= copy.length();
             shared.memory.give_back(copy.length());
+        }
+    }
+}
+
+/// What a segment says beside its data, and what a receiver holds against it if it is too old.
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    acknowledgment: Sequence,
+    window: u16,
+    timestamps: Option<Timestamps>,
+}
+
+impl Header {
+    fn of(segment: &Segment) -> Self {
+        Self {
+            acknowledgment: segment.acknowledgment,
+            window: segment.window,
+            timestamps: segment.timestamps,
+        }
+    }
+
+    /// Whether it was made before another one.
+    fn is_before(&self, other: &Self) -> bool {
+        // RFC 7323, section 5.2.
+        let older = match (self.timestamps, other.timestamps) {
+            (Some(own), Some(other)) => (own.value.wrapping_sub(other.value) as i32) < 0,
+            _ => false,
+        };
+        older || self.acknowledgment.precedes(other.acknowledgment)
+    }
+
+    /// Takes the place of an older one.
+    fn renew<P: Packet>(&self, packet: &mut P) {
+        let is_older = |segment: &Segment| Self::of(segment).is_before(self);
+        if packet.tcp().as_ref().is_some_and(is_older) {
+            packet.set_acknowledgment(self.acknowledgment);
+            packet.set_window(self.window);
+            if let Some(timestamps) = self.timestamps {
+                packet.set_timestamps(timestamps);
+            }
         }
     }
 }

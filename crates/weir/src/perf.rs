@@ -3,8 +3,12 @@
 mod client;
 mod server;
 
+use std::path::Path;
+use std::sync::Arc;
+
 use clap::Subcommand;
 use tokio::runtime::Runtime;
+use weir_perf::PreSharedKey;
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -27,4 +31,11 @@ impl Perf {
             Self::Client(client) => runtime.block_on(client.run()),
         }
     }
+}
+
+/// The key in a file that an option names.
+fn shared_key(path: &Path) -> Result<Arc<PreSharedKey>, Failure> {
+    let key = PreSharedKey::from_file(path);
+    let key = key.map_err(|error| Failure::option("key-file", error))?;
+    Ok(Arc::new(key))
 }

@@ -66,13 +66,6 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        if self.live && self.pcap.is_some() {
-            return Err(Failure::option(
-                "pcap",
-                "a live run writes no packets by itself: `weir lab list` names its hosts' processes, and \
-                 `nsenter --net --target PID tcpdump -i eth0` shows what they send and receive",
-            ));
-        }
         let Experiment {
             about,
             own,
@@ -95,7 +88,7 @@ impl Run {
                 progress: progress_of_runs,
                 stop: &stop,
             }
-            .carry_out(own, variants),
+            .carry_out(own, variants, capture),
             false => Worker {
                 output: output_of_runs,
                 progress: progress_of_runs,

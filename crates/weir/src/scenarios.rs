@@ -9,7 +9,7 @@ use weir_sim::Simulation;
 use crate::failure::Failure;
 
 /// The scenarios that ship: name and text.
-pub(crate) static SHIPPED: [(&str, &str); 10] = [
+pub(crate) static SHIPPED: [(&str, &str); 11] = [
     (
         "buffer-sharing",
         include_str!("../../../scenarios/buffer-sharing.toml"),
@@ -17,6 +17,10 @@ pub(crate) static SHIPPED: [(&str, &str); 10] = [
     (
         "dctcp-queue",
         include_str!("../../../scenarios/dctcp-queue.toml"),
+    ),
+    (
+        "dcquic-queue",
+        include_str!("../../../scenarios/dcquic-queue.toml"),
     ),
     ("incast", include_str!("../../../scenarios/incast.toml")),
     (

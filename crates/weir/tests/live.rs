@@ -127,6 +127,102 @@ fn a_bulk_flow_has_about_the_rate_of_its_link() {
     }
 }
 
+/// Two senders and a receiver; each transport carries the same workload.
+const STAR: &str = r#"
+    title = "A star, live"
+    source = "a test"
+    duration = "1s"
+    [star]
+    rate = "200Mbps"
+    delay = "20us"
+    queue = { kind = "step", buffer = "300KB", ecn_threshold = "30KB" }
+    [star.hosts.client]
+    [star.hosts.server]
+    count = 2
+"#;
+
+fn group(name: &str, transport: &str, workload: &str) -> String {
+    format!(
+        "[groups.{name}]\nfrom = \"server\"\nto = \"client\"\ntransport = \"{transport}\"\n\
+         workload = {workload}\n"
+    )
+}
+
+#[test]
+fn transfers_arrive_at_random_and_each_is_counted() {
+    if !possible("transfers_arrive_at_random_and_each_is_counted") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let arrivals = r#"{ kind = "poisson", mean_interval = "10ms", distribution = [["10KB", 0.5], ["50KB", 1.0]] }"#;
+    let groups = ["tcp", "quic"].map(|transport| group(transport, transport, arrivals));
+    let path = scenario(directory.path(), &[STAR, &groups[0], &groups[1]].concat());
+    let summary = run(&["run", "--live", "--json", path.to_str().unwrap()]).json();
+    for name in ["tcp", "quic"] {
+        let group = &summary["groups"][name];
+        let count = |key: &str| group[key].as_u64().unwrap();
+        // A hundred are expected.
+        assert!((50..170).contains(&count("flows")), "{summary:#}");
+        assert!(count("completed") + 10 >= count("flows"), "{summary:#}");
+        let mean = count("delivered_bytes") / count("completed");
+        assert!((10_000..50_000).contains(&mean), "{summary:#}");
+    }
+}
+
+#[test]
+fn all_servers_answer_each_round_of_an_incast() {
+    if !possible("all_servers_answer_each_round_of_an_incast") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let rounds = r#"{ kind = "incast", response = "20KB", rounds = 20, pause = "1ms" }"#;
+    for transport in ["tcp", "quic"] {
+        let incast = group("incast", transport, rounds).replace("workload", "flows = 3\nworkload");
+        let path = scenario(directory.path(), &[STAR, &incast].concat());
+        let summary = run(&["run", "--live", "--json", path.to_str().unwrap()]).json();
+        let group = &summary["groups"]["incast"];
+        assert_eq!(group["completed"], 20, "{summary:#}");
+        let delivered = group["delivered_bytes"].as_u64().unwrap();
+        assert!(delivered >= 2 * 3 * 20 * 20_000, "{summary:#}");
+    }
+}
+
+#[test]
+fn wireshark_reads_the_packets_of_a_live_run() {
+    if !possible("wireshark_reads_the_packets_of_a_live_run") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    // An MTU that no offload of the kernel's exceeds on the wire.
+    let whole = "[measurements]\nports = \"*\"\nsnap_length = \"65535B\"\n";
+    let path = scenario(directory.path(), &[DUMBBELL, whole].concat());
+    let packets = directory.path().join("packets.pcapng");
+    let (path, packets) = (path.to_str().unwrap(), packets.to_str().unwrap());
+    run(&["run", "--live", path, "--pcap", packets]).ok();
+    let checks = ["ip", "tcp"].map(|protocol| format!("{protocol}.check_checksum:TRUE"));
+    let tshark = |filter: &str| {
+        std::process::Command::new("tshark")
+            .args([
+                "-r", packets, "-o", &checks[0], "-o", &checks[1], "-Y", filter,
+            ])
+            .output()
+    };
+    let Ok(good) = tshark("tcp.checksum.status == 1 && tcp.len > 0") else {
+        eprintln!("SKIPPED: Wireshark on the packets of a live run: no tshark");
+        return;
+    };
+    let lines = |output: std::process::Output| output.stdout.split(|byte| *byte == b'\n').count();
+    assert!(lines(good) > 3_000);
+    let wrong = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 || \
+                 frame.len > 1514";
+    let wrong = tshark(wrong).unwrap();
+    assert!(
+        wrong.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&wrong.stdout)
+    );
+}
+
 #[test]
 fn an_interrupted_run_reports_and_leaves_nothing() {
     if !possible("an_interrupted_run_reports_and_leaves_nothing") {
@@ -218,7 +314,7 @@ fn what_is_in_the_way_is_said_before_anything_is_made() {
     let path = scenario(directory.path(), DUMBBELL);
     let path = path.to_str().unwrap();
     let live = |more: &[&str]| run(&[&["run", "--live", path], more].concat());
-    live(&["--pcap", "x.pcapng"]).failed(2, &["--pcap", "nsenter"]);
+    live(&["--pcap", "/nowhere/x.pcapng"]).failed(1, &["/nowhere/x.pcapng"]);
     live(&["--set", "groups.bulk.congestion=swift"]).failed(1, &["swift", "quic"]);
     live(&["--set", "dumbbell.senders.sender.count=15000"]).failed(1, &["too large"]);
 }

@@ -19,10 +19,10 @@ fn interrupt(child: &Child) {
 #[test]
 fn every_transport_moves_every_byte_both_ways() {
     let server = PerfServer::start(&[]);
-    for transport in ["tcp", "tcp-tls", "dcquic"] {
+    for transport in ["tcp", "tcp-tls", "dcquic", "dcudp"] {
         for reverse in [false, true] {
             let mut client = server.client(&["--transport", transport, "--bytes", "1MB", "--json"]);
-            if transport != "tcp" {
+            if ["tcp-tls", "dcquic"].contains(&transport) {
                 client.args(["--pin", &server.fingerprint]);
             }
             if reverse {
@@ -34,12 +34,12 @@ fn every_transport_moves_every_byte_both_ways() {
                 assert_eq!(end[sum]["bytes"], 1_000_000, "{transport} {reverse}");
                 assert!(end[sum]["bits_per_second"].as_f64().unwrap() > 0.0);
             }
-            has_the_shape_of_iperf3(&json, reverse);
+            has_the_shape_of_iperf3(&json, reverse, transport);
         }
     }
 }
 
-fn has_the_shape_of_iperf3(json: &Value, reverse: bool) {
+fn has_the_shape_of_iperf3(json: &Value, reverse: bool, transport: &str) {
     for pointer in [
         "/start/connected/0/local_port",
         "/start/version",
@@ -64,7 +64,9 @@ fn has_the_shape_of_iperf3(json: &Value, reverse: bool) {
         assert!(json.pointer(pointer).is_some(), "{pointer} in {json}");
     }
     // Only a sender knows about its path.
-    for pointer in ["retransmits", "snd_cwnd", "rtt"] {
+    let is_dcudp = transport == "dcudp";
+    let window = if is_dcudp { "pacing_rate" } else { "snd_cwnd" };
+    for pointer in ["retransmits", window, "rtt"] {
         let stream = &json["intervals"][0]["streams"][0];
         assert_eq!(
             stream.get(pointer).is_some(),
@@ -282,4 +284,96 @@ fn a_reader_that_leaves_ends_the_client_quietly() {
     drop(stdout);
     let said = said(client.wait_with_output().unwrap());
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
+}
+
+/// A file with a key of this digit, over and over.
+fn key_file(digit: char) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "{}", digit.to_string().repeat(64)).unwrap();
+    file
+}
+
+#[test]
+fn dcudp_tells_its_mode_and_keeps_its_rate() {
+    let server = PerfServer::start(&[]);
+    let arguments = [
+        "--transport",
+        "dcudp",
+        "--rate",
+        "400Mbps",
+        "--time",
+        "500ms",
+        "--json",
+    ];
+    let json = said(server.client(&arguments).output().unwrap()).json();
+    assert_eq!(json["start"]["test_start"]["rate"], 400_000_000);
+    assert_eq!(json["start"]["test_start"]["keyed"], false);
+    let end = &json["end"];
+    assert_eq!(end["sum_sent"]["mode_switches"], 0);
+    assert_eq!(end["sum_sent"]["ce_marked"], 0);
+    assert_eq!(end["congestion"], "dcudp");
+    assert_eq!(json["intervals"][0]["streams"][0]["mode"], "udp");
+    // Half a second of it, what is in the buffers at the end included.
+    let bytes = end["sum_received"]["bytes"].as_u64().unwrap();
+    assert!((1_000_000..40_000_000).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn dcudp_with_a_key_takes_that_key_alone() {
+    let (ours, other) = (key_file('a'), key_file('b'));
+    let (ours, other) = (
+        ours.path().to_str().unwrap(),
+        other.path().to_str().unwrap(),
+    );
+    let server = PerfServer::start(&["--key-file", ours]);
+    let open = PerfServer::start(&[]);
+    let test = ["--transport", "dcudp", "--bytes", "1MB", "--json"];
+    let client = |server: &PerfServer, more: &[&str]| {
+        said(server.client(&[&test, more].concat()).output().unwrap())
+    };
+    let json = client(&server, &["--key-file", ours]).json();
+    assert_eq!(json["end"]["sum_received"]["bytes"], 1_000_000);
+    assert_eq!(json["start"]["test_start"]["keyed"], true);
+    client(&server, &[]).failed(1, &["refuses", "--key-file"]);
+    client(&server, &["--key-file", other, "--timeout", "500ms"])
+        .failed(1, &["does not answer to this key"]);
+    client(&open, &["--key-file", ours]).failed(1, &["refuses", "--key-file"]);
+}
+
+#[test]
+fn options_that_do_not_fit_the_transport_are_named() {
+    let key = key_file('a');
+    let key = key.path().to_str().unwrap();
+    let pin = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    for (arguments, word) in [
+        (
+            &["--transport", "tcp", "--rate", "1Gbps"][..],
+            "--rate: tcp",
+        ),
+        (
+            &["--transport", "dcquic", "--pin", pin, "--key-file", key],
+            "--key-file: dcquic",
+        ),
+        (&["--transport", "dcudp", "--pin", pin], "--pin: dcudp"),
+        (
+            &["--transport", "dcudp", "--rate", "0Gbps"],
+            "--rate: it must be above zero",
+        ),
+        (&["--transport", "dcudp", "--rate", "fast"], "--rate"),
+        (
+            &["--transport", "dcudp", "--mps", "100"],
+            "--mps: it must be 128B to 65507B",
+        ),
+        (
+            &["--transport", "dcudp", "--congestion", "nosuch"],
+            "--congestion",
+        ),
+        (
+            &["--transport", "dcudp", "--key-file", "/no/such/key"],
+            "--key-file: cannot read",
+        ),
+    ] {
+        let client = [&["perf", "client", "127.0.0.1"], arguments].concat();
+        run(&client).failed(2, &[word]);
+    }
 }

@@ -66,6 +66,8 @@ pub struct ConnectionStats {
     pub duplicates: u64,
     /// Those that came with a CE mark.
     pub ce_marked: u64,
+    /// Those of this end that came with a CE mark, as far as the peer has said so.
+    pub ce_reported: u64,
     /// ACK packets sent.
     pub acks_sent: u64,
     /// ACK packets that came.
@@ -108,6 +110,7 @@ impl Connection {
             data_packets_received: counters.data_received,
             duplicates: counters.duplicates,
             ce_marked: counters.marked,
+            ce_reported: sender.marks_reported,
             acks_sent: counters.acks_sent,
             acks_received: counters.acks_received,
             naks_sent: counters.naks_sent,

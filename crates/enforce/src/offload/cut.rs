@@ -77,6 +77,33 @@ impl SuperFrame {
         cut
     }
 
+    /// The segment at `index` as a network card puts it on the wire: alone, with this ECN codepoint, to
+    /// the address that it is for, and with its checksum finished.
+    pub fn on_wire(&self, index: u16, ecn: Ecn) -> Cut<'_> {
+        let to = self.ethernet().first_chunk().copied().unwrap_or_default();
+        let mut cut = self.cut(index..index.saturating_add(1), ecn, to);
+        let (layout, length) = (&self.layout, cut.length);
+        let begin = VnetHeader::LENGTH + layout.transport;
+        if let Some(checksum) = layout.vnet.checksum
+            && let Some(header) = cut.headers.get_mut(begin..length)
+        {
+            // The field holds the sum of the pseudo-header.
+            let mut sum = Checksum::default();
+            sum.add(header);
+            sum.add(cut.payload);
+            let sum = match (sum.finish(), layout.flow.protocol) {
+                // Zero would mean that there is none (RFC 768).
+                (0, FlowKey::UDP) => u16::MAX,
+                (sum, _) => sum,
+            };
+            put(header, usize::from(checksum.field), sum.to_be_bytes());
+        }
+        if let Some(place) = cut.headers.first_chunk_mut() {
+            *place = VnetHeader::default().emit();
+        }
+        cut
+    }
+
     /// Rewrites headers that begin with Ethernet's; tells the control bits of TCP.
     fn rewrite(&self, headers: &mut [u8], to: MacAddress, part: &Part) -> Flags {
         let layout = &self.layout;
@@ -164,6 +191,12 @@ impl Cut<'_> {
     /// The headers: virtio-net's, Ethernet's and so on.
     pub fn headers(&self) -> &[u8] {
         self.headers.get(..self.length).unwrap_or_default()
+    }
+
+    /// The headers from Ethernet's on.
+    pub fn ethernet(&self) -> &[u8] {
+        let from = VnetHeader::LENGTH;
+        self.headers.get(from..self.length).unwrap_or_default()
     }
 
     /// The payload behind the headers.

@@ -265,7 +265,11 @@ proptest! {
             let length = cut.slices().iter().map(|slice| slice.len()).sum::<usize>();
             let packet = length - VnetHeader::LENGTH - 14;
             prop_assert_eq!(frame.segment_length(index).bytes(), packet as u64);
-            prop_assert_eq!(verified(&finished(joined(&cut))), expected);
+            prop_assert_eq!(&verified(&finished(joined(&cut))), &expected);
+            let on_wire = frame.on_wire(index, ecn);
+            let to = [2, 0, 0, 0, 0, 2];
+            prop_assert_eq!(verified(&joined(&on_wire)), Seen { destination: to, ..expected });
+            prop_assert_eq!(on_wire.ethernet(), &on_wire.headers()[VnetHeader::LENGTH..]);
         }
     }
 

@@ -7,6 +7,7 @@ use weir_units::Time;
 
 use crate::counters::{DropReason, Tally};
 use crate::packet::Packet;
+use crate::pipe::Pipe;
 
 use super::PortIndex;
 use super::ports::Ports;
@@ -90,6 +91,18 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
                 next.process(self.now, ingress, packet, &mut out);
             }
         }
+    }
+
+    /// The port by which this packet would leave, if nobody behind rewrites where it goes.
+    pub fn egress(&self, packet: &P) -> Option<PortIndex> {
+        self.ports.egress(packet)
+    }
+
+    /// The pipe at a port, up to date as of now.
+    pub fn pipe(&mut self, port: PortIndex) -> Option<&Pipe<P>> {
+        self.ports
+            .alter(port, &mut self.changed, |pipe| pipe.settle(self.now));
+        self.ports.pipes().get(port.index())
     }
 
     /// Sends a packet of the element's own: a copy, an answer, a message. Elements behind see it as

@@ -67,6 +67,11 @@ impl<P: Packet + Clone> Ports<P> {
         self.counters.dropped.record(reason, packet.length());
     }
 
+    /// The port on a packet's way.
+    pub(super) fn egress(&self, packet: &P) -> Option<PortIndex> {
+        self.routes.port_for(packet, self.seed)
+    }
+
     /// Sends a packet on its way.
     #[inline]
     pub(super) fn send(

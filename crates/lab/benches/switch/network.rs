@@ -110,6 +110,8 @@ impl Network {
             epoch: now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64,
             sockets,
             addresses,
+            delay_error: weir_units::Duration::from_micros(250),
+            copier: None,
         })?;
         Ok(Self {
             hosts,

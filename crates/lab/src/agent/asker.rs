@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
+use tokio::time::timeout;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::dial::Dialer;
 use super::flow::impossible;
-use super::link::Link;
+use super::link::{ASKING, Link};
 use super::meter::Meter;
 use crate::clock::Clock;
 use crate::control::FlowFailure;
@@ -109,7 +110,18 @@ impl Asker {
 
     async fn try_once(&mut self) -> Result<(), FlowFailure> {
         let (request, response) = (self.request, self.response);
-        self.connect().await?.ask(request, response).await
+        let patience = self.dialer.patience();
+        let answer = async { self.connect().await?.ask(request, response).await };
+        match patience {
+            None => answer.await,
+            Some(limit) => match timeout(limit.into(), answer).await {
+                Ok(answer) => answer,
+                Err(_) => Err(FlowFailure::Lost {
+                    doing: ASKING.to_owned(),
+                    cause: format!("there was none for {limit}"),
+                }),
+            },
+        }
     }
 
     /// Ends a connection that was for one request.

@@ -54,7 +54,7 @@ pub(super) async fn run(
             packet,
             arrivals,
         } => client.cbr(*rate, *packet, *arrivals).await,
-        Workload::Transfer { size } => client.transfer(*size).await,
+        Workload::Transfer { size, .. } => client.transfer(*size).await,
         Workload::Incast {
             response, spread, ..
         } => client.respond(*response, *spread).await,

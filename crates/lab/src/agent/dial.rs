@@ -13,6 +13,7 @@ use weir_net::{Connection, ConnectionError, Endpoint, PathEvent, PathNews};
 use weir_units::Duration;
 
 use super::context::Context;
+use super::dcudp;
 use super::link::{Carrier, Link};
 use super::meter::{Meter, Probe};
 use super::quic::{self, QuicStreams, SERVER_NAME};
@@ -40,6 +41,7 @@ enum Over {
     Tcp(KernelTcp),
     Tls(KernelTcp, TlsConnector),
     Quic(Endpoint),
+    Dcudp(dcudp::Clients),
 }
 
 impl Dialer {
@@ -68,7 +70,13 @@ impl Dialer {
                 &order.local,
                 pin(order)?,
             )?),
-            LiveTransport::Dcudp { .. } => return Err(wrong("DCUDP can only be simulated")),
+            LiveTransport::Dcudp {
+                options,
+                congestion,
+            } => {
+                let config = dcudp::config(options, congestion, order.seed)?;
+                Over::Dcudp(dcudp::Clients::new(config))
+            }
             LiveTransport::Udp { .. } => return Err(wrong("UDP carries `cbr` alone")),
         };
         Ok(Self {
@@ -87,6 +95,11 @@ impl Dialer {
     pub(super) fn turn(&mut self) -> bool {
         self.turns = (self.turns + 1) % self.local.len().max(self.peer.len());
         self.turns != 0
+    }
+
+    /// How long a client waits for the answer to a request before it makes it again.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.patience
     }
 
     /// Whether a request that failed so may be made again on another connection.
@@ -114,16 +127,27 @@ impl Dialer {
                 let streams = QuicStreams::new(connection);
                 (Carrier::Quic(streams), probe, congestion)
             }
+            Over::Dcudp(clients) => {
+                let stream = clients.connect(self.local(), self.peer()).await?;
+                let probe = dcudp::describe(&stream);
+                let congestion = Some(clients.congestion().to_owned());
+                (Carrier::Dcudp(stream), probe, congestion)
+            }
         };
         meter.note(|outcome| outcome.congestion = congestion);
         let watch = meter.watch(probe);
-        Ok(Link::new(carrier, meter.clone(), watch, self.patience))
+        Ok(Link::new(carrier, meter.clone(), watch))
     }
 
     async fn connect(&self, settings: &KernelTcp) -> Result<TcpStream, FlowFailure> {
+        socket::connect(settings, self.local(), self.peer(), self.patience).await
+    }
+
+    /// The address to begin from, as it is now.
+    fn local(&self) -> SocketAddr {
         let mut local = self.local[self.turns % self.local.len()];
         local.set_ip(self.context.current_address(local.ip()));
-        socket::connect(settings, local, self.peer(), self.patience).await
+        local
     }
 
     async fn shake_hands(

@@ -6,11 +6,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
+use weir_net::dcudp::{DcudpListener, DcudpStream};
 use weir_net::{Connecting, Endpoint};
 
 use super::context::Context;
+use super::dcudp;
 use super::dial::{describe, describe_quic};
 use super::link::{Carrier, Link};
 use super::meter::Meter;
@@ -26,6 +30,8 @@ pub(super) enum Door {
     Tls(Vec<TcpListener>, KernelTcp, TlsAcceptor),
     /// At all addresses.
     Quic(Endpoint),
+    /// At each address a listener, and the name of their congestion control.
+    Dcudp(Vec<DcudpListener>, &'static str),
 }
 
 /// A client at the door.
@@ -33,6 +39,7 @@ pub(super) enum Incoming {
     Tcp(TcpStream, KernelTcp),
     Tls(TcpStream, KernelTcp, TlsAcceptor),
     Quic(Connecting),
+    Dcudp(DcudpStream, &'static str),
 }
 
 impl Door {
@@ -61,7 +68,14 @@ impl Door {
                 &order.local,
                 &context.identity,
             )?)),
-            LiveTransport::Dcudp { .. } => Err(wrong("DCUDP can only be simulated".to_owned())),
+            LiveTransport::Dcudp {
+                options,
+                congestion,
+            } => {
+                let config = dcudp::config(options, congestion, order.seed)?;
+                let listeners = dcudp::listen(&config, &order.local)?;
+                Ok(Self::Dcudp(listeners, congestion.name()))
+            }
             LiveTransport::Udp { .. } => Err(wrong("UDP carries `cbr` alone".to_owned())),
         }
     }
@@ -73,6 +87,9 @@ impl Door {
                 listeners.iter().map(TcpListener::local_addr).collect()
             }
             Self::Quic(endpoint) => Ok(endpoint.local_addresses()),
+            Self::Dcudp(listeners, _) => {
+                Ok(listeners.iter().map(DcudpListener::local_address).collect())
+            }
         }
     }
 
@@ -91,6 +108,13 @@ impl Door {
                 let connecting = endpoint.accept().await;
                 let connecting = connecting.ok_or_else(|| wrong("the endpoint is gone".into()))?;
                 Ok(Incoming::Quic(connecting))
+            }
+            Self::Dcudp(listeners, congestion) => {
+                let mut arriving: FuturesUnordered<_> =
+                    listeners.iter().map(DcudpListener::accept).collect();
+                let stream = arriving.next().await.flatten();
+                let stream = stream.ok_or_else(|| wrong("the sockets are gone".into()))?;
+                Ok(Incoming::Dcudp(stream, *congestion))
             }
         }
     }
@@ -112,6 +136,10 @@ impl Incoming {
                 let carrier = Carrier::Tls(Box::new(stream.into()));
                 (carrier, probe, congestion)
             }
+            Self::Dcudp(stream, congestion) => {
+                let probe = dcudp::describe(&stream);
+                (Carrier::Dcudp(stream), probe, Some(congestion.to_owned()))
+            }
             Self::Quic(connecting) => {
                 let connection = connecting.await.map_err(no_handshake)?;
                 let (probe, congestion) = describe_quic(&connection);
@@ -124,7 +152,7 @@ impl Incoming {
         };
         meter.note(|outcome| outcome.congestion = congestion);
         let watch = meter.watch(probe);
-        Ok(Link::new(carrier, meter.clone(), watch, None))
+        Ok(Link::new(carrier, meter.clone(), watch))
     }
 }
 

@@ -1,18 +1,16 @@
 //! A connection between the two ends of a flow, whatever carries it: one-way data, or requests and
 //! responses.
 //!
-//! Over TCP and TLS everything follows on one stream; DCQUIC has a stream for each request, and one
+//! Over TCP, TLS and DCUDP everything follows on one stream; DCQUIC has a stream for each request, and one
 //! for one-way data. What is sent is zeros, what is received is counted and forgotten.
 
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration as StdDuration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
-use weir_units::Duration;
+use weir_net::dcudp::DcudpStream;
 
 use super::meter::{Meter, Watch};
 use super::quic::QuicStreams;
@@ -27,8 +25,6 @@ pub(super) static BLOCK: [u8; 64 * 1024] = [0; 64 * 1024];
 pub(super) struct Link {
     carrier: Carrier,
     meter: Arc<Meter>,
-    /// How long the peer may neither take nor send anything.
-    patience: Option<Duration>,
     closed: bool,
     /// Read from and forgotten.
     buffer: Vec<u8>,
@@ -42,19 +38,14 @@ pub(super) enum Carrier {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
     Quic(QuicStreams),
+    Dcudp(DcudpStream),
 }
 
 impl Link {
-    pub(super) fn new(
-        carrier: Carrier,
-        meter: Arc<Meter>,
-        watch: Watch,
-        patience: Option<Duration>,
-    ) -> Self {
+    pub(super) fn new(carrier: Carrier, meter: Arc<Meter>, watch: Watch) -> Self {
         Self {
             carrier,
             meter,
-            patience,
             closed: false,
             buffer: Vec::new(),
             _watch: watch,
@@ -63,20 +54,20 @@ impl Link {
 
     /// One-way data: `head`, then so many bytes.
     pub(super) async fn send(&mut self, head: &[u8], count: u64) -> Result<(), FlowFailure> {
-        let patience = self.patience;
         match &mut self.carrier {
-            Carrier::Tcp(stream) => write(stream, head, count, patience).await,
-            Carrier::Tls(stream) => write(stream, head, count, patience).await,
+            Carrier::Tcp(stream) => write(stream, head, count).await,
+            Carrier::Tls(stream) => write(stream, head, count).await,
+            Carrier::Dcudp(stream) => write(stream, head, count).await,
             Carrier::Quic(streams) => lost(SENDING, streams.send(head, count).await),
         }
     }
 
     /// After one-way data: waits until the peer has taken all of it.
     pub(super) async fn finish(mut self) -> Result<(), FlowFailure> {
-        let patience = self.patience;
         let end = match &mut self.carrier {
-            Carrier::Tcp(stream) => finish(stream, patience).await,
-            Carrier::Tls(stream) => finish(stream, patience).await,
+            Carrier::Tcp(stream) => finish(stream).await,
+            Carrier::Tls(stream) => finish(stream).await,
+            Carrier::Dcudp(stream) => finish(stream).await,
             Carrier::Quic(streams) => lost(SENDING, streams.finish().await),
         };
         self.closed = end.is_ok();
@@ -91,6 +82,7 @@ impl Link {
         let received = match &mut self.carrier {
             Carrier::Tcp(stream) => stream.read_exact(&mut head).await.map(drop),
             Carrier::Tls(stream) => stream.read_exact(&mut head).await.map(drop),
+            Carrier::Dcudp(stream) => stream.read_exact(&mut head).await.map(drop),
             Carrier::Quic(streams) => streams.receive_exactly(&mut head).await,
         };
         lost(RECEIVING, received)?;
@@ -106,6 +98,7 @@ impl Link {
             let received = match &mut self.carrier {
                 Carrier::Tcp(stream) => stream.read(&mut self.buffer).await,
                 Carrier::Tls(stream) => stream.read(&mut self.buffer).await,
+                Carrier::Dcudp(stream) => stream.read(&mut self.buffer).await,
                 Carrier::Quic(streams) => streams.receive().await,
             };
             match lost(RECEIVING, received)? {
@@ -124,7 +117,7 @@ impl Link {
             Carrier::Quic(streams) => lost(ASKING, streams.request(request).await)?,
             _ => self.send(&[], request).await?,
         }
-        match self.receive_message(response, self.patience).await? {
+        match self.receive_message(response).await? {
             true => Ok(()),
             false => lost(ASKING, Err(io::ErrorKind::UnexpectedEof.into())),
         }
@@ -137,7 +130,7 @@ impl Link {
         {
             return Ok(false);
         }
-        let heard = self.receive_message(request, None).await?;
+        let heard = self.receive_message(request).await?;
         self.closed = !heard;
         Ok(heard)
     }
@@ -155,6 +148,7 @@ impl Link {
         let end = match &mut self.carrier {
             Carrier::Tcp(stream) => stream.shutdown().await,
             Carrier::Tls(stream) => stream.shutdown().await,
+            Carrier::Dcudp(stream) => stream.shutdown().await,
             Carrier::Quic(streams) => {
                 streams.close();
                 Ok(())
@@ -171,6 +165,11 @@ impl Link {
         let end = match &mut self.carrier {
             Carrier::Tcp(stream) => stream.read(&mut self.buffer).await,
             Carrier::Tls(stream) => stream.read(&mut self.buffer).await,
+            Carrier::Dcudp(stream) => {
+                let end = stream.read(&mut self.buffer).await;
+                stream.finish();
+                end
+            }
             Carrier::Quic(_) => return,
         };
         self.closed = matches!(end, Ok(0));
@@ -180,16 +179,12 @@ impl Link {
     pub(super) async fn release(self) {
         match &self.carrier {
             Carrier::Quic(streams) => streams.closed().await,
-            Carrier::Tcp(_) | Carrier::Tls(_) => self.close().await,
+            Carrier::Tcp(_) | Carrier::Tls(_) | Carrier::Dcudp(_) => self.close().await,
         }
     }
 
     /// A message of this size; `false` where the stream ends before it begins.
-    async fn receive_message(
-        &mut self,
-        size: u64,
-        patience: Option<Duration>,
-    ) -> Result<bool, FlowFailure> {
+    async fn receive_message(&mut self, size: u64) -> Result<bool, FlowFailure> {
         self.room();
         let mut left = size;
         while left > 0 {
@@ -198,11 +193,13 @@ impl Link {
                 .len()
                 .min(usize::try_from(left).unwrap_or(usize::MAX));
             let buffer = &mut self.buffer[..most];
-            let count = match &mut self.carrier {
-                Carrier::Tcp(stream) => wait(patience, RECEIVING, stream.read(buffer)).await?,
-                Carrier::Tls(stream) => wait(patience, RECEIVING, stream.read(buffer)).await?,
-                Carrier::Quic(streams) => wait(patience, RECEIVING, streams.receive()).await?,
+            let received = match &mut self.carrier {
+                Carrier::Tcp(stream) => stream.read(buffer).await,
+                Carrier::Tls(stream) => stream.read(buffer).await,
+                Carrier::Dcudp(stream) => stream.read(buffer).await,
+                Carrier::Quic(streams) => streams.receive().await,
             };
+            let count = lost(RECEIVING, received)?;
             if count == 0 && left == size {
                 return Ok(false);
             }
@@ -217,7 +214,7 @@ impl Link {
         }
         match &mut self.carrier {
             Carrier::Quic(streams) => lost(RECEIVING, streams.end_message().await).map(|()| true),
-            Carrier::Tcp(_) | Carrier::Tls(_) => Ok(true),
+            Carrier::Tcp(_) | Carrier::Tls(_) | Carrier::Dcudp(_) => Ok(true),
         }
     }
 
@@ -235,64 +232,44 @@ impl Drop for Link {
             _ if self.closed => {}
             Carrier::Tcp(stream) => socket::abort(stream),
             Carrier::Tls(stream) => socket::abort(stream.get_ref().0),
+            Carrier::Dcudp(stream) => stream.abort(0),
         }
     }
 }
 
 const SENDING: &str = "sending";
 const RECEIVING: &str = "receiving";
-const ASKING: &str = "waiting for an answer";
+pub(super) const ASKING: &str = "waiting for an answer";
 const ANSWERING: &str = "answering";
 
 async fn write(
     stream: &mut (impl AsyncWrite + Unpin),
     head: &[u8],
     count: u64,
-    patience: Option<Duration>,
 ) -> Result<(), FlowFailure> {
     if !head.is_empty() {
-        wait(patience, SENDING, stream.write_all(head)).await?;
+        lost(SENDING, stream.write_all(head).await)?;
     }
     let mut left = count;
     while left > 0 {
         let most = BLOCK.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let written = wait(patience, SENDING, stream.write(&BLOCK[..most])).await?;
+        let written = lost(SENDING, stream.write(&BLOCK[..most]).await)?;
         if written == 0 {
             return lost(SENDING, Err(io::ErrorKind::WriteZero.into()));
         }
         left -= written as u64;
     }
-    wait(patience, SENDING, stream.flush()).await
+    lost(SENDING, stream.flush().await)
 }
 
-async fn finish(
-    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
-    patience: Option<Duration>,
-) -> Result<(), FlowFailure> {
-    wait(patience, SENDING, stream.shutdown()).await?;
+async fn finish(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), FlowFailure> {
+    lost(SENDING, stream.shutdown().await)?;
     match stream.read(&mut [0]).await {
         Ok(0) => Ok(()),
         Ok(_) => Err(FlowFailure::Protocol {
             problem: "one-way data are answered".to_owned(),
         }),
         Err(error) => lost(SENDING, Err(error)),
-    }
-}
-
-async fn wait<T>(
-    patience: Option<Duration>,
-    doing: &str,
-    io: impl Future<Output = io::Result<T>>,
-) -> Result<T, FlowFailure> {
-    let Some(patience) = patience else {
-        return lost(doing, io.await);
-    };
-    match tokio::time::timeout(StdDuration::from(patience), io).await {
-        Ok(result) => lost(doing, result),
-        Err(_) => Err(FlowFailure::Lost {
-            doing: doing.to_owned(),
-            cause: format!("nothing happened for {patience}"),
-        }),
     }
 }
 

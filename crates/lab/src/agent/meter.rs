@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use weir_net::dcudp::DcudpWatch;
 use weir_net::{Connection, KernelTcpInfo};
 use weir_units::{ByteSize, Duration, Time};
 
@@ -53,6 +54,7 @@ pub(super) enum Probe {
     /// A descriptor of the connection's own.
     Tcp(OwnedFd),
     Quic(Connection),
+    Dcudp(DcudpWatch),
 }
 
 /// A connection that is watched until this is dropped.
@@ -214,6 +216,7 @@ impl Probe {
         match self {
             Self::Tcp(socket) => KernelTcpInfo::of(socket).ok().map(of_tcp),
             Self::Quic(connection) => Some(of_quic(connection)),
+            Self::Dcudp(connection) => Some(of_dcudp(connection)),
         }
     }
 }
@@ -245,6 +248,22 @@ fn of_quic(connection: &Connection) -> (Counters, Path) {
         window: Some(path.window),
     });
     (counters, path.unwrap_or_default())
+}
+
+fn of_dcudp(connection: &DcudpWatch) -> (Counters, Path) {
+    let stats = connection.stats();
+    let counters = Counters {
+        retransmits: stats.retransmitted,
+        timeouts: 0,
+        marks: stats.ce_reported,
+    };
+    // It sends at a rate, without a window.
+    let path = Path {
+        smoothed_rtt: Some(stats.smoothed_rtt),
+        min_rtt: Some(stats.min_rtt),
+        window: None,
+    };
+    (counters, path)
 }
 
 impl Drop for Watch {

@@ -1,5 +1,5 @@
-//! The real endpoints of a host: an agent takes [`Order`]s, carries flows over kernel TCP, TLS, UDP
-//! and DCQUIC, and reports [`Event`]s.
+//! The real endpoints of a host: an agent takes [`Order`]s, carries flows over kernel TCP, TLS, UDP,
+//! DCQUIC and DCUDP, and reports [`Event`]s.
 //!
 //! [`run`] needs a tokio runtime with I/O and time; one thread is enough. It knows nothing of
 //! namespaces: what happens to the host itself ([`Order::Host`]) is done by who runs it.
@@ -9,7 +9,7 @@
 //! | `context`, `flow` | what flows of a host share; a flow from its order to its outcome |
 //! | `client`, `asker`, `server` | what workloads do at either end |
 //! | `dial`, `door` | how connections come about |
-//! | `link`, `tcp`, `tls`, `quic` | connections, whatever carries them |
+//! | `link`, `tcp`, `tls`, `quic`, `dcudp` | connections, whatever carries them |
 //! | `udp`, `ticks` | constant rates |
 //! | `preface` | what a transfer says of itself |
 //! | `meter` | what is counted |
@@ -22,6 +22,7 @@
 mod asker;
 mod client;
 mod context;
+mod dcudp;
 mod dial;
 mod door;
 mod flow;
@@ -51,10 +52,7 @@ use crate::control::{self, Event, HostChange, MessageError, Order, Sample};
 use context::{Context, Events, Signals};
 use meter::Meter;
 
-pub use tcp::{
-    NamespaceSetting, Unsupported, kernel_name, namespace_settings, unsupported,
-    unsupported_parameters,
-};
+pub use tcp::{Unsupported, kernel_name, unsupported};
 
 /// Why an agent ends before it is told to.
 #[derive(Debug, thiserror::Error)]

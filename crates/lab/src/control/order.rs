@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use weir_congestion::AlgorithmSpec;
 use weir_scenario::{DcudpOptions, QuicOptions, TlsOptions, Transport, UdpEcn, Workload};
-use weir_units::{ByteSize, Duration, Time};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 /// What the director tells an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,6 +172,18 @@ impl LiveTransport {
             },
             Transport::Udp { ecn } => Self::Udp { ecn: *ecn },
         }
+    }
+}
+
+impl LiveTransport {
+    /// The same on a host whose link has this rate: DCUDP sends at it, where the scenario says no
+    /// other.
+    pub(crate) fn on_link(&self, rate: Rate) -> Self {
+        let mut transport = self.clone();
+        if let Self::Dcudp { options, .. } = &mut transport {
+            options.rate.get_or_insert(rate);
+        }
+        transport
     }
 }
 

@@ -48,7 +48,11 @@ fn workload() -> impl Strategy<Value = Workload> {
                 false => Arrivals::Poisson,
             },
         }),
-        size().prop_map(|size| Workload::Transfer { size }),
+        size().prop_map(|size| Workload::Transfer {
+            size,
+            rounds: 1,
+            interval: None
+        }),
         (size(), any::<u32>(), span(), span()).prop_map(|(response, rounds, pause, spread)| {
             Workload::Incast {
                 response,

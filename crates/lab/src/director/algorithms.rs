@@ -118,7 +118,10 @@ pub enum CongestionError {
     )]
     Unknown,
     /// It cannot be registered.
-    #[error(transparent)]
+    #[error(
+        "{0}; `cubic`, `newreno` and `bbr` work without, so does any with `transport = \"quic\"`, and `weir run` \
+         simulates the scenario as it is"
+    )]
     Bpf(#[from] BpfError),
 }
 

@@ -31,6 +31,7 @@ impl Session<'_> {
         self.books.close();
         // First, so that what is measured ends here; hosts close their connections in silence.
         let report = self.stop_switch()?;
+        self.record_packets(recorder)?;
         let cpu = self.stop_hosts().await?;
         let begin = match self.warm_up {
             // It was interrupted before the warm-up was over: nothing is left out.
@@ -115,6 +116,12 @@ impl Session<'_> {
             ..
         } = self;
         notes.extend(summary::failures(scenario, &books));
+        if report.uncopied > 0 {
+            notes.push(format!(
+                "{} packets are not in the capture: they came faster than they could be written",
+                report.uncopied
+            ));
+        }
         let mut emulation = report.emulation;
         emulation.reasons.extend(notes);
         let hosts: IndexMap<String, HostSummary> = (scenario.topology.hosts.iter())

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use weir_scenario::{Group, HostIndex, Scenario, Workload};
+use weir_scenario::{Group, HostIndex, Node, Scenario, Workload};
 use weir_sim::{Drawer, Random, Seeds};
-use weir_units::Time;
+use weir_units::{Rate, Time};
 
 use crate::control::{FlowOrder, LiveTransport, Role};
 use crate::plan::{Ends, Plan};
@@ -24,6 +24,8 @@ pub(super) struct LiveFlow {
     /// When it starts.
     pub(super) start: Time,
     ends: Ends,
+    /// The rates of the links that both ends leave by.
+    rates: (Rate, Rate),
     companions: u32,
     seed: u64,
 }
@@ -55,6 +57,7 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
                 to: pair.1,
                 start: group.start + later,
                 ends: plan.ends(&scenario.topology, &routes, group, pair, index),
+                rates: (rate_of(scenario, pair.0), rate_of(scenario, pair.1)),
                 companions: companions.at(pair.1),
                 seed: seeds.of(Drawer::Workload, drawer),
             });
@@ -118,7 +121,7 @@ impl LiveFlow {
             flow: number as u64,
             group: group.name.clone(),
             role: Role::Server,
-            transport: transport.clone(),
+            transport: transport.on_link(self.rates.1),
             workload: group.workload.clone(),
             local: any_port(&self.ends.to),
             peer: Vec::new(),
@@ -142,12 +145,20 @@ impl LiveFlow {
     ) -> FlowOrder {
         FlowOrder {
             role: Role::Client,
+            transport: transport.on_link(self.rates.0),
             local: any_port(&self.ends.from),
             peer,
             pin: Some(pin),
             ..self.server(number, group, transport)
         }
     }
+}
+
+/// The rate of a host's first link.
+fn rate_of(scenario: &Scenario, host: HostIndex) -> Rate {
+    let topology = &scenario.topology;
+    let first = topology.ports_of(Node::Host(host)).next();
+    first.map_or(Rate::ZERO, |port| topology.port(port).rate)
 }
 
 fn any_port(addresses: &[IpAddr]) -> Vec<SocketAddr> {

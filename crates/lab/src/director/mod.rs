@@ -71,7 +71,7 @@ pub fn run(
         .build()
         .map_err(LabError::system("starting the director's runtime"))?;
     runtime.block_on(async {
-        let session = preparation.begin().await?;
+        let session = preparation.begin(recorder.wants_packets()).await?;
         session.carry_out(recorder, watch).await
     })
 }

@@ -81,8 +81,9 @@ impl<'s> Preparation<'s> {
         })
     }
 
-    /// Starts everything: the run begins a little later.
-    pub(super) async fn begin(self) -> Result<Session<'s>, LabError> {
+    /// Starts everything: the run begins a little later. The packets of measured ports are copied if
+    /// somebody wants them.
+    pub(super) async fn begin(self, wants_packets: bool) -> Result<Session<'s>, LabError> {
         let Self {
             scenario,
             plan,
@@ -117,6 +118,8 @@ impl<'s> Preparation<'s> {
         }
         let lead = LEAD + LEAD_PER_FLOW * u32::try_from(flows.len()).unwrap_or(u32::MAX);
         let epoch = now() + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX / 2);
+        let snap = scenario.measurements.snap_length;
+        let (copier, copies) = wants_packets.then(|| switch::copies(snap)).unzip();
         let switch = switch::start(Setup {
             topology: &scenario.topology,
             measured: &scenario.measurements.ports,
@@ -124,6 +127,8 @@ impl<'s> Preparation<'s> {
             epoch,
             sockets,
             addresses: addresses(&scenario.topology, plan),
+            delay_error: scenario.live.delay_error,
+            copier,
         })?;
         let begin = Order::Begin {
             epoch,
@@ -133,7 +138,7 @@ impl<'s> Preparation<'s> {
         let hosts = talk.hosts;
         Ok(Session::new(
             (scenario, plan, flows),
-            (hosts, switch, resources),
+            (hosts, (switch, copies), resources),
             Clock::since(epoch),
             notes,
         ))

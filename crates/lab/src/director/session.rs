@@ -18,7 +18,7 @@ use crate::LabError;
 use crate::clock::{Alarm, Clock};
 use crate::control::{Event, HostChange, Order};
 use crate::plan::Plan;
-use crate::switch::{Handle, Report, SwitchError};
+use crate::switch::{Copies, Handle, Report, SwitchError};
 
 /// How often somebody who watches is told the time at least.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -33,6 +33,8 @@ pub(super) struct Session<'s> {
     pub(super) hosts: Hosts,
     /// Until it is stopped.
     switch: Option<Handle>,
+    /// The packets of measured ports, if they are wanted.
+    copies: Option<Copies>,
     pub(super) resources: Resources,
     pub(super) books: Books,
     script: Script,
@@ -82,7 +84,7 @@ impl<'s> Session<'s> {
     /// A run of these flows by these hosts, which begins when the clock does.
     pub(super) fn new(
         (scenario, plan, flows): (&'s Scenario, &'s Plan, Vec<LiveFlow>),
-        (hosts, switch, resources): (Hosts, Handle, Resources),
+        (hosts, (switch, copies), resources): (Hosts, (Handle, Option<Copies>), Resources),
         clock: Clock,
         mut notes: Vec<String>,
     ) -> Self {
@@ -99,6 +101,7 @@ impl<'s> Session<'s> {
             rounds: Rounds::new(hosts.count()),
             hosts,
             switch: Some(switch),
+            copies,
             resources,
             epochs: epochs(scenario, &flows),
             books: Books::new(flows),
@@ -152,6 +155,7 @@ impl<'s> Session<'s> {
 
     async fn on_time(&mut self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         let now = self.clock.now();
+        self.record_packets(recorder)?;
         while let Some((port, happening)) = self.script.due(now) {
             self.bring_about(port, happening).await?;
         }
@@ -328,6 +332,16 @@ impl<'s> Session<'s> {
 
     pub(super) fn stop_switch(&mut self) -> Result<Report, LabError> {
         Ok(self.switch.take().ok_or(SwitchError::Gone)?.stop()?)
+    }
+
+    /// The packets that have been copied so far.
+    pub(super) fn record_packets(&self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+        for batch in self.copies.iter().flat_map(Copies::take) {
+            for (port, frame) in batch.frames() {
+                recorder.frame(port, &frame)?;
+            }
+        }
+        Ok(())
     }
 
     fn sample_ports(&self, recorder: &mut dyn Recorder) -> Result<(), LabError> {

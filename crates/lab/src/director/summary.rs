@@ -68,6 +68,9 @@ fn summary(books: &Books, group: usize, span: Span) -> GroupSummary {
         delivered: achieved.delivered,
         retransmits: achieved.retransmits,
         timeouts: achieved.timeouts,
+        flows_with_timeout: (books.of_group(group))
+            .filter(|account| since(account).timeouts > 0)
+            .count() as u64,
         marks: achieved.marks,
         completed: completions.len() as u64,
         completion: CompletionTimes::of(&mut completions),

@@ -63,6 +63,12 @@ pub enum PlanError {
         /// What there is.
         available: u64,
     },
+    /// Something that the lab cannot do.
+    #[error("`{key}`: the live lab does not do this; `weir run` simulates it")]
+    OnlySimulated {
+        /// The scenario's key.
+        key: String,
+    },
     /// The kernel has one value per host.
     #[error(
         "host `{host}`: the kernel has one value of `{key}` for all connections of a host, and the groups \

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use weir_scenario::{FaultKind, HostIndex, Node, PortIndex, Scenario, Topology};
+use weir_scenario::{FaultKind, HostIndex, Node, PortIndex, Scenario, Topology, Workload};
 
 use addresses::Addresses;
 
@@ -76,6 +76,24 @@ pub struct Neighbour {
     pub by: Option<usize>,
 }
 
+/// Whether all parts of a scenario can be live.
+fn check_parts(scenario: &Scenario) -> Result<(), PlanError> {
+    let only_simulated = |key: String| Err(PlanError::OnlySimulated { key });
+    if scenario.sed.is_some() {
+        return only_simulated("sed".to_owned());
+    }
+    for group in &scenario.groups {
+        let name = &group.name;
+        if group.deadline.is_some() {
+            return only_simulated(format!("groups.{name}.deadline"));
+        }
+        if matches!(group.workload, Workload::Transfer { rounds: 2.., .. }) {
+            return only_simulated(format!("groups.{name}.workload.rounds"));
+        }
+    }
+    Ok(())
+}
+
 impl Plan {
     /// What this scenario becomes.
     ///
@@ -83,6 +101,7 @@ impl Plan {
     /// The scenario asks for what a kernel cannot do for several groups on one host, or the network has
     /// too few addresses.
     pub fn new(scenario: &Scenario) -> Result<Self, PlanError> {
+        check_parts(scenario)?;
         let topology = &scenario.topology;
         let mut addresses = Addresses::new(scenario.live.network);
         let mut hosts = Vec::with_capacity(topology.hosts.len());

@@ -170,3 +170,25 @@ fn ipv6_is_as_quiet_as_ipv4() {
         Some("0")
     );
 }
+
+#[test]
+fn what_only_the_simulation_does_is_refused() {
+    let transfer = "groups.cubic.workload={ kind = \"transfer\", size = \"1MB\" }";
+    let rounds = "groups.cubic.workload={ kind = \"transfer\", size = \"1MB\", rounds = 2, interval = \"1s\" }";
+    for (settings, key) in [
+        (&["sed.rtt=100us"][..], "sed"),
+        (
+            &[transfer, "groups.cubic.deadline=1s"],
+            "groups.cubic.deadline",
+        ),
+        (&[rounds], "groups.cubic.workload.rounds"),
+    ] {
+        let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
+        let loaded = Scenario::parse("test.toml", DUMBBELL, &settings).unwrap();
+        let error = Plan::new(&loaded.scenario).unwrap_err();
+        let expected = PlanError::OnlySimulated {
+            key: key.to_owned(),
+        };
+        assert_eq!(error, expected);
+    }
+}

@@ -12,8 +12,9 @@ use weir_enforce::port::Port;
 use weir_fabric::Change;
 use weir_results::Drops;
 use weir_scenario::{PortIndex, Topology};
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Time};
 
+use super::copies::Copier;
 use super::runner::{Report, Runner};
 use super::{SwitchError, schedule};
 use crate::clock::Clock;
@@ -33,6 +34,10 @@ pub struct Setup<'a> {
     pub sockets: Vec<Socket>,
     /// The addresses of the hosts, each with the host's port that packets for it come in by.
     pub addresses: Vec<(IpAddr, PortIndex)>,
+    /// How large the delay error of 1 % of the packets may be in a faithful emulation.
+    pub delay_error: Duration,
+    /// Who copies the packets that pass the measured ports, if they are wanted.
+    pub copier: Option<Copier>,
 }
 
 /// An interface of a host.
@@ -101,6 +106,8 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
         epoch,
         sockets,
         addresses,
+        delay_error,
+        copier,
         ..
     } = setup;
     let woken = Arc::clone(&wake);
@@ -109,7 +116,8 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
         let real_time = schedule::raise_priority();
         let clock = Clock::since_now_or(epoch);
         let runner = Runner::new(topology, &measured, seed, clock, sockets, &addresses);
-        match runner {
+        let set_up = |runner: Runner| runner.with_copier(copier).with_delay_error(delay_error);
+        match runner.map(set_up) {
             Ok(runner) => {
                 // Whoever does not wait for the answer has dropped the handle.
                 let _ = answer.send(Ok(()));

@@ -26,8 +26,10 @@
 //! | `intake`, `outlet` | from and to the hosts' interfaces |
 //! | `segment`, `pool` | segments as packets of the fabric; the buffers that they are in |
 //! | `waiter`, `schedule` | sleeping and waking in time |
+//! | `copies` | packets for a capture |
 //! | `fidelity`, `distribution` | how good it was |
 
+mod copies;
 mod distribution;
 mod error;
 mod fidelity;
@@ -42,6 +44,7 @@ mod segment;
 mod tests;
 mod waiter;
 
+pub use copies::{Batch, Copier, Copies, copies};
 pub use error::SwitchError;
 pub use handle::{Handle, Sample, Setup, Socket, start};
 pub use runner::Report;

@@ -12,6 +12,7 @@ use weir_scenario::{PortIndex, Topology};
 use weir_sim::{Network, PortMeter, Seeds};
 use weir_units::{Duration, Time};
 
+use super::copies::Copier;
 use super::fidelity::Fidelity;
 use super::handle::{Command, Sample, Socket};
 use super::intake::Intake;
@@ -43,6 +44,8 @@ pub struct Report {
     pub ignored: u64,
     /// Frames for hosts whose interface was down or gone.
     pub undeliverable: u64,
+    /// Packets that were to be copied and were not, because nobody took copies for long.
+    pub uncopied: u64,
 }
 
 /// Everything that the thread has.
@@ -63,6 +66,7 @@ pub(super) struct Runner {
     leaving: usize,
     open: Vec<usize>,
     meters: Vec<PortMeter>,
+    copier: Option<Copier>,
     fidelity: Fidelity,
     /// The CPU time used before the measurement began.
     cpu_before: Duration,
@@ -131,6 +135,7 @@ impl Runner {
                 .iter()
                 .map(|port| PortMeter::new(*port, topology.port(*port)))
                 .collect(),
+            copier: None,
             fidelity: Fidelity::new(&topology),
             cpu_before: Duration::ZERO,
             topology,
@@ -139,6 +144,19 @@ impl Runner {
             runner.assign(*address, *port);
         }
         Ok(runner)
+    }
+
+    /// Has the packets that pass measured ports copied, if there is somebody who does it.
+    pub(super) fn with_copier(mut self, copier: Option<Copier>) -> Self {
+        self.network.set_tapped(copier.is_some());
+        self.copier = copier;
+        self
+    }
+
+    /// With a larger error of the delays of 1 % of the packets it will not call itself faithful.
+    pub(super) fn with_delay_error(mut self, limit: Duration) -> Self {
+        self.fidelity.latest = limit;
+        self
     }
 
     /// Works until it is told to stop.
@@ -185,6 +203,9 @@ impl Runner {
             }
         }
         self.flush();
+        if let Some(copier) = &mut self.copier {
+            copier.hand_on_old(now - self.lead);
+        }
     }
 
     /// A packet has come out of the link of `port`, which leads to a host.
@@ -211,6 +232,11 @@ impl Runner {
             }
         }
         self.leaving = 0;
+        if let Some(copier) = &mut self.copier {
+            for (time, port, packet) in self.network.take_tapped() {
+                copier.copy(time - self.lead, port, &packet);
+            }
+        }
     }
 
     /// Waits for what is due next, for frames of hosts whose links have room, and for orders.
@@ -363,6 +389,7 @@ impl Runner {
             frames: self.intake.read,
             ignored: self.intake.ignored,
             undeliverable: losses.down,
+            uncopied: self.copier.map_or(0, Copier::finish),
         }
     }
 }

@@ -23,7 +23,11 @@ struct Lab {
     topology: Topology,
     hosts: Vec<(PortIndex, Tap)>,
     switch: Handle,
+    copies: Copies,
 }
+
+/// How much of each packet is copied.
+const SNAP: ByteSize = ByteSize::from_bytes(100);
 
 fn address(port: PortIndex) -> IpAddr {
     IpAddr::from([10, 0, 0, port.index() as u8])
@@ -64,6 +68,7 @@ impl Lab {
             .iter()
             .map(|name| topology.port_by_name(name).unwrap())
             .collect();
+        let (copier, copies) = copies(SNAP);
         let switch = start(Setup {
             topology: &topology,
             measured: &measured,
@@ -71,12 +76,15 @@ impl Lab {
             epoch: 0,
             sockets,
             addresses: addresses.collect(),
+            delay_error: weir_units::Duration::MAX,
+            copier: Some(copier),
         })
         .unwrap();
         Self {
             topology,
             hosts,
             switch,
+            copies,
         }
     }
 
@@ -253,6 +261,32 @@ fn each_segment_meets_the_queue_by_itself() {
 }
 
 #[test]
+fn copies_are_what_was_on_the_wire() {
+    let lab = Lab::new(PAIR, &["a->switch", "switch->b"]);
+    let b = lab.port("b->switch");
+    lab.send("a->switch", address(b), &bytes(250), 100);
+    lab.segments("b->switch", 3);
+    let report = lab.switch.stop().unwrap();
+    assert_eq!(report.uncopied, 0);
+    let batches: Vec<_> = lab.copies.take().collect();
+    let frames: Vec<_> = batches.iter().flat_map(Batch::frames).collect();
+    let seen: Vec<_> = frames
+        .iter()
+        .map(|(port, frame)| (*port, frame.bytes.len(), frame.length))
+        .collect();
+    // Ethernet 14, IP 20, UDP 8.
+    for port in [0, 1] {
+        let of_port: Vec<_> = seen.iter().filter(|(at, ..)| *at == port).collect();
+        let expected = [(port, 100, 142), (port, 100, 142), (port, 92, 92)];
+        assert_eq!(of_port, expected.iter().collect::<Vec<_>>());
+    }
+    assert!(frames.is_sorted_by_key(|(_, frame)| frame.time));
+    let (_, last) = frames.last().unwrap();
+    assert_eq!(last.bytes[..6], [0xFF; 6], "as the sender wrote it");
+    assert_eq!(last.bytes[42..], bytes(250)[200..]);
+}
+
+#[test]
 fn faults_hold_from_when_they_are_ordered() {
     let lab = Lab::new(PAIR, &["switch->b"]);
     let (link, b) = (lab.port("switch->b"), address(lab.port("b->switch")));
@@ -295,6 +329,8 @@ fn before_the_epoch_time_passes_too() {
         epoch: u64::MAX,
         sockets: vec![socket(lab.port("a->switch"), inside), socket(b, other)],
         addresses: vec![(address(b), b)],
+        delay_error: weir_units::Duration::MAX,
+        copier: None,
     })
     .unwrap();
     lab.send("a->switch", address(b), b"early", 100);
@@ -387,6 +423,8 @@ fn a_network_that_cannot_be_is_refused() {
         epoch: 0,
         sockets: Vec::new(),
         addresses: Vec::new(),
+        delay_error: weir_units::Duration::MAX,
+        copier: None,
     });
     assert!(matches!(refused, Err(SwitchError::Network(_))));
 }

@@ -12,8 +12,11 @@ use weir_lab::agent::{self, AgentError};
 use weir_lab::control::{
     self, Event, FlowOrder, FlowOutcome, HostChange, KernelTcp, LiveTransport, Order, Role, Sample,
 };
-use weir_scenario::{QuicOptions, QuicPacketSize, TlsOptions, UdpEcn, Workload};
-use weir_units::{ByteSize, Time};
+use weir_scenario::{
+    DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt, QuicOptions,
+    QuicPacketSize, TlsOptions, UdpEcn, Workload,
+};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 /// The number of the flow in tests with one.
 pub(crate) const FLOW: u64 = 7;
@@ -165,7 +168,7 @@ pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) 
 }
 
 /// What carries streams.
-pub(crate) fn streams() -> [LiveTransport; 3] {
+pub(crate) fn streams() -> [LiveTransport; 4] {
     let tls = LiveTransport::Tls {
         tcp: KernelTcp::default(),
         tls: TlsOptions {
@@ -173,7 +176,7 @@ pub(crate) fn streams() -> [LiveTransport; 3] {
             resume: true,
         },
     };
-    [tcp(), tls, quic()]
+    [tcp(), tls, quic(), dcudp()]
 }
 
 pub(crate) fn tcp() -> LiveTransport {
@@ -192,6 +195,33 @@ pub(crate) fn quic() -> LiveTransport {
             migration: None,
         },
         congestion: AlgorithmSpec::new("dctcp").unwrap(),
+    }
+}
+
+pub(crate) fn dcudp() -> LiveTransport {
+    LiveTransport::Dcudp {
+        options: DcudpOptions {
+            rate: Some(Rate::from_gbps(1)),
+            packet_size: ByteSize::from_bytes(1472),
+            receive_window: 1024,
+            send_buffer: ByteSize::from_mib(1),
+            echo: DcudpEcho::UntilReduced,
+            feedback: DcudpFeedback::Echo,
+            congestion_on_loss: false,
+            initial_rtt: Duration::from_micros(100),
+            min_ack_interval: Duration::from_micros(10),
+            request_interval: Duration::from_millis(1),
+            quit: DcudpQuit {
+                window: 8,
+                ecn_threshold: 0.5,
+                rtt_threshold: 0.2,
+                beta: 2.0,
+                condition: DcudpCondition::Above,
+                rtt: DcudpRtt::Smoothed,
+                rtt_tolerance: Duration::from_micros(1),
+            },
+        },
+        congestion: AlgorithmSpec::new("dcudp").unwrap(),
     }
 }
 

@@ -102,6 +102,7 @@ fn bulk() {
             let expected = match transport {
                 LiveTransport::Quic { .. } => "dctcp",
                 LiveTransport::Tcp(_) => "reno",
+                LiveTransport::Dcudp { .. } => "dcudp",
                 _ => return,
             };
             assert_eq!(run.client.congestion.as_deref(), Some(expected));
@@ -161,7 +162,11 @@ fn transfers() {
         let size = ByteSize::from_bytes(bytes);
         let expected = size.max(ByteSize::from_bytes(24));
         each(
-            &Workload::Transfer { size },
+            &Workload::Transfer {
+                size,
+                rounds: 1,
+                interval: None,
+            },
             Until::Done,
             |transport, run| {
                 assert_eq!(run.server.delivered, expected, "{transport:?}");

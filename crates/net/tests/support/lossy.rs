@@ -1,13 +1,25 @@
-//! A UDP forwarder that loses, doubles and reorders datagrams, as its seed says.
+//! A UDP forwarder that loses, doubles and reorders datagrams, as its seed says, and marks them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use socket2::SockRef;
 use tokio::net::UdpSocket;
 
 /// Forwards datagrams between the one client that talks to it and `server`; of a hundred about
 /// `loss` are lost, and as many are doubled and held back until the next one.
 pub(crate) async fn forwarder(server: SocketAddr, loss: u64) -> SocketAddr {
+    marking_forwarder(server, loss, Arc::default()).await
+}
+
+/// As [`forwarder`]; while `marks` is set all that go to the server carry CE.
+pub(crate) async fn marking_forwarder(
+    server: SocketAddr,
+    loss: u64,
+    marks: Arc<AtomicBool>,
+) -> SocketAddr {
+    const CE: u32 = 3;
     let front = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
     let back = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
     back.connect(server).await.unwrap();
@@ -21,6 +33,8 @@ pub(crate) async fn forwarder(server: SocketAddr, loss: u64) -> SocketAddr {
                 received = front.recv_from(&mut up) => {
                     let Ok((length, from)) = received else { continue };
                     client = Some(from);
+                    let ecn = if marks.load(Ordering::Relaxed) { CE } else { 0 };
+                    SockRef::from(&*back).set_tos_v4(ecn).unwrap();
                     for datagram in there.pass(&up[..length]) {
                         // A full buffer is one more loss.
                         let _ = back.send(&datagram).await;

@@ -1,7 +1,7 @@
 //! The totals of both sides.
 
 use serde::Serialize;
-use weir_units::Duration;
+use weir_units::{ByteSize, Duration};
 
 use crate::processor::ProcessorTime;
 use crate::protocol::{Outcome, StreamOutcome};
@@ -67,12 +67,15 @@ pub struct Total {
     pub bytes: u64,
     /// Bits per second.
     pub bits_per_second: f64,
-    /// TCP: segments retransmitted. DCQUIC: packets lost. Only a sender knows.
+    /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost. Only a sender knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// Packets that arrived CE-marked, where the sender's transport knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ce_marked: Option<u64>,
+    /// How often a DCUDP sender changed between UDP Mode and Congestion Mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode_switches: Option<u64>,
     /// Whether this is what the sender saw.
     pub sender: bool,
 }
@@ -92,6 +95,7 @@ impl Total {
             },
             retransmits: None,
             ce_marked: None,
+            mode_switches: None,
             sender,
         }
     }
@@ -105,6 +109,13 @@ impl Total {
 
     pub(super) fn with_marks(self, ce_marked: Option<u64>) -> Self {
         Self { ce_marked, ..self }
+    }
+
+    pub(super) fn with_switches(self, mode_switches: Option<u64>) -> Self {
+        Self {
+            mode_switches,
+            ..self
+        }
     }
 
     /// The sum of several streams over a time.
@@ -123,6 +134,7 @@ impl Total {
         Self::new(start, end, bytes, sender)
             .with_losses(all(|total| total.retransmits))
             .with_marks(all(|total| total.ce_marked))
+            .with_switches(all(|total| total.mode_switches))
     }
 }
 
@@ -190,8 +202,9 @@ impl StreamTotal {
             socket,
             total: Total::new(Duration::ZERO, outcome.elapsed, outcome.bytes, sender)
                 .with_losses(path.map(|path| path.last.retransmits))
-                .with_marks(path.and_then(|path| path.last.ce_marked)),
-            max_snd_cwnd: path.map(|path| path.max_cwnd.bytes()),
+                .with_marks(path.and_then(|path| path.last.ce_marked))
+                .with_switches(path.and_then(|path| path.last.pacing).map(|it| it.switches)),
+            max_snd_cwnd: path.and_then(|path| path.max_cwnd).map(ByteSize::bytes),
             min_rtt: path.map(|path| path.min_rtt.as_micros()),
             mean_rtt: path.map(|path| path.mean_rtt.as_micros()),
             max_rtt: path.map(|path| path.max_rtt.as_micros()),

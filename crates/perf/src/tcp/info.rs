@@ -25,9 +25,10 @@ impl Probe for TcpProbe {
             retransmits: info.retransmits,
             ce_marked: info.ce_marked,
             rtt: info.smoothed_rtt,
-            rtt_variation: info.rtt_variation,
-            cwnd: info.cwnd,
+            rtt_variation: Some(info.rtt_variation),
+            cwnd: Some(info.cwnd),
             path_mtu: info.path_mtu,
+            pacing: None,
         })
     }
 }

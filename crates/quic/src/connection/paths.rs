@@ -345,8 +345,15 @@ impl Connection {
 /// Validation (RFC 9000, section 8.2).
 impl Connection {
     fn begin_validation(&mut self, now: Time, index: usize) {
-        let interval = self.recovery.pto(&self.paths[0]);
-        let longest = interval.max(self.recovery.pto(&self.paths[index]));
+        let (in_use, own) = (
+            self.recovery.pto(&self.paths[0]),
+            self.recovery.pto(&self.paths[index]),
+        );
+        let longest = in_use.max(own);
+        let interval = match self.paths[index].rtt.has_sample() {
+            true => own,
+            false => in_use,
+        };
         self.paths[index]
             .validation
             .begin(now, interval, now + longest * ATTEMPT);
@@ -384,7 +391,11 @@ impl Connection {
         path.standby.answered_at = Some(now);
         path.standby.failures = 0;
         path.standby.ask_at = (standby && !refresh.is_zero()).then(|| now + refresh);
-        if standby || !path.rtt.has_sample() {
+        let mut is_doubtful = false;
+        if standby {
+            let least = self.config.migration.min_increase;
+            is_doubtful = path.on_standby_round_trip(now, rtt, least);
+        } else if !path.rtt.has_sample() {
             path.rtt.on_sample(now, rtt, Duration::ZERO);
         }
         let id = path.id;
@@ -397,11 +408,29 @@ impl Connection {
             self.close_path(now, index);
             return self.open_standby_paths(now);
         }
+        if is_doubtful {
+            // Each time a round trip later, and a few times only.
+            self.begin_validation(now, index);
+        }
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_validated(now, id);
         }
         self.note_standby(now);
         self.decide(now);
+    }
+
+    /// The path in use should be left, and none of those that are held ready is better as far as is
+    /// known: they are asked again, if that was longer ago than a probe timeout.
+    pub(super) fn ask_standby_paths(&mut self, now: Time) {
+        let recent = self.recovery.pto(&self.paths[0]);
+        for index in 1..self.paths.len() {
+            let path = &self.paths[index];
+            let asked = path.standby.answered_at;
+            let is_old = asked.is_none_or(|asked| now.since(asked) >= recent);
+            if is_old && !path.validation.is_running() && self.is_ready(index) {
+                self.begin_validation(now, index);
+            }
+        }
     }
 
     /// Nobody answered on a path.

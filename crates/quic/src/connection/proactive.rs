@@ -152,7 +152,12 @@ impl Connection {
             })
             .collect();
         let decision = self.armed().and_then(|monitor| monitor.decide(now, &views));
-        let Some(decision) = decision else { return };
+        let Some(decision) = decision else {
+            if self.armed().is_some_and(|monitor| monitor.is_stuck(now)) {
+                self.ask_standby_paths(now);
+            }
+            return;
+        };
         let index = self.paths.iter().position(|path| path.id == decision.to);
         if let Some(index) = index {
             tracing::info!(remote = %self.path().remote, %decision, "moving");

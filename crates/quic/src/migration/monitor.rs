@@ -349,6 +349,12 @@ impl MigrationMonitor {
         })
     }
 
+    /// Whether the path in use should be left, and could be, if there were a better one: what is known
+    /// of the others may be old.
+    pub fn is_stuck(&self, now: Time) -> bool {
+        !self.is_settling(now) && self.alarm(now).is_some()
+    }
+
     /// What is wrong with the path in use, if anything is.
     fn alarm(&self, now: Time) -> Option<Cause> {
         if self.silence.is_raised() {

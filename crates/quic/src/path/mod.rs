@@ -26,6 +26,9 @@ pub(crate) use pacer::Pacer;
 pub(crate) use rtt::Rtt;
 pub(crate) use validation::{Validation, Verdict};
 
+/// So many round trips in a row that contradict what is known of a path replace it.
+const CONTRADICTIONS: u32 = 3;
+
 /// What a new path starts with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathConfig {
@@ -87,6 +90,8 @@ pub(crate) struct Standby {
     pub(crate) failures: u32,
     /// The share of challenges that are not answered, over the last eight attempts or so.
     pub(crate) loss: f64,
+    /// Round trips in a row that contradict what was known of the path.
+    pub(crate) contradictions: u32,
 }
 
 impl Standby {
@@ -245,6 +250,29 @@ impl Path {
         self.received += bytes as u64;
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += bytes as u64;
+    }
+
+    /// The peer answered after `rtt` while the path was held ready. Such round trips are so far apart
+    /// that an average of them is old news: one that contradicts it by more than `least` leaves doubts,
+    /// which this tells, and when a few in a row do the path counts as what the last one says.
+    pub(crate) fn on_standby_round_trip(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        least: Duration,
+    ) -> bool {
+        let standby = &mut self.standby;
+        standby.contradictions = match self.rtt.is_contradicted_by(rtt, least) {
+            true => standby.contradictions + 1,
+            false => 0,
+        };
+        if standby.contradictions == CONTRADICTIONS {
+            standby.contradictions = 0;
+            self.rtt.restart(now, rtt);
+        } else {
+            self.rtt.on_sample(now, rtt, Duration::ZERO);
+        }
+        self.standby.contradictions > 0
     }
 
     /// A datagram of `bytes` goes out.

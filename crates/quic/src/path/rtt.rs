@@ -61,6 +61,19 @@ impl Rtt {
         adjusted
     }
 
+    /// Whether a sample says that the path is not what it was: by more than `least`, it is less than half
+    /// of the smoothed round-trip time or more than twice that.
+    pub(crate) fn is_contradicted_by(&self, sample: Duration, least: Duration) -> bool {
+        let (low, high) = (self.smoothed.min(sample), self.smoothed.max(sample));
+        self.has_sample() && high > low * 2 && high - low > least
+    }
+
+    /// Begins anew: this sample is the first of a path that has changed.
+    pub(crate) fn restart(&mut self, now: Time, sample: Duration) {
+        *self = Self::new(sample);
+        self.on_sample(now, sample, Duration::ZERO);
+    }
+
     /// Forgets the minimum with the next sample: the path may have become longer (RFC 9002,
     /// section 5.2, asks for it after persistent congestion).
     pub(crate) fn reset_min(&mut self) {
@@ -122,6 +135,21 @@ mod tests {
 
     const fn us(micros: u64) -> Duration {
         Duration::from_micros(micros)
+    }
+
+    #[test]
+    fn what_is_far_from_the_average_contradicts_it() {
+        let mut rtt = Rtt::new(us(100));
+        let least = us(1_000);
+        assert!(!rtt.is_contradicted_by(us(100_000), least), "nothing known");
+        rtt.on_sample(Time::ZERO, us(100), Duration::ZERO);
+        assert!(!rtt.is_contradicted_by(us(1_100), least));
+        assert!(rtt.is_contradicted_by(us(1_101), least));
+        rtt.restart(Time::ZERO, us(50_000));
+        assert_eq!((rtt.smoothed(), rtt.min()), (us(50_000), us(50_000)));
+        assert!(rtt.is_contradicted_by(us(24_999), least));
+        assert!(!rtt.is_contradicted_by(us(25_000), least));
+        assert!(!rtt.is_contradicted_by(us(100_000), least));
     }
 
     #[test]

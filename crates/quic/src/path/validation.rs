@@ -18,7 +18,8 @@ pub(crate) enum Verdict {
 /// The validation of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Validation {
-    /// What was sent in the running attempt, and when.
+    /// What was sent in the newest attempt, and when. An answer that comes after the attempt's end is
+    /// one all the same: the path has become slower than was known.
     challenges: SmallVec<[(Time, [u8; 8]); MAX_CHALLENGES]>,
     running: Option<Running>,
     /// A challenge is to be sent as soon as the peer's address may be sent to.
@@ -75,7 +76,7 @@ impl Validation {
         self.challenges.len()
     }
 
-    /// A response came: how long it took, if it answers a challenge of this attempt.
+    /// A response came: how long it took, if it answers a challenge of the newest attempt.
     pub(crate) fn on_response(&mut self, now: Time, data: [u8; 8]) -> Option<Duration> {
         let (sent, _) = self
             .challenges
@@ -98,7 +99,8 @@ impl Validation {
             return Verdict::Open;
         };
         if running.until <= now {
-            self.stop();
+            self.due = false;
+            self.running = None;
             return Verdict::Failed;
         }
         if running.next <= now {
@@ -157,6 +159,9 @@ mod tests {
         }
         assert_eq!(sent, [at(0), at(10), at(30), at(70), at(100)]);
         assert_eq!(validation.timeout(), None);
-        assert_eq!(validation.on_response(at(101), [0; 8]), None);
+        // Late, but an answer.
+        let rtt = validation.on_response(at(101), [0; 8]);
+        assert_eq!(rtt, Some(Duration::from_micros(101)));
+        assert_eq!(validation.on_response(at(102), [1; 8]), None);
     }
 }

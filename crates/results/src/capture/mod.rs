@@ -45,6 +45,17 @@ pub struct CapturedPacket {
     pub content: Content,
 }
 
+/// A real frame as it passed an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CapturedFrame<'a> {
+    /// When it passed; shown as time since 1970.
+    pub time: Time,
+    /// Its bytes from the Ethernet header on, or the first of them.
+    pub bytes: &'a [u8],
+    /// How long all of it was, in bytes.
+    pub length: u32,
+}
+
 /// What a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
@@ -105,6 +116,20 @@ impl PacketCapture {
         written.map_err(OutputError::writing(&self.path))
     }
 
+    /// Adds a frame. What it has beyond the length that is kept of each is left out.
+    ///
+    /// # Errors
+    /// The file cannot be written; the interface is another file's.
+    pub fn record_frame(
+        &mut self,
+        interface: Interface,
+        direction: Direction,
+        frame: &CapturedFrame<'_>,
+    ) -> Result<(), OutputError> {
+        let written = self.writer.record_frame(interface, direction, frame);
+        written.map_err(OutputError::writing(&self.path))
+    }
+
     /// Puts the file in its place and returns its path.
     ///
     /// # Errors
@@ -161,20 +186,38 @@ impl<W: Write> Writer<W> {
     }
 
     fn record(&mut self, packet: &CapturedPacket) -> io::Result<()> {
-        if packet.interface.0 >= self.interfaces {
+        let mut frame = std::mem::take(&mut self.frame);
+        let length = frame::write(packet, self.snap, &mut frame)?;
+        let whole = CapturedFrame {
+            time: packet.time,
+            bytes: &frame,
+            length,
+        };
+        let written = self.record_frame(packet.interface, packet.direction, &whole);
+        self.frame = frame;
+        written
+    }
+
+    fn record_frame(
+        &mut self,
+        interface: Interface,
+        direction: Direction,
+        frame: &CapturedFrame<'_>,
+    ) -> io::Result<()> {
+        if interface.0 >= self.interfaces {
             let message = "the interface is not of this file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
-        let length = frame::write(packet, self.snap, &mut self.frame)?;
-        let direction = match packet.direction {
+        let direction = match direction {
             Direction::Inbound => 1,
             Direction::Outbound => 2,
         };
+        let bytes = &frame.bytes[..frame.bytes.len().min(self.snap)];
         let block = EnhancedPacketBlock {
-            interface_id: packet.interface.0,
-            timestamp: std::time::Duration::from_nanos(packet.time.as_nanos()),
-            original_len: length,
-            data: Cow::Borrowed(&self.frame),
+            interface_id: interface.0,
+            timestamp: std::time::Duration::from_nanos(frame.time.as_nanos()),
+            original_len: frame.length,
+            data: Cow::Borrowed(bytes),
             options: vec![EnhancedPacketOption::Flags(direction)],
         };
         self.pcapng.write_pcapng_block(block).map_err(into_io)?;

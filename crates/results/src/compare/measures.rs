@@ -25,6 +25,9 @@ pub(super) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
             ("completion.p99_s", times.p99.as_secs_f64()),
         ]);
     }
+    if let Some(missed) = group.deadlines_missed {
+        measures.push(("deadlines_missed", missed as f64));
+    }
     if let Some(epochs) = group.epochs {
         measures.extend([
             ("epochs.count", epochs.count as f64),

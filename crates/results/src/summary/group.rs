@@ -24,6 +24,9 @@ pub struct GroupSummary {
     pub retransmits: u64,
     /// Retransmission time-outs that went off.
     pub timeouts: u64,
+    /// Flows that had a retransmission time-out.
+    #[serde(default)]
+    pub flows_with_timeout: u64,
     /// Packets that arrived at the receivers with a CE mark.
     pub marks: u64,
     /// Transfers of a given size that were completed.
@@ -31,6 +34,9 @@ pub struct GroupSummary {
     /// How long they took, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<CompletionTimes>,
+    /// Transfers that were not complete by their deadline, if they have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadlines_missed: Option<u64>,
     /// Jain's index of the flows' goodputs ([`Ratio::fairness`]), if the group has any goodput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Ratio>,

@@ -1,6 +1,7 @@
 //! The summary of an experiment: what `summary.json` holds and `--json` prints.
 
 mod completion;
+mod deadlines;
 mod emulation;
 mod group;
 mod port;
@@ -9,6 +10,7 @@ mod tcon;
 mod tests;
 
 pub use completion::CompletionTimes;
+pub use deadlines::DeadlineSummary;
 pub use emulation::{AchievedRate, Emulation, HostSummary, World};
 pub use group::{EpochSummary, GroupSummary};
 pub use port::{Drops, PortSummary};
@@ -75,6 +77,9 @@ pub struct RunSummary {
     /// ([`Self::saved`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<Ratio>,
+    /// How transfers with deadlines went, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<DeadlineSummary>,
     /// The hosts by name, where they are real.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub hosts: IndexMap<String, HostSummary>,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Literal, Presence, Section};
-use crate::{fault, group, live, loader, measurements, queue, topology, transport, workload};
+use crate::{fault, group, live, loader, measurements, queue, sed, topology, transport, workload};
 
 /// All tables, in the order in which people meet them.
 pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
@@ -36,6 +36,7 @@ pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
         .chain([
             &measurements::MEASUREMENTS,
             &measurements::REDUCTION,
+            &sed::SED,
             &live::LIVE,
         ])
 }

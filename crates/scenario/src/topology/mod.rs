@@ -22,9 +22,9 @@ pub(crate) use general::{HOST, SHARED_BUFFER, SWITCH, read as read_general};
 pub(crate) use links::LINK;
 pub(crate) use route::ROUTE;
 pub use route::{Route, Routes};
+pub(crate) use star::{STAR, STAR_HOSTS, read as read_star};
 pub(crate) use tcon::TCON;
 pub use tcon::{TconControl, TconRule};
-pub(crate) use star::{STAR, STAR_HOSTS, read as read_star};
 
 /// The bytes of Ethernet framing that a link carries per packet: preamble and start delimiter 8,
 /// header 14, frame check sequence 4, gap 12 (IEEE 802.3).

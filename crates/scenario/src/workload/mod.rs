@@ -28,6 +28,12 @@ pub enum Workload {
     Transfer {
         /// How much.
         size: ByteSize,
+        /// How often, each time as a flow of its own.
+        #[serde(default = "once", skip_serializing_if = "is_once")]
+        rounds: u32,
+        /// How long after the start of one the next one starts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interval: Option<Duration>,
     },
     /// Each receiver asks all its senders at once, waits for all responses, and asks again.
     Incast {
@@ -72,6 +78,14 @@ pub enum Workload {
         /// How large the flows are.
         distribution: Distribution,
     },
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn is_once(rounds: &u32) -> bool {
+    *rounds == 1
 }
 
 /// How packets of a constant rate are spread over time.

@@ -42,10 +42,24 @@ static CBR: Section = Section {
 
 static TRANSFER: Section = Section {
     title: "[groups.NAME.workload] kind = \"transfer\"",
-    doc: "Each flow sends an amount, from its start on, and closes.",
+    doc: "Each flow sends an amount, from its start on, and closes. With `rounds` it does so again and \
+          again, each time as a flow of its own.",
     keys: &[
         Key::kind(&["transfer"]),
         Key::required("size", Accepts::SIZE, "how much each flow sends"),
+        Key::default(
+            "rounds",
+            Accepts::Count(1, 1_000_000),
+            Literal::Integer(1),
+            "how often",
+        ),
+        Key::optional(
+            "interval",
+            Accepts::POSITIVE_SPAN,
+            "there is one round",
+            "how long after the beginning of one round the next one begins, whether that one is over or not; \
+             each flow starts within the group's `start_within` from then",
+        ),
     ],
 };
 
@@ -198,9 +212,7 @@ impl Workload {
         let fields = Fields::open(at.clone(), section)?;
         Ok(match section.kind() {
             Some("cbr") => read_cbr(&fields, topology)?,
-            Some("transfer") => Self::Transfer {
-                size: fields.get("size")?,
-            },
+            Some("transfer") => read_transfer(&fields)?,
             Some("incast") => {
                 let (response, rounds) = (fields.get("response"), fields.get("rounds"));
                 let (pause, spread) = (fields.get("pause"), fields.get("spread"));
@@ -260,6 +272,27 @@ fn read_cbr(fields: &Fields<'_>, topology: &Topology) -> Result<Workload, Report
             _ => Arrivals::Regular,
         },
     })
+}
+
+fn read_transfer(fields: &Fields<'_>) -> Result<Workload, Reported> {
+    let (size, rounds) = (fields.get("size"), fields.get("rounds"));
+    let interval = fields.optional("interval")?;
+    let (size, rounds) = (size?, rounds?);
+    match (rounds, interval) {
+        (1, None) | (2.., Some(_)) => Ok(Workload::Transfer {
+            size,
+            rounds,
+            interval,
+        }),
+        (1, Some(_)) => Err(fields.blame("interval").conflict(
+            "one round has no interval to another",
+            "remove it, or set `rounds`",
+        )),
+        _ => Err(fields.blame("rounds").conflict(
+            format!("{rounds} rounds need an `interval`"),
+            "say how long after the start of one round the next one starts",
+        )),
+    }
 }
 
 fn read_poisson(fields: &Fields<'_>, topology: &Topology) -> Result<Workload, Reported> {

@@ -57,6 +57,61 @@ fn options_of_another_transport() {
 }
 
 #[test]
+fn deadlines_and_their_controller() {
+    check(&[
+        (
+            "start_within = \"1s\"",
+            "start_within = \"1s\"\ndeadline = \"1s\"",
+            &[
+                "dctcp.deadline",
+                "ends by itself",
+                "`transfer` or `poisson`",
+            ],
+        ),
+        (
+            "size = \"1GB\" }",
+            "size = \"1GB\" }\ndeadline = \"-1s\"",
+            &["cubic.deadline"],
+        ),
+        (
+            "size = \"1GB\" }",
+            "size = \"1GB\" }\ndeadline = \"0s\"",
+            &["cubic.deadline", "from 1ns"],
+        ),
+        (
+            "size = \"1GB\" }",
+            "size = \"1GB\", rounds = 3 }",
+            &["cubic.workload.rounds", "3 rounds need an `interval`"],
+        ),
+        (
+            "size = \"1GB\" }",
+            "size = \"1GB\", interval = \"1s\" }",
+            &["cubic.workload.interval", "one round"],
+        ),
+        (
+            "[measurements]",
+            "[sed]\nthreshold = \"1 packet\"\n[measurements]",
+            &["sed.rtt", "missing"],
+        ),
+        (
+            "[measurements]",
+            "[sed]\nrtt = \"1ms\"\nthreshold = \"0 packets\"\n[measurements]",
+            &["sed.threshold", "an empty queue"],
+        ),
+        (
+            "[measurements]",
+            "[sed]\nrtt = \"1ms\"\nlease = \"2ms\"\nlatency = \"1ms\"\n[measurements]",
+            &["sed.lease", "runs out"],
+        ),
+        (
+            "[measurements]",
+            "[sed]\nrtt = \"1ms\"\nallocation = \"plan\"\n[measurements]",
+            &["sed.allocation", "paper, planned"],
+        ),
+    ]);
+}
+
+#[test]
 fn dcquic_that_cannot_be() {
     check(&[
         (

@@ -1,6 +1,6 @@
 //! Endpoints of TCP connections, with TLS over them or without.
 
-use weir_congestion::{AlgorithmSpec, Context};
+use weir_congestion::{AlgorithmSpec, Context, Deadline};
 use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions, TlsOptions};
 use weir_tcp::{
     Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State,
@@ -134,6 +134,7 @@ impl TcpSetup {
             small_queues: self.small_queues,
             told: false,
             tls: self.tls.as_ref().map(tls),
+            deadline: None,
         };
         end.with_tls(Tls::begin);
         end
@@ -159,16 +160,34 @@ pub(crate) struct TcpEnd {
     /// Whether the application has been told that the connection is closed.
     told: bool,
     tls: Option<Box<Tls>>,
+    /// When what it sends has to have arrived.
+    deadline: Option<Time>,
 }
 
 impl TcpEnd {
     #[inline]
     pub(super) fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
+        if let Some(deadline) = self.deadline {
+            self.tell_deadline(now, deadline);
+        }
         self.connection.receive(now, segment, ecn);
         if self.tls.is_some() {
             let received = self.connection.received().bytes();
             self.with_tls(|tls, out| tls.on_received(received, out));
         }
+    }
+
+    /// What it sends has to have arrived by then.
+    pub(crate) fn set_deadline(&mut self, deadline: Time) {
+        self.deadline = Some(deadline);
+    }
+
+    /// The congestion control is told how much is left, and how much time.
+    fn tell_deadline(&mut self, now: Time, deadline: Time) {
+        self.connection.set_deadline(Some(Deadline {
+            remaining: self.connection.remaining(),
+            time_left: deadline.checked_since(now).unwrap_or(Duration::ZERO),
+        }));
     }
 
     /// Lets TLS do something, if there is any, and hands TCP what comes of it.

@@ -17,7 +17,7 @@ mod transfer;
 use std::fmt::Debug;
 
 use weir_scenario::{ConnectionUse, Group, HostIndex, Workload};
-use weir_units::Time;
+use weir_units::{Duration, Time};
 
 use crate::flows::FlowId;
 use crate::hosts::Notice;
@@ -130,7 +130,21 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
     let starts = starts(group, &mut random);
     match &group.workload {
         Workload::Bulk => Box::new(bulk::Bulk::new(number, starts)),
-        Workload::Transfer { size } => Box::new(transfer::Transfers::new(number, starts, *size)),
+        Workload::Transfer {
+            size,
+            rounds,
+            interval,
+        } => {
+            let rounds = transfer::Rounds {
+                left: *rounds,
+                begin: group.start,
+                interval: interval.unwrap_or(Duration::ZERO),
+                within: group.start_within,
+            };
+            Box::new(transfer::Transfers::new(
+                number, starts, *size, rounds, random,
+            ))
+        }
         Workload::Cbr {
             rate,
             packet,

@@ -1,24 +1,51 @@
-//! Flows that send an amount and close.
+//! Flows that send an amount and close, once or in rounds.
 
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Time};
 
-use super::{Agenda, Application, Pair};
+use super::{Agenda, Application, Pair, Random};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 
 #[derive(Debug)]
 pub(super) struct Transfers {
     group: u32,
-    starts: Agenda<Pair>,
+    starts: Agenda<(Pair, Rounds)>,
     size: ByteSize,
+    random: Random,
+}
+
+/// What there is to be done of a pair's transfers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    /// How many, the next one included.
+    pub(super) left: u32,
+    /// When this one begins.
+    pub(super) begin: Time,
+    /// How long after one the next one begins.
+    pub(super) interval: Duration,
+    /// Each flow starts within this span from then.
+    pub(super) within: Duration,
 }
 
 impl Transfers {
-    pub(super) fn new(group: u32, starts: Agenda<Pair>, size: ByteSize) -> Self {
+    pub(super) fn new(
+        group: u32,
+        mut first: Agenda<Pair>,
+        size: ByteSize,
+        rounds: Rounds,
+        random: Random,
+    ) -> Self {
+        let mut starts = Agenda::new();
+        while let Some(time) = first.next_time() {
+            if let Some(pair) = first.due(time) {
+                starts.note(time, (pair, rounds));
+            }
+        }
         Self {
             group,
             starts,
             size,
+            random,
         }
     }
 }
@@ -29,8 +56,17 @@ impl Application for Transfers {
     }
 
     fn on_time(&mut self, now: Time, world: &mut World) {
-        while let Some(pair) = self.starts.due(now) {
+        while let Some((pair, rounds)) = self.starts.due(now) {
             begin(now, self.group, pair, self.size, world);
+            if rounds.left > 1 {
+                let next = Rounds {
+                    left: rounds.left - 1,
+                    begin: rounds.begin + rounds.interval,
+                    ..rounds
+                };
+                let start = next.begin + self.random.span_up_to(next.within);
+                self.starts.note(start, (pair, next));
+            }
         }
     }
 

@@ -88,6 +88,70 @@ until = "260ms"
 rate = "300Mbps"
 "#;
 
+/// The DCQUIC engine beside TLS over TCP, each request counted: handshakes, two paths, faults.
+const STACKS: &str = r#"
+title = "Two stacks"
+source = "a test"
+seed = 7
+duration = "10s"
+[hosts.client]
+[hosts.server]
+[switches.one]
+[switches.two]
+[[links]]
+from = "client"
+to = "one"
+rate = "1Gbps"
+delay = "10us"
+[[links]]
+from = "client"
+to = "two"
+rate = "1Gbps"
+delay = "10us"
+[[links]]
+from = "one"
+to = "server"
+rate = "1Gbps"
+delay = "10us"
+queue = { kind = "red", buffer = "200KB", red_min = "20KB", red_max = "100KB", drop_probability = 0.02 }
+[[links]]
+from = "two"
+to = "server"
+rate = "1Gbps"
+delay = "10us"
+[groups.quic]
+from = "client"
+to = "server"
+via = "one"
+transport = "quic"
+congestion = "bbr"
+flows = 2
+workload = { kind = "epochs", request = "100KB", response = "20KB", count = 60 }
+[groups.quic.quic.proactive_migration]
+long_window = 20
+short_window = 5
+[groups.tls]
+from = "client"
+to = "server"
+via = "one"
+transport = "tls"
+workload = { kind = "epochs", request = "100KB", response = "20KB", count = 60 }
+[[faults]]
+kind = "loss"
+ports = "one->server"
+at_epoch = 10
+until_epoch = 20
+probability = 0.01
+[[faults]]
+kind = "delay"
+ports = "one->server"
+at_epoch = 30
+until_epoch = 40
+delay = "10ms"
+[measurements]
+ports = "*->server"
+"#;
+
 /// What [`Rows::digest`] makes of the mixture. It changes whenever the simulator does something else, and
 /// only then: whoever changes it on purpose puts the new one here, after both `cargo test` and `cargo
 /// test --release` agree on it.
@@ -97,9 +161,18 @@ fn settings(seed: u64) -> [String; 1] {
     [format!("seed={seed}")]
 }
 
-/// Simulates in slices of these lengths, one after the other, again and again.
 fn simulate(seed: u64, slices: &[Duration], recorder: &mut dyn Recorder) -> RunSummary {
-    let mut simulation = Simulation::new(scenario(SCENARIO, &settings(seed))).unwrap();
+    simulate_file(SCENARIO, seed, slices, recorder)
+}
+
+/// Simulates in slices of these lengths, one after the other, again and again.
+fn simulate_file(
+    file: &str,
+    seed: u64,
+    slices: &[Duration],
+    recorder: &mut dyn Recorder,
+) -> RunSummary {
+    let mut simulation = Simulation::new(scenario(file, &settings(seed))).unwrap();
     for slice in slices.iter().cycle() {
         if simulation.now() >= simulation.end() {
             break;
@@ -177,11 +250,11 @@ fn another_seed_gives_other_rows() {
 
 #[test]
 fn files_are_the_same_to_the_last_byte() {
-    let write = || {
+    let write = |file| {
         let directory = tempfile::tempdir().unwrap();
         let output = Output::create(directory.path()).unwrap();
         let mut files = output.run(Duration::from_millis(300)).unwrap();
-        let summary = simulate(7, &WHOLE, &mut files);
+        let summary = simulate_file(file, 7, &WHOLE, &mut files);
         let finished = files.finish().unwrap();
         let summary = Summary::new("A mixture", "a test", summary);
         let paths = output.commit(&summary, "", [finished]).unwrap();
@@ -197,7 +270,9 @@ fn files_are_the_same_to_the_last_byte() {
         contents.sort();
         contents
     };
-    let files = write();
-    assert_eq!(files.len(), 4);
-    assert!(files == write());
+    for (file, count) in [(SCENARIO, 4), (STACKS, 5)] {
+        let files = write(file);
+        assert_eq!(files.len(), count);
+        assert!(files == write(file));
+    }
 }

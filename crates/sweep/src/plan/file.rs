@@ -189,7 +189,7 @@ fn grid_axes(
     let at = grid.span();
     let mut axes = Vec::new();
     let mut count = 1_u64;
-    for (path, steps) in grid.into_inner() {
+    for (path, steps) in in_order(grid.into_inner()) {
         let at = steps.span();
         let values = match steps.into_inner() {
             WrittenSteps::List(values) => list(&path, &values),
@@ -258,7 +258,7 @@ fn sample_axes(sample: Spanned<WrittenSample>) -> Result<(Keys, Points), Wrong> 
         ));
     }
     let mut axes = Vec::new();
-    for (path, spread) in keys {
+    for (path, spread) in in_order(keys) {
         let at = spread.span();
         let values = match spread.into_inner() {
             WrittenSpread::List(values) => list(&path, &values),
@@ -274,6 +274,13 @@ fn sample_axes(sample: Spanned<WrittenSample>) -> Result<(Keys, Points), Wrong> 
             seed,
         },
     ))
+}
+
+/// Keys as they stand in the file.
+fn in_order<T>(keys: IndexMap<String, Spanned<T>>) -> Vec<(String, Spanned<T>)> {
+    let mut keys: Vec<_> = keys.into_iter().collect();
+    keys.sort_by_key(|(_, value)| value.span().start);
+    keys
 }
 
 fn list(path: &str, values: &[toml::Value]) -> Result<Values, String> {

@@ -234,8 +234,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     }
 
     /// A packet of the sender's as the receiver gets it: new data says CWR, so that a receiver's echo
-    /// holds for what follows it.
+    /// holds for what follows it; and what has waited here acknowledges what the sender has acknowledged
+    /// since, as receivers refuse old time stamps (RFC 7323, section 5) and old acknowledgments (RFC
+    /// 5961, section 5).
     fn dressed(&self, mut packet: P, is_new: bool) -> P {
+        if let Some(newest) = &self.newest {
+            newest.renew(&mut packet);
+        }
         if self.is_marked {
             if packet.ecn() == Ecn::NotEct {
                 packet.set_ecn(Ecn::Ect0);

@@ -1,16 +1,19 @@
 //! `weir perf client`
 
+use std::path::PathBuf;
+
 use clap::Args;
 use tokio::sync::mpsc;
 use weir_perf::{
     ClientOptions, DEFAULT_PORT, Direction, Error, Event, Extent, Fingerprint, Parameters,
     Transport, text,
 };
-use weir_units::{ByteSize, Duration};
+use weir_units::{ByteSize, Duration, Rate};
 
 use crate::arguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::perf::shared_key;
 
 /// What the command line says.
 #[derive(Debug, Args)]
@@ -20,11 +23,13 @@ Examples:
   weir perf client 10.0.0.2 --transport tcp --reverse    plain TCP, from the server
   weir perf client 10.0.0.2 --pin 3f5a… --mps 8972 --congestion dctcp,g=0.125 --parallel 4
   weir perf client 10.0.0.2 --pin 3f5a… --bytes 10GB --json > result.json
+  weir perf client 10.0.0.2 --transport dcudp --rate 9Gbps    NOT encrypted, and no pin
+  weir perf client 10.0.0.2 --transport dcudp --key-file key  sealed with a key both ends have
 
 `weir perf server` prints the fingerprint to pin; `weir algorithms` lists what --congestion takes.
-In the table, `lost` is what TCP retransmitted, or the packets that DCQUIC lost; `CE` counts packets
-that arrived with a congestion mark. Only the sending side knows these, the window and the
-round-trip time.")]
+In the table, `lost` is what TCP or DCUDP retransmitted, or the packets that DCQUIC lost; `CE` counts
+packets that arrived with a congestion mark. DCUDP shows its rate in the window's place. Only the
+sending side knows these and the round-trip time.")]
 pub(crate) struct Client {
     /// Name or address of the machine where `weir perf server` runs
     host: String,
@@ -33,17 +38,17 @@ pub(crate) struct Client {
     #[arg(long, short, default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
 
-    /// What carries the data: dcquic, tcp or tcp-tls
+    /// What carries the data: dcquic, dcudp, tcp or tcp-tls
     #[arg(long, default_value_t = Transport::Dcquic)]
     transport: Transport,
 
-    /// Fingerprint of the server's certificate, as the server prints it (not for tcp, which has
-    /// none)
+    /// Fingerprint of the server's certificate, as the server prints it (not for tcp and dcudp,
+    /// which have none)
     #[arg(long, value_name = "FINGERPRINT")]
     pin: Option<Fingerprint>,
 
-    /// The sender's congestion control: for dcquic one of `weir algorithms`, for tcp and tcp-tls
-    /// one of the kernel's
+    /// The sender's congestion control: for dcquic and dcudp one of `weir algorithms`, for tcp and
+    /// tcp-tls one of the kernel's
     #[arg(long, short = 'C', value_name = "NAME[,PARAMETER=VALUE]")]
     congestion: Option<String>,
 
@@ -63,7 +68,16 @@ pub(crate) struct Client {
     #[arg(long, short = 'R')]
     reverse: bool,
 
-    /// Largest packet: the UDP payload for dcquic, the segment for tcp and tcp-tls
+    /// dcudp: how fast to send while nothing is congested, in UDP payload [default: 10Gbps]
+    #[arg(long)]
+    rate: Option<Rate>,
+
+    /// dcudp: file with the key that the server has too, 64 hexadecimal digits; without one nothing
+    /// is encrypted or authenticated
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+
+    /// Largest packet: the UDP payload for dcquic and dcudp, the segment for tcp and tcp-tls
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     mps: Option<ByteSize>,
 
@@ -132,12 +146,16 @@ impl Client {
             parallel: self.parallel,
             congestion: self.congestion.clone(),
             packet_size: self.mps,
+            rate: self.rate,
+            keyed: self.key_file.is_some(),
         };
         self.check(&parameters)?;
+        let key = self.key_file.as_deref().map(shared_key).transpose()?;
         Ok(ClientOptions {
             host: self.host.clone(),
             port: self.port,
             pin: self.pin,
+            key,
             parameters,
             interval: self.interval,
             timeout: self.timeout,
@@ -154,14 +172,17 @@ impl Client {
                 return Err(Failure::option("pin", problem));
             }
             (false, Some(_)) => {
-                let problem = "tcp shows no certificate: choose tcp-tls or dcquic, or leave it out";
+                let problem = format!(
+                    "{} shows no certificate: choose tcp-tls or dcquic, or leave it out",
+                    self.transport
+                );
                 return Err(Failure::option("pin", problem));
             }
             _ => {}
         }
         // A receiver's kernel need not have the sender's congestion control.
         let mut ours = parameters.clone();
-        if self.reverse && self.transport != Transport::Dcquic {
+        if self.reverse && self.transport.is_kernels() {
             ours.congestion = None;
         }
         ours.validate().map_err(|error| self.failure(error))

@@ -15,6 +15,7 @@ use weir_units::Duration;
 use crate::arguments;
 use crate::failure::Failure;
 use crate::output;
+use crate::perf::shared_key;
 
 /// What the command line says.
 #[derive(Debug, Args)]
@@ -25,9 +26,10 @@ Examples:
   weir perf server --one-off --json      for one test; its result as JSON
   weir perf server --metrics 9100        with http://127.0.0.1:9100/metrics
   QLOGDIR=logs weir perf server          with a qlog file for each DCQUIC connection
+  weir perf server --key-file key        for dcudp clients with this key (openssl rand -hex 32)
 
-All transports use the same port: tcp and tcp-tls over TCP, dcquic over UDP, and each test is
-arranged over TCP. Without --certificate each start makes a new one, with a new fingerprint.")]
+All transports use the same port: tcp and tcp-tls over TCP, dcquic and dcudp over UDP, and each test
+is arranged over TCP. tcp is not encrypted, and neither is dcudp without --key-file. Without --certificate each start makes a new one, with a new fingerprint.")]
 pub(crate) struct Server {
     /// Address to listen on
     #[arg(long, short = 'B', default_value = "127.0.0.1", value_name = "ADDRESS")]
@@ -48,6 +50,10 @@ pub(crate) struct Server {
     /// The certificate's private key, PEM or DER
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
+
+    /// Take dcudp clients with this key only: 64 hexadecimal digits
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
 
     /// Time between the intervals in a JSON report; 0 for the result alone
     #[arg(long, short, default_value = "1s", value_parser = arguments::seconds)]
@@ -85,6 +91,7 @@ impl Server {
             timeout: self.timeout,
             interval: self.interval,
             metrics: exporter.as_ref().map(|(_, registry)| registry.clone()),
+            key: self.key_file.as_deref().map(shared_key).transpose()?,
         };
         let server = PerfServer::bind(options).await.map_err(Failure::of)?;
         let exporter = exporter.map(|(exporter, _)| exporter);

@@ -2,7 +2,7 @@
 
 use weir_lab::runs::Runs;
 use weir_results::{Output, RunFiles};
-use weir_sim::{Outcome, Run, thresholds};
+use weir_sim::{Capture, Outcome, Run, thresholds};
 
 use super::progress::{Bar, Progress};
 use super::work::Outcomes;
@@ -24,14 +24,12 @@ impl LiveWorker<'_> {
         &self,
         own: Run,
         variants: Vec<(String, Run)>,
+        capture: Option<Capture>,
     ) -> Result<Outcomes, Failure> {
         let span = own.scenario.duration;
         let files = self.output.map(|output| output.run(span)).transpose();
-        let own = self.emulate(
-            own,
-            files.map_err(Failure::of)?,
-            &self.progress.bar("", span),
-        )?;
+        let recorder = (files.map_err(Failure::of)?, capture);
+        let (own, capture) = self.emulate(own, recorder, &self.progress.bar("", span))?;
         let variants = variants.into_iter();
         let variants = variants.map(|(name, run)| match self.stop.is_said() {
             true => Ok((name, None)),
@@ -40,7 +38,7 @@ impl LiveWorker<'_> {
         Ok(Outcomes {
             own,
             variants: variants.collect::<Result<_, _>>()?,
-            capture: None,
+            capture,
         })
     }
 
@@ -49,8 +47,8 @@ impl LiveWorker<'_> {
         let files = self.output.map(|output| output.variant(&name, span));
         let files = files.transpose().map_err(Failure::of)?;
         let bar = self.progress.bar(&name, span);
-        match self.emulate(run, files, &bar) {
-            Ok(outcome) => Ok((name, Some(outcome))),
+        match self.emulate(run, (files, None), &bar) {
+            Ok((outcome, _)) => Ok((name, Some(outcome))),
             Err(failure) => Err(Failure::Failed(format!("variant `{name}`: {failure}"))),
         }
     }
@@ -58,20 +56,21 @@ impl LiveWorker<'_> {
     fn emulate(
         &self,
         run: Run,
-        mut files: Option<RunFiles>,
+        mut recorder: (Option<RunFiles>, Option<Capture>),
         bar: &Bar<'_>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<(Outcome, Option<Capture>), Failure> {
         let thresholds = thresholds(&run.scenario);
         let runs = Runs::of_this_machine();
         let mut watch = |now| {
             bar.show_live(now);
             !self.stop.is_said()
         };
-        let summary = weir_lab::run(&run.scenario, &runs, &mut files, &mut watch);
+        let summary = weir_lab::run(&run.scenario, &runs, &mut recorder, &mut watch);
         let mut summary = summary.map_err(Failure::of)?;
         summary.settings = run.settings;
+        let (files, capture) = recorder;
         let files = files.map(RunFiles::finish).transpose();
         let plots = files.map_err(Failure::of)?.map(|files| (files, thresholds));
-        Ok(Outcome { summary, plots })
+        Ok((Outcome { summary, plots }, capture))
     }
 }

@@ -3,7 +3,4 @@
 mod options;
 pub(super) mod socket;
 
-pub use options::{
-    NamespaceSetting, Unsupported, kernel_name, namespace_settings, unsupported,
-    unsupported_parameters,
-};
+pub use options::{Unsupported, kernel_name, unsupported};

@@ -1,10 +1,10 @@
-//! Which of a scenario's TCP options a kernel's sockets can honour, which its network namespaces can,
-//! and which nobody can.
+//! Which of a scenario's TCP options a kernel's sockets can honour, and which nobody can. What a whole
+//! network namespace is set to is the [`plan`](crate::plan)'s.
 
 use std::fmt;
 
 use weir_congestion::AlgorithmSpec;
-use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions};
+use weir_scenario::{Pacing, Recovery, TcpOptions};
 use weir_units::{ByteSize, Duration};
 
 use crate::control::KernelTcp;
@@ -44,18 +44,9 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// A setting of a host's network namespace, below `/proc/sys`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamespaceSetting {
-    /// Its path: `net/ipv4/tcp_sack`.
-    pub path: &'static str,
-    /// Its value.
-    pub value: &'static str,
-}
-
 impl KernelTcp {
-    /// What a socket is set to for these options under this congestion control. The rest of them is
-    /// [`namespace_settings`] and [`unsupported`].
+    /// What a socket is set to for these options under this congestion control. The rest of them is a
+    /// namespace's ([`crate::plan::HostPlan::kernel`]), or [`unsupported`].
     pub fn of(options: &TcpOptions, congestion: &AlgorithmSpec) -> Self {
         let changed = |value: Duration, linux: Duration| (value != linux).then_some(value);
         Self {
@@ -81,21 +72,6 @@ pub fn kernel_name(congestion: &AlgorithmSpec) -> &'static str {
         "newreno" => "reno",
         name => name,
     }
-}
-
-/// What a namespace in which such connections begin or end has to be set to. Groups that ask for
-/// different values of one setting cannot share a host.
-pub fn namespace_settings(options: &TcpOptions) -> Vec<NamespaceSetting> {
-    let switch = |path, on| NamespaceSetting {
-        path,
-        value: if on { "1" } else { "0" },
-    };
-    vec![
-        switch("net/ipv4/tcp_ecn", options.ecn != TcpEcn::Off),
-        switch("net/ipv4/tcp_sack", options.sack),
-        switch("net/ipv4/tcp_timestamps", options.timestamps),
-        switch("net/ipv4/tcp_slow_start_after_idle", options.idle_restart),
-    ]
 }
 
 /// What neither a socket nor a namespace can be told.
@@ -196,17 +172,6 @@ pub fn unsupported(options: &TcpOptions) -> Vec<Unsupported> {
     found
 }
 
-/// The parameters of a congestion control that the kernel's has none of: `(name, value)`.
-pub fn unsupported_parameters(congestion: &AlgorithmSpec) -> Vec<Unsupported> {
-    let values = congestion.values();
-    let refused = values.map(|(key, value)| Unsupported {
-        key,
-        asked: value.to_string(),
-        kernel: "its congestion controls take no parameters per connection",
-    });
-    refused.collect()
-}
-
 fn takes_min_rto(options: &TcpOptions) -> bool {
     (Duration::from_micros(1)..=MAX_RTO).contains(&options.min_rto)
 }
@@ -226,8 +191,9 @@ mod tests {
     use weir_scenario::{Scenario, Setting, Transport};
 
     use super::*;
+    use crate::plan::{KernelSetting, Plan};
 
-    fn options(settings: &[(&str, &str)]) -> (TcpOptions, AlgorithmSpec) {
+    fn scenario(settings: &[(&str, &str)]) -> Scenario {
         let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
                     [hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"b\"\n\
                     rate = \"1Gbps\"\ndelay = \"1us\"\n\
@@ -239,8 +205,13 @@ mod tests {
                 value: (*value).to_owned(),
             })
             .collect();
-        let loaded = Scenario::parse("test.toml", text, &settings).unwrap();
-        match &loaded.scenario.groups[0].transport {
+        Scenario::parse("test.toml", text, &settings)
+            .unwrap()
+            .scenario
+    }
+
+    fn options(scenario: &Scenario) -> (TcpOptions, AlgorithmSpec) {
+        match &scenario.groups[0].transport {
             Transport::Tcp {
                 options,
                 congestion,
@@ -249,11 +220,15 @@ mod tests {
         }
     }
 
+    /// What the namespace of the host that opens the connections is set to.
+    fn namespace(scenario: &Scenario) -> Vec<KernelSetting> {
+        Plan::new(scenario).unwrap().hosts.remove(0).kernel
+    }
+
     #[test]
     fn the_kernel_can_do_what_is_the_default() {
-        let (options, congestion) = options(&[]);
+        let (options, congestion) = options(&scenario(&[]));
         assert_eq!(unsupported(&options), []);
-        assert_eq!(unsupported_parameters(&congestion), []);
         let expected = KernelTcp {
             congestion: Some("cubic".to_owned()),
             mss: Some(options.mss),
@@ -293,12 +268,14 @@ mod tests {
             ("nagle", "true"),
             ("small_queues", "false"),
         ];
-        let (default, cubic) = options(&[]);
+        let usual = scenario(&[]);
+        let (default, cubic) = options(&usual);
         for (key, value) in changes {
-            let (changed, _) = options(&[(&format!("tcp.{key}"), value)]);
+            let other = scenario(&[(&format!("tcp.{key}"), value)]);
+            let (changed, _) = options(&other);
             let refused = unsupported(&changed);
             let at_socket = KernelTcp::of(&changed, &cubic) != KernelTcp::of(&default, &cubic);
-            let in_namespace = namespace_settings(&changed) != namespace_settings(&default);
+            let in_namespace = namespace(&other) != namespace(&usual);
             let by_key = refused.iter().any(|refused| refused.key == key);
             assert!(by_key || at_socket || in_namespace, "{key} = {value}");
             assert!(refused.is_empty() || by_key, "{key} = {value}: {refused:?}");
@@ -306,11 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_not_the_kernels() {
-        let (_, congestion) = options(&[("congestion.name", "dctcp"), ("congestion.g", "0.5")]);
-        let refused = unsupported_parameters(&congestion);
-        assert_eq!(refused.len(), 1, "{refused:?}");
-        assert!(refused[0].to_string().contains("`g` is 0.5"), "{refused:?}");
+    fn the_kernel_has_its_own_names() {
         let newreno = AlgorithmSpec::new("newreno").unwrap();
         assert_eq!(kernel_name(&newreno), "reno");
     }

@@ -25,6 +25,12 @@ pub(super) const CASES: &[Case] = &[
     case(
         "[groups.NAME]",
         FILE,
+        &["groups.g.workload={ kind = \"transfer\", size = \"1MB\" }"],
+        &[("deadline", "groups.g.deadline=1s")],
+    ),
+    case(
+        "[groups.NAME]",
+        FILE,
         &[REQUESTS],
         &[
             ("failover", "groups.g.failover=1s"),
@@ -229,6 +235,17 @@ pub(super) const CASES: &[Case] = &[
         FILE,
         &["groups.g.workload={ kind = \"transfer\", size = \"1MB\" }"],
         &[("size", "groups.g.workload.size=2MB")],
+    ),
+    case(
+        "[groups.NAME.workload] kind = \"transfer\"",
+        FILE,
+        &[
+            "groups.g.workload={ kind = \"transfer\", size = \"1MB\", rounds = 2, interval = \"1s\" }",
+        ],
+        &[
+            ("rounds", "groups.g.workload.rounds=3"),
+            ("interval", "groups.g.workload.interval=2s"),
+        ],
     ),
     case(
         "[groups.NAME.workload] kind = \"incast\"",

@@ -1,0 +1,85 @@
+//! The side that begins connections.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use weir_dcudp::EndpointCounters;
+use weir_units::Duration;
+
+use super::config::DcudpConfig;
+use super::connection::{DcudpConnection, Kind};
+use super::endpoint::Endpoint;
+use super::error::DcudpConnectError;
+use crate::error::{DeadlinePassed, EndpointError};
+
+/// A UDP socket from which connections begin, as many as there are to be.
+///
+/// When it is dropped no connection begins any more; those that there are go on.
+pub struct DcudpClient {
+    endpoint: Endpoint,
+}
+
+impl DcudpClient {
+    /// Binds a socket, on the current tokio runtime; port 0 takes any free port.
+    ///
+    /// # Errors
+    /// [`EndpointError`], which says what to do about it.
+    pub fn bind(address: SocketAddr, config: DcudpConfig) -> Result<Self, EndpointError> {
+        let endpoint = Endpoint::bind(address, config, None)?;
+        Ok(Self { endpoint })
+    }
+
+    /// Binds any free port, of the family that reaches `remote`.
+    ///
+    /// # Errors
+    /// [`EndpointError`], which says what to do about it.
+    pub fn towards(remote: SocketAddr, config: DcudpConfig) -> Result<Self, EndpointError> {
+        let any = match remote {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        Self::bind(any, config)
+    }
+
+    /// Begins a connection and waits for the end of the handshake. The server must serve the same
+    /// kind: streams or messages.
+    ///
+    /// # Errors
+    /// [`DcudpConnectError`]; that no server answers is known after the transport's
+    /// `handshake_timeout`.
+    pub async fn connect<K: Kind>(
+        &self,
+        remote: SocketAddr,
+    ) -> Result<DcudpConnection<K>, DcudpConnectError> {
+        let connection = DcudpConnection::new(self.endpoint.connect(remote, K::DATA)?);
+        connection.established().await?;
+        Ok(connection)
+    }
+
+    /// The address that the socket is bound to.
+    pub fn local_address(&self) -> SocketAddr {
+        self.endpoint.local_address()
+    }
+
+    /// What happened at the socket beyond its connections.
+    pub fn counters(&self) -> EndpointCounters {
+        self.endpoint.counters()
+    }
+
+    /// Waits until no connection is left, or for `limit` at most. A connection that is over still
+    /// answers its peer for a while.
+    ///
+    /// # Errors
+    /// [`DeadlinePassed`] where connections are left then.
+    pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
+        self.endpoint.wait_idle(limit).await
+    }
+}
+
+impl fmt::Debug for DcudpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DcudpClient")
+            .field("local", &self.local_address())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! A connection as applications hold it, whatever it carries.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+
+use weir_dcudp::{ConnectionStats, DataKind};
+
+use super::error::DcudpError;
+use super::link::Link;
+use crate::waiting::wait;
+
+/// What a connection carries: [`Stream`] or [`Messages`].
+pub trait Kind: sealed::Sealed + Send + Sync + Unpin + 'static {
+    /// As the engine calls it.
+    const DATA: DataKind;
+}
+
+/// One stream of bytes in each direction.
+#[derive(Debug)]
+pub struct Stream;
+
+/// Messages with ends, in order or not.
+#[derive(Debug)]
+pub struct Messages;
+
+impl Kind for Stream {
+    const DATA: DataKind = DataKind::Stream;
+}
+
+impl Kind for Messages {
+    const DATA: DataKind = DataKind::Messages;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Stream {}
+    impl Sealed for super::Messages {}
+}
+
+/// One end of a connection: a [`DcudpStream`](super::DcudpStream) or
+/// [`DcudpMessages`](super::DcudpMessages).
+///
+/// Dropping it cuts the connection off: the peer hears that the application has given up (code 0), and
+/// what was not delivered is lost. Where this end had finished before
+/// ([`DcudpConnection::finish`], or `shutdown` of a stream), all that was written is still delivered, as
+/// long as the runtime runs.
+pub struct DcudpConnection<K: Kind> {
+    pub(super) link: Arc<Link>,
+    pub(super) finished: bool,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind> DcudpConnection<K> {
+    pub(super) fn new(link: Arc<Link>) -> Self {
+        Self {
+            link,
+            finished: false,
+            kind: PhantomData,
+        }
+    }
+
+    /// Says that no more data will come from here. What was written before is delivered, and what the
+    /// peer sends still arrives. Once both ends have finished and have everything, the connection is
+    /// over.
+    pub fn finish(&mut self) {
+        self.finished = true;
+        let mut core = self.link.lock();
+        core.engine.finish();
+        self.link.send(core);
+    }
+
+    /// Ends the connection in order: waits until the peer has everything that was written here. What
+    /// the peer still has to say is not waited for. That its transport has the data does not say that
+    /// its application has read them.
+    ///
+    /// # Errors
+    /// [`DcudpError`] where the connection ends before; after
+    /// [`TransportConfig::close_timeout`](weir_dcudp::TransportConfig::close_timeout) it does.
+    pub async fn close(mut self) -> Result<(), DcudpError> {
+        self.finished = true;
+        self.link.leave(true);
+        self.closed().await
+    }
+
+    /// Ends the connection at once, with a code for the peer's application. What was not delivered is
+    /// lost.
+    pub fn abort(&self, code: u32) {
+        let now = self.link.now();
+        let mut core = self.link.lock();
+        core.engine.abort(now, code);
+        self.link.send(core);
+    }
+
+    /// Waits until the connection is over.
+    ///
+    /// # Errors
+    /// [`DcudpError`] where it did not end in order.
+    pub async fn closed(&self) -> Result<(), DcudpError> {
+        poll_fn(|cx| {
+            let mut core = self.link.lock();
+            if let Some(end) = &core.end {
+                return Poll::Ready(end.clone());
+            }
+            wait(&mut core.watchers, cx.waker());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until the handshake is complete.
+    pub(super) async fn established(&self) -> Result<(), DcudpError> {
+        poll_fn(|cx| {
+            let mut core = self.link.lock();
+            core.check_open()?;
+            if core.engine.is_established() {
+                return Poll::Ready(Ok(()));
+            }
+            wait(&mut core.watchers, cx.waker());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The peer's address.
+    pub fn remote_address(&self) -> SocketAddr {
+        let remote = self.link.lock().engine.remote();
+        SocketAddr::new(remote.ip().to_canonical(), remote.port())
+    }
+
+    /// The address of this end's socket.
+    pub fn local_address(&self) -> SocketAddr {
+        self.link.shared.socket.local()
+    }
+
+    /// What the connection has counted so far, and how it is now: mode, rate, round-trip time.
+    pub fn stats(&self) -> ConnectionStats {
+        self.link.lock().engine.stats()
+    }
+
+    /// A view of the connection that outlives it.
+    pub fn watch(&self) -> DcudpWatch {
+        DcudpWatch {
+            link: self.link.clone(),
+        }
+    }
+}
+
+/// Sees what a connection counts, without keeping it open.
+#[derive(Clone)]
+pub struct DcudpWatch {
+    link: Arc<Link>,
+}
+
+impl DcudpWatch {
+    /// As [`DcudpConnection::stats`].
+    pub fn stats(&self) -> ConnectionStats {
+        self.link.lock().engine.stats()
+    }
+}
+
+impl fmt::Debug for DcudpWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DcudpWatch").finish_non_exhaustive()
+    }
+}
+
+impl<K: Kind> Drop for DcudpConnection<K> {
+    fn drop(&mut self) {
+        self.link.leave(self.finished);
+    }
+}
+
+impl<K: Kind> fmt::Debug for DcudpConnection<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DcudpConnection")
+            .field("remote", &self.remote_address())
+            .field("data", &K::DATA)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,159 @@
+//! A UDP socket with all its connections: what clients and listeners have in common.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::runtime::Handle as Runtime;
+use weir_dcudp::{DataKind, EndpointCounters, ServerConfig, TransportConfig};
+use weir_units::Duration;
+
+use super::config::DcudpConfig;
+use super::driver::Driver;
+use super::error::DcudpConnectError;
+use super::link::Link;
+use super::shared::Shared;
+use crate::builder::seed;
+use crate::error::{DeadlinePassed, EndpointError};
+use crate::socket::Socket;
+use crate::sockets::Place;
+use crate::timers::Timers;
+
+/// The last handle of a socket: dropping it lets the connections that there are go on.
+pub(super) struct Endpoint {
+    shared: Arc<Shared>,
+    transport: TransportConfig,
+}
+
+impl Endpoint {
+    /// Binds, and starts the socket's task. `serves` says what clients get, if they may come.
+    pub(super) fn bind(
+        address: SocketAddr,
+        config: DcudpConfig,
+        serves: Option<DataKind>,
+    ) -> Result<Self, EndpointError> {
+        config.transport.validate()?;
+        let runtime = Runtime::try_current().map_err(|_| EndpointError::NoRuntime)?;
+        let place = Place {
+            address,
+            interface: config.interface,
+        };
+        let socket = Socket::bind(&place, config.buffers)?;
+        let granted = socket.buffers().receive;
+        let transport = fitting(config.transport, granted.bytes());
+        let server = serves.map(|data| ServerConfig {
+            max_connections: config.max_connections,
+            ..ServerConfig::new(Arc::new(TransportConfig {
+                data,
+                ..transport.clone()
+            }))
+        });
+        let timers = Timers::new().map_err(EndpointError::Timer)?;
+        let engine = weir_dcudp::Endpoint::new(server, seed()?)?;
+        let shared = Arc::new(Shared::new(socket, timers, engine));
+        runtime.spawn(Driver::new(shared.clone()));
+        Ok(Self { shared, transport })
+    }
+
+    /// Begins a connection; the first packet leaves before this returns.
+    pub(super) fn connect(
+        &self,
+        remote: SocketAddr,
+        data: DataKind,
+    ) -> Result<Arc<Link>, DcudpConnectError> {
+        let shared = &self.shared;
+        let local = shared.socket.local();
+        let address = shared.socket.reachable(remote);
+        let address = address.ok_or(DcudpConnectError::AddressFamily { remote, local })?;
+        let config = Arc::new(TransportConfig {
+            data,
+            ..self.transport.clone()
+        });
+        let now = shared.clock.now();
+        let mut routing = shared.routing();
+        let (handle, engine) = routing.engine.connect(now, config, address, None)?;
+        let link = routing.insert(handle, shared, engine);
+        drop(routing);
+        link.send(link.lock());
+        Ok(link)
+    }
+
+    /// The next connection that a client begins; `None` once none will.
+    pub(super) async fn accept(&self) -> Option<Arc<Link>> {
+        let incoming = &self.shared.incoming;
+        loop {
+            let arrived = incoming.arrived.notified();
+            if let Some(link) = incoming.pop() {
+                return Some(link);
+            }
+            if self.shared.shutting_down.load(Ordering::Relaxed) {
+                // Others may wait for the same news.
+                incoming.arrived.notify_one();
+                return None;
+            }
+            arrived.await;
+        }
+    }
+
+    pub(super) fn local_address(&self) -> SocketAddr {
+        self.shared.socket.local()
+    }
+
+    pub(super) fn counters(&self) -> EndpointCounters {
+        self.shared.routing().engine.counters()
+    }
+
+    pub(super) fn refuse_new(&self) {
+        self.shared.refuse_new();
+    }
+
+    pub(super) async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
+        let idle = async {
+            loop {
+                let changed = self.shared.idle.notified();
+                if self.shared.routing().open() == 0 {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let waited = tokio::time::timeout(limit.into(), idle).await;
+        waited.map_err(|_| DeadlinePassed)
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.refuse_new();
+        self.shared.orphaned.store(true, Ordering::Relaxed);
+        self.shared.queue.wake();
+    }
+}
+
+/// The transport with a window that fits the socket's receive buffer: nobody slows the peer down while
+/// that overflows.
+fn fitting(transport: TransportConfig, granted: u64) -> TransportConfig {
+    let packets = granted / transport.packet_size.bytes().max(1);
+    let fits = u32::try_from(packets).unwrap_or(u32::MAX);
+    let fits = fits.max(TransportConfig::SMALLEST_WINDOW);
+    TransportConfig {
+        receive_window: transport.receive_window.min(fits),
+        ..transport
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_units::Rate;
+
+    use super::*;
+
+    #[test]
+    fn the_window_fits_the_socket() {
+        let transport = DcudpConfig::new(Rate::from_gbps(10)).transport;
+        let window = |granted| fitting(transport.clone(), granted).receive_window;
+        assert_eq!(window(1452 * 100 + 7), 100);
+        assert_eq!(window(1000), TransportConfig::SMALLEST_WINDOW);
+        assert_eq!(window(u64::MAX), transport.receive_window);
+    }
+}

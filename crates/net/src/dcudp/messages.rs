@@ -1,0 +1,124 @@
+//! A connection as messages with ends.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use weir_dcudp::{ReadError, WriteError};
+
+use super::connection::{DcudpConnection, Messages};
+use super::error::DcudpError;
+
+/// Messages in each direction over UDP, each delivered whole and once, **not encrypted** unless there
+/// is a [`PreSharedKey`](super::PreSharedKey).
+pub type DcudpMessages = DcudpConnection<Messages>;
+
+/// Why a message was not sent or not received.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// The message is larger than the peer can take.
+    #[error("the message is larger than the {limit} bytes that the peer can take")]
+    TooLarge {
+        /// The largest one in bytes.
+        limit: usize,
+    },
+    /// This end has finished.
+    #[error("this end has said that no more messages come")]
+    Finished,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] DcudpError),
+}
+
+impl DcudpConnection<Messages> {
+    /// Sends a message, which the peer receives after those before it. Waits until there is room for
+    /// it, not until the peer has it.
+    ///
+    /// # Errors
+    /// [`MessageError`] where it is not sent.
+    pub async fn send(&mut self, message: &[u8]) -> Result<(), MessageError> {
+        self.submit(message, true).await
+    }
+
+    /// Sends a message, which the peer receives as soon as it has come, whatever became of those
+    /// before it.
+    ///
+    /// # Errors
+    /// [`MessageError`] where it is not sent.
+    pub async fn send_unordered(&mut self, message: &[u8]) -> Result<(), MessageError> {
+        self.submit(message, false).await
+    }
+
+    async fn submit(&mut self, message: &[u8], in_order: bool) -> Result<(), MessageError> {
+        poll_fn(|cx| {
+            let mut core = self.link.lock();
+            match core.engine.write_message(message, in_order) {
+                Ok(()) => {
+                    self.link.on_written(core, message.len());
+                    Poll::Ready(Ok(()))
+                }
+                Err(WriteError::Blocked) => {
+                    core.check_open()?;
+                    core.writer = Some(cx.waker().clone());
+                    self.link.send(core);
+                    Poll::Pending
+                }
+                Err(WriteError::TooLarge { limit }) => {
+                    Poll::Ready(Err(MessageError::TooLarge { limit }))
+                }
+                Err(WriteError::Ended | WriteError::WrongKind | WriteError::Closed(_)) => {
+                    core.check_open()?;
+                    Poll::Ready(Err(MessageError::Finished))
+                }
+            }
+        })
+        .await
+    }
+
+    /// Puts the next message in `buffer`, whose contents and length it replaces; `false` where the peer
+    /// has said that no more come.
+    ///
+    /// # Errors
+    /// [`DcudpError`] where the connection ended otherwise.
+    pub async fn receive_into(&mut self, buffer: &mut Vec<u8>) -> Result<bool, DcudpError> {
+        buffer.clear();
+        poll_fn(|cx| {
+            let mut core = self.link.lock();
+            let read = core.engine.read_message(buffer);
+            match read {
+                // Reading may have made room that the peer should learn of, or shown that the peer's
+                // messages make no sense.
+                Ok(_) | Err(ReadError::Closed(_)) => self.link.queue(&mut core),
+                Err(ReadError::Blocked | ReadError::Ended | ReadError::WrongKind) => {}
+            }
+            match read {
+                Ok(_) => Poll::Ready(Ok(true)),
+                Err(ReadError::Ended | ReadError::WrongKind) => Poll::Ready(Ok(false)),
+                Err(ReadError::Blocked) => {
+                    core.check_open()?;
+                    core.reader = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+                Err(ReadError::Closed(cause)) => {
+                    core.check_open()?;
+                    Poll::Ready(Err(DcudpError::new(core.engine.remote(), cause)))
+                }
+            }
+        })
+        .await
+    }
+
+    /// The next message; `None` where the peer has said that no more come.
+    ///
+    /// # Errors
+    /// [`DcudpError`] where the connection ended otherwise.
+    pub async fn receive(&mut self) -> Result<Option<Vec<u8>>, DcudpError> {
+        let mut message = Vec::new();
+        let received = self.receive_into(&mut message).await?;
+        Ok(received.then_some(message))
+    }
+
+    /// The largest message in bytes that the peer can take.
+    pub fn message_limit(&self) -> usize {
+        self.link.lock().engine.message_limit()
+    }
+}

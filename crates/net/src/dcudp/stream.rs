@@ -1,0 +1,102 @@
+//! A connection as a stream of bytes in each direction.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use weir_dcudp::{ReadError, WriteError};
+
+use super::connection::{DcudpConnection, Stream};
+use super::error::DcudpError;
+
+/// A reliable stream of bytes in each direction over UDP, **not encrypted** unless there is a
+/// [`PreSharedKey`](super::PreSharedKey).
+///
+/// It reads and writes as tokio's streams do. `shutdown` ends this end's data and returns at once;
+/// [`DcudpConnection::close`] waits until the peer has them. Where a read gives no bytes the peer has
+/// ended its data, all of which have come; every other end is an error.
+pub type DcudpStream = DcudpConnection<Stream>;
+
+impl DcudpConnection<Stream> {
+    fn poll_read_slice(&self, cx: &mut Context<'_>, target: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut core = self.link.lock();
+        match core.engine.read(target) {
+            Ok(count) => {
+                // Reading may have made room that the peer should learn of.
+                self.link.queue(&mut core);
+                Poll::Ready(Ok(count))
+            }
+            Err(ReadError::Ended) => Poll::Ready(Ok(0)),
+            Err(ReadError::Blocked) => {
+                core.check_open()?;
+                core.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            Err(error) => {
+                core.check_open()?;
+                Poll::Ready(Err(match error {
+                    ReadError::Closed(cause) => DcudpError::new(core.engine.remote(), cause).into(),
+                    other => io::Error::other(other),
+                }))
+            }
+        }
+    }
+
+    fn poll_write_slice(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        let mut core = self.link.lock();
+        match core.engine.write(data) {
+            Ok(count) => {
+                self.link.on_written(core, count);
+                Poll::Ready(Ok(count))
+            }
+            Err(WriteError::Blocked) => {
+                core.check_open()?;
+                core.writer = Some(cx.waker().clone());
+                self.link.send(core);
+                Poll::Pending
+            }
+            Err(error) => {
+                core.check_open()?;
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::NotConnected, error)))
+            }
+        }
+    }
+}
+
+impl AsyncRead for DcudpConnection<Stream> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let room = buffer.initialize_unfilled();
+        if room.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let read = self.poll_read_slice(cx, room);
+        read.map_ok(|count| buffer.advance(count))
+    }
+}
+
+impl AsyncWrite for DcudpConnection<Stream> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_slice(cx, data)
+    }
+
+    /// Sends what the pacer lets go; the rest follows by itself.
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.link.send(self.link.lock());
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends this end's data; does not wait for the peer to have them.
+    fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.finish();
+        Poll::Ready(self.link.lock().check_open().map_err(Into::into))
+    }
+}

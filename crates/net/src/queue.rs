@@ -1,0 +1,69 @@
+//! What tasks leave to the driver: connections that have something to send.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// Connections on which the driver has something to send, and the driver's waker.
+pub(crate) struct Queue<L> {
+    inner: Mutex<QueueInner<L>>,
+}
+
+struct QueueInner<L> {
+    links: Vec<Arc<L>>,
+    driver: Option<Waker>,
+}
+
+impl<L> Default for Queue<L> {
+    fn default() -> Self {
+        let inner = QueueInner {
+            links: Vec::new(),
+            driver: None,
+        };
+        Self {
+            inner: Mutex::new(inner),
+        }
+    }
+}
+
+impl<L> Queue<L> {
+    /// Adds a connection and wakes the driver.
+    pub(crate) fn push(&self, link: Arc<L>) {
+        let mut inner = self.lock();
+        inner.links.push(link);
+        let driver = inner.driver.take();
+        drop(inner);
+        driver.into_iter().for_each(Waker::wake);
+    }
+
+    /// Wakes the driver.
+    pub(crate) fn wake(&self) {
+        let driver = self.lock().driver.take();
+        driver.into_iter().for_each(Waker::wake);
+    }
+
+    /// Moves the list to the end of `links`.
+    pub(crate) fn take(&self, links: &mut Vec<Arc<L>>) {
+        links.append(&mut self.lock().links);
+    }
+
+    /// The driver is going to sleep: it wants to be woken. `false` where there is something to do
+    /// already.
+    pub(crate) fn sleep(&self, driver: &Waker) -> bool {
+        let mut inner = self.lock();
+        if !inner.links.is_empty() {
+            return false;
+        }
+        if !inner
+            .driver
+            .as_ref()
+            .is_some_and(|known| known.will_wake(driver))
+        {
+            inner.driver = Some(driver.clone());
+        }
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueInner<L>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,127 @@
+//! The queues of a switch: whether they are congested (Figure 3), and what waits to be sent again.
+
+use std::collections::BTreeMap;
+
+use weir_fabric::{ConnectionId, PortIndex, Way};
+use weir_units::Time;
+use weir_wire::tcp::Sequence;
+
+/// A packet that was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Repeat {
+    pub(super) id: ConnectionId,
+    /// Which way its data go.
+    pub(super) way: Way,
+    pub(super) sequence: Sequence,
+}
+
+/// What is known of a queue where there is anything to know.
+#[derive(Debug, Default)]
+struct State {
+    /// While it is congested (CNG), when it may no longer be; otherwise (NOM) nothing.
+    congested_until: Option<Time>,
+    /// What waits for duplicate ACKs, and when to look again.
+    waiting: Vec<Repeat>,
+    next_repeat: Option<Time>,
+}
+
+/// The queues of a switch, those left out of which nothing is known.
+#[derive(Debug, Default)]
+pub(super) struct Queues(BTreeMap<PortIndex, State>);
+
+impl Queues {
+    pub(super) fn is_congested(&self, port: PortIndex) -> bool {
+        let state = self.0.get(&port);
+        state.is_some_and(|state| state.congested_until.is_some())
+    }
+
+    pub(super) fn any_congested(&self) -> bool {
+        self.congested().next().is_some()
+    }
+
+    pub(super) fn congested(&self) -> impl Iterator<Item = PortIndex> {
+        let congested = self
+            .0
+            .iter()
+            .filter(|(_, state)| state.congested_until.is_some());
+        congested.map(|(port, _)| *port)
+    }
+
+    /// The queue is congested until then at least, or not any more.
+    pub(super) fn set_congested(&mut self, port: PortIndex, until: Option<Time>) {
+        self.0.entry(port).or_default().congested_until = until;
+        self.tidy(port);
+    }
+
+    /// A congested queue to look at.
+    pub(super) fn due(&self, now: Time) -> Option<PortIndex> {
+        let is_due = |state: &State| state.congested_until.is_some_and(|until| until <= now);
+        let (port, _) = self.0.iter().find(|(_, state)| is_due(state))?;
+        Some(*port)
+    }
+
+    pub(super) fn wait(&mut self, port: PortIndex, repeat: Repeat) {
+        self.0.entry(port).or_default().waiting.push(repeat);
+    }
+
+    /// Look at what waits then, or earlier if that was said before: but not before the last turn is over.
+    pub(super) fn try_at(&mut self, port: PortIndex, time: Time) {
+        if let Some(state) = self.0.get_mut(&port)
+            && !state.waiting.is_empty()
+        {
+            state.next_repeat.get_or_insert(time);
+        }
+    }
+
+    /// A queue for which something may be sent again, which is not given again until the next
+    /// [`Self::try_at`].
+    pub(super) fn repeat_due(&mut self, now: Time) -> Option<PortIndex> {
+        let is_due = |state: &State| state.next_repeat.is_some_and(|time| time <= now);
+        let (port, state) = self.0.iter_mut().find(|(_, state)| is_due(state))?;
+        state.next_repeat = None;
+        Some(*port)
+    }
+
+    /// The first that waits and is due; those of which `is_due` knows nothing are forgotten.
+    pub(super) fn next_ready(
+        &mut self,
+        port: PortIndex,
+        mut is_due: impl FnMut(&Repeat) -> Option<bool>,
+    ) -> Option<Repeat> {
+        let state = self.0.get_mut(&port)?;
+        let mut ready = None;
+        state.waiting.retain(|repeat| {
+            if ready.is_some() {
+                return true;
+            }
+            match is_due(repeat) {
+                None => false,
+                Some(false) => true,
+                Some(true) => {
+                    ready = Some(*repeat);
+                    false
+                }
+            }
+        });
+        self.tidy(port);
+        ready
+    }
+
+    pub(super) fn next_time(&self) -> Option<Time> {
+        let times = self
+            .0
+            .values()
+            .flat_map(|state| [state.congested_until, state.next_repeat]);
+        times.flatten().min()
+    }
+
+    /// A queue of which there is nothing to know is left out.
+    fn tidy(&mut self, port: PortIndex) {
+        if let Some(state) = self.0.get(&port)
+            && state.congested_until.is_none()
+            && state.waiting.is_empty()
+        {
+            self.0.remove(&port);
+        }
+    }
+}

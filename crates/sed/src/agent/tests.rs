@@ -1,0 +1,481 @@
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+use weir_fabric::{Faults, Link, Pipe, Queue, Routes, Rule, Switch};
+use weir_units::Rate;
+use weir_wire::Ecn;
+use weir_wire::tcp::{Options, Sequence, SynOptions};
+
+use super::*;
+
+/// A segment between the hosts 0, which sends, and 1.
+#[derive(Clone, Debug)]
+struct Frame {
+    segment: Segment,
+    forth: bool,
+    /// Tells flows apart.
+    port: u16,
+    ecn: Ecn,
+}
+
+impl Packet for Frame {
+    fn length(&self) -> ByteSize {
+        ByteSize::from_bytes(20)
+            + self.segment.header_length()
+            + ByteSize::from_bytes(self.segment.payload.into())
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+    fn destination(&self) -> u32 {
+        u32::from(self.forth)
+    }
+    fn flow(&self) -> FlowKey {
+        match self.forth {
+            true => flow(self.port),
+            false => flow(self.port).reversed(),
+        }
+    }
+    fn tcp(&self) -> Option<Segment> {
+        Some(self.segment)
+    }
+    fn set_window(&mut self, window: u16) {
+        self.segment.window = window;
+    }
+    fn refuse_sack(&mut self) {
+        if let Options::Syn(options) = &mut self.segment.options {
+            options.sack_permitted = false;
+        }
+    }
+}
+
+fn flow(port: u16) -> FlowKey {
+    FlowKey {
+        source: IpAddr::from([10, 0, 0, 1]),
+        destination: IpAddr::from([10, 0, 0, 2]),
+        source_port: port,
+        destination_port: 80,
+        protocol: FlowKey::TCP,
+    }
+}
+
+/// The numbers from which both ends count, close to where they wrap.
+const FIRST: Sequence = Sequence::new(u32::MAX - 2000);
+const MSS: u32 = 1460;
+
+/// A switch with an agent; port 0 leads to the sender and port 1 to the receiver, 1 Gbit/s each.
+struct World {
+    switch: Switch<Frame>,
+    now: Time,
+    scale: u8,
+}
+
+impl World {
+    fn new(config: AgentConfig, scale: u8) -> Self {
+        let pipe = |seed| {
+            let buffer = Rule::tail_drop(ByteSize::from_bytes(150_000));
+            let link = Link::new(Rate::from_gbps(1), Duration::from_micros(50));
+            Pipe::new(Queue::new([buffer], seed), link, Faults::none())
+        };
+        let routes = Routes::new()
+            .with(0, [PortIndex::new(0)])
+            .with(1, [PortIndex::new(1)]);
+        let switch = Switch::new([pipe(1), pipe(2)], routes, 1).unwrap();
+        Self {
+            switch: switch.with_element(Agent::<Frame>::new(config, 5)),
+            now: Time::ZERO,
+            scale,
+        }
+    }
+
+    fn agent(&mut self) -> &mut Agent<Frame> {
+        self.switch.element_mut().unwrap()
+    }
+
+    fn send(&mut self, port: u16, forth: bool, segment: Segment) {
+        let ingress = PortIndex::new(u32::from(!forth));
+        let frame = Frame {
+            segment,
+            forth,
+            port,
+            ecn: Ecn::NotEct,
+        };
+        self.switch.forward(self.now, ingress, frame, |_, _| {});
+    }
+
+    /// The handshake of a flow.
+    fn connect(&mut self, port: u16) {
+        let options = Options::Syn(SynOptions {
+            maximum_segment_size: MSS as u16,
+            window_scale: Some(self.scale),
+            sack_permitted: true,
+        });
+        let syn = Segment {
+            sequence: FIRST,
+            flags: Flags::SYN,
+            window: u16::MAX,
+            options,
+            ..Segment::default()
+        };
+        self.send(port, true, syn);
+        let answer = Segment {
+            acknowledgment: FIRST + 1,
+            flags: Flags::SYN | Flags::ACK,
+            ..syn
+        };
+        self.send(port, false, answer);
+        let third = Segment {
+            sequence: FIRST + 1,
+            acknowledgment: FIRST + 1,
+            flags: Flags::ACK,
+            window: u16::MAX,
+            ..Segment::default()
+        };
+        self.send(port, true, third);
+    }
+
+    /// The flow's data from this byte on.
+    fn data(&mut self, port: u16, from: u32) {
+        let segment = Segment {
+            sequence: FIRST + 1 + from,
+            acknowledgment: FIRST + 1,
+            payload: MSS,
+            flags: Flags::ACK,
+            window: 100,
+            ..Segment::default()
+        };
+        self.send(port, true, segment);
+    }
+
+    /// The receiver acknowledges so many bytes.
+    fn acknowledge(&mut self, port: u16, bytes: u32) {
+        let segment = Segment {
+            sequence: FIRST + 1,
+            acknowledgment: FIRST + 1 + bytes,
+            flags: Flags::ACK,
+            window: 500,
+            ..Segment::default()
+        };
+        self.send(port, false, segment);
+    }
+
+    fn order(&mut self, order: Order) {
+        let now = self.now;
+        self.agent().receive(now, order);
+        self.switch.on_time(now, |_, _| {});
+    }
+
+    fn allow(&mut self, port: u16, segments: u32) {
+        self.order(Order::Allow {
+            flow: flow(port),
+            window: segments * MSS,
+        });
+    }
+
+    /// Lets time go by, and what elements do in it happen.
+    fn pass(&mut self, span: Duration) {
+        let until = self.now + span;
+        while let Some(next) = self.switch.next_timer().filter(|next| *next <= until) {
+            self.now = next.max(self.now);
+            self.switch.on_time(self.now, |_, _| {});
+        }
+        self.now = until;
+    }
+
+    fn reports(&mut self) -> Vec<Report> {
+        let agent = self.agent();
+        std::iter::from_fn(|| agent.next_report()).collect()
+    }
+
+    /// What has reached the sender, or the receiver.
+    fn arrived(&mut self, forth: bool) -> Vec<Segment> {
+        self.pass(Duration::from_millis(10));
+        let (now, port) = (self.now, PortIndex::new(u32::from(forth)));
+        let frames = std::iter::from_fn(|| self.switch.receive(now, port));
+        frames.map(|frame| frame.segment).collect()
+    }
+}
+
+fn world() -> World {
+    let mut world = World::new(AgentConfig::paper(), 7);
+    world.connect(1);
+    world.reports();
+    world.arrived(true);
+    world.arrived(false);
+    world
+}
+
+#[test]
+fn the_controller_hears_of_handshakes_and_ends() {
+    let mut world = World::new(AgentConfig::paper(), 7);
+    world.connect(1);
+    let opened = Report::Opened {
+        flow: flow(1),
+        port: 1,
+    };
+    let accepted = Report::Accepted {
+        flow: flow(1),
+        segment: MSS,
+        reverse_port: 0,
+    };
+    assert_eq!(world.reports(), [opened, accepted]);
+    let fin = Segment {
+        sequence: FIRST + 1,
+        acknowledgment: FIRST + 1,
+        flags: Flags::ACK | Flags::FIN,
+        ..Segment::default()
+    };
+    let forged = Segment {
+        sequence: FIRST + (1 << 30),
+        ..fin
+    };
+    world.send(1, true, forged);
+    assert_eq!(world.reports(), []);
+    assert_eq!(world.agent().counters().forged, 1);
+    world.send(1, true, fin);
+    world.send(1, true, fin);
+    assert_eq!(world.reports(), [Report::Closed { flow: flow(1) }]);
+    // Packets pass in any case.
+    assert_eq!(world.arrived(true).len(), 5);
+}
+
+#[test]
+fn a_queue_is_congested_from_the_threshold_on_and_recovers_without_a_packet() {
+    let mut world = world();
+    for number in 0..31 {
+        assert_eq!(world.reports(), [], "{number}");
+        world.data(1, number * MSS);
+    }
+    // One is being sent.
+    assert_eq!(world.reports(), [Report::Congested { port: 1 }]);
+    world.data(1, 31 * MSS);
+    assert_eq!(world.reports(), []);
+    world.pass(Duration::from_micros(12));
+    assert_eq!(world.reports(), []);
+    world.pass(Duration::from_micros(24));
+    assert_eq!(world.reports(), [Report::Recovered { port: 1 }]);
+}
+
+#[test]
+fn windows_are_what_is_ordered_until_they_are_released() {
+    let mut world = world();
+    world.data(1, 0);
+    world.acknowledge(1, MSS);
+    assert_eq!(world.arrived(false)[0].window, 500);
+    world.allow(1, 2);
+    world.acknowledge(1, MSS);
+    // 23 units of 128 bytes, two segments and a little.
+    assert_eq!(world.arrived(false)[0].window, 23);
+    assert_eq!(world.agent().allowed(&flow(1)), Some(2 * MSS));
+    world.order(Order::Release { flow: flow(1) });
+    world.acknowledge(1, MSS);
+    assert_eq!(world.arrived(false)[0].window, 500);
+    assert_eq!(world.agent().counters().clamped, 1);
+}
+
+#[test]
+fn a_stopped_flow_is_told_when_it_may_go_on() {
+    let mut world = world();
+    world.data(1, 0);
+    world.allow(1, 0);
+    world.acknowledge(1, MSS);
+    assert_eq!(world.arrived(false)[0].window, 0);
+    world.allow(1, 3);
+    let update = world.arrived(false);
+    assert_eq!(update.len(), 1);
+    assert_eq!(update[0].window, 35);
+    assert_eq!(update[0].acknowledgment, FIRST + 1 + MSS);
+    // An ACK will tell the next change.
+    world.allow(1, 5);
+    assert_eq!(world.arrived(false), []);
+    assert_eq!(world.agent().counters().updates, 1);
+    assert!(world.switch.counters().balance(world.switch.inside()));
+}
+
+#[test]
+fn no_window_outlives_its_lease() {
+    let mut world = world();
+    world.data(1, 0);
+    world.allow(1, 0);
+    world.acknowledge(1, MSS);
+    assert_eq!(world.arrived(false)[0].window, 0);
+    world.pass(Duration::from_secs(1));
+    world.order(Order::Renew);
+    world.pass(Duration::from_millis(1900));
+    assert_eq!(world.agent().allowed(&flow(1)), Some(0));
+    world.pass(Duration::from_millis(200));
+    assert_eq!(world.agent().allowed(&flow(1)), None);
+    assert_eq!(world.arrived(false)[0].window, 500);
+    assert_eq!(world.agent().counters().expired, 1);
+}
+
+#[test]
+fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
+    let config = AgentConfig {
+        retransmit: true,
+        ..AgentConfig::paper()
+    };
+    let mut world = World::new(config, 7);
+    world.connect(1);
+    let syn = world.arrived(true)[0];
+    assert!(matches!(syn.options, Options::Syn(options) if !options.sack_permitted));
+    world.arrived(false);
+    world.acknowledge(1, 0);
+    world.reports();
+    // The buffer holds 100 packets, and one more is being sent.
+    for number in 0..103 {
+        world.data(1, number * MSS);
+    }
+    let dropped = |number: u32| Report::Dropped {
+        flow: flow(1),
+        sequence: FIRST + 1 + number * MSS,
+    };
+    let reports = world.reports();
+    assert!(
+        reports.contains(&dropped(101)) && reports.contains(&dropped(102)),
+        "{reports:?}"
+    );
+    world.arrived(false);
+    for number in [101, 102] {
+        world.order(Order::Retransmit {
+            flow: flow(1),
+            sequence: FIRST + 1 + number * MSS,
+        });
+    }
+    world.acknowledge(1, 100 * MSS);
+    assert_eq!(world.arrived(false).len(), 1);
+    world.acknowledge(1, 101 * MSS);
+    let acks = world.arrived(false);
+    assert_eq!(acks.len(), 4);
+    assert!(acks.iter().all(|ack| *ack == acks[0]), "{acks:?}");
+    // The rest of the window is the sender's own affair then.
+    world.acknowledge(1, 102 * MSS);
+    assert_eq!(world.arrived(false).len(), 1);
+    assert_eq!(world.agent().counters().repeats, 1);
+}
+
+#[test]
+fn who_comes_to_many_begins_with_one_segment() {
+    let config = AgentConfig {
+        gentle_above: Some(2),
+        ..AgentConfig::paper()
+    };
+    let mut world = World::new(config, 7);
+    for port in 1..=3 {
+        world.connect(port);
+    }
+    let windows: Vec<_> = world
+        .arrived(false)
+        .iter()
+        .map(|answer| answer.window)
+        .collect();
+    assert_eq!(windows, [u16::MAX, u16::MAX, MSS as u16]);
+}
+
+#[test]
+fn a_connection_whose_syn_was_not_seen_passes_and_is_counted() {
+    let mut world = world();
+    world.allow(1, 0);
+    world.data(9, 0);
+    world.acknowledge(9, MSS);
+    assert_eq!(world.arrived(false)[0].window, 500);
+    assert_eq!(world.agent().counters().connections.unknown, 2);
+    world.allow(9, 0);
+    world.acknowledge(9, MSS);
+    assert_eq!(world.arrived(false)[0].window, 500);
+}
+
+#[test]
+fn a_new_controller_is_told_everything() {
+    let mut world = world();
+    world.data(1, 0);
+    world.acknowledge(1, MSS);
+    world.order(Order::Describe);
+    let reports = world.reports();
+    assert!(
+        matches!(
+            reports[..],
+            [Report::Opened { .. }, Report::Accepted { .. }]
+        ),
+        "{reports:?}"
+    );
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Connect(u16),
+    Data(u16, u32),
+    Acknowledge(u16, u32),
+    Any(u16, bool, u8, u32, u32),
+    Allow(u16, u32),
+    Release(u16),
+    Retransmit(u16, u32),
+    Describe,
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let port = 1_u16..4;
+    prop_oneof![
+        port.clone().prop_map(Step::Connect),
+        (port.clone(), 0_u32..300).prop_map(|(port, number)| Step::Data(port, number * MSS)),
+        (port.clone(), 0_u32..300).prop_map(|(port, number)| Step::Acknowledge(port, number * MSS)),
+        (
+            port.clone(),
+            any::<bool>(),
+            any::<u8>(),
+            any::<u32>(),
+            any::<u32>()
+        )
+            .prop_map(|(port, forth, flags, one, other)| Step::Any(port, forth, flags, one, other)),
+        (port.clone(), 0_u32..50).prop_map(|(port, segments)| Step::Allow(port, segments)),
+        port.clone().prop_map(Step::Release),
+        (port, 0_u32..300).prop_map(|(port, number)| Step::Retransmit(port, number * MSS)),
+        Just(Step::Describe),
+        (0_u64..3_000_000).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    /// Whatever comes: no packet is lost or held, no window is wider than its receiver offered, and
+    /// nothing is due that does not get done.
+    #[test]
+    fn packets_pass_and_windows_only_shrink(
+        steps in prop::collection::vec(step(), 0..150),
+        scale in 0_u8..=14,
+        retransmit: bool,
+    ) {
+        let config = AgentConfig { retransmit, gentle_above: Some(1), ..AgentConfig::paper() };
+        let mut world = World::new(config, scale);
+        for step in steps {
+            match step {
+                Step::Connect(port) => world.connect(port),
+                Step::Data(port, from) => world.data(port, from),
+                Step::Acknowledge(port, bytes) => world.acknowledge(port, bytes),
+                Step::Any(port, forth, flags, sequence, acknowledgment) => world.send(port, forth, Segment {
+                    sequence: Sequence::new(sequence),
+                    acknowledgment: Sequence::new(acknowledgment),
+                    flags: Flags::from_bits(flags),
+                    window: 500,
+                    ..Segment::default()
+                }),
+                Step::Allow(port, segments) => world.allow(port, segments),
+                Step::Release(port) => world.order(Order::Release { flow: flow(port) }),
+                Step::Retransmit(port, from) => world.order(Order::Retransmit {
+                    flow: flow(port),
+                    sequence: FIRST + 1 + from,
+                }),
+                Step::Describe => world.order(Order::Describe),
+                Step::Wait(micros) => world.pass(Duration::from_micros(micros)),
+            }
+            prop_assert!(world.switch.counters().balance(world.switch.inside()));
+        }
+        for segment in world.arrived(false) {
+            let offered = if segment.flags.contains(Flags::SYN) { u16::MAX } else { 500 };
+            prop_assert!(segment.window <= offered);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Who may send how much: the paper's Algorithm 2, and a plan that does better where not everybody can
+//! finish in time.
+//!
+//! Both are functions of the flows of one port and of nothing else, in whole segments. The paper leaves
+//! open how a window is rounded (up: what is needed is had), what the base rate is (a setting, one segment
+//! by default), whether it is kept where the total is too small for it (it is: without it a flow would
+//! starve), and who gets what is left where no flow is without deadline (those with one, evenly).
+
+use weir_units::{ByteSize, Duration, Rate};
+
+use crate::schedule::{Job, most_in_time};
+
+/// How windows are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Algorithm 2: each flow with a deadline gets what it needs to meet it just so.
+    Paper,
+    /// The flows that can be in time altogether are found first (Moore–Hodgson); then flows are sent in
+    /// turns, the earliest deadline first, and wait at zero for theirs.
+    Planned,
+}
+
+/// What becomes of a flow whose deadline has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// It gets its share of what is left, after the others.
+    Spare,
+    /// It is stopped: what it carries is of no use any more (lines 2 to 4 of Algorithm 2).
+    Stop,
+}
+
+/// What decides the windows of a port.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// How they are chosen.
+    pub method: Method,
+    /// Twin, in segments: the sum of all windows.
+    pub total: u32,
+    /// The round-trip time of equation 4.
+    pub rtt: Duration,
+    /// The rate at which the port carries data, headers not counted.
+    pub rate: Rate,
+    /// What a flow without deadline has at least, in segments.
+    pub base: u32,
+    /// What becomes of flows that are late.
+    pub late: Late,
+}
+
+/// A flow that wants a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The data of a full segment, in bytes.
+    pub segment: u32,
+    /// What it has left to carry by when; `None` without deadline. No time left means late.
+    pub job: Option<Job>,
+}
+
+impl Candidate {
+    /// Equation 4: the window with which the rest arrives just in time, in segments, rounded up.
+    fn needed(&self, job: &Job, rtt: Duration) -> u32 {
+        let product = u128::from(job.size.bytes()) * u128::from(rtt.as_nanos());
+        let left = u128::from(job.due.as_nanos().max(1)) * u128::from(self.segment.max(1));
+        let segments = product.div_ceil(left).max(1);
+        self.rest(job)
+            .min(u32::try_from(segments).unwrap_or(u32::MAX))
+    }
+
+    /// How many segments are left; one at least, as its last one may get lost.
+    fn rest(&self, job: &Job) -> u32 {
+        let segments = job.size.bytes().div_ceil(u64::from(self.segment.max(1)));
+        u32::try_from(segments).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+/// The windows of the flows of a port, in segments. `flows` with deadlines come in the order of these.
+pub fn allocate(settings: &Settings, flows: &[Candidate]) -> Vec<u32> {
+    let mut windows = vec![0; flows.len()];
+    let mut left = settings.total;
+    for (window, _) in without_deadline(&mut windows, flows) {
+        *window = settings.base;
+        left = left.saturating_sub(settings.base);
+    }
+    match settings.method {
+        Method::Paper => left = meet_exactly(settings, flows, &mut windows, left),
+        Method::Planned => left = take_turns(settings, flows, &mut windows, left),
+    }
+    share(settings, flows, &mut windows, left);
+    windows
+}
+
+fn without_deadline<'a>(
+    windows: &'a mut [u32],
+    flows: &'a [Candidate],
+) -> impl Iterator<Item = (&'a mut u32, &'a Candidate)> {
+    let flows = windows.iter_mut().zip(flows);
+    flows.filter(|(_, flow)| flow.job.is_none())
+}
+
+/// Lines 10 to 17: what each needs, or nothing where that does not fit.
+fn meet_exactly(
+    settings: &Settings,
+    flows: &[Candidate],
+    windows: &mut [u32],
+    mut left: u32,
+) -> u32 {
+    for (window, flow) in windows.iter_mut().zip(flows) {
+        let Some(job) = flow.job.filter(|job| !job.due.is_zero()) else {
+            continue;
+        };
+        let needed = flow.needed(&job, settings.rtt);
+        if needed <= left {
+            *window = needed;
+            left -= needed;
+        }
+    }
+    left
+}
+
+/// How many flows have a turn at once: a window of that part of the total is reached within two or three
+/// round trips of slow start, during which the others keep the link busy.
+const TURNS: u32 = 6;
+
+/// First those that can be in time, then the others. A turn is no less than equation 4 asks for; who is
+/// late has no need that could be met.
+fn take_turns(settings: &Settings, flows: &[Candidate], windows: &mut [u32], mut left: u32) -> u32 {
+    // What is sent arrives a round trip before its ACK is counted, and slow start takes another one.
+    let earlier = |job: Job| Job {
+        due: job
+            .due
+            .checked_sub(settings.rtt * 2)
+            .unwrap_or(Duration::ZERO),
+        ..job
+    };
+    let jobs: Vec<Job> = flows
+        .iter()
+        .filter_map(|flow| flow.job.map(earlier))
+        .collect();
+    let part = f64::from(left) / f64::from(settings.total.max(1));
+    let mut chosen = most_in_time(&jobs, settings.rate.mul_f64(part)).into_iter();
+    let turn = (settings.total / TURNS).max(1);
+    let planned: Vec<Option<bool>> = flows
+        .iter()
+        .map(|flow| flow.job.and_then(|_| chosen.next()))
+        .collect();
+    for in_time in [true, false] {
+        let flows = windows.iter_mut().zip(flows).zip(&planned);
+        for ((window, flow), planned) in flows {
+            let stopped = |job: &Job| job.due.is_zero() && settings.late == Late::Stop;
+            let Some(job) = flow.job.filter(|job| !stopped(job)) else {
+                continue;
+            };
+            if left == 0 {
+                return 0;
+            }
+            if *planned == Some(in_time) {
+                let needed = match job.due.is_zero() {
+                    true => 0,
+                    false => flow.needed(&earlier(job), settings.rtt),
+                };
+                *window = flow.rest(&job).min(turn.max(needed)).min(left);
+                left -= *window;
+            }
+        }
+    }
+    left
+}
+
+/// Lines 26 to 28: what is left goes to the flows without deadline, and to those that are late; where
+/// there are none, to those that have a window.
+fn share(settings: &Settings, flows: &[Candidate], windows: &mut [u32], left: u32) {
+    let is_spare = |flow: &Candidate| match flow.job {
+        None => true,
+        Some(job) => {
+            job.due.is_zero() && settings.late == Late::Spare && settings.method == Method::Paper
+        }
+    };
+    let any_spare = flows.iter().any(is_spare);
+    let takes = |flow: &Candidate, window: u32| match any_spare {
+        true => is_spare(flow),
+        false => window > 0,
+    };
+    let takers = windows.iter().zip(flows);
+    let count = takers
+        .filter(|(window, flow)| takes(flow, **window))
+        .count() as u32;
+    let (each, mut rest) = match count {
+        0 => return,
+        count => (left / count, left % count),
+    };
+    for (window, flow) in windows.iter_mut().zip(flows) {
+        if takes(flow, *window) {
+            let one = rest.min(1);
+            rest -= one;
+            *window = window.saturating_add(each + one);
+        }
+    }
+}
+
+/// The sum of all windows: `Twin = K + C · RTT` (equation 3), in packets of this size.
+pub fn total_window(threshold: ByteSize, rate: Rate, rtt: Duration, packet: ByteSize) -> u32 {
+    let bytes = threshold.bytes().saturating_add(rate.size_in(rtt).bytes());
+    u32::try_from(bytes / packet.bytes().max(1)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

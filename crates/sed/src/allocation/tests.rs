@@ -1,0 +1,179 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const MICROSECOND: u64 = 1000;
+
+fn settings(method: Method) -> Settings {
+    Settings {
+        method,
+        total: 46,
+        rtt: Duration::from_micros(560),
+        rate: Rate::from_mbps(949),
+        base: 1,
+        late: Late::Spare,
+    }
+}
+
+/// Bytes and microseconds that are left.
+fn with_deadline(bytes: u64, micros: u64) -> Candidate {
+    Candidate {
+        segment: 1460,
+        job: Some(Job {
+            size: ByteSize::from_bytes(bytes),
+            due: Duration::from_nanos(micros * MICROSECOND),
+        }),
+    }
+}
+
+const ENDLESS: Candidate = Candidate {
+    segment: 1460,
+    job: None,
+};
+
+#[test]
+fn twin_in_the_papers_scenario() {
+    // 30 packets and 25,000 bytes: 46.67 packets (section 4).
+    let packet = ByteSize::from_bytes(1500);
+    let rtt = Duration::from_micros(200);
+    let total = total_window(packet * 30, Rate::from_gbps(1), rtt, packet);
+    assert_eq!(total, 46);
+}
+
+#[test]
+fn the_small_scale_needs_four_fifths_of_the_link_and_gets_them() {
+    let flows = [
+        with_deadline(8_000_000, 300_000),
+        with_deadline(12_000_000, 800_000),
+        with_deadline(30_000_000, 1_000_000),
+        with_deadline(50_000_000, 3_000_000),
+        with_deadline(64_000_000, 5_000_000),
+        ENDLESS,
+    ];
+    // 10.2, 5.8, 11.5, 6.4 and 4.9 segments, and what is left.
+    let windows = allocate(&settings(Method::Paper), &flows);
+    assert_eq!(windows, [11, 6, 12, 7, 5, 5]);
+    // With the base RTT in equation 4 they get half of what they need.
+    let base = Settings {
+        rtt: Duration::from_micros(200),
+        ..settings(Method::Paper)
+    };
+    assert_eq!(allocate(&base, &flows), [4, 3, 5, 3, 2, 29]);
+}
+
+#[test]
+fn whoever_does_not_fit_waits() {
+    let mut flows = vec![with_deadline(20_000, 200_000); 60];
+    let windows = allocate(&settings(Method::Paper), &flows);
+    assert_eq!(windows.iter().filter(|window| **window == 1).count(), 46);
+    assert!(windows[..46].iter().all(|window| *window == 1));
+    // One without deadline comes first.
+    flows.push(ENDLESS);
+    let windows = allocate(&settings(Method::Paper), &flows);
+    assert_eq!((windows[44], windows[45], windows[60]), (1, 0, 1));
+}
+
+#[test]
+fn what_is_left_goes_to_those_without_deadline_or_else_to_the_others() {
+    let late = with_deadline(5000, 0);
+    let need = with_deadline(1000, 200_000);
+    let paper = settings(Method::Paper);
+    assert_eq!(allocate(&paper, &[late, need, ENDLESS]), [22, 1, 23]);
+    assert_eq!(allocate(&paper, &[need, need, need]), [16, 15, 15]);
+    let stop = Settings {
+        late: Late::Stop,
+        ..paper
+    };
+    assert_eq!(allocate(&stop, &[late, need, ENDLESS]), [0, 1, 45]);
+    assert_eq!(allocate(&paper, &[]), [0_u32; 0]);
+}
+
+#[test]
+fn the_base_rate_is_a_floor() {
+    let flows = vec![ENDLESS; 60];
+    let mut expected = vec![1; 60];
+    assert_eq!(allocate(&settings(Method::Paper), &flows), expected);
+    expected.push(0);
+    let flows = [flows, vec![with_deadline(1000, 1000)]].concat();
+    assert_eq!(allocate(&settings(Method::Planned), &flows), expected);
+}
+
+#[test]
+fn turns_go_by_deadline_and_leave_out_what_cannot_be_in_time() {
+    // At 118.6 bytes per microsecond: the first can be in time or the next two.
+    let flows = [
+        with_deadline(110_000, 1000),
+        with_deadline(60_000, 1100),
+        with_deadline(60_000, 1200),
+        with_deadline(4000, 90_000),
+    ];
+    let windows = allocate(&settings(Method::Planned), &flows);
+    // A turn is 7 segments; what is left is shared.
+    assert_eq!(windows, [7 + 6, 7 + 6, 7 + 5, 3 + 5]);
+}
+
+fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
+    let job = (any::<u64>(), 0_u64..1 << 40);
+    let candidate = (1_u32..9000, prop::option::of(job)).prop_map(|(segment, job)| Candidate {
+        segment,
+        job: job.map(|(size, due)| Job {
+            size: ByteSize::from_bytes(size),
+            due: Duration::from_nanos(due),
+        }),
+    });
+    prop::collection::vec(candidate, 0..80).prop_map(|mut flows| {
+        flows.sort_by_key(|flow| flow.job.map_or(Duration::MAX, |job| job.due));
+        flows
+    })
+}
+
+proptest! {
+    /// The sum is Twin at most, but for the floor of flows without deadline; and nothing is left over
+    /// while there is somebody to have it.
+    #[test]
+    fn the_sum_is_the_total(
+        flows in candidates(),
+        total in 0_u32..200,
+        base in 0_u32..4,
+        planned: bool,
+        stop: bool,
+    ) {
+        let settings = Settings {
+            total,
+            base,
+            late: if stop { Late::Stop } else { Late::Spare },
+            ..settings(if planned { Method::Planned } else { Method::Paper })
+        };
+        let windows = allocate(&settings, &flows);
+        let sum: u64 = windows.iter().copied().map(u64::from).sum();
+        let endless = flows.iter().filter(|flow| flow.job.is_none()).count() as u64;
+        let floor = endless * u64::from(base);
+        prop_assert!(sum <= u64::from(total).max(floor));
+        if endless > 0 {
+            prop_assert_eq!(sum, u64::from(total).max(floor));
+        }
+        for (window, flow) in windows.iter().zip(&flows) {
+            prop_assert!(flow.job.is_some() || *window >= base);
+            if let (Some(job), Late::Stop) = (flow.job, settings.late) {
+                prop_assert!(!job.due.is_zero() || *window == 0);
+            }
+        }
+    }
+
+    /// Nobody waits for a flow with a later deadline that needs as much or more.
+    #[test]
+    fn earliest_deadline_first(flows in candidates(), total in 1_u32..200) {
+        let settings = Settings { total, ..settings(Method::Paper) };
+        let windows = allocate(&settings, &flows);
+        let in_time = windows.iter().zip(&flows).filter_map(|(window, flow)| {
+            let job = flow.job.filter(|job| !job.due.is_zero())?;
+            Some((*window, flow.needed(&job, settings.rtt)))
+        });
+        let in_time: Vec<_> = in_time.collect();
+        for (index, (window, needed)) in in_time.iter().enumerate() {
+            prop_assert!(*window == 0 || window >= needed);
+            let behind = &in_time[index + 1..];
+            prop_assert!(*window > 0 || behind.iter().all(|(window, other)| *window == 0 || other < needed));
+        }
+    }
+}

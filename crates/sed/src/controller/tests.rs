@@ -1,0 +1,335 @@
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+use weir_wire::tcp::Sequence;
+
+use super::*;
+use crate::demand::{Demand, Rule};
+
+const PORT: PortId = PortId { switch: 3, port: 1 };
+
+fn at(micros: u64) -> Time {
+    Time::from_nanos(micros * 1000)
+}
+
+fn flow(number: u32) -> FlowKey {
+    FlowKey {
+        source: IpAddr::from([10, 1, (number >> 8) as u8, number as u8]),
+        destination: IpAddr::from([10, 0, 0, 1]),
+        source_port: 40_000,
+        destination_port: 80,
+        protocol: FlowKey::TCP,
+    }
+}
+
+fn controller(config: ControllerConfig) -> Controller {
+    let mut controller = Controller::new(config, Demands::new(Vec::new(), 1000));
+    controller.add_port(PORT, Rate::from_gbps(1));
+    controller
+}
+
+fn demand(bytes: u64, millis: u64) -> Demand {
+    Demand {
+        size: ByteSize::from_bytes(bytes),
+        within: Duration::from_millis(millis),
+    }
+}
+
+/// A flow opens that has registered before.
+fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Demand>) {
+    let flow = flow(number);
+    if let Some(demand) = demand {
+        let demands = controller.demands_mut();
+        demands.register(flow.source, flow, demand).unwrap();
+    }
+    let port = PORT.port;
+    controller.receive(now, PORT.switch, Report::Opened { flow, port });
+    let accepted = Report::Accepted {
+        flow,
+        segment: 1460,
+        reverse_port: 2,
+    };
+    controller.receive(now, PORT.switch, accepted);
+}
+
+fn congest(controller: &mut Controller, now: Time, congested: bool) {
+    let port = PORT.port;
+    let report = match congested {
+        true => Report::Congested { port },
+        false => Report::Recovered { port },
+    };
+    controller.receive(now, PORT.switch, report);
+}
+
+fn orders(controller: &mut Controller, now: Time) -> Vec<Order> {
+    if controller.next_time(now).is_some_and(|time| time <= now) {
+        controller.on_time(now);
+    }
+    let orders = std::iter::from_fn(|| controller.next_order());
+    let orders: Vec<_> = orders
+        .map(|(switch, order)| {
+            assert_eq!(switch, PORT.switch);
+            order
+        })
+        .collect();
+    orders
+}
+
+fn windows(controller: &Controller) -> Vec<Option<u32>> {
+    controller.flows(PORT).map(|entry| entry.window).collect()
+}
+
+#[test]
+fn nobody_is_held_back_while_there_is_no_congestion() {
+    let mut controller = controller(ControllerConfig::paper());
+    for number in 0..100 {
+        open(&mut controller, at(0), number, Some(demand(20_000, 200)));
+    }
+    assert_eq!(orders(&mut controller, at(1)), []);
+    assert!(windows(&controller).iter().all(Option::is_none));
+}
+
+#[test]
+fn congestion_brings_windows_and_its_end_takes_them_away() {
+    let mut controller = controller(ControllerConfig::paper());
+    open(&mut controller, at(0), 1, None);
+    open(&mut controller, at(0), 2, Some(demand(8_000_000, 300)));
+    congest(&mut controller, at(10), true);
+    let expected = [
+        // 8 MB in 300 ms at 560 us are 10.2 segments.
+        Order::Allow {
+            flow: flow(2),
+            window: 11 * 1460,
+        },
+        Order::Allow {
+            flow: flow(1),
+            window: 35 * 1460,
+        },
+        Order::Renew,
+    ];
+    assert_eq!(orders(&mut controller, at(10)), expected);
+    // The same again changes nothing.
+    congest(&mut controller, at(10), true);
+    assert_eq!(orders(&mut controller, at(10)), []);
+    congest(&mut controller, at(20), false);
+    let released = [2, 1].map(|number| Order::Release { flow: flow(number) });
+    assert_eq!(orders(&mut controller, at(20)), released);
+}
+
+#[test]
+fn who_waits_is_let_in_by_the_end_of_others_and_not_by_a_dip_of_the_queue() {
+    let mut controller = controller(ControllerConfig::paper());
+    for number in 0..60 {
+        open(&mut controller, at(0), number, Some(demand(20_000, 200)));
+    }
+    congest(&mut controller, at(10), true);
+    orders(&mut controller, at(10));
+    let stopped = |controller: &Controller| {
+        let windows = windows(controller).into_iter();
+        windows.filter(|window| *window == Some(0)).count()
+    };
+    assert_eq!(stopped(&controller), 14);
+    congest(&mut controller, at(20), false);
+    assert_eq!(orders(&mut controller, at(20)), []);
+    for number in 0..10 {
+        let flow = flow(number);
+        controller.receive(at(30), PORT.switch, Report::Closed { flow });
+    }
+    let orders_then = orders(&mut controller, at(30));
+    let allowed = |order: &&Order| matches!(order, Order::Allow { window: 1460, .. });
+    assert_eq!(orders_then.iter().filter(allowed).count(), 10);
+    assert_eq!(stopped(&controller), 4);
+    for number in 10..30 {
+        let flow = flow(number);
+        controller.receive(at(40), PORT.switch, Report::Closed { flow });
+    }
+    orders(&mut controller, at(40));
+    // Everybody has a window now, and the queue is short: the next word of it ends all this.
+    congest(&mut controller, at(50), false);
+    orders(&mut controller, at(50));
+    assert!(windows(&controller).iter().all(Option::is_none));
+}
+
+#[test]
+fn leases_are_renewed_while_windows_are_in_force() {
+    let mut controller = controller(ControllerConfig::paper());
+    open(&mut controller, at(0), 1, None);
+    congest(&mut controller, at(0), true);
+    assert_eq!(orders(&mut controller, at(0)).last(), Some(&Order::Renew));
+    let next = controller.next_time(at(1)).unwrap();
+    assert_eq!(next.since(at(0)), ControllerConfig::paper().lease / 3);
+    assert_eq!(orders(&mut controller, next), [Order::Renew]);
+}
+
+#[test]
+fn counters_make_what_is_left_smaller_and_never_larger() {
+    let mut controller = controller(ControllerConfig::paper());
+    open(&mut controller, at(0), 1, Some(demand(20_000, 200)));
+    let mut told = |bytes| {
+        let acknowledged = vec![(flow(1), bytes), (flow(9), 5)];
+        let report = Report::Counters { acknowledged };
+        controller.receive(at(1), PORT.switch, report);
+        let entry = controller.flows(PORT).next().unwrap();
+        entry.job(at(1)).unwrap().size.bytes()
+    };
+    assert_eq!(told(5000), 15_000);
+    assert_eq!(told(4000), 15_000);
+    assert_eq!(told(u64::MAX), 0);
+}
+
+#[test]
+fn whoever_answers_may_be_the_one_with_a_deadline() {
+    let rule = Rule {
+        source: None,
+        destination: None,
+        source_ports: 80..=80,
+        destination_ports: 0..=u16::MAX,
+        demand: Some(demand(50_000, 10)),
+    };
+    let mut controller = Controller::new(ControllerConfig::paper(), Demands::new(vec![rule], 1));
+    for port in 0..3 {
+        controller.add_port(PortId { port, ..PORT }, Rate::from_gbps(1));
+    }
+    open(&mut controller, at(0), 1, None);
+    let back: Vec<_> = controller.flows(PortId { port: 2, ..PORT }).collect();
+    assert_eq!(back[0].flow, flow(1).reversed());
+    assert_eq!(back[0].demand, Some(demand(50_000, 10)));
+}
+
+#[test]
+fn drops_are_answered_if_it_is_rsed() {
+    let mut config = ControllerConfig::paper();
+    let (number, sequence) = (flow(1), Sequence::new(77));
+    let dropped = Report::Dropped {
+        flow: number,
+        sequence,
+    };
+    for retransmit in [false, true] {
+        config.retransmit = retransmit;
+        let mut controller = controller(config);
+        open(&mut controller, at(0), 1, None);
+        controller.receive(at(1), PORT.switch, dropped.clone());
+        let order = Order::Retransmit {
+            flow: number,
+            sequence,
+        };
+        let expected = retransmit.then_some(order);
+        assert_eq!(orders(&mut controller, at(1)), Vec::from_iter(expected));
+    }
+}
+
+#[test]
+fn a_plan_does_not_wait_for_the_queue() {
+    let config = ControllerConfig {
+        method: Method::Planned,
+        ..ControllerConfig::paper()
+    };
+    let mut controller = controller(config);
+    for number in 0..4 {
+        open(&mut controller, at(0), number, Some(demand(20_000, 200)));
+    }
+    assert_eq!(orders(&mut controller, at(1)), []);
+    for number in 4..100 {
+        open(&mut controller, at(2), number, Some(demand(20_000, 200)));
+    }
+    orders(&mut controller, at(2));
+    let windows = windows(&controller);
+    assert_eq!(windows.iter().flatten().sum::<u32>(), 46);
+    assert_eq!(&windows[..8], [7, 7, 7, 7, 7, 7, 4, 0].map(Some));
+}
+
+#[test]
+fn tables_are_bounded_and_silent_flows_forgotten() {
+    let config = ControllerConfig {
+        flows_per_port: 10,
+        ..ControllerConfig::paper()
+    };
+    let mut controller = controller(config);
+    for number in 0..12 {
+        open(&mut controller, at(0), number, None);
+        // A SYN that is sent again is no flow more.
+        open(&mut controller, at(0), number, None);
+    }
+    assert_eq!(controller.flows(PORT).count(), 10);
+    assert_eq!(controller.counters().refused, 4);
+    let next = controller.next_time(at(1)).unwrap();
+    assert_eq!(next.since(at(0)), config.idle);
+    let later = next + config.idle;
+    orders(&mut controller, later);
+    assert_eq!(controller.flows(PORT).count(), 0);
+    assert_eq!(controller.counters().idle, 10);
+    assert_eq!(controller.next_time(later), None);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Open(u8, Option<(u64, u64)>),
+    Close(u8),
+    Congested(bool),
+    Acknowledged(u8, u64),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let demand = prop::option::of((1_u64..1 << 50, 1_u64..100_000));
+    prop_oneof![
+        4 => (any::<u8>(), demand).prop_map(|(flow, demand)| Step::Open(flow, demand)),
+        2 => any::<u8>().prop_map(Step::Close),
+        2 => any::<bool>().prop_map(Step::Congested),
+        1 => (any::<u8>(), any::<u64>()).prop_map(|(flow, bytes)| Step::Acknowledged(flow, bytes)),
+        2 => (0_u64..2_000_000).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: switches know what the controller thinks they do, the order is that of the
+    /// deadlines, and the sum is kept.
+    #[test]
+    fn switches_know_what_the_table_says(steps in prop::collection::vec(step(), 0..120), planned: bool) {
+        let config = ControllerConfig {
+            method: if planned { Method::Planned } else { Method::Paper },
+            ..ControllerConfig::paper()
+        };
+        let mut controller = controller(config);
+        let mut now = Time::ZERO;
+        let mut known: BTreeMap<FlowKey, u32> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Open(number, wanted) => {
+                    let demand = wanted.map(|(bytes, millis)| demand(bytes, millis));
+                    open(&mut controller, now, number.into(), demand);
+                }
+                Step::Close(number) => {
+                    let flow = flow(number.into());
+                    controller.receive(now, PORT.switch, Report::Closed { flow });
+                }
+                Step::Congested(congested) => congest(&mut controller, now, congested),
+                Step::Acknowledged(number, bytes) => {
+                    let acknowledged = vec![(flow(number.into()), bytes)];
+                    controller.receive(now, PORT.switch, Report::Counters { acknowledged });
+                }
+                Step::Wait(micros) => now += Duration::from_micros(micros),
+            }
+            for order in orders(&mut controller, now) {
+                match order {
+                    Order::Allow { flow, window } => {
+                        known.insert(flow, window);
+                    }
+                    Order::Release { flow } => {
+                        known.remove(&flow);
+                    }
+                    _ => {}
+                }
+            }
+            let table: BTreeMap<_, _> = controller
+                .flows(PORT)
+                .filter_map(|entry| Some((entry.flow, entry.window? * 1460)))
+                .collect();
+            prop_assert_eq!(&table, &known);
+            let endless = controller.flows(PORT).filter(|entry| entry.demand.is_none()).count();
+            let sum: u32 = known.values().map(|window| window / 1460).sum();
+            prop_assert!(sum as usize <= 46.max(endless));
+            prop_assert!(controller.flows(PORT).is_sorted_by_key(Entry::deadline));
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! SED and RSED: a controller that makes flows meet their deadlines (Lu, "SED: An SDN-Based
+//! Explicit-Deadline-Aware TCP for Cloud Data Center Networks", Tsinghua Science and Technology 21(5),
+//! 2016).
+//!
+//! Two state machines, and messages between them; sockets and clocks are somebody else's:
+//!
+//! - [`Agent`], an element in a switch's path, watches queues, [reports](Report) congestion, connections
+//!   and (RSED) drops, and lowers the receive windows in ACKs that pass as it is told;
+//! - [`Controller`] keeps a table of all flows with what they have left to carry and by when
+//!   ([`Demands`]), and [orders](Order) each flow's window by the paper's Algorithm 2 or by a plan
+//!   ([`Method`]).
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `agent` | the switch's side: states NOM and CNG, clamp, duplicate ACKs |
+//! | `message` | what passes between the two |
+//! | `controller` | when windows are computed, leases |
+//! | `table` | the global information flow table |
+//! | `demand` | sizes and deadlines: registered, or by rules |
+//! | `allocation` | equations 3 and 4, Algorithm 2, and the plan |
+//! | `schedule` | how many deadlines can be met at best (Moore–Hodgson) |
+
+mod agent;
+mod allocation;
+mod controller;
+mod demand;
+mod message;
+pub mod schedule;
+mod table;
+
+pub use agent::{Agent, AgentConfig, AgentCounters};
+pub use allocation::{Candidate, Late, Method, Settings, allocate, total_window};
+pub use controller::{Controller, ControllerConfig, ControllerCounters, Reading};
+pub use demand::{Demand, DemandError, Demands, Rule};
+pub use message::{Order, PortId, Report};
+pub use table::Entry;

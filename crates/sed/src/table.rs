@@ -1,0 +1,157 @@
+//! The global information flow table (Figure 5): what the controller knows of the flows of a port.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+use weir_units::{ByteSize, Duration, Time};
+use weir_wire::FlowKey;
+
+use crate::allocation::Candidate;
+use crate::demand::Demand;
+use crate::schedule::Job;
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Who sends to whom.
+    pub flow: FlowKey,
+    /// When its SYN came (Time).
+    pub started: Time,
+    /// What it has to carry and by when (Deadline, Flow size).
+    pub demand: Option<Demand>,
+    /// What has been acknowledged of it.
+    pub acknowledged: u64,
+    /// The data of a full segment, in bytes.
+    pub segment: u32,
+    /// What it may have on its way, in segments; `None` where that is its own affair.
+    pub window: Option<u32>,
+    /// When something was last heard of it.
+    pub heard: Time,
+}
+
+/// A full segment where nobody has said anything else: RFC 894's 1500 bytes without headers.
+const USUAL_SEGMENT: u32 = 1460;
+
+impl Entry {
+    fn new(now: Time, flow: FlowKey, demand: Option<Demand>) -> Self {
+        Self {
+            flow,
+            started: now,
+            demand,
+            acknowledged: 0,
+            segment: USUAL_SEGMENT,
+            window: None,
+            heard: now,
+        }
+    }
+
+    /// When it has to be complete; the end of time where it need not.
+    pub fn deadline(&self) -> Time {
+        let deadline = |demand: Demand| self.started.checked_add(demand.within);
+        self.demand.and_then(deadline).unwrap_or(Time::MAX)
+    }
+
+    /// What it has left to carry by when (RSize, RTime); no time if it is late.
+    pub fn job(&self, now: Time) -> Option<Job> {
+        let demand = self.demand?;
+        let size = demand.size.bytes().saturating_sub(self.acknowledged);
+        Some(Job {
+            size: ByteSize::from_bytes(size),
+            due: self.deadline().checked_since(now).unwrap_or(Duration::ZERO),
+        })
+    }
+
+    pub(crate) fn candidate(&self, now: Time) -> Candidate {
+        Candidate {
+            segment: self.segment,
+            job: self.job(now),
+        }
+    }
+
+    /// Whether it has to wait.
+    pub fn is_stopped(&self) -> bool {
+        self.window == Some(0)
+    }
+}
+
+/// The flows of a port, the earliest deadline first (Priority); those without come last, in the order
+/// in which they began.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    places: FxHashMap<FlowKey, u32>,
+    order: BTreeSet<(Time, Time, u32)>,
+}
+
+impl Table {
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// A flow begins, anew if it is there already.
+    pub(crate) fn insert(&mut self, now: Time, flow: FlowKey, demand: Option<Demand>) {
+        self.remove(&flow);
+        let entry = Entry::new(now, flow, demand);
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() as u32 - 1
+        });
+        self.order.insert(rank(&entry, place));
+        self.places.insert(flow, place);
+        if let Some(slot) = self.entries.get_mut(place as usize) {
+            *slot = Some(entry);
+        }
+    }
+
+    /// A flow is over; tells whether it was there.
+    pub(crate) fn remove(&mut self, flow: &FlowKey) -> bool {
+        let Some(place) = self.places.remove(flow) else {
+            return false;
+        };
+        let entry = self.entries.get_mut(place as usize).and_then(Option::take);
+        if let Some(entry) = entry {
+            self.order.remove(&rank(&entry, place));
+            self.free.push(place);
+        }
+        true
+    }
+
+    pub(crate) fn get_mut(&mut self, flow: &FlowKey) -> Option<&mut Entry> {
+        let place = *self.places.get(flow)?;
+        self.entries.get_mut(place as usize)?.as_mut()
+    }
+
+    /// All flows by priority.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        let places = self.order.iter();
+        places.filter_map(|(.., place)| self.entries.get(*place as usize)?.as_ref())
+    }
+
+    /// Gives each flow its window by priority, and `changed` those whose window is another one now.
+    pub(crate) fn set_windows(
+        &mut self,
+        windows: impl IntoIterator<Item = Option<u32>>,
+        mut changed: impl FnMut(&Entry),
+    ) {
+        for ((.., place), window) in self.order.iter().zip(windows) {
+            let entry = self.entries.get_mut(*place as usize);
+            if let Some(entry) = entry.and_then(Option::as_mut)
+                && entry.window != window
+            {
+                entry.window = window;
+                changed(entry);
+            }
+        }
+    }
+
+    /// The flows of which nothing has been heard since then.
+    pub(crate) fn silent_since(&self, time: Time) -> Vec<FlowKey> {
+        let silent = self.iter().filter(|entry| entry.heard < time);
+        silent.map(|entry| entry.flow).collect()
+    }
+}
+
+fn rank(entry: &Entry, place: u32) -> (Time, Time, u32) {
+    (entry.deadline(), entry.started, place)
+}

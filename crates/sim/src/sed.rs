@@ -1,0 +1,205 @@
+//! SED in virtual time: the controller, and the channels between it and the agents in the switches.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use weir_scenario::{
+    Level, Node, Scenario, SedAllocation, SedLate, SedOptions, SedReading, SwitchIndex,
+};
+use weir_sed::{
+    Agent, Controller, ControllerConfig, Demand, Demands, Late, Method, Order, PortId, Reading,
+    Report,
+};
+use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_wire::FlowKey;
+
+use crate::network::Network;
+use crate::packet::Packet;
+use crate::seeds::{Drawer, Seeds};
+
+/// The controller and its channels.
+#[derive(Debug)]
+pub(crate) struct ControlPlane {
+    controller: Controller,
+    /// For each switch.
+    lines: Vec<Line>,
+}
+
+/// Both ways between a switch and the controller.
+#[derive(Debug)]
+struct Line {
+    switch: SwitchIndex,
+    reports: Channel<Report>,
+    orders: Channel<Order>,
+}
+
+/// One way: messages follow each other at a rate, and take some time.
+#[derive(Debug)]
+struct Channel<T> {
+    rate: Rate,
+    latency: Duration,
+    free_at: Time,
+    on_the_way: VecDeque<(Time, T)>,
+}
+
+impl<T> Channel<T> {
+    fn new(options: &SedOptions) -> Self {
+        Self {
+            rate: options.rate,
+            latency: options.latency,
+            free_at: Time::ZERO,
+            on_the_way: VecDeque::new(),
+        }
+    }
+
+    fn send(&mut self, now: Time, message: T, length: ByteSize) {
+        self.free_at = now.max(self.free_at) + self.rate.time_for(length);
+        let arrival = self.free_at + self.latency;
+        self.on_the_way.push_back((arrival, message));
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        self.on_the_way.front().map(|(arrival, _)| *arrival)
+    }
+
+    fn receive(&mut self, now: Time) -> Option<T> {
+        let message = (self.on_the_way).pop_front_if(|(arrival, _)| *arrival <= now);
+        message.map(|(_, message)| message)
+    }
+}
+
+/// A full packet, by which thresholds are counted that are given in packets.
+const PACKET: ByteSize = ByteSize::from_bytes(1500);
+
+impl ControlPlane {
+    /// The controller that the scenario asks for, if it does, with an agent in each switch.
+    pub(crate) fn new(scenario: &Scenario, seeds: Seeds, network: &mut Network) -> Option<Self> {
+        let options = scenario.sed.as_ref()?;
+        let config = config(options);
+        let topology = &scenario.topology;
+        let mut controller = Controller::new(config, Demands::new(Vec::new(), usize::MAX));
+        let mut lines = Vec::new();
+        for switch in topology.switch_indices() {
+            let ports = topology.ports_of(Node::Switch(switch));
+            let mut slowest = None;
+            for (number, port) in (0..).zip(ports) {
+                let rate = topology.port(port).rate;
+                slowest = Some(slowest.map_or(rate, |slowest: Rate| slowest.min(rate)));
+                let port = PortId {
+                    switch: switch.index() as u32,
+                    port: number,
+                };
+                controller.add_port(port, rate);
+            }
+            let mut agent = config.agent(slowest.unwrap_or(Rate::ZERO));
+            agent.counters_interval = options.counters_interval;
+            let seed = seeds.of(Drawer::Sed, switch.index());
+            network.add_element(switch, Agent::<Packet>::new(agent, seed));
+            lines.push(Line {
+                switch,
+                reports: Channel::new(options),
+                orders: Channel::new(options),
+            });
+        }
+        Some(Self { controller, lines })
+    }
+
+    /// An application tells the controller of a flow that it is about to open: both are thought to know
+    /// each other well enough for that to take no time.
+    pub(crate) fn register(&mut self, flow: FlowKey, size: ByteSize, within: Duration) {
+        let client: IpAddr = flow.source;
+        let demand = Demand { size, within };
+        // A scenario's sizes and deadlines are checked, and the flow is the client's own.
+        let _ = (self.controller.demands_mut()).register(client, flow, demand);
+    }
+
+    /// Takes what agents have to report after something happened in the network.
+    #[inline]
+    pub(crate) fn collect(&mut self, now: Time, network: &mut Network) {
+        for line in &mut self.lines {
+            let Some(agent) = network.element_mut::<Agent<Packet>>(line.switch) else {
+                continue;
+            };
+            while let Some(report) = agent.next_report() {
+                let length = report.length();
+                line.reports.send(now, report, length);
+            }
+        }
+    }
+
+    /// When [`Self::on_time`] is to be called next.
+    pub(crate) fn next_time(&self, now: Time) -> Option<Time> {
+        let lines = self.lines.iter();
+        let messages = lines.flat_map(|line| [line.reports.next_time(), line.orders.next_time()]);
+        messages
+            .flatten()
+            .chain(self.controller.next_time(now))
+            .min()
+    }
+
+    /// SCRATCH
+    pub(crate) fn status(&self, network: &Network) -> String {
+        let agents: Vec<_> = self
+            .lines
+            .iter()
+            .filter_map(|line| Some(network.element::<Agent<Packet>>(line.switch)?.counters()))
+            .collect();
+        format!("{:?} {agents:?}", self.controller.counters())
+    }
+
+    /// Lets arrive what arrives by `now`, and the controller do what is due.
+    pub(crate) fn on_time(&mut self, now: Time, network: &mut Network) {
+        for line in &mut self.lines {
+            while let Some(report) = line.reports.receive(now) {
+                let switch = line.switch.index() as u32;
+                self.controller.receive(now, switch, report);
+            }
+        }
+        if (self.controller.next_time(now)).is_some_and(|time| time <= now) {
+            self.controller.on_time(now);
+        }
+        while let Some((switch, order)) = self.controller.next_order() {
+            if let Some(line) = self.lines.get_mut(switch as usize) {
+                line.orders.send(now, order, order.length());
+            }
+        }
+        for line in &mut self.lines {
+            while let Some(order) = line.orders.receive(now) {
+                let receive = |agent: &mut Agent<Packet>| agent.receive(now, order);
+                network.alter_element(line.switch, receive);
+            }
+        }
+    }
+}
+
+fn config(options: &SedOptions) -> ControllerConfig {
+    let reading = |reading| match reading {
+        SedReading::Base => Reading::Base,
+        SedReading::Loaded => Reading::Loaded,
+    };
+    let size = |level| match level {
+        Level::Bytes(size) => size,
+        Level::Packets(packets) => PACKET * packets,
+    };
+    let threshold = size(options.threshold);
+    ControllerConfig {
+        threshold,
+        recovery: options.recovery.map_or(threshold / 2, size),
+        packet: PACKET,
+        rtt: options.rtt,
+        total_reading: reading(options.total_rtt),
+        flow_reading: reading(options.flow_rtt),
+        method: match options.allocation {
+            SedAllocation::Paper => Method::Paper,
+            SedAllocation::Planned => Method::Planned,
+        },
+        base: options.base,
+        late: match options.late {
+            SedLate::Spare => Late::Spare,
+            SedLate::Stop => Late::Stop,
+        },
+        retransmit: options.retransmit,
+        lease: options.lease,
+        ..ControllerConfig::paper()
+    }
+}

@@ -1,0 +1,76 @@
+//! What transparent congestion control promises, in virtual time: `scenarios/tcon-wan.toml` with fewer
+//! files, and `scenarios/tcon-dctcp.toml`.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use weir_results::RunSummary;
+use weir_scenario::{Scenario, Setting};
+use weir_sim::{NoRecorder, Simulation};
+use weir_units::Time;
+
+fn run(scenario: Scenario) -> RunSummary {
+    let mut simulation = Simulation::new(scenario).unwrap();
+    simulation.advance(Time::MAX, &mut NoRecorder).unwrap();
+    simulation.finish(&mut NoRecorder).unwrap()
+}
+
+/// The file's own run under the name `base`, and its variants.
+fn run_all(file: &str, settings: &[&str]) -> HashMap<String, RunSummary> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../scenarios")
+        .join(file);
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let loaded = Scenario::load(&path, &settings).unwrap();
+    let own = ("base".to_owned(), loaded.scenario);
+    let variants = loaded.variants.into_iter();
+    let variants = variants.map(|variant| (variant.name, variant.scenario));
+    let runs: HashMap<_, _> = std::iter::once(own)
+        .chain(variants)
+        .map(|(name, scenario)| (name, run(scenario)))
+        .collect();
+    for (name, run) in &runs {
+        println!("{name}: {:?} {:?} {:?}", run.groups, run.ports, run.tcon);
+    }
+    runs
+}
+
+fn mean_time(run: &RunSummary) -> f64 {
+    run.groups["files"].completion.unwrap().mean.as_secs_f64()
+}
+
+#[test]
+fn bbr_in_place_of_cubic_over_lossy_paths() {
+    let runs = run_all("tcon-wan.toml", &["parameters.files=20", "duration=1000s"]);
+    for (place, cubic) in [
+        ("shanghai", "base"),
+        ("oregon", "oregon-cubic"),
+        ("lan", "lan-cubic"),
+    ] {
+        let of = |name: String| mean_time(&runs[&name]);
+        let (cubic, bbr) = (of(cubic.to_owned()), of(format!("{place}-bbr")));
+        let tcon = of(format!("{place}-tcon"));
+        println!("{place}: CUBIC {cubic:.4} BBR {bbr:.4} TCon {tcon:.4}");
+        assert!(
+            tcon <= 1.05 * bbr,
+            "{place}: {tcon} s against BBR's {bbr} s"
+        );
+        match place {
+            "lan" => assert!(tcon <= 1.02 * cubic, "{tcon} s against CUBIC's {cubic} s"),
+            _ => assert!(tcon <= 0.9 * cubic, "{tcon} s against CUBIC's {cubic} s"),
+        }
+    }
+}
+
+#[test]
+fn dctcp_in_place_of_cubic_at_a_marking_port() {
+    let runs = run_all("tcon-dctcp.toml", &[]);
+    let queue = |name: &str| runs[name].ports["spine->client"].queue_mean.bytes() as f64;
+    let goodput = |name: &str| runs[name].groups["flows"].goodput.bits_per_second() as f64;
+    assert!((queue("tcon") / queue("dctcp") - 1.0).abs() <= 0.25);
+    assert!((goodput("tcon") / goodput("dctcp") - 1.0).abs() <= 0.05);
+    assert!(
+        queue("base") > 1.5 * queue("dctcp"),
+        "CUBIC's own queue is longer"
+    );
+}

@@ -1,0 +1,220 @@
+//! Streams of bytes through a TCon are exact, whatever happens on the way.
+
+mod world;
+
+use proptest::prelude::*;
+use weir_fabric::{ConnectionLimits, FaultSettings, Probability, Reordering};
+use weir_tcon::{Limits, Treatment};
+use weir_tcp::{Config, EcnMode, State};
+use weir_units::{ByteSize, Duration};
+
+use world::{Setup, World};
+
+fn bytes(count: u64) -> ByteSize {
+    ByteSize::from_bytes(count)
+}
+
+fn setup(congestion: &str) -> Setup {
+    Setup {
+        config: Config::default(),
+        server_ecn: EcnMode::Off,
+        sender: "cubic",
+        treatment: Treatment::new(congestion.parse().unwrap()),
+        both: false,
+        limits: Limits::default(),
+        wide: FaultSettings::default(),
+        near: FaultSettings::default(),
+        isn: 1000,
+        seed: 1,
+    }
+}
+
+fn loss(probability: f64) -> FaultSettings {
+    FaultSettings {
+        loss: Probability::new(probability).unwrap(),
+        ..FaultSettings::default()
+    }
+}
+
+/// The server sends so much, and the client as well; both close, and both have got all of it.
+fn exchange(setup: &Setup, down: u64, up: u64) -> World {
+    let mut world = World::new(setup);
+    let open = |world: &World| world.server.state() == State::Established;
+    assert!(world.run_until(100_000, open));
+    world.server.write(bytes(down));
+    world.server.close();
+    world.client.write(bytes(up));
+    world.client.close();
+    let complete = |world: &World| {
+        world.client.received() == bytes(down)
+            && world.server.received() == bytes(up)
+            && [&world.client, &world.server]
+                .iter()
+                .all(|end| matches!(end.state(), State::Closed | State::TimeWait))
+    };
+    let done = world.run_until(3_000_000, complete);
+    let ends = [&world.client, &world.server].map(|end| {
+        format!(
+            "{:?} {:?} {} {:?} {:?}",
+            end.state(),
+            end.ending(),
+            end.received(),
+            end.snapshot(),
+            end.counters()
+        )
+    });
+    let flows: Vec<_> = world.tcon().flows().collect();
+    assert!(
+        done,
+        "at {}: {ends:#?} {flows:#?} {:?}",
+        world.now,
+        world.tcon().counters()
+    );
+    assert!(world.switch.counters().balance(world.switch.inside()));
+    world
+}
+
+#[test]
+fn losses_are_mended_and_the_sender_does_not_hear_of_them() {
+    let mut setup = setup("bbr");
+    setup.wide = loss(0.02);
+    let world = exchange(&setup, 3_000_000, 0);
+    let counters = world.tcon().counters();
+    assert!(counters.retransmissions > 20, "{counters:?}");
+    assert!(
+        world.server.counters().retransmitted_segments <= 2,
+        "{:?}",
+        world.server.counters()
+    );
+    assert!(counters.lowered > 100 && counters.withheld > 0);
+}
+
+#[test]
+fn without_sack_too() {
+    let mut setup = setup("cubic");
+    setup.config.sack = false;
+    setup.wide = loss(0.01);
+    let world = exchange(&setup, 1_000_000, 0);
+    assert!(world.tcon().counters().retransmissions > 5);
+    assert!(
+        world.server.counters().retransmitted_segments <= 4,
+        "{:?}",
+        world.server.counters()
+    );
+}
+
+#[test]
+fn a_receiver_that_speaks_ecn_is_enough() {
+    let mut setup = setup("dctcp");
+    setup.config.ecn = EcnMode::Classic;
+    let mut world = World::new(&setup);
+    world.record = true;
+    let open = |world: &World| world.server.state() == State::Established;
+    assert!(world.run_until(100_000, open));
+    world.server.write(bytes(200_000));
+    assert!(world.run_until(100_000, |world| world.client.received() == bytes(200_000)));
+    use weir_wire::{Ecn, tcp::Flags};
+    let data = world
+        .to_client
+        .iter()
+        .filter(|packet| packet.segment.payload > 0);
+    assert!(data.clone().all(|packet| packet.ecn == Ecn::Ect0));
+    assert!(
+        data.clone()
+            .all(|packet| packet.segment.flags.contains(Flags::CWR))
+    );
+    // The server hears nothing of it.
+    let echo = Flags::ECE | Flags::CWR;
+    assert!(
+        world
+            .to_server
+            .iter()
+            .all(|packet| !packet.segment.flags.intersects(echo))
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_left_to_the_sender() {
+    let mut setup = setup("bbr");
+    setup.wide = loss(0.02);
+    setup.limits.memory = bytes(6_000);
+    let world = exchange(&setup, 1_000_000, 0);
+    assert!(world.tcon().counters().unkept > 100);
+    assert!(world.server.counters().retransmitted_segments > 2);
+    assert!(world.tcon().most_kept().size <= bytes(6_000));
+}
+
+#[test]
+fn connections_that_are_not_known_pass() {
+    let mut setup = setup("bbr");
+    setup.limits.connections = ConnectionLimits {
+        connections: 0,
+        ..ConnectionLimits::default()
+    };
+    setup.wide = loss(0.01);
+    let world = exchange(&setup, 300_000, 1_000);
+    assert_eq!(world.tcon().counters().flows, 0);
+    assert!(world.tcon().connections().unknown > 200);
+}
+
+fn faults() -> impl Strategy<Value = FaultSettings> {
+    let often = |most: u32| {
+        (0..=most).prop_map(|per_mille| Probability::new(f64::from(per_mille) / 1000.0).unwrap())
+    };
+    (often(60), often(30), often(50), 0_u64..8_000).prop_map(
+        |(loss, duplication, probability, micros)| FaultSettings {
+            loss,
+            duplication,
+            reordering: Reordering {
+                probability,
+                delay: Duration::from_micros(micros),
+            },
+            ..FaultSettings::default()
+        },
+    )
+}
+
+fn configs() -> impl Strategy<Value = Config> {
+    let scale = prop_oneof![Just(None), (0_u8..=14).prop_map(Some)];
+    let buffer = prop_oneof![Just(None), (3_000_u64..100_000).prop_map(Some)];
+    let ecn = prop_oneof![Just(EcnMode::Off), Just(EcnMode::Classic)];
+    (scale, any::<bool>(), any::<bool>(), buffer, ecn).prop_map(
+        |(window_scale, sack, timestamps, buffer, ecn)| Config {
+            window_scale,
+            sack,
+            timestamps: timestamps.then_some(Duration::from_millis(1)),
+            receive_buffer: buffer.map(bytes).or(Some(ByteSize::from_mib(6))),
+            ecn,
+            ..Config::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Under losses, reordering and duplication on both sides, with and without SACK, time stamps, ECN
+    /// and window scaling, with small buffers at the receiver and in TCon, across the wrap of the
+    /// numbers.
+    #[test]
+    fn streams_are_exact(
+        config in configs(),
+        (wide, near) in (faults(), faults()),
+        (down, up) in (0_u64..400_000, 0_u64..50_000),
+        congestion in prop::sample::select(vec!["bbr", "cubic", "dctcp", "newreno", "bbr3", "swift"]),
+        (server_ecn, both) in any::<(bool, bool)>(),
+        memory in prop::sample::select(vec![20_000_u64, 100_000, 1 << 28]),
+        isn in prop_oneof![any::<u32>(), u32::MAX - 200_000..u32::MAX],
+        seed in 0_u64..1_000_000,
+    ) {
+        let mut setup = setup(congestion);
+        setup.server_ecn = if server_ecn { config.ecn } else { EcnMode::Off };
+        (setup.config, setup.both) = (config, both);
+        (setup.wide, setup.near, setup.isn, setup.seed) = (wide, near, isn, seed);
+        setup.limits.memory = bytes(memory);
+        let mut world = exchange(&setup, down, up);
+        // Nothing is left behind.
+        while world.step() {}
+        prop_assert!(world.tcon().kept().packets <= 2 || world.tcon().flows().count() > 0);
+    }
+}

@@ -1,0 +1,261 @@
+//! Two ends of a connection with a TCon in a switch between them, in virtual time.
+
+use std::net::Ipv4Addr;
+
+use weir_congestion::{AlgorithmSpec, Context, Controller};
+use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Switch};
+use weir_tcon::{Choose, Limits, Tcon, Treatment};
+use weir_tcp::{Config, Connection};
+use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};
+use weir_wire::{Ecn, FlowKey};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Datagram {
+    pub(crate) to_client: bool,
+    pub(crate) segment: Segment,
+    pub(crate) ecn: Ecn,
+}
+
+impl Packet for Datagram {
+    fn length(&self) -> ByteSize {
+        ByteSize::from_bytes(60 + u64::from(self.segment.payload))
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+    fn destination(&self) -> u32 {
+        u32::from(self.to_client)
+    }
+    fn flow(&self) -> FlowKey {
+        let forth = FlowKey {
+            source: Ipv4Addr::new(10, 0, 0, 2).into(),
+            destination: Ipv4Addr::new(10, 0, 0, 1).into(),
+            source_port: 4000,
+            destination_port: 80,
+            protocol: FlowKey::TCP,
+        };
+        match self.to_client {
+            true => forth.reversed(),
+            false => forth,
+        }
+    }
+    fn tcp(&self) -> Option<Segment> {
+        Some(self.segment)
+    }
+    fn set_window(&mut self, window: u16) {
+        self.segment.window = window;
+    }
+    fn set_flags(&mut self, flags: Flags) {
+        self.segment.flags = flags;
+    }
+    fn set_acknowledgment(&mut self, number: Sequence) {
+        self.segment.acknowledgment = number;
+    }
+    fn set_timestamps(&mut self, timestamps: Timestamps) {
+        self.segment.timestamps = Some(timestamps);
+    }
+    fn clear_sack_blocks(&mut self) {
+        if matches!(self.segment.options, Options::Sack(_)) {
+            self.segment.options = Options::None;
+        }
+    }
+}
+
+/// What is between the ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) config: Config,
+    /// Whether the server's stack speaks ECN, too.
+    pub(crate) server_ecn: weir_tcp::EcnMode,
+    pub(crate) sender: &'static str,
+    pub(crate) treatment: Treatment,
+    /// Whether the client's data is treated, too.
+    pub(crate) both: bool,
+    pub(crate) limits: Limits,
+    /// Between TCon and the client, both ways.
+    pub(crate) wide: FaultSettings,
+    /// Between the server and TCon, both ways.
+    pub(crate) near: FaultSettings,
+    pub(crate) isn: u32,
+    pub(crate) seed: u64,
+}
+
+/// Treats the server's data, and perhaps the client's.
+#[derive(Debug)]
+struct Rule {
+    treatment: Treatment,
+    both: bool,
+}
+
+impl Choose for Rule {
+    fn choose(&self, flow: &FlowKey) -> Option<&Treatment> {
+        (self.both || flow.source_port == 80).then_some(&self.treatment)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) now: Time,
+    pub(crate) client: Connection,
+    pub(crate) server: Connection,
+    up_client: Pipe<Datagram>,
+    up_server: Pipe<Datagram>,
+    pub(crate) switch: Switch<Datagram>,
+    /// What the server has been sent, if it is recorded.
+    pub(crate) to_server: Vec<Datagram>,
+    pub(crate) to_client: Vec<Datagram>,
+    pub(crate) record: bool,
+}
+
+const TO_SERVER: PortIndex = PortIndex::new(0);
+const TO_CLIENT: PortIndex = PortIndex::new(1);
+
+fn controller(spec: &str, config: &Config) -> Box<dyn Controller> {
+    let context = Context {
+        packet_size: config.mss,
+        seed: 1,
+    };
+    spec.parse::<AlgorithmSpec>().unwrap().build(&context)
+}
+
+fn pipe(rate: Rate, delay: Duration, faults: FaultSettings, seed: u64) -> Pipe<Datagram> {
+    let link = Link::new(rate, delay).with_mtu(ByteSize::from_bytes(100_000));
+    Pipe::new(Queue::new([], seed), link, Faults::new(faults, seed))
+}
+
+impl World {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let now = Time::ZERO + Duration::from_secs(1);
+        let isn = Sequence::new(setup.isn);
+        let server = Config {
+            ecn: setup.server_ecn,
+            ..setup.config.clone()
+        };
+        let client = controller(setup.sender, &setup.config);
+        let near = Duration::from_micros(50);
+        let far = Duration::from_millis(5);
+        let (gigabit, slow) = (Rate::from_gbps(1), Rate::from_mbps(50));
+        let ports = [
+            pipe(gigabit, near, setup.near, setup.seed),
+            pipe(slow, far, setup.wide, setup.seed + 1),
+        ];
+        let routes = Routes::new().with(0, [TO_SERVER]).with(1, [TO_CLIENT]);
+        let rule = Rule {
+            treatment: setup.treatment.clone(),
+            both: setup.both,
+        };
+        let tcon: Tcon<Datagram> = Tcon::new(setup.limits, Box::new(rule), setup.seed);
+        Self {
+            now,
+            client: Connection::client(now, &setup.config, client, isn).unwrap(),
+            server: Connection::server(&server, controller(setup.sender, &server), isn + 77_777)
+                .unwrap(),
+            up_client: pipe(slow, far, setup.wide, setup.seed + 2),
+            up_server: pipe(gigabit, near, setup.near, setup.seed + 3),
+            switch: Switch::new(ports, routes, 1).unwrap().with_element(tcon),
+            to_server: Vec::new(),
+            to_client: Vec::new(),
+            record: false,
+        }
+    }
+
+    pub(crate) fn tcon(&self) -> &Tcon<Datagram> {
+        self.switch.element().unwrap()
+    }
+
+    pub(crate) fn flush(&mut self) {
+        while let Some((segment, ecn)) = self.client.next_segment(self.now) {
+            self.up_client.send(
+                self.now,
+                Datagram {
+                    to_client: false,
+                    segment,
+                    ecn,
+                },
+            );
+        }
+        while let Some((segment, ecn)) = self.server.next_segment(self.now) {
+            self.up_server.send(
+                self.now,
+                Datagram {
+                    to_client: true,
+                    segment,
+                    ecn,
+                },
+            );
+        }
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        [
+            self.client.next_time(),
+            self.server.next_time(),
+            self.up_client.next_time(),
+            self.up_server.next_time(),
+            self.switch.next_time(TO_SERVER),
+            self.switch.next_time(TO_CLIENT),
+            self.switch.next_timer(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Lets the next thing happen. False if nothing is left to happen.
+    pub(crate) fn step(&mut self) -> bool {
+        self.flush();
+        let Some(next) = self.next_time() else {
+            return false;
+        };
+        assert!(next >= self.now, "time ran backwards");
+        self.now = next;
+        while let Some(packet) = self.up_client.receive(next) {
+            self.switch.forward(next, TO_CLIENT, packet, |_, _| {});
+        }
+        while let Some(packet) = self.up_server.receive(next) {
+            self.switch.forward(next, TO_SERVER, packet, |_, _| {});
+        }
+        if self.switch.next_timer().is_some_and(|at| at <= next) {
+            self.switch.on_time(next, |_, _| {});
+            assert!(self.switch.next_timer().is_none_or(|at| at > next));
+        }
+        while let Some(packet) = self.switch.receive(next, TO_SERVER) {
+            if self.record {
+                self.to_server.push(packet);
+            }
+            self.server.receive(next, &packet.segment, packet.ecn);
+            self.flush();
+        }
+        while let Some(packet) = self.switch.receive(next, TO_CLIENT) {
+            if self.record {
+                self.to_client.push(packet);
+            }
+            self.client.receive(next, &packet.segment, packet.ecn);
+            self.flush();
+        }
+        for end in [&mut self.client, &mut self.server] {
+            if end.next_time().is_some_and(|at| at <= next) {
+                end.on_time(next);
+            }
+        }
+        self.flush();
+        true
+    }
+
+    /// Until `condition`, and for at most `steps` steps. False if it did not come to that.
+    pub(crate) fn run_until(&mut self, steps: u64, condition: impl Fn(&Self) -> bool) -> bool {
+        for _ in 0..steps {
+            if condition(self) {
+                return true;
+            }
+            if !self.step() {
+                break;
+            }
+        }
+        condition(self)
+    }
+}
