@@ -29,8 +29,8 @@ pub struct Pipe<P> {
     /// Everything before the faults, in order: first what is on the link, then what waits. A packet
     /// is put here once and taken out once.
     line: VecDeque<Place<P>>,
-    /// How many of `line` are known to be on the link. Without anybody who looks at the queue it may
-    /// be more.
+    /// How many of `line` are known to be on the link. Where nobody watches the queue it may be more,
+    /// and the queue does not know what waits until [`Self::settle`].
     started: usize,
     /// When the first of them reaches the far end; [`Time::MAX`] if there is none, and for what waits
     /// at rate zero.
@@ -82,16 +82,17 @@ impl<P: Packet + Clone> Pipe<P> {
         self.send_within(now, packet, ByteSize::MAX)
     }
 
-    /// The same where the queue may hold no more than `room`: what would exceed it is dropped as
-    /// [`DropReason::Buffer`], before the queue's rules are asked.
+    /// The same where the queue, which is [watched](Self::watch), may hold no more than `room`: what
+    /// would exceed it is dropped as [`DropReason::Buffer`], before the queue's rules are asked.
     #[inline]
-    pub fn send_within(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
+    pub(crate) fn send_within(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
         let length = packet.length();
         if length > self.link.mtu() {
             self.oversized.record(length);
             return Admission::Dropped(DropReason::Mtu);
         }
-        if self.queue.is_watched() || room < ByteSize::MAX {
+        let is_watched = self.queue.is_watched();
+        if is_watched {
             self.start_transmissions(now);
         }
         let admission = self.queue.arrive(now, length, packet.ecn(), room);
@@ -101,10 +102,12 @@ impl<P: Packet + Clone> Pipe<P> {
             Admission::Queued => {}
         }
         let (start, arrival) = self.link.transmit(now, length);
-        if start <= now && self.started == self.line.len() {
-            self.started += 1;
-        } else {
-            self.queue.enter(now, length);
+        if is_watched {
+            if start <= now && self.started == self.line.len() {
+                self.started += 1;
+            } else {
+                self.queue.enter(now, length);
+            }
         }
         self.next_arrival = self.next_arrival.min(arrival);
         self.line.push_back(Place {
@@ -114,6 +117,19 @@ impl<P: Packet + Clone> Pipe<P> {
             packet,
         });
         admission
+    }
+
+    /// Whether nothing is on the way to the link's far end: only then a packet that is sent changes
+    /// [`Self::next_time`].
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.next_arrival == Time::MAX
+    }
+
+    /// From now on the queue knows at any time what waits.
+    pub(crate) fn watch(&mut self) {
+        self.queue.watch();
+        self.count_backlog();
     }
 
     /// When [`Self::receive`] may have something next; `None` while nothing is on the way.
@@ -129,11 +145,16 @@ impl<P: Packet + Clone> Pipe<P> {
     }
 
     /// The next packet that has come out by `now`.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        if self.undisturbed {
-            return self.deliver(now);
+        match self.undisturbed {
+            true => self.deliver(now),
+            false => self.receive_disturbed(now),
         }
+    }
+
+    #[cold]
+    fn receive_disturbed(&mut self, now: Time) -> Option<P> {
         self.meet_faults(now);
         let packet = self.faults.receive(now);
         self.undisturbed = self.faults.let_all_pass();
@@ -144,6 +165,9 @@ impl<P: Packet + Clone> Pipe<P> {
     /// queue's [`Occupancy`](crate::Occupancy) included.
     pub fn settle(&mut self, now: Time) {
         self.start_transmissions(now);
+        if !self.queue.is_watched() {
+            self.count_backlog();
+        }
         if !self.undisturbed {
             self.meet_faults(now);
         }
@@ -218,6 +242,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Replaces the queue's rules for packets to come.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
         self.queue.set_rules(rules);
+        self.count_backlog();
     }
 
     /// Changes the random faults for packets that reach the link's far end after `now`.
@@ -302,9 +327,22 @@ impl<P: Packet + Clone> Pipe<P> {
             if place.start > now || place.start == Time::MAX {
                 break;
             }
-            self.queue.leave(place.start, place.length);
+            if self.queue.is_watched() {
+                self.queue.leave(place.start, place.length);
+            }
             self.started += 1;
         }
+    }
+
+    /// Tells the queue what waits.
+    fn count_backlog(&mut self) {
+        let waiting = self.line.iter().skip(self.started);
+        let lengths = waiting.map(|place| place.length);
+        self.queue
+            .set_backlog(lengths.fold(Tally::ZERO, |mut sum, length| {
+                sum.record(length);
+                sum
+            }));
     }
 
     /// When the last packet on the link arrives.
@@ -319,22 +357,22 @@ impl<P: Packet + Clone> Pipe<P> {
     }
 
     /// The next packet that has reached the link's far end by `now`.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, now: Time) -> Option<P> {
-        if self.next_arrival > now {
+        // What never arrives has no time.
+        if self.next_arrival > now || self.next_arrival == Time::MAX {
             return None;
         }
-        let place = self
-            .line
-            .front()
-            .filter(|place| place.arrival < Time::MAX)?;
-        // Copied from its place and not moved with it, which would copy it once more.
-        let packet = place.packet.clone();
-        let (start, length) = (place.start, place.length);
-        self.line.pop_front();
+        let Place {
+            start,
+            length,
+            packet,
+            ..
+        } = self.line.pop_front()?;
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
-            None => self.queue.leave(start, length),
+            None if self.queue.is_watched() => self.queue.leave(start, length),
+            None => {}
         }
         self.update_arrival();
         self.delivered.record(length);

@@ -24,8 +24,10 @@ pub struct Queue {
     /// The average queues that steps look at, in the order of the rules.
     averages: Vec<(Red, RedState)>,
     occupancy: Option<Box<Occupancy>>,
-    /// Whether there are rules or an account.
+    /// Whether anybody looks at the length while packets come and go: there are rules, an account, or
+    /// a buffer that is shared.
     watched: bool,
+    is_buffer_shared: bool,
     random: Generator,
     /// Apart, as it is large and rarely used.
     dropped: Box<Drops>,
@@ -75,6 +77,7 @@ impl Queue {
             averages: Vec::new(),
             occupancy: None,
             watched: false,
+            is_buffer_shared: false,
             random: generator(seed, 0),
             dropped: Box::default(),
         };
@@ -97,7 +100,7 @@ impl Queue {
         self.steps = Default::default();
         self.averages.clear();
         let rules = rules.into();
-        self.watched = !rules.is_empty() || self.occupancy.is_some();
+        self.watched = !rules.is_empty() || self.occupancy.is_some() || self.is_buffer_shared;
         for rule in rules {
             let step = Step {
                 when: self.prepare(rule.when),
@@ -114,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// What waits.
+    /// What waits: see [`Pipe::settle`](crate::Pipe::settle).
     #[inline]
     pub fn backlog(&self) -> Tally {
         self.backlog
@@ -157,6 +160,16 @@ impl Queue {
         self.watched
     }
 
+    /// Somebody looks at the queue's length from now on.
+    pub(crate) fn watch(&mut self) {
+        (self.watched, self.is_buffer_shared) = (true, true);
+    }
+
+    /// So much waits.
+    pub(crate) fn set_backlog(&mut self, backlog: Tally) {
+        self.backlog = backlog;
+    }
+
     /// A packet arrives at a queue that may hold `room`, and is let in, marked or not, or dropped.
     /// The caller marks it, and keeps it.
     #[inline]
@@ -168,7 +181,7 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
-        if !self.watched && room == ByteSize::MAX {
+        if !self.watched {
             return Admission::Queued;
         }
         for (red, state) in &mut self.averages {
@@ -197,7 +210,6 @@ impl Queue {
     }
 
     /// A packet that waited leaves.
-    #[inline]
     pub(crate) fn leave(&mut self, at: Time, length: ByteSize) {
         self.backlog.remove(length);
         if let Some(occupancy) = &mut self.occupancy {

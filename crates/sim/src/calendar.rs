@@ -10,31 +10,38 @@ use weir_units::Time;
 /// The next event of each source.
 #[derive(Clone, Debug)]
 pub(crate) struct Calendar {
-    /// A complete tree of matches among four: the last one at 0, where the winners of 1 to 4 meet, and
-    /// so on; sources from `first_leaf` on.
-    matches: Vec<[u64; 4]>,
+    /// A complete tree of matches: the last one at 0, where the winners of 1 to 4 meet, and so on;
+    /// sources from `first_leaf` on.
+    matches: Vec<[u64; MATCH]>,
     first_leaf: usize,
     /// The winner of the last match.
     first: u64,
     /// The low bits of an entry, which hold the source.
     source_bits: u32,
+    /// Times from here on are taken for never.
+    horizon: Time,
 }
 
 /// An entry of a source that has no event.
 const NEVER: u64 = u64::MAX;
+/// The bits that tell the entries of a match apart.
+const MATCH_BITS: u32 = 2;
+/// How many meet in a match.
+const MATCH: usize = 1 << MATCH_BITS;
 
 impl Calendar {
     /// A calendar for sources numbered from zero, without events.
     pub(crate) fn new(sources: usize) -> Self {
         let source_bits = source_bits(sources);
         // All matches but those of the sources: 1 + 4 + 16 + …
-        let leaves = 1 << (source_bits - 2);
-        let first_leaf = (leaves - 1) / 3;
+        let leaves = 1 << (source_bits - MATCH_BITS);
+        let first_leaf = (leaves - 1) / (MATCH - 1);
         Self {
-            matches: vec![[NEVER; 4]; first_leaf + leaves],
+            matches: vec![[NEVER; MATCH]; first_leaf + leaves],
             first_leaf,
             first: NEVER,
             source_bits,
+            horizon: Time::from_nanos(NEVER >> source_bits),
         }
     }
 
@@ -46,14 +53,14 @@ impl Calendar {
         }
         let mut larger = Self::new(sources);
         for source in 0..room {
-            larger.set(source, self.time(source));
+            larger.set(source, self.time(source).unwrap_or(Time::MAX));
         }
         *self = larger;
     }
 
     /// Times from here on are taken for never: 2^64 ns divided by the number of sources.
     pub(crate) fn horizon(&self) -> Time {
-        Time::from_nanos(NEVER >> self.source_bits)
+        self.horizon
     }
 
     /// The horizon of a calendar for so many sources.
@@ -63,31 +70,29 @@ impl Calendar {
 
     /// When the source has its next event.
     pub(crate) fn time(&self, source: usize) -> Option<Time> {
-        let entry = self.matches[self.first_leaf + source / 4][source % 4];
+        let entry = self.matches[self.first_leaf + source / MATCH][source % MATCH];
         (entry != NEVER).then(|| Time::from_nanos(entry >> self.source_bits))
     }
 
-    /// The source's next event is at `time` from now on.
+    /// The source's next event is at `time` from now on; at [`Time::MAX`] there is none.
     #[inline]
-    pub(crate) fn set(&mut self, source: usize, time: Option<Time>) {
-        let (mut place, mut slot) = (self.first_leaf + source / 4, source % 4);
-        let mut winner = match time {
-            Some(time) if time < self.horizon() => {
-                time.as_nanos() << self.source_bits | source as u64
-            }
-            _ => NEVER,
+    pub(crate) fn set(&mut self, source: usize, time: Time) {
+        let mut winner = match time < self.horizon {
+            true => time.as_nanos() << self.source_bits | source as u64,
+            false => NEVER,
         };
-        loop {
-            let entries = &mut self.matches[place];
-            entries[slot] = winner;
+        // Among all entries: those that meet for entry `n` are the ones from `4 * (n + 1)` on.
+        let mut entry = MATCH * self.first_leaf + source;
+        while let Some(entries) = self.matches.get_mut(entry / MATCH) {
+            entries[entry % MATCH] = winner;
             let [a, b, c, d] = *entries;
             winner = a.min(b).min(c.min(d));
-            if place == 0 {
-                self.first = winner;
-                return;
+            match (entry / MATCH).checked_sub(1) {
+                Some(next) => entry = next,
+                None => break,
             }
-            (place, slot) = ((place - 1) / 4, (place - 1) % 4);
         }
+        self.first = winner;
     }
 
     /// The earliest event and whose it is; without any, [`Self::horizon`] and nobody.
@@ -101,11 +106,11 @@ impl Calendar {
     }
 }
 
-/// How many bits it takes to tell so many sources apart: two for each round of matches, of which there
-/// is one at least.
+/// How many bits it takes to tell so many sources apart: two for each round of matches, of which
+/// there is one at least.
 fn source_bits(sources: usize) -> u32 {
     let bits = sources.max(2).next_power_of_two().trailing_zeros();
-    bits.next_multiple_of(2)
+    bits.next_multiple_of(MATCH_BITS)
 }
 
 #[cfg(test)]
@@ -114,8 +119,8 @@ mod tests {
 
     use super::*;
 
-    fn at(nanos: u64) -> Option<Time> {
-        Some(Time::from_nanos(nanos))
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
     }
 
     #[test]
@@ -126,7 +131,7 @@ mod tests {
         calendar.set(1, at(5));
         calendar.set(0, at(7));
         assert_eq!(calendar.first(), (Time::from_nanos(5), 1));
-        calendar.set(1, None);
+        calendar.set(1, Time::MAX);
         assert_eq!(calendar.first(), (Time::from_nanos(5), 2));
         calendar.set(2, at(8));
         assert_eq!(calendar.first(), (Time::from_nanos(7), 0));
@@ -150,7 +155,7 @@ mod tests {
         let mut calendar = Calendar::new(4);
         let horizon = calendar.horizon();
         assert_eq!(horizon, Time::from_nanos(u64::MAX / 4));
-        calendar.set(3, Some(horizon));
+        calendar.set(3, horizon);
         assert_eq!(calendar.first().0, horizon);
         calendar.set(3, at(horizon.as_nanos() - 1));
         let last = Time::from_nanos(horizon.as_nanos() - 1);
@@ -169,7 +174,7 @@ mod tests {
             for (source, time) in events {
                 let source = source.index(sources);
                 times[source] = time.map(Time::from_nanos);
-                calendar.set(source, times[source]);
+                calendar.set(source, times[source].unwrap_or(Time::MAX));
                 let expected = (0..sources).filter_map(|source| Some((times[source]?, source))).min();
                 let first = Some(calendar.first()).filter(|(time, _)| *time < calendar.horizon());
                 prop_assert_eq!(first, expected);

@@ -56,7 +56,7 @@ pub use error::BuildError;
 pub use experiment::{About, Experiment, Outcome, Results, Run};
 pub use hosts::{dcudp_transport, quic_transport};
 pub use measure::PortMeter;
-pub use network::Network;
+pub use network::{Network, Outlet};
 pub use packet::Packet;
 pub use recorder::Recorder;
 pub use seeds::{Drawer, Seeds};

@@ -85,6 +85,14 @@ enum Receiver {
     },
 }
 
+/// A port of a host.
+#[derive(Debug)]
+pub struct Outlet<'a, P> {
+    port: usize,
+    uplink: &'a mut Uplink<P>,
+    calendar: &'a mut Calendar,
+}
+
 /// How long a host's queue may be before flows with small queues wait outside: Linux lets a flow
 /// queue what it sends in 2^-10 s (`sk_pacing_shift`), and so all flows together what the link does.
 const HOST_QUEUE: Duration = Duration::from_nanos(1_000_000_000 >> 10);
@@ -216,18 +224,23 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         self.calendar.horizon()
     }
 
-    /// A host sends a packet by this port, one of its own.
+    /// A port of a host, for what the host sends.
     #[inline]
+    pub fn outlet(&mut self, port: u32) -> Option<Outlet<'_, P>> {
+        match self.places.get(port as usize)?.sender {
+            Sender::Host(uplink) => Some(Outlet {
+                port: port as usize,
+                uplink: self.uplinks.get_mut(uplink as usize)?,
+                calendar: &mut self.calendar,
+            }),
+            Sender::Switch { .. } => None,
+        }
+    }
+
+    /// A host sends a packet by this port, one of its own.
     pub fn send(&mut self, now: Time, port: u32, packet: P) {
-        let Sender::Host(uplink) = self.places[port as usize].sender else {
-            return;
-        };
-        let pipe = &mut self.uplinks[uplink as usize].pipe;
-        let idle = pipe.next_time();
-        pipe.send(now, packet);
-        let next = pipe.next_time();
-        if next != idle {
-            self.calendar.set(port as usize, next);
+        if let Some(mut outlet) = self.outlet(port) {
+            outlet.send(now, packet);
         }
     }
 
@@ -238,29 +251,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 
     /// From when on what waits for the link of a host's port will be sent soon, if nothing more comes.
-    #[inline]
     pub fn room_at(&self, port: u32) -> Time {
-        let Sender::Host(uplink) = self.places[port as usize].sender else {
-            return Time::ZERO;
-        };
-        match self.uplinks[uplink as usize].pipe.link().free_at() {
-            // Nobody knows when a link goes on that is stopped.
-            Time::MAX => Time::ZERO,
-            idle => idle - HOST_QUEUE,
+        match self.places[port as usize].sender {
+            Sender::Host(uplink) => self.uplinks[uplink as usize].room_at(),
+            Sender::Switch { .. } => Time::ZERO,
         }
-    }
-
-    /// When somebody who has found no room may hand the port one packet: everybody who asks gets a
-    /// time of their own, one after the other, as fast as the link sends.
-    pub fn take_turn(&mut self, port: u32) -> Time {
-        let Sender::Host(uplink) = self.places[port as usize].sender else {
-            return Time::ZERO;
-        };
-        let Uplink { pipe, next_turn } = &mut self.uplinks[uplink as usize];
-        let link = pipe.link();
-        let turn = (*next_turn).max(link.free_at() - HOST_QUEUE);
-        *next_turn = turn + link.rate().time_for(link.mtu() + link.framing());
-        turn
     }
 
     /// The link of this port delivers what has arrived by `now`: a switch sends it on; what is for a
@@ -281,7 +276,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 (switch.receive(now, port), switch.next_time(port))
             }
         };
-        self.calendar.set(port, next);
+        self.calendar.set(port, next.unwrap_or(Time::MAX));
         if place.tapped {
             self.tap(now, port, packet.clone());
         }
@@ -293,10 +288,10 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 let Junction { switch, ports } = &mut self.switches[switch as usize];
                 let calendar = &mut self.calendar;
                 switch.forward(now, ingress, packet, |port, next| {
-                    calendar.set(ports[port.index()] as usize, next);
+                    calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
                 if switch.has_elements() {
-                    calendar.set(place, switch.next_timer());
+                    calendar.set(place, switch.next_timer().unwrap_or(Time::MAX));
                 }
                 None
             }
@@ -320,7 +315,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let place = self.places.len() + switch.index();
         let Junction { switch, .. } = self.switches.get_mut(switch.index())?;
         let result = switch.element_mut().map(act);
-        self.calendar.set(place, switch.next_timer());
+        self.calendar
+            .set(place, switch.next_timer().unwrap_or(Time::MAX));
         result
     }
 
@@ -333,9 +329,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         };
         let calendar = &mut self.calendar;
         switch.on_time(now, |port, next| {
-            calendar.set(ports[port.index()] as usize, next);
+            calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
         });
-        calendar.set(place, switch.next_timer());
+        calendar.set(place, switch.next_timer().unwrap_or(Time::MAX));
     }
 
     #[cold]
@@ -352,13 +348,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
                 pipe.apply(now, change);
-                self.calendar.set(port.index(), pipe.next_time());
+                let next = pipe.next_time();
+                self.calendar.set(port.index(), next.unwrap_or(Time::MAX));
             }
             Sender::Switch { switch, port } => {
                 let Junction { switch, ports } = &mut self.switches[switch as usize];
                 let calendar = &mut self.calendar;
                 switch.apply(now, port, change, |port, next| {
-                    calendar.set(ports[port.index()] as usize, next);
+                    calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
             }
         }
@@ -417,6 +414,47 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                     .reset_occupancy(now, port);
             }
         }
+    }
+}
+
+impl<P: fabric::Packet + Clone> Uplink<P> {
+    #[inline]
+    fn room_at(&self) -> Time {
+        match self.pipe.link().free_at() {
+            // Nobody knows when a link goes on that is stopped.
+            Time::MAX => Time::ZERO,
+            idle => idle - HOST_QUEUE,
+        }
+    }
+}
+
+impl<P: fabric::Packet + Clone> Outlet<'_, P> {
+    /// The host sends a packet.
+    #[inline(always)]
+    pub fn send(&mut self, now: Time, packet: P) {
+        let pipe = &mut self.uplink.pipe;
+        let was_idle = pipe.is_idle();
+        pipe.send(now, packet);
+        if was_idle {
+            let next = pipe.next_time().unwrap_or(Time::MAX);
+            self.calendar.set(self.port, next);
+        }
+    }
+
+    /// Whether what waits for the link will be sent soon.
+    #[inline]
+    pub fn has_room(&self, now: Time) -> bool {
+        self.uplink.room_at() <= now
+    }
+
+    /// When somebody who has found no room may hand the port one packet: everybody who asks gets a
+    /// time of their own, one after the other, as fast as the link sends.
+    pub fn take_turn(self) -> Time {
+        let Uplink { pipe, next_turn } = self.uplink;
+        let link = pipe.link();
+        let turn = (*next_turn).max(link.free_at() - HOST_QUEUE);
+        *next_turn = turn + link.rate().time_for(link.mtu() + link.framing());
+        turn
     }
 }
 

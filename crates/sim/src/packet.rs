@@ -1,6 +1,8 @@
-//! What simulated hosts send each other: a few words, copied along.
+//! What simulated hosts send each other: a few words that stay where they are, and a handle to them
+//! that goes from queue to queue.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::{Deref, DerefMut};
 
 use weir_fabric::Packet as FabricPacket;
 use weir_units::ByteSize;
@@ -22,8 +24,12 @@ const INITIATOR_PORT: u16 = 60_002;
 const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;
 
 /// An IP packet between two simulated hosts.
-#[derive(Clone, Copy, Debug)]
-pub struct Packet {
+#[derive(Clone, Debug, Default)]
+pub struct Packet(Box<Words>);
+
+/// What a packet says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Words {
     pub(crate) contents: Contents,
     /// Its length, which everybody on its way asks for.
     length: u32,
@@ -50,8 +56,14 @@ pub(crate) enum Contents {
     Written(Written),
 }
 
+impl Default for Contents {
+    fn default() -> Self {
+        Self::Datagram(Datagram::default())
+    }
+}
+
 /// A UDP datagram of a flow without congestion control.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Datagram {
     /// The length of its data, in bytes.
     pub(crate) payload: u32,
@@ -107,27 +119,61 @@ pub(crate) fn ports(flow: u32) -> (u16, u16) {
     (initiator, service)
 }
 
-impl Packet {
+/// Packets that have arrived: whoever sends takes one of them, so that nothing is allocated per packet.
+#[derive(Debug, Default)]
+pub(crate) struct Packets(Vec<Packet>);
+
+impl Packets {
     /// A packet with these contents.
-    #[inline]
-    pub(crate) fn new(contents: Contents, ecn: Ecn, address: &Address) -> Self {
-        let transport = match &contents {
-            Contents::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
-            Contents::Datagram(datagram) => UDP_HEADER + datagram.payload,
-            Contents::Written(datagram) => UDP_HEADER + u32::from(datagram.payload),
-        };
-        Self {
-            contents,
-            length: IP_HEADER + transport,
-            flow: address.flow.number,
-            endpoint: address.peer,
-            source: address.source,
-            destination: address.destination,
-            ecn,
-            forward: address.initiator,
-        }
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, contents: Contents, ecn: Ecn, address: &Address) -> Packet {
+        let mut packet = self.0.pop().unwrap_or_default();
+        packet.length = IP_HEADER + contents.length();
+        packet.contents = contents;
+        packet.flow = address.flow.number;
+        packet.endpoint = address.peer;
+        packet.source = address.source;
+        packet.destination = address.destination;
+        packet.ecn = ecn;
+        packet.forward = address.initiator;
+        packet
     }
 
+    /// The packet has been read.
+    #[inline]
+    pub(crate) fn give_back(&mut self, packet: Packet) {
+        self.0.push(packet);
+    }
+}
+
+impl Deref for Packet {
+    type Target = Words;
+    #[inline]
+    fn deref(&self) -> &Words {
+        &self.0
+    }
+}
+
+impl DerefMut for Packet {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Words {
+        &mut self.0
+    }
+}
+
+impl Contents {
+    /// How much it adds to the IP header.
+    #[inline]
+    fn length(&self) -> u32 {
+        match self {
+            Self::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
+            Self::Datagram(datagram) => UDP_HEADER + datagram.payload,
+            Self::Written(datagram) => UDP_HEADER + u32::from(datagram.payload),
+        }
+    }
+}
+
+impl Packet {
     /// Where it comes from and where it goes.
     pub(crate) fn locations(&self) -> [Location; 2] {
         let editions = match self.contents {

@@ -172,7 +172,7 @@ impl Simulation {
             let World { network, hosts, .. } = &mut self.world;
             let notice = if arrival <= timer {
                 match network.deliver(next, port) {
-                    Some(packet) => hosts.receive(next, &packet, network),
+                    Some(packet) => hosts.receive(next, packet, network),
                     None => {
                         self.collect_reports();
                         continue;

@@ -55,6 +55,7 @@ fn a_stopped_pipe_keeps_its_packets_until_it_gets_a_rate() {
     pipe.send(at(0), Numbered::new(0, 10));
     pipe.send(at(5), Numbered::new(1, 10));
     assert_eq!(pipe.next_time(), None);
+    pipe.settle(at(5));
     assert_eq!(pipe.queue().backlog().packets, 2);
     pipe.set_rate(at(1000), Rate::from_gbps(8));
     assert_eq!(drain(&mut pipe), [(1110, 0), (1120, 1)]);

@@ -41,6 +41,7 @@ impl<P: Packet + Clone> Ports<P> {
     }
 
     pub(super) fn with_shared_buffer(mut self, buffer: SharedBuffer) -> Result<Self, SwitchError> {
+        self.pipes.iter_mut().for_each(Pipe::watch);
         self.account = Some(Account::new(buffer, &self.pipes)?);
         Ok(self)
     }
@@ -86,16 +87,16 @@ impl<P: Packet + Clone> Ports<P> {
         }) else {
             return self.drop(packet, DropReason::NoRoute);
         };
-        let before = pipe.next_time();
+        let was_idle = pipe.is_idle();
         match &mut self.account {
             None => {
                 pipe.send(now, packet);
             }
             Some(account) => account.send(&mut self.pipes, now, port, packet),
         }
-        let after = self.pipes.get(port.index()).and_then(Pipe::next_time);
-        if after != before {
-            changed(port, after);
+        if was_idle {
+            let next = self.pipes.get(port.index()).and_then(Pipe::next_time);
+            changed(port, next);
         }
     }
 

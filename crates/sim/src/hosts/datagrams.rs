@@ -12,7 +12,7 @@ use weir_wire::Ecn;
 
 use super::Address;
 use crate::network::Network;
-use crate::packet::{Contents, Location, Packet, Written};
+use crate::packet::{Contents, Location, Packet, Packets, Written};
 
 /// So many places are used before the first search.
 const FEWEST: usize = 256;
@@ -53,6 +53,7 @@ impl Datagrams {
         &mut self,
         now: Time,
         address: &Address,
+        packets: &mut Packets,
         network: &mut Network,
         fill: impl FnOnce(&mut Vec<u8>) -> Option<Departure>,
     ) -> bool {
@@ -75,7 +76,7 @@ impl Datagrams {
             destination: departure.to.number,
             ..*address
         };
-        let packet = Packet::new(Contents::Written(datagram), departure.ecn, &address);
+        let packet = packets.fill(Contents::Written(datagram), departure.ecn, &address);
         network.send(now, departure.port, packet);
         true
     }

@@ -25,7 +25,7 @@ use weir_units::{ByteSize, Time};
 use crate::calendar::Calendar;
 use crate::flows::{Achieved, FlowId, PathView};
 use crate::network::Network;
-use crate::packet::{Contents, Location, Packet};
+use crate::packet::{Contents, Location, Packet, Packets};
 
 use datagrams::{Datagrams, Departure};
 pub use dcudp::dcudp_transport;
@@ -105,8 +105,29 @@ pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
     /// Positions that are free.
     free: Vec<u32>,
+    shared: Shared,
+}
+
+/// What all endpoints use.
+#[derive(Debug)]
+struct Shared {
     timers: Calendar,
+    packets: Packets,
     datagrams: Datagrams,
+}
+
+impl Shared {
+    /// Sends the datagram that `fill` writes, if it does.
+    fn send(
+        &mut self,
+        now: Time,
+        address: &Address,
+        network: &mut Network,
+        fill: impl FnOnce(&mut Vec<u8>) -> Option<Departure>,
+    ) -> bool {
+        let packets = &mut self.packets;
+        self.datagrams.send(now, address, packets, network, fill)
+    }
 }
 
 impl Endpoint {
@@ -115,14 +136,13 @@ impl Endpoint {
     fn attend(
         &mut self,
         now: Time,
-        timers: &mut Calendar,
-        datagrams: &mut Datagrams,
+        shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
         match &self.transport {
-            Transport::Tcp(_) => self.attend_tcp(now, timers, network),
-            Transport::Quic(_) => self.attend_quic(now, timers, datagrams, network),
-            Transport::Dcudp(_) => self.attend_dcudp(now, timers, datagrams, network),
+            Transport::Tcp(_) => self.attend_tcp(now, shared, network),
+            Transport::Quic(_) => self.attend_quic(now, shared, network),
+            Transport::Dcudp(_) => self.attend_dcudp(now, shared, network),
             Transport::Udp(_) => None,
         }
     }
@@ -131,51 +151,48 @@ impl Endpoint {
     fn attend_tcp(
         &mut self,
         now: Time,
-        timers: &mut Calendar,
+        shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
         let Transport::Tcp(end) = &mut self.transport else {
             return None;
         };
-        let port = self.address.port;
+        let mut outlet = network.outlet(self.address.port)?;
+        let is_patient = end.has_small_queues();
         while self.turn <= now {
-            let has_turn = self.turn > Time::ZERO;
-            self.turn = Time::ZERO;
-            if end.has_small_queues() && !has_turn && !network.has_room(now, port) {
-                self.turn = network.take_turn(port);
+            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
+            if is_patient && !has_turn && !outlet.has_room(now) {
+                self.turn = outlet.take_turn();
                 break;
             }
-            let Some((segment, ecn)) = end.next_segment(now) else {
+            let Some((segment, ecn)) = &end.next_segment(now) else {
                 break;
             };
             if self.stranded {
                 continue;
             }
-            for segment in segment.cut(end.segment_size()) {
-                let packet = Packet::new(Contents::Segment(segment), ecn, &self.address);
-                network.send(now, port, packet);
+            let packets = &mut shared.packets;
+            let mut send = |contents| outlet.send(now, packets.fill(contents, *ecn, &self.address));
+            // Bursts are rare, and cutting takes divisions.
+            let size = end.segment_size();
+            match segment.payload <= size {
+                true => send(Contents::Segment(*segment)),
+                false => segment.cut(size).map(Contents::Segment).for_each(send),
             }
         }
-        let turn = Some(self.turn).filter(|turn| *turn > now);
-        let due = end.next_time().into_iter().chain(turn).min();
-        let due = due.unwrap_or(Time::MAX);
-        if due < self.armed {
-            self.armed = due;
-            timers.set(self.address.position as usize, Some(due));
+        let mut due = end.next_time().unwrap_or(Time::MAX);
+        if self.turn > now {
+            due = due.min(self.turn);
         }
-        if end.delivered() >= self.awaited {
-            self.awaited = u64::MAX;
-            return Some((self.address.flow, Notice::Delivered));
-        }
-        end.take_closed()
-            .then_some((self.address.flow, Notice::Closed))
+        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
+        self.set_timer(due, shared);
+        Some((self.address.flow, notice?))
     }
 
     fn attend_quic(
         &mut self,
         now: Time,
-        timers: &mut Calendar,
-        datagrams: &mut Datagrams,
+        shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
         let Transport::Quic(end) = &mut self.transport else {
@@ -183,44 +200,33 @@ impl Endpoint {
         };
         end.take_events();
         while self.turn <= now {
-            let has_turn = self.turn > Time::ZERO;
-            self.turn = Time::ZERO;
+            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
             // A socket's buffer is full as long as the host's queue is.
-            if let Some(port) = end.port()
+            if let Some(outlet) = end.port().and_then(|port| network.outlet(port))
                 && !has_turn
-                && !network.has_room(now, port)
+                && !outlet.has_room(now)
             {
-                self.turn = network.take_turn(port);
+                self.turn = outlet.take_turn();
                 break;
             }
             let fill = |buffer: &mut Vec<u8>| end.next_datagram(now, buffer);
-            if !datagrams.send(now, &self.address, network, fill) {
+            if !shared.send(now, &self.address, network, fill) {
                 break;
             }
         }
         let due = match self.turn > now {
-            true => Some(self.turn),
-            false => end.next_time(),
+            true => self.turn,
+            false => end.next_time().unwrap_or(Time::MAX),
         };
-        if let Some(due) = due.filter(|due| *due < self.armed) {
-            self.armed = due;
-            timers.set(self.address.position as usize, Some(due));
-        }
-        if end.delivered() >= self.awaited {
-            self.awaited = u64::MAX;
-            return Some((self.address.flow, Notice::Delivered));
-        }
-        end.take_closed()
-            .then_some((self.address.flow, Notice::Closed))
+        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
+        self.set_timer(due, shared);
+        Some((self.address.flow, notice?))
     }
-}
 
-impl Endpoint {
     fn attend_dcudp(
         &mut self,
         now: Time,
-        timers: &mut Calendar,
-        datagrams: &mut Datagrams,
+        shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
         let Transport::Dcudp(end) = &mut self.transport else {
@@ -230,11 +236,13 @@ impl Endpoint {
         let address = &self.address;
         let location = |number| Location { number, edition: 0 };
         while self.turn <= now {
-            let has_turn = self.turn > Time::ZERO;
-            self.turn = Time::ZERO;
+            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
             // A socket's buffer is full as long as the host's queue is.
-            if !has_turn && !network.has_room(now, address.port) {
-                self.turn = network.take_turn(address.port);
+            if let Some(outlet) = network.outlet(address.port)
+                && !has_turn
+                && !outlet.has_room(now)
+            {
+                self.turn = outlet.take_turn();
                 break;
             }
             let fill = |buffer: &mut Vec<u8>| {
@@ -247,25 +255,37 @@ impl Endpoint {
                     ecn,
                 })
             };
-            if !datagrams.send(now, address, network, fill) {
+            if !shared.send(now, address, network, fill) {
                 break;
             }
         }
         let due = match self.turn > now {
-            true => Some(self.turn),
-            false => end.next_time(),
+            true => self.turn,
+            false => end.next_time().unwrap_or(Time::MAX),
         };
-        if let Some(due) = due.filter(|due| *due < self.armed) {
-            self.armed = due;
-            timers.set(self.address.position as usize, Some(due));
-        }
-        if end.delivered() >= self.awaited {
-            self.awaited = u64::MAX;
-            return Some((self.address.flow, Notice::Delivered));
-        }
-        end.take_closed()
-            .then_some((self.address.flow, Notice::Closed))
+        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
+        self.set_timer(due, shared);
+        Some((self.address.flow, notice?))
     }
+
+    /// Sees to it that it is called when something is due, or earlier.
+    #[inline]
+    fn set_timer(&mut self, due: Time, shared: &mut Shared) {
+        if due < self.armed {
+            self.armed = due;
+            shared.timers.set(self.address.position as usize, due);
+        }
+    }
+}
+
+/// What the application has to know that waits for `awaited` bytes, now that so many are delivered.
+#[inline]
+fn notice(awaited: &mut u64, delivered: u64, is_closed: impl FnOnce() -> bool) -> Option<Notice> {
+    if delivered >= *awaited {
+        *awaited = u64::MAX;
+        return Some(Notice::Delivered);
+    }
+    is_closed().then_some(Notice::Closed)
 }
 
 impl Hosts {
@@ -273,8 +293,11 @@ impl Hosts {
         Self {
             endpoints: Vec::new(),
             free: Vec::new(),
-            timers: Calendar::new(64),
-            datagrams: Datagrams::new(),
+            shared: Shared {
+                timers: Calendar::new(64),
+                packets: Packets::default(),
+                datagrams: Datagrams::new(),
+            },
         }
     }
 
@@ -282,7 +305,7 @@ impl Hosts {
     pub(crate) fn allocate(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.endpoints.push(None);
-            self.timers.reserve(self.endpoints.len());
+            self.shared.timers.reserve(self.endpoints.len());
             self.endpoints.len() as u32 - 1
         })
     }
@@ -321,7 +344,7 @@ impl Hosts {
     /// Removes an endpoint. What is still on the way to it is lost on whoever comes next.
     pub(crate) fn close(&mut self, position: u32) {
         if self.endpoints[position as usize].take().is_some() {
-            self.timers.set(position as usize, None);
+            self.shared.timers.set(position as usize, Time::MAX);
             self.free.push(position);
         }
     }
@@ -329,7 +352,7 @@ impl Hosts {
     /// The earliest timer and whose it is.
     #[inline]
     pub(crate) fn next(&self) -> (Time, usize) {
-        self.timers.first()
+        self.shared.timers.first()
     }
 
     /// A packet reaches the endpoint that it is for.
@@ -337,29 +360,33 @@ impl Hosts {
     pub(crate) fn receive(
         &mut self,
         now: Time,
-        packet: &Packet,
+        packet: Packet,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        let endpoint = self.endpoints[packet.endpoint as usize].as_mut()?;
-        if endpoint.address.flow.number != packet.flow || endpoint.stranded {
-            return None;
-        }
+        let endpoint = self.endpoints[packet.endpoint as usize].as_mut();
+        let endpoint = endpoint
+            .filter(|endpoint| endpoint.address.flow.number == packet.flow && !endpoint.stranded)?;
         match (&mut endpoint.transport, &packet.contents) {
             (Transport::Tcp(end), Contents::Segment(segment)) => {
                 end.receive(now, segment, packet.ecn);
-                endpoint.attend_tcp(now, &mut self.timers, network)
+                self.shared.packets.give_back(packet);
+                endpoint.attend_tcp(now, &mut self.shared, network)
             }
             (Transport::Quic(end), Contents::Written(datagram)) => {
-                let bytes = self.datagrams.receive(datagram.place);
+                let bytes = self.shared.datagrams.receive(datagram.place);
                 end.receive(now, packet.locations(), packet.ecn, bytes);
-                endpoint.attend_quic(now, &mut self.timers, &mut self.datagrams, network)
+                self.shared.packets.give_back(packet);
+                endpoint.attend_quic(now, &mut self.shared, network)
             }
             (Transport::Dcudp(end), Contents::Written(datagram)) => {
-                end.receive(now, packet.ecn, self.datagrams.at(datagram.place));
-                endpoint.attend_dcudp(now, &mut self.timers, &mut self.datagrams, network)
+                let bytes = self.shared.datagrams.at(datagram.place);
+                end.receive(now, packet.ecn, bytes);
+                self.shared.packets.give_back(packet);
+                endpoint.attend_dcudp(now, &mut self.shared, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
                 end.receive(datagram, packet.ecn);
+                self.shared.packets.give_back(packet);
                 None
             }
             _ => None,
@@ -373,7 +400,7 @@ impl Hosts {
         position: usize,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        self.timers.set(position, None);
+        self.shared.timers.set(position, Time::MAX);
         let endpoint = self.endpoints[position].as_mut()?;
         endpoint.armed = Time::MAX;
         match &mut endpoint.transport {
@@ -388,7 +415,7 @@ impl Hosts {
             }
             _ => {}
         }
-        endpoint.attend(now, &mut self.timers, &mut self.datagrams, network)
+        endpoint.attend(now, &mut self.shared, network)
     }
 
     /// The application does something with the endpoint of a connection.
@@ -414,7 +441,7 @@ impl Hosts {
             (Transport::Dcudp(end), Action::Close) => end.close(now),
             (_, Action::Begin) | (Transport::Udp(_), _) => {}
         }
-        endpoint.attend(now, &mut self.timers, &mut self.datagrams, network)
+        endpoint.attend(now, &mut self.shared, network)
     }
 
     /// A host has another address on the link of this port, one of its own, from now on.
@@ -430,12 +457,7 @@ impl Hosts {
             match &mut endpoint.transport {
                 Transport::Quic(end) => {
                     end.readdress(now, port);
-                    notices.extend(endpoint.attend_quic(
-                        now,
-                        &mut self.timers,
-                        &mut self.datagrams,
-                        network,
-                    ));
+                    notices.extend(endpoint.attend_quic(now, &mut self.shared, network));
                 }
                 Transport::Tcp(_) | Transport::Dcudp(_) => {
                     endpoint.stranded |= address.port == port;
@@ -474,7 +496,8 @@ impl Hosts {
         };
         if let Transport::Udp(end) = &mut endpoint.transport {
             let (datagram, ecn) = end.send(payload);
-            let packet = Packet::new(Contents::Datagram(datagram), ecn, &endpoint.address);
+            let contents = Contents::Datagram(datagram);
+            let packet = self.shared.packets.fill(contents, ecn, &endpoint.address);
             network.send(now, endpoint.address.port, packet);
         }
     }

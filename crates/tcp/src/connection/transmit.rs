@@ -35,7 +35,10 @@ impl Connection {
         }
         // What is reported of the disorder would not fit beside a full segment.
         let apart = self.receiver.acks().is_due() && self.receiver.acks().has_blocks();
-        if !apart && let Some(outgoing) = self.sender.next(now, &mut self.counters) {
+        if !apart
+            && !self.sender.is_quiet()
+            && let Some(outgoing) = self.sender.next(now, &mut self.counters)
+        {
             return Some(self.data_segment(now, outgoing));
         }
         if self.receiver.acks().is_due() {

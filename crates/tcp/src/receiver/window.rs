@@ -10,8 +10,9 @@ use crate::Config;
 
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    /// `None`: as much as the field can express.
-    buffer: Option<u64>,
+    buffer: u64,
+    /// The buffer, as far as windows can express it.
+    size: u64,
     automatic: bool,
     /// What the application has read, by offset.
     read: u64,
@@ -25,13 +26,15 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn new(config: &Config, scale: u8) -> Self {
         let mut window = Self {
-            buffer: config.receive_buffer.map(ByteSize::bytes),
+            buffer: config.receive_buffer.map_or(u64::MAX, ByteSize::bytes),
+            size: 0,
             automatic: config.read_automatically,
             read: 0,
             edge: 0,
             heard: 0,
             scale,
         };
+        window.set_scale(scale);
         // The peer's first flight may use what the SYN offers.
         window.edge = u64::from(window.initial());
         window.heard = window.edge;
@@ -41,31 +44,18 @@ impl Window {
     /// By how many bits the field will be shifted. A SYN's window is not.
     pub(super) fn set_scale(&mut self, scale: u8) {
         self.scale = scale;
+        self.size = self.buffer.min(u64::from(u16::MAX) << scale);
     }
 
     /// Offers all there is, as both ends know without a word.
     pub(super) fn offer_all(&mut self) {
-        self.edge = self.size();
+        self.edge = self.size;
         self.heard = self.edge;
-    }
-
-    /// The largest window that can be offered.
-    #[inline]
-    fn largest(&self) -> u64 {
-        u64::from(u16::MAX) << self.scale
-    }
-
-    /// The buffer, as far as windows can express it.
-    #[inline]
-    fn size(&self) -> u64 {
-        let largest = self.largest();
-        self.buffer.map_or(largest, |buffer| buffer.min(largest))
     }
 
     /// The field of a SYN.
     pub(super) fn initial(&self) -> u16 {
-        let buffer = self.buffer.unwrap_or(u64::MAX);
-        u16::try_from(buffer).unwrap_or(u16::MAX)
+        u16::try_from(self.buffer).unwrap_or(u16::MAX)
     }
 
     /// Where acceptable data ends.
@@ -94,9 +84,8 @@ impl Window {
     /// 3.8.6.2.2).
     #[inline]
     fn candidate(&self, mss: u64) -> u64 {
-        let size = self.size();
-        let candidate = self.read + size;
-        let worthwhile = mss.min(size / 2).max(1);
+        let candidate = self.read + self.size;
+        let worthwhile = mss.min(self.size / 2).max(1);
         if candidate >= self.edge + worthwhile {
             candidate
         } else {

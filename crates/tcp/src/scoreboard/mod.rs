@@ -127,7 +127,8 @@ struct Deliveries {
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
-    deliveries: Option<Deliveries>,
+    /// Apart, as most controllers do without.
+    deliveries: Option<Box<Deliveries>>,
     /// The usual length of a record: where to look for one first.
     mss: u64,
     in_flight: u64,
@@ -153,9 +154,11 @@ impl Scoreboard {
     pub(crate) fn new(mss: u64, with_deliveries: bool) -> Self {
         Self {
             records: VecDeque::new(),
-            deliveries: with_deliveries.then(|| Deliveries {
-                estimator: DeliveryRate::new(),
-                packets: VecDeque::new(),
+            deliveries: with_deliveries.then(|| {
+                Box::new(Deliveries {
+                    estimator: DeliveryRate::new(),
+                    packets: VecDeque::new(),
+                })
             }),
             mss,
             in_flight: 0,

@@ -128,7 +128,7 @@ impl Sender {
         self.has_unsent() && self.nxt < self.edge
     }
 
-    #[inline]
+    #[inline(always)]
     fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
         let data = self.written.saturating_sub(self.nxt);
         if self.has_sent_all() {
@@ -197,7 +197,7 @@ impl Sender {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> Outgoing {
         let start = self.nxt;
         let was_empty = self.board.is_empty();
