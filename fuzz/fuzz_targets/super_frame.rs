@@ -32,6 +32,11 @@ fuzz_target!(|input: (u16, u16, &[u8])| {
         let inside = index - first;
         let twice = part.cut(inside..inside + 1, Ecn::Ect0, [2; 6]);
         assert_eq!(once.payload(), twice.payload());
+        let on_wire = frame.on_wire(index, Ecn::Ect0);
+        assert_eq!(
+            (on_wire.payload(), on_wire.headers().len()),
+            (once.payload(), once.headers().len())
+        );
         assert_eq!(frame.segment_length(index), part.segment_length(inside));
     }
 });

@@ -37,6 +37,16 @@ pub enum EchoRule {
     SinceLastAck,
 }
 
+/// How far apart the ACKs of Congestion Mode are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum AckInterval {
+    /// A round trip, as the paper has it: the longer the queue, the later the sender hears of it.
+    #[default]
+    RoundTrip,
+    /// A round trip through empty queues.
+    IdleRoundTrip,
+}
+
 /// What the congestion controller is told of marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Feedback {
@@ -72,6 +82,8 @@ pub struct TransportConfig {
     pub echo: EchoRule,
     /// When Congestion Mode ends.
     pub quit: QuitConfig,
+    /// How far apart ACKs are.
+    pub ack_interval: AckInterval,
     /// Whether a gap in the data begins Congestion Mode as a CE mark does. The paper's receiver looks
     /// at marks alone; on a network that does not mark, UDP Mode would then never end.
     pub congestion_on_loss: bool,
@@ -135,6 +147,7 @@ impl TransportConfig {
             send_buffer: ByteSize::from_mib(8),
             echo: EchoRule::default(),
             quit: QuitConfig::default(),
+            ack_interval: AckInterval::default(),
             congestion_on_loss: false,
             initial_rtt: Duration::from_micros(100),
             min_ack_interval: Duration::from_micros(10),

@@ -47,7 +47,9 @@ mod siphash;
 mod stream_queue;
 pub mod threshold;
 
-pub use config::{ConfigError, DataKind, EchoRule, Feedback, ServerConfig, TransportConfig};
+pub use config::{
+    AckInterval, ConfigError, DataKind, EchoRule, Feedback, ServerConfig, TransportConfig,
+};
 pub use connection::{Connection, ConnectionStats, EndpointEvent, Event, Transmit};
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{ConnectionError, ReadError, Violation, WriteError};

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use weir_units::{Duration, Time};
 
-use crate::config::{EchoRule, TransportConfig};
+use crate::config::{AckInterval, EchoRule, TransportConfig};
 use crate::error::Violation;
 use crate::observer::{CongestionObserver, QuitConfig, RttReading, Verdict};
 use crate::packet::DataHeader;
@@ -37,6 +37,7 @@ pub(crate) struct Receiver {
     observer: CongestionObserver,
     quit: QuitConfig,
     echo_rule: EchoRule,
+    ack_interval: AckInterval,
     congestion_on_loss: bool,
     echo: bool,
     received: u32,
@@ -71,6 +72,7 @@ impl Receiver {
             observer: CongestionObserver::new(config.quit),
             quit: config.quit,
             echo_rule: config.echo,
+            ack_interval: config.ack_interval,
             congestion_on_loss: config.congestion_on_loss,
             echo: false,
             received: 0,
@@ -193,10 +195,12 @@ impl Receiver {
 
     /// The ACK interval: RTT, or β RTT_idle once Condition 1 holds.
     fn interval(&self, rtt: &Rtt) -> Duration {
-        let interval = if self.observer.is_easing() {
-            rtt.idle().mul_f64(self.quit.beta)
-        } else {
-            rtt.smoothed()
+        let interval = match self.ack_interval {
+            AckInterval::RoundTrip if self.observer.is_easing() => {
+                rtt.idle().mul_f64(self.quit.beta)
+            }
+            AckInterval::RoundTrip => rtt.smoothed(),
+            AckInterval::IdleRoundTrip => rtt.idle(),
         };
         interval.max(self.min_ack_interval)
     }

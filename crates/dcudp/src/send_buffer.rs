@@ -106,8 +106,9 @@ impl SendBuffer {
         self.base + self.packets.len() as u64
     }
 
-    pub(crate) fn payload_size(&self) -> usize {
-        self.payload
+    /// The UDP payload of a full packet.
+    pub(crate) fn packet_size(&self) -> usize {
+        self.payload + self.overhead
     }
 
     pub(crate) fn capacity(&self) -> usize {

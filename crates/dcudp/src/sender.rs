@@ -346,7 +346,7 @@ impl Sender {
         let received = ack.received.wrapping_sub(self.received);
         // Counters that run backwards are those of an older ACK.
         if marked <= received && received < 1 << 31 {
-            let mean = self.buffer.payload_size() as u64;
+            let mean = self.buffer.packet_size() as u64;
             self.marked_bytes += ByteSize::from_bytes(mean.saturating_mul(marked.into()));
             self.marks_reported += u64::from(marked);
             (self.marked, self.received) = (ack.marked, ack.received);

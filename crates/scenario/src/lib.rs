@@ -76,8 +76,8 @@ pub use topology::{
     SharedLimit, Switch, SwitchIndex, TconControl, TconRule, Topology,
 };
 pub use transport::{
-    DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt, DelayedAck,
-    MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
+    DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
+    DelayedAck, MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
     TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport, UDP_HEADERS, UdpEcn,
 };
 pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};

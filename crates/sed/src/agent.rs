@@ -293,19 +293,28 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return;
         };
         let handshake = connection.handshake;
+        // Whoever may not even send one segment gets no ACK that could later tell it to go on.
+        let full = handshake.segment_size(way.reversed()).unwrap_or(1);
         let half = connection.state.half_mut(way.reversed());
         let plain = segment.payload == 0 && !segment.flags.intersects(SPECIAL);
         if plain {
             half.template = Some((ingress, packet.clone()));
         }
-        if let Some(limit) = half.limit.or(gentle) {
+        let limit = match segment.flags.contains(Flags::SYN) {
+            true => half.limit.map(|limit| limit.max(full)).or(gentle),
+            false => half.limit,
+        };
+        if let Some(limit) = limit {
             match limit_of(limit).clamp(packet, &handshake, way) {
                 Clamped::Lowered => self.counters.clamped += 1,
                 Clamped::Kept => {}
                 Clamped::UnknownScale => self.counters.unknown_scale += 1,
             }
         }
-        half.shown = packet.tcp().map_or(0, |segment| segment.window);
+        // The window of a SYN is in other units.
+        if !segment.flags.contains(Flags::SYN) {
+            half.shown = packet.tcp().map_or(0, |segment| segment.window);
+        }
     }
 
     /// The window of a SYN-ACK where there are many flows already.

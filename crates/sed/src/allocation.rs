@@ -120,8 +120,7 @@ fn meet_exactly(
 /// round trips of slow start, during which the others keep the link busy.
 const TURNS: u32 = 6;
 
-/// First those that can be in time, then the others. A turn is no less than equation 4 asks for; who is
-/// late has no need that could be met.
+/// First those that can be in time, then the others. A turn of theirs is no less than equation 4 asks for.
 fn take_turns(settings: &Settings, flows: &[Candidate], windows: &mut [u32], mut left: u32) -> u32 {
     // What is sent arrives a round trip before its ACK is counted, and slow start takes another one.
     let earlier = |job: Job| Job {
@@ -153,9 +152,10 @@ fn take_turns(settings: &Settings, flows: &[Candidate], windows: &mut [u32], mut
                 return 0;
             }
             if *planned == Some(in_time) {
-                let needed = match job.due.is_zero() {
-                    true => 0,
-                    false => flow.needed(&earlier(job), settings.rtt),
+                let job = earlier(job);
+                let needed = match in_time {
+                    true => flow.needed(&job, settings.rtt),
+                    false => 0,
                 };
                 *window = flow.rest(&job).min(turn.max(needed)).min(left);
                 left -= *window;

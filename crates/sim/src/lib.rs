@@ -22,6 +22,7 @@
 //! | `deadlines` | which transfers were in time |
 //! | `measure`, `recorder` | what is observed, and who takes it |
 //! | `capture` | packets for Wireshark |
+//! | `tcon` | transparent congestion control in a switch's path |
 //! | `experiment`, `thresholds` | a scenario with its variants, and what comes out of all of them |
 //! | `sed` | the controller of SED and its channels |
 //! | `faults`, `seeds`, `packet` | as they say |

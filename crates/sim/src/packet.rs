@@ -241,6 +241,14 @@ impl FabricPacket for Packet {
         }
     }
 
+    fn refuse_sack(&mut self) {
+        if let Contents::Segment(segment) = &mut self.contents
+            && let Options::Syn(options) = &mut segment.options
+        {
+            options.sack_permitted = false;
+        }
+    }
+
     fn set_acknowledgment(&mut self, number: Sequence) {
         if let Contents::Segment(segment) = &mut self.contents {
             segment.acknowledgment = number;
@@ -250,14 +258,6 @@ impl FabricPacket for Packet {
     fn set_timestamps(&mut self, timestamps: Timestamps) {
         if let Contents::Segment(segment) = &mut self.contents {
             segment.timestamps = segment.timestamps.and(Some(timestamps));
-        }
-    }
-
-    fn refuse_sack(&mut self) {
-        if let Contents::Segment(segment) = &mut self.contents
-            && let Options::Syn(options) = &mut segment.options
-        {
-            options.sack_permitted = false;
         }
     }
 

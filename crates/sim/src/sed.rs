@@ -1,7 +1,6 @@
 //! SED in virtual time: the controller, and the channels between it and the agents in the switches.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 
 use weir_scenario::{
     Level, Node, Scenario, SedAllocation, SedLate, SedOptions, SedReading, SwitchIndex,
@@ -63,8 +62,8 @@ impl<T> Channel<T> {
     }
 
     fn receive(&mut self, now: Time) -> Option<T> {
-        let message = (self.on_the_way).pop_front_if(|(arrival, _)| *arrival <= now);
-        message.map(|(_, message)| message)
+        self.next_time().filter(|arrival| *arrival <= now)?;
+        self.on_the_way.pop_front().map(|(_, message)| message)
     }
 }
 
@@ -107,10 +106,9 @@ impl ControlPlane {
     /// An application tells the controller of a flow that it is about to open: both are thought to know
     /// each other well enough for that to take no time.
     pub(crate) fn register(&mut self, flow: FlowKey, size: ByteSize, within: Duration) {
-        let client: IpAddr = flow.source;
         let demand = Demand { size, within };
         // A scenario's sizes and deadlines are checked, and the flow is the client's own.
-        let _ = (self.controller.demands_mut()).register(client, flow, demand);
+        let _ = (self.controller.demands_mut()).register(flow.source, flow, demand);
     }
 
     /// Takes what agents have to report after something happened in the network.
@@ -135,16 +133,6 @@ impl ControlPlane {
             .flatten()
             .chain(self.controller.next_time(now))
             .min()
-    }
-
-    /// SCRATCH
-    pub(crate) fn status(&self, network: &Network) -> String {
-        let agents: Vec<_> = self
-            .lines
-            .iter()
-            .filter_map(|line| Some(network.element::<Agent<Packet>>(line.switch)?.counters()))
-            .collect();
-        format!("{:?} {agents:?}", self.controller.counters())
     }
 
     /// Lets arrive what arrives by `now`, and the controller do what is due.

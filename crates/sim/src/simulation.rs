@@ -134,16 +134,6 @@ impl Simulation {
         self.end
     }
 
-    /// SCRATCH
-    #[doc(hidden)]
-    pub fn sed_status(&self) -> String {
-        self.world
-            .sed
-            .as_ref()
-            .map(|sed| sed.status(&self.world.network))
-            .unwrap_or_default()
-    }
-
     /// The scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario

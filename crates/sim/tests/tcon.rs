@@ -6,13 +6,13 @@ use std::path::Path;
 
 use weir_results::RunSummary;
 use weir_scenario::{Scenario, Setting};
-use weir_sim::{NoRecorder, Simulation};
+use weir_sim::Simulation;
 use weir_units::Time;
 
 fn run(scenario: Scenario) -> RunSummary {
     let mut simulation = Simulation::new(scenario).unwrap();
-    simulation.advance(Time::MAX, &mut NoRecorder).unwrap();
-    simulation.finish(&mut NoRecorder).unwrap()
+    simulation.advance(Time::MAX, &mut ()).unwrap();
+    simulation.finish(&mut ()).unwrap()
 }
 
 /// The file's own run under the name `base`, and its variants.

@@ -98,11 +98,15 @@ impl Plan {
     /// What this scenario becomes.
     ///
     /// # Errors
-    /// The scenario asks for what a kernel cannot do for several groups on one host, or the network has
-    /// too few addresses.
+    /// The scenario asks for what a kernel cannot do for several groups on one host, or the live switch
+    /// at all, or the network has too few addresses.
     pub fn new(scenario: &Scenario) -> Result<Self, PlanError> {
         check_parts(scenario)?;
         let topology = &scenario.topology;
+        if let Some(switch) = topology.switches.iter().find(|switch| !switch.tcon.is_empty()) {
+            let switch = switch.name.clone();
+            return Err(PlanError::Tcon { switch });
+        }
         let mut addresses = Addresses::new(scenario.live.network);
         let mut hosts = Vec::with_capacity(topology.hosts.len());
         for index in topology.host_indices() {

@@ -13,8 +13,8 @@ use weir_lab::control::{
     self, Event, FlowOrder, FlowOutcome, HostChange, KernelTcp, LiveTransport, Order, Role, Sample,
 };
 use weir_scenario::{
-    DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt, QuicOptions,
-    QuicPacketSize, TlsOptions, UdpEcn, Workload,
+    DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
+    QuicOptions, QuicPacketSize, TlsOptions, UdpEcn, Workload,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 
@@ -207,6 +207,7 @@ pub(crate) fn dcudp() -> LiveTransport {
             send_buffer: ByteSize::from_mib(1),
             echo: DcudpEcho::UntilReduced,
             feedback: DcudpFeedback::Echo,
+            ack_interval: DcudpAckInterval::Rtt,
             congestion_on_loss: false,
             initial_rtt: Duration::from_micros(100),
             min_ack_interval: Duration::from_micros(10),

@@ -22,7 +22,7 @@ use crate::timers::Timers;
 /// The last handle of a socket: dropping it lets the connections that there are go on.
 pub(super) struct Endpoint {
     shared: Arc<Shared>,
-    transport: TransportConfig,
+    transport: Box<TransportConfig>,
 }
 
 impl Endpoint {
@@ -52,7 +52,10 @@ impl Endpoint {
         let engine = weir_dcudp::Endpoint::new(server, seed()?)?;
         let shared = Arc::new(Shared::new(socket, timers, engine));
         runtime.spawn(Driver::new(shared.clone()));
-        Ok(Self { shared, transport })
+        Ok(Self {
+            shared,
+            transport: Box::new(transport),
+        })
     }
 
     /// Begins a connection; the first packet leaves before this returns.
@@ -67,7 +70,7 @@ impl Endpoint {
         let address = address.ok_or(DcudpConnectError::AddressFamily { remote, local })?;
         let config = Arc::new(TransportConfig {
             data,
-            ..self.transport.clone()
+            ..TransportConfig::clone(&self.transport)
         });
         let now = shared.clock.now();
         let mut routing = shared.routing();

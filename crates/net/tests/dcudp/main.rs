@@ -5,6 +5,7 @@ mod hostile;
 mod keys;
 mod lifecycle;
 #[path = "../support/lossy.rs"]
+#[allow(dead_code, reason = "the support is shared with other tests")]
 mod lossy;
 mod transfer;
 

@@ -158,6 +158,15 @@ fn messages_arrive_whole_and_once() {
             let too_large = vec![0; limit + 1];
             let error = pair.client.send(&too_large).await.unwrap_err();
             assert!(error.to_string().contains(&limit.to_string()), "{error}");
+        };
+        let receiving = async {
+            for (seed, length) in lengths.into_iter().enumerate() {
+                let message = pair.server.receive().await.unwrap().unwrap();
+                assert!(message == pattern(seed as u64, length), "{length}");
+            }
+        };
+        tokio::join!(sending, receiving);
+        let sending = async {
             for seed in 100..200 {
                 let message = pattern(seed, 3000);
                 pair.client.send_unordered(&message).await.unwrap();
@@ -166,10 +175,6 @@ fn messages_arrive_whole_and_once() {
             assert!(pair.client.send(b"late").await.is_err());
         };
         let receiving = async {
-            for (seed, length) in lengths.into_iter().enumerate() {
-                let message = pair.server.receive().await.unwrap().unwrap();
-                assert!(message == pattern(seed as u64, length), "{length}");
-            }
             let mut rest = Vec::new();
             while let Some(message) = pair.server.receive().await.unwrap() {
                 rest.push(message);

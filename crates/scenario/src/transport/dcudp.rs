@@ -25,6 +25,8 @@ pub struct DcudpOptions {
     pub echo: DcudpEcho,
     /// What the congestion control is told of marks.
     pub feedback: DcudpFeedback,
+    /// How far apart ACKs are.
+    pub ack_interval: DcudpAckInterval,
     /// Whether a gap in the data begins Congestion Mode as a CE mark does.
     pub congestion_on_loss: bool,
     /// The round-trip time before one is measured.
@@ -55,6 +57,16 @@ pub enum DcudpFeedback {
     Echo,
     /// How many bytes were marked.
     Counts,
+}
+
+/// How far apart the ACKs of Congestion Mode are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DcudpAckInterval {
+    /// A round trip, as the paper has it.
+    Rtt,
+    /// A round trip through empty queues.
+    IdleRtt,
 }
 
 /// When Congestion Mode ends (Ye et al., section IV-C).
@@ -142,6 +154,13 @@ pub(crate) static DCUDP: Section = Section {
             Accepts::Word(&["echo", "counts"]),
             "`\"echo\"` with the congestion control `dcudp`, else `\"counts\"`",
             "what the congestion control is told of marks: the ECN echo, or how many bytes were marked",
+        ),
+        Key::optional(
+            "ack_interval",
+            Accepts::Word(&["rtt", "idle-rtt"]),
+            "`\"rtt\"` with the congestion control `dcudp`, else `\"idle-rtt\"`",
+            "how far apart the ACKs of Congestion Mode are: a round trip, which queues lengthen, or a \
+             round trip through empty queues",
         ),
         Key::default(
             "congestion_on_loss",
@@ -243,6 +262,7 @@ impl DcudpOptions {
             fields.get::<String>("echo"),
             fields.optional::<String>("feedback"),
         );
+        let ack_interval = fields.optional::<String>("ack_interval");
         let (on_loss, initial) = (fields.get("congestion_on_loss"), fields.get("initial_rtt"));
         let acks = fields.get("min_ack_interval");
         let (requests, quit) = (fields.get("request_interval"), read_quit(&fields));
@@ -259,6 +279,11 @@ impl DcudpOptions {
                 Some("echo") => DcudpFeedback::Echo,
                 None if congestion.name() == "dcudp" => DcudpFeedback::Echo,
                 _ => DcudpFeedback::Counts,
+            },
+            ack_interval: match ack_interval?.as_deref() {
+                Some("rtt") => DcudpAckInterval::Rtt,
+                None if congestion.name() == "dcudp" => DcudpAckInterval::Rtt,
+                _ => DcudpAckInterval::IdleRtt,
             },
             congestion_on_loss: on_loss?,
             initial_rtt: initial?,

@@ -11,7 +11,9 @@ use weir_congestion::AlgorithmSpec;
 use weir_units::{ByteSize, Duration};
 
 pub(crate) use dcudp::{DCUDP, QUIT};
-pub use dcudp::{DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt};
+pub use dcudp::{
+    DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
+};
 pub(crate) use keys::{TCP, UDP};
 pub(crate) use quic::{MIGRATION, QUIC};
 pub use quic::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize};

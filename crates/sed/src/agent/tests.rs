@@ -16,13 +16,13 @@ struct Frame {
     /// Tells flows apart.
     port: u16,
     ecn: Ecn,
+    /// What is taken out of a header leaves its room there.
+    length: ByteSize,
 }
 
 impl Packet for Frame {
     fn length(&self) -> ByteSize {
-        ByteSize::from_bytes(20)
-            + self.segment.header_length()
-            + ByteSize::from_bytes(self.segment.payload.into())
+        self.length
     }
     fn ecn(&self) -> Ecn {
         self.ecn
@@ -102,6 +102,7 @@ impl World {
             forth,
             port,
             ecn: Ecn::NotEct,
+            length: ByteSize::from_bytes(20 + u64::from(segment.payload)) + segment.header_length(),
         };
         self.switch.forward(self.now, ingress, frame, |_, _| {});
     }
@@ -253,7 +254,8 @@ fn a_queue_is_congested_from_the_threshold_on_and_recovers_without_a_packet() {
     assert_eq!(world.reports(), [Report::Congested { port: 1 }]);
     world.data(1, 31 * MSS);
     assert_eq!(world.reports(), []);
-    world.pass(Duration::from_micros(12));
+    // Until 15 are left of the 31 that wait.
+    world.pass(Duration::from_micros(16 * 12));
     assert_eq!(world.reports(), []);
     world.pass(Duration::from_micros(24));
     assert_eq!(world.reports(), [Report::Recovered { port: 1 }]);
@@ -293,6 +295,22 @@ fn a_stopped_flow_is_told_when_it_may_go_on() {
     assert_eq!(world.arrived(false), []);
     assert_eq!(world.agent().counters().updates, 1);
     assert!(world.switch.counters().balance(world.switch.inside()));
+}
+
+#[test]
+fn a_flow_that_is_stopped_before_it_has_begun_sends_one_segment() {
+    let mut world = World::new(AgentConfig::paper(), 0);
+    world.connect(1);
+    world.allow(1, 0);
+    world.arrived(false);
+    // Its SYN-ACK is lost, and comes again.
+    world.connect(1);
+    assert_eq!(world.arrived(false)[0].window, MSS as u16);
+    world.data(1, 0);
+    world.acknowledge(1, MSS);
+    assert_eq!(world.arrived(false)[0].window, 0);
+    world.allow(1, 1);
+    assert_eq!(world.arrived(false)[0].window, 500);
 }
 
 #[test]

@@ -100,16 +100,17 @@ fn the_base_rate_is_a_floor() {
 
 #[test]
 fn turns_go_by_deadline_and_leave_out_what_cannot_be_in_time() {
-    // At 118.6 bytes per microsecond: the first can be in time or the next two.
+    // At 118.6 bytes per microsecond, two round trips before the deadline: the first can be in time or the
+    // next two.
     let flows = [
-        with_deadline(110_000, 1000),
-        with_deadline(60_000, 1100),
-        with_deadline(60_000, 1200),
+        with_deadline(110_000, 2120),
+        with_deadline(60_000, 2220),
+        with_deadline(60_000, 2320),
         with_deadline(4000, 90_000),
     ];
     let windows = allocate(&settings(Method::Planned), &flows);
-    // A turn is 7 segments; what is left is shared.
-    assert_eq!(windows, [7 + 6, 7 + 6, 7 + 5, 3 + 5]);
+    // What they need is more than a turn of 7 segments; the last has no more to send than three.
+    assert_eq!(windows, [2, 21, 20, 3]);
 }
 
 fn candidates() -> impl Strategy<Value = Vec<Candidate>> {

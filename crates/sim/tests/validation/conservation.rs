@@ -314,7 +314,7 @@ fn assert_complete(scenario: &Scenario, summary: &RunSummary, seen: &Seen) {
         let delivered: u64 = of_group.map(|flow| flow.delivered.bytes()).sum();
         assert_eq!(delivered, summary.delivered.bytes(), "{}", group.name);
         match &group.workload {
-            Workload::Transfer { size } => {
+            Workload::Transfer { size, .. } => {
                 assert_eq!(summary.completed, pairs, "{}", group.name);
                 assert_eq!(delivered, size.bytes() * pairs, "{}", group.name);
             }

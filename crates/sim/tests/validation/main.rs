@@ -12,6 +12,7 @@
 //! | `algorithms` | every congestion control, end to end |
 //! | `determinism` | same seed, same bytes |
 //! | `conservation` | packets and bytes of random scenarios |
+//! | `sed` | section 5.2 of Lu's SED |
 //! | `quic`, `migration` | the DCQUIC engine in virtual time |
 //! | `observe` | what the tests look at |
 
@@ -33,5 +34,6 @@ mod observe;
 mod queueing;
 mod quic;
 mod requests;
+mod sed;
 mod sharing;
 mod windows;

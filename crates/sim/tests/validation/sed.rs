@@ -15,7 +15,10 @@ fn run(file: &str, variant: &str, settings: &[&str]) -> RunSummary {
         "" => loaded.scenario,
         name => {
             let mut variants = loaded.variants.into_iter();
-            variants.find(|variant| variant.name == name).unwrap().scenario
+            variants
+                .find(|variant| variant.name == name)
+                .unwrap()
+                .scenario
         }
     };
     let mut simulation = Simulation::new(scenario).unwrap();
@@ -31,4 +34,80 @@ fn large(variant: &str, senders: u32) -> (DeadlineSummary, f64) {
     let deadlines = run.deadlines.unwrap();
     let most = 1e9 * 1460.0 / 1538.0;
     (deadlines, deadlines.goodput.bits_per_second() as f64 / most)
+}
+
+/// Who missed a deadline of the small scale.
+fn late(run: &RunSummary) -> Vec<&str> {
+    let groups = run.groups.iter();
+    let late = groups.filter(|(_, group)| group.deadlines_missed.is_some_and(|missed| missed > 0));
+    late.map(|(name, _)| name.as_str()).collect()
+}
+
+#[test]
+fn five_deadlines_are_met_and_the_endless_flow_goes_on() {
+    let sed = run("sed-small.toml", "sed", &[]);
+    assert_eq!(late(&sed), [""; 0]);
+    assert!(sed.groups["endless"].goodput > "100Mbps".parse().unwrap());
+    assert_eq!(
+        late(&run("sed-small.toml", "dctcp", &[])),
+        ["flow1", "flow3"]
+    );
+    // Flows that count on the empty network's round trip get too little.
+    assert!(late(&run("sed-small.toml", "base-reading", &[])).len() >= 3);
+}
+
+#[test]
+fn forty_senders_meet_their_deadlines_at_nine_tenths_of_the_link() {
+    for senders in [1, 4, 8] {
+        let (sed, goodput) = large("sed", senders);
+        assert_eq!(sed.missed, 0, "{senders}");
+        assert!(goodput >= 0.9, "{senders}: {goodput}");
+    }
+}
+
+#[test]
+fn a_hundred_senders_with_retransmission() {
+    for variant in ["rsed", "rsed-planned"] {
+        let (rsed, goodput) = large(variant, 20);
+        assert!(
+            rsed.missed * 100 <= rsed.transfers,
+            "{variant}: {}",
+            rsed.missed
+        );
+        assert!(goodput >= 0.85, "{variant}: {goodput}");
+    }
+}
+
+#[test]
+fn where_nobody_can_meet_all_deadlines_more_are_met_than_by_others() {
+    let missed = |variant| large(variant, 20).0.missed;
+    let (planned, goodput) = large("short-sed-planned", 20);
+    assert_eq!(
+        large("short-dctcp", 20).0.fewest_missed,
+        planned.fewest_missed
+    );
+    assert!(goodput > 0.9);
+    let least = planned.fewest_missed.unwrap();
+    assert_eq!(least, 2 * 18);
+    assert!(
+        planned.missed <= least * 4 / 3,
+        "{} of {least}",
+        planned.missed
+    );
+    assert!(planned.missed < missed("short-dctcp"));
+    assert!(missed("short-rsed") < missed("short-d2tcp"));
+}
+
+/// Windows come too late to be of use, but stop nobody for good.
+#[test]
+fn a_controller_that_is_far_away_does_no_lasting_harm() {
+    let settings = [
+        "parameters.rounds=2",
+        "duration=2s",
+        "parameters.latency=10ms",
+    ];
+    let run = run("sed-latency.toml", "", &settings);
+    let deadlines = run.deadlines.unwrap();
+    let completed: u64 = run.groups.values().map(|group| group.completed).sum();
+    assert_eq!(completed, deadlines.transfers);
 }

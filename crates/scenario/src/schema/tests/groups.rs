@@ -134,6 +134,7 @@ pub(super) const CASES: &[Case] = &[
             ("send_buffer", "groups.g.dcudp.send_buffer=1MB"),
             ("echo", "groups.g.dcudp.echo=since-last-ack"),
             ("feedback", "groups.g.dcudp.feedback=counts"),
+            ("ack_interval", "groups.g.dcudp.ack_interval=idle-rtt"),
             (
                 "congestion_on_loss",
                 "groups.g.dcudp.congestion_on_loss=true",

@@ -2,9 +2,12 @@
 
 use weir_congestion::AlgorithmSpec;
 use weir_dcudp::{
-    ConditionReading, ConfigError, EchoRule, Feedback, QuitConfig, RttReading, TransportConfig,
+    AckInterval, ConditionReading, ConfigError, EchoRule, Feedback, QuitConfig, RttReading,
+    TransportConfig,
 };
-use weir_scenario::{DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt};
+use weir_scenario::{
+    DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
+};
 use weir_units::Rate;
 
 /// How the connections of a group are set up that has these options and this congestion control, and
@@ -31,6 +34,10 @@ pub fn dcudp_transport(
             DcudpEcho::SinceLastAck => EchoRule::SinceLastAck,
         },
         quit: quit(options.quit),
+        ack_interval: match options.ack_interval {
+            DcudpAckInterval::Rtt => AckInterval::RoundTrip,
+            DcudpAckInterval::IdleRtt => AckInterval::IdleRoundTrip,
+        },
         congestion_on_loss: options.congestion_on_loss,
         initial_rtt: options.initial_rtt,
         min_ack_interval: options.min_ack_interval,
