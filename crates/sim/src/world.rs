@@ -17,7 +17,7 @@ use crate::hosts::{
     codepoint,
 };
 use crate::network::Network;
-use crate::packet::{Contents, Packet};
+use crate::packet::{Contents, Packet, Packets};
 use crate::sed::ControlPlane;
 use crate::seeds::{Drawer, Seeds};
 use crate::tcon;
@@ -185,7 +185,7 @@ impl World {
                         end.set_deadline(deadline);
                         if let Some(sed) = &mut self.sed {
                             let segment = Contents::Segment(Segment::default());
-                            let packet = Packet::new(segment, Ecn::NotEct, &address);
+                            let packet = Packets::default().fill(segment, Ecn::NotEct, &address);
                             sed.register(packet.flow(), size, deadline.since(now));
                         }
                     }
