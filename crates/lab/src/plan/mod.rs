@@ -84,7 +84,11 @@ impl Plan {
     /// at all, or the network has too few addresses.
     pub fn new(scenario: &Scenario) -> Result<Self, PlanError> {
         let topology = &scenario.topology;
-        if let Some(switch) = topology.switches.iter().find(|switch| !switch.tcon.is_empty()) {
+        if let Some(switch) = topology
+            .switches
+            .iter()
+            .find(|switch| !switch.tcon.is_empty())
+        {
             let switch = switch.name.clone();
             return Err(PlanError::Tcon { switch });
         }
