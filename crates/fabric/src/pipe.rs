@@ -242,7 +242,10 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Replaces the queue's rules for packets to come.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
         self.queue.set_rules(rules);
-        self.count_backlog();
+        match self.queue.is_watched() {
+            true => self.count_backlog(),
+            false => self.queue.set_backlog(Tally::ZERO),
+        }
     }
 
     /// Changes the random faults for packets that reach the link's far end after `now`.
@@ -372,7 +375,8 @@ impl<P: Packet + Clone> Pipe<P> {
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
             None if self.queue.is_watched() => self.queue.leave(start, length),
-            None => {}
+            // What was counted at the last settling no longer holds.
+            None => self.queue.set_backlog(Tally::ZERO),
         }
         self.update_arrival();
         self.delivered.record(length);
