@@ -316,7 +316,10 @@ impl Model {
     fn receive(&mut self, now: u64) -> Vec<u64> {
         self.settle(now);
         let mut out = Vec::new();
-        while let Some((_, number)) = self.on_link.pop_front_if(|(arrival, _)| *arrival <= now) {
+        while let Some(&(arrival, number)) = self.on_link.front()
+            && arrival <= now
+        {
+            self.on_link.pop_front();
             out.push(number);
         }
         out

@@ -103,7 +103,11 @@ impl Plan {
     pub fn new(scenario: &Scenario) -> Result<Self, PlanError> {
         check_parts(scenario)?;
         let topology = &scenario.topology;
-        if let Some(switch) = topology.switches.iter().find(|switch| !switch.tcon.is_empty()) {
+        if let Some(switch) = topology
+            .switches
+            .iter()
+            .find(|switch| !switch.tcon.is_empty())
+        {
             let switch = switch.name.clone();
             return Err(PlanError::Tcon { switch });
         }

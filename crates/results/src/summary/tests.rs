@@ -15,6 +15,8 @@ fn run() -> RunSummary {
         marks: 7_000,
         completed: 0,
         completion: None,
+        flows_with_timeout: 1,
+        deadlines_missed: None,
         fairness: Ratio::new(0.98),
         epochs: None,
     };
@@ -43,13 +45,15 @@ fn run() -> RunSummary {
         interrupted: false,
         groups: [("dctcp".to_owned(), group)].into(),
         ports: [("bottleneck".to_owned(), port)].into(),
+        tcon: IndexMap::new(),
         reduction: None,
+        deadlines: None,
         hosts: IndexMap::new(),
         emulation: None,
     }
 }
 
-/// With what only live runs and epochs have.
+/// With what only live runs, epochs, deadlines and transparent congestion control have.
 fn live() -> RunSummary {
     let rate = AchievedRate {
         asked: Rate::from_mbps(1000),
@@ -61,12 +65,21 @@ fn live() -> RunSummary {
             total: Duration::from_millis(2_500),
             lost: 1,
         }),
+        deadlines_missed: Some(2),
         ..GroupSummary::default()
     };
     RunSummary {
         world: World::Live,
         groups: [("web".to_owned(), group)].into(),
+        tcon: [("edge".to_owned(), TconSummary::default())].into(),
         reduction: Ratio::new(0.6792),
+        deadlines: Some(DeadlineSummary {
+            transfers: 100,
+            missed: 2,
+            fewest_missed: Some(1),
+            busy: Duration::from_millis(450),
+            goodput: Rate::from_mbps(930),
+        }),
         hosts: [(
             "a".to_owned(),
             HostSummary {
@@ -147,6 +160,9 @@ fn every_key_is_documented() {
         "rates",
         "a",
         "epochs",
+        "edge",
+        "tcon",
+        "deadlines",
     ];
     let keys = include_str!("golden.json").lines();
     let keys = keys.filter_map(|line| line.trim_start().strip_prefix('"')?.split_once("\":"));

@@ -43,8 +43,8 @@ fn settings_are_checked_like_the_file() {
         ("faults.1.probability=1", vec!["no `faults.1`", "0 to 0"]),
         ("seed.x=1", vec!["no `seed.x`", "which has no keys"]),
         (
-            "sede=1",
-            vec!["sede: there is no such key", "did you mean `seed`?"],
+            "seeds=1",
+            vec!["seeds: there is no such key", "did you mean `seed`?"],
         ),
         (
             "parameters.rate=5GB",

@@ -8,8 +8,8 @@ fn what_is_no_key() {
         ("seed = 3", "seed = = 3", &[]),
         (
             "seed = 3",
-            "sede = 3",
-            &["sede: ", "did you mean `seed`?", "duration"],
+            "seeds = 3",
+            &["seeds: ", "did you mean `seed`?", "duration"],
         ),
         (
             "flows = 10",

@@ -114,10 +114,38 @@ pub(super) const CASES: &[Case] = &[
         "[switches.NAME]",
         GENERAL,
         &[],
-        &[(
-            "shared_buffer",
-            "switches.t.shared_buffer={ size = \"1MB\", alpha = 1 }",
-        )],
+        &[
+            (
+                "shared_buffer",
+                "switches.t.shared_buffer={ size = \"1MB\", alpha = 1 }",
+            ),
+            ("tcon", "switches.t.tcon=[{ pass = true }]"),
+        ],
+    ),
+    case(
+        "[[switches.NAME.tcon]]",
+        GENERAL,
+        &["switches.t.tcon=[{ congestion = \"bbr\" }]"],
+        &[
+            (
+                "from",
+                "switches.t.tcon=[{ congestion = \"bbr\", from = \"b\" }]",
+            ),
+            (
+                "to",
+                "switches.t.tcon=[{ congestion = \"bbr\", to = \"b\" }]",
+            ),
+            ("congestion", "switches.t.tcon=[{ congestion = \"dctcp\" }]"),
+            ("pass", "switches.t.tcon=[{ pass = true }]"),
+            (
+                "ecn",
+                "switches.t.tcon=[{ congestion = \"bbr\", ecn = true }]",
+            ),
+            (
+                "buffer",
+                "switches.t.tcon=[{ congestion = \"bbr\", buffer = \"1MB\" }]",
+            ),
+        ],
     ),
     case(
         "[switches.NAME.shared_buffer] and [star.shared_buffer]",
