@@ -362,8 +362,7 @@ impl<P: Packet + Clone> Pipe<P> {
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
             None if self.queue.is_watched() => self.queue.leave(start, length),
-            // What was counted at the last settling no longer holds.
-            None => self.queue.set_backlog(Tally::ZERO),
+            None => {}
         }
         self.update_arrival();
         self.delivered.record(length);
