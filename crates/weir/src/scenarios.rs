@@ -8,50 +8,37 @@ use weir_sim::Simulation;
 
 use crate::failure::Failure;
 
+/// Names, each with the text of its file.
+macro_rules! shipped {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))),*]
+    };
+}
+
 /// The scenarios that ship: name and text.
-pub(crate) static SHIPPED: [(&str, &str); 11] = [
-    (
-        "buffer-sharing",
-        include_str!("../../../scenarios/buffer-sharing.toml"),
-    ),
-    (
-        "dctcp-queue",
-        include_str!("../../../scenarios/dctcp-queue.toml"),
-    ),
-    (
-        "dcquic-queue",
-        include_str!("../../../scenarios/dcquic-queue.toml"),
-    ),
-    ("incast", include_str!("../../../scenarios/incast.toml")),
-    (
-        "convergence",
-        include_str!("../../../scenarios/convergence.toml"),
-    ),
-    (
-        "cubic-fairness",
-        include_str!("../../../scenarios/cubic-fairness.toml"),
-    ),
-    (
-        "handshake",
-        include_str!("../../../scenarios/handshake.toml"),
-    ),
-    (
-        "packet-size",
-        include_str!("../../../scenarios/packet-size.toml"),
-    ),
-    (
-        "migration",
-        include_str!("../../../scenarios/migration.toml"),
-    ),
-    (
-        "coexistence",
-        include_str!("../../../scenarios/coexistence.toml"),
-    ),
-    (
-        "buffer-sharing-1g",
-        include_str!("../../../scenarios/buffer-sharing-1g.toml"),
-    ),
-];
+pub(crate) static SHIPPED: &[(&str, &str)] = shipped! {
+    "buffer-sharing"
+    "buffer-sharing-1g"
+    "dctcp-queue"
+    "dcquic-queue"
+    "incast"
+    "convergence"
+    "cubic-fairness"
+    "handshake"
+    "packet-size"
+    "migration"
+    "coexistence"
+    "dcudp-throughput"
+    "dcudp-recovery"
+    "dcudp-fairness"
+    "dcudp-coexistence"
+    "tcon-wan"
+    "tcon-scale"
+    "tcon-dctcp"
+    "sed-small"
+    "sed-large"
+    "sed-latency"
+};
 
 /// Which scenario, and what is to be different.
 #[derive(Debug, Args)]
@@ -97,7 +84,8 @@ impl Chosen {
         let is_name = self.file.components().count() == 1 && !self.file.exists();
         match error {
             ScenarioError::Unreadable { .. } if is_name => {
-                let names = SHIPPED.map(|(name, _)| name).join(", ");
+                let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+                let names = names.join(", ");
                 Failure::Failed(format!("{error}; these scenarios ship: {names}"))
             }
             error => Failure::of(error),

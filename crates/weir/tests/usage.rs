@@ -40,7 +40,7 @@ fn what_makes_no_sense_is_named_with_what_would() {
     let client = |more: &[&str]| run(&[&["perf", "client", "localhost"], more].concat());
     client(&[]).failed(2, &["--pin", "weir perf server"]);
     client(&["--pin", "abc"]).failed(2, &["--pin", "abc", "64 hexadecimal digits"]);
-    client(&["--transport", "sctp"]).failed(2, &["sctp", "dcquic, tcp, tcp-tls"]);
+    client(&["--transport", "sctp"]).failed(2, &["sctp", "dcquic, dcudp, tcp, tcp-tls"]);
     client(&["--transport", "tcp", "--pin", PIN]).failed(2, &["--pin", "tcp"]);
     let tcp = |more: &[&str]| client(&[&["--transport", "tcp"], more].concat());
     tcp(&["--congestion", "nosuch"]).failed(2, &["--congestion", "nosuch", "it has", "cubic"]);
