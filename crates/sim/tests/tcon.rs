@@ -1,6 +1,8 @@
 //! What transparent congestion control promises, in virtual time: `scenarios/tcon-wan.toml` with fewer
 //! files, and `scenarios/tcon-dctcp.toml`.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -42,9 +44,11 @@ fn mean_time(run: &RunSummary) -> f64 {
 #[test]
 fn bbr_in_place_of_cubic_over_lossy_paths() {
     let runs = run_all("tcon-wan.toml", &["parameters.files=20", "duration=1000s"]);
-    for (place, cubic, against_cubic) in
-        [("shanghai", "base", 0.9), ("oregon", "oregon-cubic", 1.0)]
-    {
+    for (place, cubic, most) in [
+        ("shanghai", "base", 0.9),
+        ("oregon", "oregon-cubic", 0.9),
+        ("lan", "lan-cubic", 1.02),
+    ] {
         let of = |name: String| mean_time(&runs[&name]);
         let (cubic, bbr) = (of(cubic.to_owned()), of(format!("{place}-bbr")));
         let tcon = of(format!("{place}-tcon"));
@@ -54,7 +58,7 @@ fn bbr_in_place_of_cubic_over_lossy_paths() {
             "{place}: {tcon} s against BBR's {bbr} s"
         );
         assert!(
-            tcon <= against_cubic * cubic,
+            tcon <= most * cubic,
             "{place}: {tcon} s against CUBIC's {cubic} s"
         );
     }
@@ -67,8 +71,4 @@ fn dctcp_in_place_of_cubic_at_a_marking_port() {
     let goodput = |name: &str| runs[name].groups["flows"].goodput.bits_per_second() as f64;
     assert!((queue("tcon") / queue("dctcp") - 1.0).abs() <= 0.25);
     assert!((goodput("tcon") / goodput("dctcp") - 1.0).abs() <= 0.05);
-    assert!(
-        queue("base") > 1.5 * queue("dctcp"),
-        "CUBIC's own queue is longer"
-    );
 }
