@@ -2,6 +2,7 @@
 //! flows that come and go at a fixed rate with 1,000 of them open.
 //!
 //! `cargo bench -p weir-sed`
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -41,7 +42,7 @@ fn controller(method: Method, flows: u32) -> Controller {
 
 fn open(controller: &mut Controller, now: Time, number: u32) {
     let flow = flow(number);
-    if number % 10 != 0 {
+    if !number.is_multiple_of(10) {
         // Deadlines in no order.
         let stirred = u64::from(number.wrapping_mul(2_654_435_761));
         let demand = Demand {

@@ -114,7 +114,7 @@ impl Door {
                     listeners.iter().map(DcudpListener::accept).collect();
                 let stream = arriving.next().await.flatten();
                 let stream = stream.ok_or_else(|| wrong("the sockets are gone".into()))?;
-                Ok(Incoming::Dcudp(stream, *congestion))
+                Ok(Incoming::Dcudp(stream, congestion))
             }
         }
     }
