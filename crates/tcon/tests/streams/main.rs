@@ -1,6 +1,5 @@
 //! Streams of bytes through a TCon are exact, whatever happens on the way.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod world;
 
