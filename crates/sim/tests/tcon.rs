@@ -37,9 +37,11 @@ fn mean_time(run: &RunSummary) -> f64 {
 #[test]
 fn bbr_in_place_of_cubic_over_lossy_paths() {
     let runs = run_all("tcon-wan.toml", &["parameters.files=20", "duration=1000s"]);
-    for (place, cubic, against_cubic) in
-        [("shanghai", "base", 0.9), ("oregon", "oregon-cubic", 1.0)]
-    {
+    for (place, cubic, most) in [
+        ("shanghai", "base", 0.9),
+        ("oregon", "oregon-cubic", 0.9),
+        ("lan", "lan-cubic", 1.02),
+    ] {
         let of = |name: String| mean_time(&runs[&name]);
         let (cubic, bbr) = (of(cubic.to_owned()), of(format!("{place}-bbr")));
         let tcon = of(format!("{place}-tcon"));
@@ -49,7 +51,7 @@ fn bbr_in_place_of_cubic_over_lossy_paths() {
             "{place}: {tcon} s against BBR's {bbr} s"
         );
         assert!(
-            tcon <= against_cubic * cubic,
+            tcon <= most * cubic,
             "{place}: {tcon} s against CUBIC's {cubic} s"
         );
     }

@@ -24,6 +24,7 @@
 //!   for a round trip is sent instead.
 //! - Connections whose SYN was not seen, for example those that are older than the process, pass
 //!   untouched; so do acknowledgments of what was never sent.
+//! - After 15 time-outs in a row, as many as Linux takes, nothing is kept of a flow any more.
 //! - When a connection is forgotten, what waited for its turn leaves at once; from then on its sender
 //!   hears the receiver itself.
 

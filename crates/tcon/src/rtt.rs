@@ -8,6 +8,8 @@ use weir_units::Duration;
 const MARGIN: Duration = Duration::from_millis(100);
 /// Before the first measurement (RFC 6298, section 2.1).
 const INITIAL: Duration = Duration::from_secs(1);
+/// As Linux has it (`tcp_retries2`).
+const RETRIES: u32 = 15;
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// The estimator.
@@ -50,6 +52,11 @@ impl RoundTrip {
     /// A time-out (RFC 6298, section 5.5).
     pub(crate) fn back_off(&mut self) {
         self.doublings = self.doublings.saturating_add(1);
+    }
+
+    /// Whether nothing has come for so many time-outs that nobody is there any more.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.doublings >= RETRIES
     }
 
     /// When what is sent now is overdue.

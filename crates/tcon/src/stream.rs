@@ -199,17 +199,20 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// Whether the sender has left room in a window for so long that it must lack data.
+    /// Whether the sender has left room in a window for so long that it must lack data: for the time that
+    /// its answer takes, twice, and a quarter of the other round trip, as what it may send comes in
+    /// bursts.
     fn lacks_data(&mut self, now: Time) -> bool {
+        let patience = self.sender_rtt * 2 + self.rtt.smoothed() / 4;
         if let Some((told_at, edge)) = self.next_edge
-            && now.since(told_at) > self.sender_rtt + self.sender_rtt / 4
+            && now.since(told_at) > patience
         {
             self.edge = edge;
             self.next_edge = None;
         }
         self.flight.amounts().waiting == 0
             && self.flight.amounts().lost == 0
-            && distance(self.edge, self.flight.nxt()) >= self.segment_size
+            && distance(self.edge, self.flight.nxt()) >= 2 * self.segment_size
     }
 
     /// A segment of the sender's, with data or without, as the receiver gets it.
@@ -226,9 +229,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         turn.into_iter().chain(self.overdue_at).min()
     }
 
-    /// The pacing rate, where there is one.
+    /// The pacing rate, where there is one. Before anything is measured it is a guess, by which a flight
+    /// would be stretched: its acknowledgments as a train that is as long as the round trip, by which
+    /// the sender's slow start may know its end (HyStart: Ha and Rhee 2011).
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
-        self.controller.pacing_rate()
+        let is_measured = self.round_started > Time::ZERO;
+        self.controller.pacing_rate().filter(|_| is_measured)
     }
 
     /// What is kept of it.

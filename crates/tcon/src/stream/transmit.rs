@@ -255,7 +255,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// The time that it asked for has come.
     pub(crate) fn on_time(&mut self, now: Time, shared: &mut Shared, out: &mut Output<'_, P>) {
         if self.overdue_at.is_some_and(|time| time <= now) {
-            self.on_timeout(now, shared);
+            match self.rtt.has_given_up() {
+                true => self.abandon(shared, out),
+                false => self.on_timeout(now, shared),
+            }
         }
         self.pump(now, shared, out);
     }
@@ -296,6 +299,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// The connection is forgotten: what waits goes on, and nothing is kept.
     pub(crate) fn dissolve(mut self, shared: &mut Shared, out: &mut Output<'_, P>) {
+        self.abandon(shared, out);
+    }
+
+    /// What waits goes on, and nothing is kept.
+    fn abandon(&mut self, shared: &mut Shared, out: &mut Output<'_, P>) {
+        self.overdue_at = None;
+        self.waiting.clear();
         let records: Vec<_> = self.flight.drain().collect();
         for record in records {
             let waited = record.place == Place::Waiting;

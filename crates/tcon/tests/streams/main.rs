@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use weir_fabric::{ConnectionLimits, FaultSettings, Probability, Reordering};
 use weir_tcon::{Limits, Treatment};
 use weir_tcp::{Config, EcnMode, State};
-use weir_units::{ByteSize, Duration};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 use world::{Setup, World};
 
@@ -23,6 +23,8 @@ fn setup(congestion: &str) -> Setup {
         treatment: Treatment::new(congestion.parse().unwrap()),
         both: false,
         limits: Limits::default(),
+        link: (Rate::from_mbps(50), Duration::from_millis(5), ByteSize::MAX),
+        back: None,
         wide: FaultSettings::default(),
         near: FaultSettings::default(),
         isn: 1000,
@@ -156,6 +158,64 @@ fn connections_that_are_not_known_pass() {
     let world = exchange(&setup, 300_000, 1_000);
     assert_eq!(world.tcon().counters().flows, 0);
     assert!(world.tcon().connections().unknown > 200);
+}
+
+/// How long files of 10 MB take on the average, in seconds.
+fn file_time(
+    sender: &'static str,
+    treated: bool,
+    link: (Rate, Duration, ByteSize),
+    losses: f64,
+) -> f64 {
+    const FILES: u64 = 4;
+    let times = (0..FILES).map(|file| {
+        let mut setup = setup("bbr");
+        (setup.sender, setup.link, setup.seed) = (sender, link, file * 100);
+        (setup.wide, setup.back) = (loss(losses), Some(FaultSettings::default()));
+        if !treated {
+            setup.limits.connections.connections = 0;
+        }
+        let mut world = World::new(&setup);
+        let open = |world: &World| world.server.state() == State::Established;
+        assert!(world.run_until(100_000, open));
+        world.server.write(bytes(10_000_000));
+        let complete = |world: &World| world.client.received() == bytes(10_000_000);
+        assert!(world.run_until(10_000_000, complete));
+        world
+            .now
+            .since(Time::ZERO + Duration::from_secs(1))
+            .as_secs_f64()
+    });
+    times.sum::<f64>() / FILES as f64
+}
+
+/// The paper's paths, as `scenarios/tcon-wan.toml` has them: as fast as BBR itself, faster than CUBIC
+/// where there are losses, and no slower where there are none.
+#[test]
+fn bbr_in_place_of_cubic() {
+    let slow = Rate::from_mbps(5);
+    let shanghai = (slow, Duration::from_micros(14_900), bytes(64_000));
+    let oregon = (slow, Duration::from_micros(79_900), bytes(128_000));
+    let lan = (
+        Rate::from_gbps(1),
+        Duration::from_micros(100),
+        bytes(512_000),
+    );
+    for (name, link, losses, most) in [
+        ("lan", lan, 0.0, 1.02),
+        ("shanghai", shanghai, 0.015, 0.9),
+        ("oregon", oregon, 0.001, 1.0),
+    ] {
+        let cubic = file_time("cubic", false, link, losses);
+        let bbr = file_time("bbr", false, link, losses);
+        let tcon = file_time("cubic", true, link, losses);
+        println!("{name}: CUBIC {cubic:.4} s, BBR {bbr:.4} s, TCon {tcon:.4} s");
+        assert!(tcon <= 1.05 * bbr, "{name}: {tcon} s against BBR's {bbr} s");
+        assert!(
+            tcon <= most * cubic,
+            "{name}: {tcon} s against CUBIC's {cubic} s"
+        );
+    }
 }
 
 fn faults() -> impl Strategy<Value = FaultSettings> {

@@ -3,7 +3,9 @@
 use std::net::Ipv4Addr;
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
-use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Switch};
+use weir_fabric::{
+    self as fabric, FaultSettings, Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Switch,
+};
 use weir_tcon::{Choose, Limits, Tcon, Treatment};
 use weir_tcp::{Config, Connection};
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -78,8 +80,12 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     /// Between TCon and the client, both ways.
     pub(crate) wide: FaultSettings,
+    /// Towards TCon, if it is not the same.
+    pub(crate) back: Option<FaultSettings>,
     /// Between the server and TCon, both ways.
     pub(crate) near: FaultSettings,
+    /// The link between TCon and the client: its rate, its delay one way, and its buffer.
+    pub(crate) link: (Rate, Duration, ByteSize),
     pub(crate) isn: u32,
     pub(crate) seed: u64,
 }
@@ -122,9 +128,17 @@ fn controller(spec: &str, config: &Config) -> Box<dyn Controller> {
     spec.parse::<AlgorithmSpec>().unwrap().build(&context)
 }
 
-fn pipe(rate: Rate, delay: Duration, faults: FaultSettings, seed: u64) -> Pipe<Datagram> {
+fn pipe(
+    (rate, delay, buffer): (Rate, Duration, ByteSize),
+    faults: FaultSettings,
+    seed: u64,
+) -> Pipe<Datagram> {
     let link = Link::new(rate, delay).with_mtu(ByteSize::from_bytes(100_000));
-    Pipe::new(Queue::new([], seed), link, Faults::new(faults, seed))
+    Pipe::new(
+        Queue::new([fabric::Rule::tail_drop(buffer)], seed),
+        link,
+        Faults::new(faults, seed),
+    )
 }
 
 impl World {
@@ -137,11 +151,11 @@ impl World {
         };
         let client = controller(setup.sender, &setup.config);
         let near = Duration::from_micros(50);
-        let far = Duration::from_millis(5);
-        let (gigabit, slow) = (Rate::from_gbps(1), Rate::from_mbps(50));
+        let far = setup.link;
+        let near = (Rate::from_gbps(1), near, ByteSize::MAX);
         let ports = [
-            pipe(gigabit, near, setup.near, setup.seed),
-            pipe(slow, far, setup.wide, setup.seed + 1),
+            pipe(near, setup.near, setup.seed),
+            pipe(far, setup.wide, setup.seed + 1),
         ];
         let routes = Routes::new().with(0, [TO_SERVER]).with(1, [TO_CLIENT]);
         let rule = Rule {
@@ -154,8 +168,8 @@ impl World {
             client: Connection::client(now, &setup.config, client, isn).unwrap(),
             server: Connection::server(&server, controller(setup.sender, &server), isn + 77_777)
                 .unwrap(),
-            up_client: pipe(slow, far, setup.wide, setup.seed + 2),
-            up_server: pipe(gigabit, near, setup.near, setup.seed + 3),
+            up_client: pipe(far, setup.back.unwrap_or(setup.wide), setup.seed + 2),
+            up_server: pipe(near, setup.near, setup.seed + 3),
             switch: Switch::new(ports, routes, 1).unwrap().with_element(tcon),
             to_server: Vec::new(),
             to_client: Vec::new(),
