@@ -30,7 +30,7 @@ pub struct Pipe<P> {
     /// is put here once and taken out once.
     line: VecDeque<Place<P>>,
     /// How many of `line` are known to be on the link. Where nobody watches the queue it may be more,
-    /// and the queue does not know what waits until [`Self::settle`].
+    /// and the queue knows nothing of what waits: whoever [settles](Self::settle) watches from then on.
     started: usize,
     /// When the first of them reaches the far end; [`Time::MAX`] if there is none, and for what waits
     /// at rate zero.
@@ -128,8 +128,11 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// From now on the queue knows at any time what waits.
     pub(crate) fn watch(&mut self) {
-        self.queue.watch();
-        self.count_backlog();
+        if !self.queue.is_watched() {
+            let waiting = self.line.iter().skip(self.started);
+            let lengths = waiting.map(|place| place.length);
+            self.queue.watch(lengths);
+        }
     }
 
     /// When [`Self::receive`] may have something next; `None` while nothing is on the way.
@@ -165,9 +168,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// queue's [`Occupancy`](crate::Occupancy) included.
     pub fn settle(&mut self, now: Time) {
         self.start_transmissions(now);
-        if !self.queue.is_watched() {
-            self.count_backlog();
-        }
+        self.watch();
         if !self.undisturbed {
             self.meet_faults(now);
         }
@@ -241,8 +242,8 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Replaces the queue's rules for packets to come.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
+        self.watch();
         self.queue.set_rules(rules);
-        self.count_backlog();
     }
 
     /// Changes the random faults for packets that reach the link's far end after `now`.
@@ -332,17 +333,6 @@ impl<P: Packet + Clone> Pipe<P> {
             }
             self.started += 1;
         }
-    }
-
-    /// Tells the queue what waits.
-    fn count_backlog(&mut self) {
-        let waiting = self.line.iter().skip(self.started);
-        let lengths = waiting.map(|place| place.length);
-        self.queue
-            .set_backlog(lengths.fold(Tally::ZERO, |mut sum, length| {
-                sum.record(length);
-                sum
-            }));
     }
 
     /// When the last packet on the link arrives.

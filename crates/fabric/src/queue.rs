@@ -24,10 +24,9 @@ pub struct Queue {
     /// The average queues that steps look at, in the order of the rules.
     averages: Vec<(Red, RedState)>,
     occupancy: Option<Box<Occupancy>>,
-    /// Whether anybody looks at the length while packets come and go: there are rules, an account, or
-    /// a buffer that is shared.
+    /// Whether anybody looks at the length while packets come and go: there are or were rules, an
+    /// account, a buffer that is shared, or somebody has asked.
     watched: bool,
-    is_buffer_shared: bool,
     random: Generator,
     /// Apart, as it is large and rarely used.
     dropped: Box<Drops>,
@@ -77,7 +76,6 @@ impl Queue {
             averages: Vec::new(),
             occupancy: None,
             watched: false,
-            is_buffer_shared: false,
             random: generator(seed, 0),
             dropped: Box::default(),
         };
@@ -100,7 +98,7 @@ impl Queue {
         self.steps = Default::default();
         self.averages.clear();
         let rules = rules.into();
-        self.watched = !rules.is_empty() || self.occupancy.is_some() || self.is_buffer_shared;
+        self.watched |= !rules.is_empty();
         for rule in rules {
             let step = Step {
                 when: self.prepare(rule.when),
@@ -160,14 +158,10 @@ impl Queue {
         self.watched
     }
 
-    /// Somebody looks at the queue's length from now on.
-    pub(crate) fn watch(&mut self) {
-        (self.watched, self.is_buffer_shared) = (true, true);
-    }
-
-    /// So much waits.
-    pub(crate) fn set_backlog(&mut self, backlog: Tally) {
-        self.backlog = backlog;
+    /// Somebody looks at the queue's length from now on, in which packets of these lengths wait.
+    pub(crate) fn watch(&mut self, waiting: impl Iterator<Item = ByteSize>) {
+        self.watched = true;
+        waiting.for_each(|length| self.backlog.record(length));
     }
 
     /// A packet arrives at a queue that may hold `room`, and is let in, marked or not, or dropped.

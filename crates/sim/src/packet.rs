@@ -69,7 +69,7 @@ pub(crate) struct Datagram {
     pub(crate) payload: u32,
 }
 
-/// A UDP datagram whose bytes count: they are in [`Datagrams`](crate::hosts::Datagrams).
+/// A UDP datagram whose bytes count: they are in the slab of the hosts that speak QUIC or DCUDP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     /// Where its bytes are.

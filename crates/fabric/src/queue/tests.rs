@@ -299,7 +299,7 @@ fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
 #[test]
 fn room_is_for_queue_and_packet_together() {
     let mut queue = Queue::new([], 1);
-    queue.watch();
+    queue.watch(std::iter::empty());
     let mut arrive =
         |length, room| queue.arrive(Time::ZERO, bytes(length), Ecn::NotEct, bytes(room));
     assert_eq!(arrive(500, 500), Admission::Queued);
