@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// What a simulation's numbers depend on.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 12] = [
     "units",
     "wire",
     "congestion",
@@ -16,6 +16,8 @@ const CRATES: [&str; 10] = [
     "tcp",
     "quic",
     "dcudp",
+    "tcon",
+    "sed",
     "scenario",
     "results",
     "sim",
