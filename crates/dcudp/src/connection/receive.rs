@@ -169,10 +169,12 @@ impl Connection {
     ) -> Result<(), Violation> {
         self.counters.acks_received += 1;
         self.wish(now, header, is_newest)?;
-        if self.ack2s.len() == MOST_ACK2S {
-            self.ack2s.pop_front();
+        if self.sender.answers_ack() {
+            if self.ack2s.len() == MOST_ACK2S {
+                self.ack2s.pop_front();
+            }
+            self.ack2s.push_back(header.number);
         }
-        self.ack2s.push_back(header.number);
         let sender = &mut self.sender;
         if !header.marks.observe && sender.mode() == Mode::Udp {
             // The receiver still waits to hear that the mode has changed.
