@@ -451,8 +451,13 @@ impl Sender {
         waits.then(|| self.progress_at + self.stall_timeout)
     }
 
+    /// When the next data packets leave.
+    pub(crate) fn next_data_time(&self) -> Option<Time> {
+        self.has_sendable().then(|| self.pacer.next_batch())
+    }
+
     pub(crate) fn next_time(&self) -> Option<Time> {
-        let paced = self.has_sendable().then(|| self.pacer.next_batch());
+        let paced = self.next_data_time();
         let requested = self.requests.at.filter(|_| self.waits_for_news());
         [paced, requested].into_iter().flatten().min()
     }

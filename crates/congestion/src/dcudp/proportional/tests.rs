@@ -1,6 +1,5 @@
 //! Reports of round trips of 100 us.
 
-
 use crate::samples::{PACKET, ack, build, loss, packets};
 use crate::{AckSample, Controller, LossCause, PacketSent};
 
