@@ -68,6 +68,7 @@ mod tests {
     fn share(transport: &str, payload: u64) -> Option<f64> {
         let text = format!(
             "title = 'x'\nsource = 'x'\nseed = 1\nduration = '1s'\n[dumbbell]\nrate = '1Gbps'\n\
+             queue = {{ kind = 'drop-tail', buffer = '1MB' }}\n\
              [dumbbell.senders.sender]\nrate = '10Gbps'\nrtt = '100us'\n\
              [groups.flows]\nfrom = 'sender'\nto = 'receiver'\nworkload = 'bulk'\n{transport}\n"
         );
