@@ -4,12 +4,14 @@
 mod flags;
 mod header;
 mod parse;
+mod rewrite;
 mod sack;
 mod sequence;
 
 pub use flags::Flags;
 pub use header::{Header, PROTOCOL, Ports};
 pub use parse::ParseError;
+pub use rewrite::Rewrite;
 pub use sack::{SackBlock, SackBlocks};
 pub use sequence::Sequence;
 
