@@ -14,7 +14,6 @@ use crate::hosts::Notice;
 use crate::measure::{GroupMeter, PortMeter};
 use crate::recorder::Recorder;
 use crate::seeds::{Drawer, Seeds};
-use crate::tcon;
 use crate::workloads::{GroupRunner, Random};
 use crate::world::World;
 
@@ -239,13 +238,8 @@ impl Simulation {
             group.share = Ratio::of(group.delivered.bytes(), all);
         }
         let deadlines = deadlines::summary(&self.world, &self.scenario, now);
-        let topology = &self.scenario.topology;
-        let switches = topology.switch_indices().zip(&topology.switches);
-        let network = &self.world.network;
-        let tcon = switches.filter_map(|(index, switch)| {
-            Some((switch.name.clone(), tcon::summary(network, index)?))
-        });
-        let tcon = tcon.collect();
+        let tcon = (self.world.network).tcon_summaries(&self.scenario.topology);
+        let tcon = tcon.into_iter().collect();
         let network = &mut self.world.network;
         let ports = self.ports.iter_mut().filter_map(|meter| {
             let pipe = network.settle(now, meter.port)?;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_enforce::port::{PacketSocket, Port, Tap};
-use weir_lab::switch::{Handle, Report, Setup, Socket, start};
+use weir_lab::switch::{Handle, Owners, Report, Setup, Socket, start};
 use weir_scenario::{PortIndex, Scenario};
 use weir_units::{Duration, Rate};
 
@@ -73,9 +73,8 @@ workload = "bulk"
 
 impl Network {
     pub(crate) fn new(settings: Settings) -> Result<Self, Failure> {
-        let mut topology = Scenario::parse("benchmark", SCENARIO, &[])?
-            .scenario
-            .topology;
+        let mut scenario = Scenario::parse("benchmark", SCENARIO, &[])?.scenario;
+        let topology = &mut scenario.topology;
         for port in &mut topology.ports {
             port.rate = settings.rate;
             // Two links lead from one host to the other.
@@ -85,7 +84,7 @@ impl Network {
             .port_indices()
             .filter(|index| topology.port(*index).from.host().is_some())
             .collect();
-        let last = own.last().map(|port| port.reverse());
+        scenario.measurements.ports = own.last().map(|port| port.reverse()).into_iter().collect();
         let (hosts, middle) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
         let mut sockets = Vec::new();
         for (number, (host, port)) in (1_u8..).zip(hosts.iter().zip(&own)) {
@@ -104,13 +103,12 @@ impl Network {
         let addresses = ADDRESSES.into_iter().map(IpAddr::V4).zip(own).collect();
         let now = clock_gettime(ClockId::Monotonic);
         let switch = start(Setup {
-            topology: &topology,
-            measured: &Vec::from_iter(last),
-            seed: 1,
+            scenario: &scenario,
             epoch: now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64,
             sockets,
             addresses,
-            delay_error: weir_units::Duration::from_micros(250),
+            owners: Owners::default(),
+            demands: Vec::new(),
             copier: None,
         })?;
         Ok(Self {

@@ -110,10 +110,10 @@ pub fn unsupported(options: &TcpOptions) -> Vec<Unsupported> {
     );
     refuse(!options.prr, "prr", &options.prr, "always on");
     refuse(
-        ack.ack_every != 2,
+        ![1, 2].contains(&ack.ack_every),
         "ack_every",
         &ack.ack_every,
-        "2 segments, and fewer while it finds the peer interactive",
+        "1 or 2 segments, and fewer than 2 while it finds the peer interactive",
     );
     refuse(
         !takes_delayed_ack(options),
