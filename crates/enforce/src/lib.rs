@@ -1,6 +1,6 @@
 //! Real interfaces: [`port`]s that frames come in and go out by, and the super-packets that segmentation
 //! [`offload`] hands through them; their [`segment`]s as packets that a switch and its elements treat one by
-//! one; congestion controls for the kernel's TCP, by [`bpf`].
+//! one; an element between two ports, [`inline`]; congestion controls for the kernel's TCP, by [`bpf`].
 //!
 //! ```no_run
 //! use weir_enforce::offload::SuperFrame;
@@ -23,6 +23,7 @@
 //! ```
 
 pub mod bpf;
+pub mod inline;
 pub mod offload;
 pub mod port;
 pub mod segment;

@@ -18,6 +18,9 @@ pub struct Run {
     changes: Changes,
 }
 
+/// What not every segment of a super-packet can say.
+const ALONE: Flags = Flags::from_bits(Flags::CWR.bits() | Flags::FIN.bits() | Flags::PSH.bits());
+
 impl Run {
     /// A run of one segment.
     pub fn new(segment: &Segment) -> Self {
@@ -29,12 +32,12 @@ impl Run {
         }
     }
 
-    /// Adds a segment, if it can travel with the others, and tells whether it does. Those that say CWR by
-    /// a change cannot: a network card that cuts a super-packet leaves it to the first one.
+    /// Adds a segment, if it can travel with the others, and tells whether it does. Those that say CWR,
+    /// FIN or PSH by a change cannot: a network card that cuts a super-packet leaves these to one of them.
     pub fn extend(&mut self, segment: &Segment) -> bool {
         let follows = self.end == segment.index
             && self.changes == segment.changes
-            && !self.changes.tcp.added_flags().contains(Flags::CWR)
+            && !self.changes.tcp.added_flags().intersects(ALONE)
             && Arc::ptr_eq(&self.from, &segment.from);
         if follows {
             self.end += 1;

@@ -61,6 +61,9 @@ fn header_of(frame: &[u8]) -> Option<tcp::Segment> {
 }
 
 proptest! {
+    // Each case is up to 20,000 packets.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     /// What elements see is what leaves, with right checksums, as long as before.
     #[test]
     fn segments_leave_as_elements_see_them(described in described(), acts in acts()) {

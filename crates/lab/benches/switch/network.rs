@@ -71,6 +71,39 @@ to = "b"
 workload = "bulk"
 "#;
 
+/// Two hosts, and where their frames come out.
+pub(crate) struct Ends {
+    pub(crate) hosts: [Namespace; 2],
+    pub(crate) devices: [Port; 2],
+    /// Where the outer ends of veth pairs are.
+    pub(crate) middle: Namespace,
+}
+
+impl Ends {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
+        let (hosts, middle) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
+        let device = |host: &Namespace, number| {
+            let device = match settings.kind {
+                Kind::Tap => tap(host)?,
+                Kind::PacketSocket => veth(host, &middle, number)?,
+            };
+            configure(host, number, settings)?;
+            Ok::<_, Failure>(device)
+        };
+        let devices = [device(&hosts[0], 1)?, device(&hosts[1], 2)?];
+        Ok(Self {
+            hosts,
+            devices,
+            middle,
+        })
+    }
+}
+
+/// The Ethernet address of a host.
+fn mac(number: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, number]
+}
+
 impl Network {
     pub(crate) fn new(settings: Settings) -> Result<Self, Failure> {
         let mut scenario = Scenario::parse("benchmark", SCENARIO, &[])?.scenario;
@@ -85,21 +118,18 @@ impl Network {
             .filter(|index| topology.port(*index).from.host().is_some())
             .collect();
         scenario.measurements.ports = own.last().map(|port| port.reverse()).into_iter().collect();
-        let (hosts, middle) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
-        let mut sockets = Vec::new();
-        for (number, (host, port)) in (1_u8..).zip(hosts.iter().zip(&own)) {
-            let device = match settings.kind {
-                Kind::Tap => tap(host)?,
-                Kind::PacketSocket => veth(host, &middle, number)?,
-            };
-            let mac = [2, 0, 0, 0, 0, number];
-            configure(host, number, &settings)?;
-            sockets.push(Socket {
-                port: *port,
-                device,
-                mac,
-            });
-        }
+        let Ends {
+            hosts,
+            devices,
+            middle,
+        } = Ends::new(&settings)?;
+        let sockets = (1_u8..).zip(devices).zip(&own);
+        let sockets = sockets.map(|((number, device), port)| Socket {
+            port: *port,
+            device,
+            mac: mac(number),
+        });
+        let sockets = sockets.collect();
         let addresses = ADDRESSES.into_iter().map(IpAddr::V4).zip(own).collect();
         let now = clock_gettime(ClockId::Monotonic);
         let switch = start(Setup {
