@@ -152,6 +152,11 @@ impl Controller {
     }
 
     /// What flows demand.
+    pub fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    /// The same, to be changed.
     pub fn demands_mut(&mut self) -> &mut Demands {
         &mut self.demands
     }

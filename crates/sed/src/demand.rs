@@ -171,7 +171,7 @@ impl Demand {
 impl Rule {
     fn matches(&self, flow: &FlowKey) -> bool {
         let within = |prefix: &Option<(IpAddr, u8)>, address| {
-            prefix.is_none_or(|(network, bits)| shares(network, address, bits))
+            prefix.is_none_or(|(network, bits)| shares_prefix(network, address, bits))
         };
         within(&self.source, flow.source)
             && within(&self.destination, flow.destination)
@@ -181,7 +181,7 @@ impl Rule {
 }
 
 /// Whether two addresses begin with the same bits.
-fn shares(network: IpAddr, address: IpAddr, bits: u8) -> bool {
+pub fn shares_prefix(network: IpAddr, address: IpAddr, bits: u8) -> bool {
     let (one, other, length) = match (network, address) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
             (u128::from(one.to_bits()), u128::from(other.to_bits()), 32)
@@ -420,12 +420,16 @@ mod tests {
     #[test]
     fn prefixes() {
         let address = IpAddr::from([10, 0, 1, 2]);
-        assert!(shares(IpAddr::from([99, 9, 9, 9]), address, 0));
-        assert!(shares(IpAddr::from([10, 0, 1, 2]), address, 32));
-        assert!(!shares(IpAddr::from([10, 0, 1, 3]), address, 32));
-        assert!(shares(IpAddr::from([10, 0, 1, 3]), address, 31));
+        assert!(shares_prefix(IpAddr::from([99, 9, 9, 9]), address, 0));
+        assert!(shares_prefix(IpAddr::from([10, 0, 1, 2]), address, 32));
+        assert!(!shares_prefix(IpAddr::from([10, 0, 1, 3]), address, 32));
+        assert!(shares_prefix(IpAddr::from([10, 0, 1, 3]), address, 31));
         let six = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]);
-        assert!(!shares(six, address, 0));
-        assert!(shares(six, IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 1, 1]), 96));
+        assert!(!shares_prefix(six, address, 0));
+        assert!(shares_prefix(
+            six,
+            IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 1, 1]),
+            96
+        ));
     }
 }
