@@ -42,7 +42,7 @@ pub struct AgentOptions {
     pub name: String,
     /// Its ports.
     pub ports: Vec<PortDescription>,
-    /// Called when there is something for [`AgentChannel::next`], from another thread: it has to be quick.
+    /// Called when there is something for [`AgentChannel::next_event`], from another thread: it has to be quick.
     pub wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
@@ -156,7 +156,7 @@ impl AgentChannel {
     }
 
     /// The next thing that the controller says.
-    pub fn next(&mut self) -> Option<AgentEvent> {
+    pub fn next_event(&mut self) -> Option<AgentEvent> {
         self.events.try_recv().ok()
     }
 
@@ -176,7 +176,7 @@ impl AgentChannel {
             self.report(report);
         }
         let mut any = false;
-        while let Some(event) = self.next() {
+        while let Some(event) = self.next_event() {
             any = true;
             match event {
                 AgentEvent::Attached(config) => agent.configure(config),

@@ -39,6 +39,7 @@ mod role;
 mod stream;
 mod term;
 mod translate;
+pub mod view;
 
 /// What is on the wire, made of `proto/weir/sed/v1/sed.proto`.
 #[allow(missing_docs, clippy::all, reason = "generated")]

@@ -20,6 +20,7 @@ mod output;
 mod perf;
 mod run;
 mod scenarios;
+mod sed;
 mod sweep;
 
 use std::process::ExitCode;
@@ -87,6 +88,9 @@ enum Command {
     /// Plan a network for DCUDP
     #[command(subcommand)]
     Dcudp(dcudp::Dcudp),
+    /// Have TCP flows meet their deadlines: the controller, and what it knows
+    #[command(subcommand)]
+    Sed(sed::Sed),
 }
 
 fn main() -> ExitCode {
@@ -111,5 +115,6 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::LabHost(host) => host.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
         Command::Dcudp(dcudp) => dcudp.run(),
+        Command::Sed(sed) => sed.run(),
     }
 }
