@@ -18,6 +18,7 @@ mod list;
 mod logging;
 mod output;
 mod perf;
+mod policy;
 mod run;
 mod scenarios;
 mod sed;
@@ -85,6 +86,9 @@ enum Command {
     LabHost(lab::LabHost),
     /// List the congestion control algorithms and their parameters
     Algorithms(algorithms::Algorithms),
+    /// Check which TCP flows a policy file controls, and how
+    #[command(subcommand)]
+    Policy(policy::Policy),
     /// Plan a network for DCUDP
     #[command(subcommand)]
     Dcudp(dcudp::Dcudp),
@@ -114,6 +118,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Lab(lab) => lab.run(),
         Command::LabHost(host) => host.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
+        Command::Policy(policy) => policy.run(),
         Command::Dcudp(dcudp) => dcudp.run(),
         Command::Sed(sed) => sed.run(),
     }
