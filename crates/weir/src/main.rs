@@ -21,6 +21,7 @@ mod perf;
 mod policy;
 mod run;
 mod scenarios;
+mod sed;
 mod sweep;
 
 use std::process::ExitCode;
@@ -91,6 +92,9 @@ enum Command {
     /// Plan a network for DCUDP
     #[command(subcommand)]
     Dcudp(dcudp::Dcudp),
+    /// Have TCP flows meet their deadlines: the controller, and what it knows
+    #[command(subcommand)]
+    Sed(sed::Sed),
 }
 
 fn main() -> ExitCode {
@@ -116,5 +120,6 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Algorithms(algorithms) => algorithms.run(),
         Command::Policy(policy) => policy.run(),
         Command::Dcudp(dcudp) => dcudp.run(),
+        Command::Sed(sed) => sed.run(),
     }
 }
