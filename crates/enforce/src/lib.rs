@@ -1,5 +1,6 @@
 //! Real interfaces: [`port`]s that frames come in and go out by, and the super-packets that segmentation
-//! [`offload`] hands through them; congestion controls for the kernel's TCP, by [`bpf`].
+//! [`offload`] hands through them; congestion controls for the kernel's TCP, by [`bpf`];
+//! congestion control for whatever TCP sends through this machine's interfaces, by [`ebpf`].
 //!
 //! ```no_run
 //! use weir_enforce::offload::SuperFrame;
@@ -22,5 +23,6 @@
 //! ```
 
 pub mod bpf;
+pub mod ebpf;
 pub mod offload;
 pub mod port;
