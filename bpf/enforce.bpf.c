@@ -473,13 +473,13 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 	return NEXT;
 }
 
-SEC("tc")
+SEC("tcx/egress")
 int leaving(struct __sk_buff *skb)
 {
 	return follow(skb, LOCAL);
 }
 
-SEC("tc")
+SEC("tcx/ingress")
 int arriving(struct __sk_buff *skb)
 {
 	return follow(skb, REMOTE);

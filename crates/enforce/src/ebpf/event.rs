@@ -155,7 +155,8 @@ impl Fields<'_> {
     }
 
     fn time(&mut self) -> Option<Time> {
-        self.long().map(|nanos| Time::ZERO + Duration::from_nanos(nanos))
+        self.long()
+            .map(|nanos| Time::ZERO + Duration::from_nanos(nanos))
     }
 
     fn size(&mut self) -> Option<ByteSize> {

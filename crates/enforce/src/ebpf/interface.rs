@@ -84,7 +84,10 @@ mod tests {
     #[test]
     fn an_interface_that_is_not_there_is_told_with_those_that_are() {
         let error = Interface::find("weir-no-such").unwrap_err().to_string();
-        assert!(error.contains("`weir-no-such`") && error.contains("lo"), "{error}");
+        assert!(
+            error.contains("`weir-no-such`") && error.contains("lo"),
+            "{error}"
+        );
         let error = Interface::find("lo").unwrap_err().to_string();
         assert!(error.contains("no Ethernet frames"), "{error}");
     }
