@@ -180,7 +180,7 @@ static __always_inline void forget(const struct key *key, __u32 slot)
 	}
 	event->kind = KIND_CLOSED;
 	event->slot = slot;
-	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+	bpf_ringbuf_submit(event, 0);
 }
 
 static __noinline int on_syn(struct __sk_buff *skb, struct packet *packet, struct key *key,
@@ -257,6 +257,7 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 	opened->traffic_class = handshake->traffic_class;
 	tracked->flow.scale = opened->scale;
 	tracked->flow.has_sack = opened->has_sack;
+	tracked->flow.has_stamps = stamps != 0;
 	tracked->flow.segment_size = opened->segment_size;
 	tracked->flow.una = opened->start;
 	tracked->flow.nxt = opened->start;
@@ -323,8 +324,9 @@ static __always_inline void read_sack(struct __sk_buff *skb, const struct tracke
 {
 	struct options options;
 
-	// 12 bytes of options are time stamps, and nothing else has room beside them.
-	if (!tracked->flow.has_sack || packet->header <= sizeof(struct tcp_header) + 12)
+	__u32 stamps = tracked->flow.has_stamps ? 12 : 0;
+
+	if (!tracked->flow.has_sack || packet->header <= sizeof(struct tcp_header) + stamps)
 		return;
 	read_options(skb, packet, &options);
 	if (options.blocks_length)

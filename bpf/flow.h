@@ -98,7 +98,7 @@ struct flow {
 	__u8 is_reset;
 	// Data was sent again, or a duplicate acknowledgment came, since the last report.
 	__u8 is_urgent;
-	__u8 padding;
+	__u8 has_stamps;
 };
 
 enum { LOCAL_FIN = 1, REMOTE_FIN = 2, LOCAL_ENDED = 4, REMOTE_ENDED = 8 };

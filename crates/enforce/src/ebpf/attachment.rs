@@ -1,14 +1,15 @@
 //! A program at an interface, for as long as the value lives.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use libbpf_rs::{
-    AsRawLibbpf as _, Link, Object, ProgramMut, TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook,
-    TcHookBuilder,
+    AsRawLibbpf as _, Link, Object, ProgramMut, TC_EGRESS, TC_INGRESS, TcHook, TcHookBuilder,
 };
 use libbpf_sys::bpf_program__attach_tcx;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Hook;
 use super::interface::Interface;
@@ -20,24 +21,22 @@ const PRIORITY: u32 = 0x7765;
 const HANDLE: u32 = 1;
 
 /// A program's place.
+#[derive(Debug)]
 pub(super) enum Attachment {
     /// The kernel removes it with the link.
-    Tcx {
-        _link: Link,
-    },
-    Clsact {
-        hook: TcHook,
-        interface: Interface,
-    },
+    Tcx { _link: Link },
+    /// It stays until somebody removes it.
+    Clsact { _filter: Filter },
 }
 
-impl std::fmt::Debug for Attachment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Tcx { .. } => "Tcx",
-            Self::Clsact { .. } => "Clsact",
-        })
-    }
+/// A clsact filter.
+#[derive(Debug)]
+pub(super) struct Filter {
+    program: OwnedFd,
+    interface: Interface,
+    arriving: bool,
+    /// The network namespace that the interface is in.
+    namespace: File,
 }
 
 impl Attachment {
@@ -52,15 +51,17 @@ impl Attachment {
         let program = programs
             .find(|program| program.name() == name)
             .ok_or(BpfError::Object { missing: name })?;
+        let filter = || {
+            let _filter = Filter::new(&program, interface)?;
+            Ok(Self::Clsact { _filter })
+        };
         match hook {
-            Hook::Clsact => Self::clsact(&program, interface),
+            Hook::Clsact => filter(),
             Hook::Tcx => Self::tcx(&program, interface).map_err(tcx_failed),
             Hook::Automatic => match Self::tcx(&program, interface) {
                 Ok(attachment) => Ok(attachment),
                 // A kernel without tcx knows no such link.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                    Self::clsact(&program, interface)
-                }
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(),
                 Err(error) => Err(tcx_failed(error)),
             },
         }
@@ -76,26 +77,6 @@ impl Attachment {
         let link = unsafe { Link::from_ptr(link) };
         Ok(Self::Tcx { _link: link })
     }
-
-    fn clsact(program: &ProgramMut<'_>, interface: &Interface) -> Result<Self, BpfError> {
-        let point: TcAttachPoint = match program.name() == "arriving" {
-            true => TC_INGRESS,
-            false => TC_EGRESS,
-        };
-        let number = i32::try_from(interface.index).unwrap_or(0);
-        let mut hook = TcHookBuilder::new(program.as_fd())
-            .ifindex(number)
-            .replace(true)
-            .handle(HANDLE)
-            .priority(PRIORITY)
-            .hook(point);
-        hook.create().map_err(refused)?;
-        let hook = hook.attach().map_err(refused)?;
-        Ok(Self::Clsact {
-            hook,
-            interface: interface.clone(),
-        })
-    }
 }
 
 fn tcx_failed(source: io::Error) -> BpfError {
@@ -105,13 +86,53 @@ fn tcx_failed(source: io::Error) -> BpfError {
     }
 }
 
-impl Drop for Attachment {
+impl Filter {
+    fn new(program: &ProgramMut<'_>, interface: &Interface) -> Result<Self, BpfError> {
+        let system = |doing| move |source| BpfError::System { doing, source };
+        let filter = Self {
+            program: (program.as_fd().try_clone_to_owned())
+                .map_err(system("duplicating a file descriptor"))?,
+            interface: interface.clone(),
+            arriving: program.name() == "arriving",
+            namespace: File::open("/proc/thread-self/ns/net")
+                .map_err(system("opening /proc/thread-self/ns/net"))?,
+        };
+        let mut hook = filter.hook(filter.program.as_fd());
+        hook.create().map_err(refused)?;
+        hook.attach().map_err(refused)?;
+        Ok(filter)
+    }
+
+    fn hook(&self, program: BorrowedFd<'_>) -> TcHook {
+        let point = match self.arriving {
+            true => TC_INGRESS,
+            false => TC_EGRESS,
+        };
+        TcHookBuilder::new(program)
+            .ifindex(i32::try_from(self.interface.index).unwrap_or(0))
+            .replace(true)
+            .handle(HANDLE)
+            .priority(PRIORITY)
+            .hook(point)
+    }
+
+    fn remove(&self) {
+        let kind = Some(LinkNameSpaceType::Network);
+        if move_into_link_name_space(self.namespace.as_fd(), kind).is_ok() {
+            // Others may use the qdisc: it stays. A filter that cannot be removed does nothing, as
+            // nobody writes limits.
+            let _ = self.hook(self.program.as_fd()).detach();
+        }
+    }
+}
+
+impl Drop for Filter {
     fn drop(&mut self) {
-        if let Self::Clsact { hook, interface } = self
-            && interface.exists()
-        {
-            // Others may use the qdisc: it stays. A filter that does not go does nothing without caps.
-            let _ = hook.detach();
+        if self.interface.exists() {
+            // In a thread of its own, as this one may be in another namespace, and stays there.
+            std::thread::scope(|scope| {
+                scope.spawn(|| self.remove());
+            });
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The interfaces of this thread's network namespace.
 
 use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::Arc;
 
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType, socket};
@@ -11,23 +13,32 @@ use crate::bpf::BpfError;
 const ETHERNET: u16 = 1;
 
 /// An interface, by its name and its number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Interface {
     pub(super) name: String,
     pub(super) index: u32,
+    /// Knows the namespace, whichever thread asks.
+    socket: Arc<OwnedFd>,
 }
 
 impl Interface {
     /// Finds one that carries Ethernet frames.
     pub(super) fn find(name: &str) -> Result<Self, BpfError> {
-        let index = index_of(name).ok_or_else(|| BpfError::NoInterface {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|errno| {
+            BpfError::System {
+                doing: "making a socket",
+                source: errno.into(),
+            }
+        })?;
+        let index = name_to_index(&socket, name).map_err(|_| BpfError::NoInterface {
             name: name.to_owned(),
             existing: names().join(", "),
         })?;
-        match hardware_type(name) {
+        match hardware_type(&socket, name) {
             Ok(ETHERNET) => Ok(Self {
                 name: name.to_owned(),
                 index,
+                socket: Arc::new(socket),
             }),
             Ok(_) => Err(BpfError::NotEthernet {
                 name: name.to_owned(),
@@ -41,26 +52,20 @@ impl Interface {
 
     /// Whether it is there, and the same one.
     pub(super) fn exists(&self) -> bool {
-        index_of(&self.name) == Some(self.index)
+        name_to_index(&*self.socket, &self.name) == Ok(self.index)
     }
 }
 
-fn index_of(name: &str) -> Option<u32> {
-    let any = socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
-    name_to_index(any, name).ok()
-}
-
-/// Loopback says that it is none, but its frames have Ethernet headers: it is left out all the same, as
-/// both ends of its flows are here.
-fn hardware_type(name: &str) -> io::Result<u16> {
-    let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+/// Loopback says that it is no Ethernet, although its frames have such headers: it is left out, as both
+/// ends of its flows are here.
+fn hardware_type(socket: &OwnedFd, name: &str) -> io::Result<u16> {
     // SAFETY: a structure of numbers and arrays, of which zeros make one.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let places = request.ifr_name.iter_mut();
     for (place, byte) in places.take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
         *place = byte as libc::c_char;
     }
-    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&any);
+    let descriptor = socket.as_raw_fd();
     // SAFETY: the request reads a name, which ends with a zero, and writes within the structure.
     if unsafe { libc::ioctl(descriptor, libc::SIOCGIFHWADDR, &mut request) } < 0 {
         return Err(io::Error::last_os_error());

@@ -128,16 +128,15 @@ impl Plane {
     /// Waits a while for what the programs tell; adds it to `heard`.
     pub(super) fn listen(&self, heard: &mut Vec<Event>) -> Result<(), BpfError> {
         match self.pace.sleep {
-            Some(sleep) => {
-                std::thread::sleep(sleep.into());
-                self.ring.0.consume().map_err(refused)?;
-            }
+            Some(sleep) => std::thread::sleep(sleep.into()),
             None => match self.ring.0.poll(PATIENCE.into()) {
                 // A signal has its own handler.
                 Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
                 result => result.map_err(refused)?,
             },
         }
+        // What came without a call does not end the waiting, and those after it call nobody.
+        self.ring.0.consume().map_err(refused)?;
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         heard.append(&mut events);
         Ok(())
