@@ -118,15 +118,17 @@ impl Link {
 
     /// Transmits a packet that is `ready` to go: then, or right behind the one before it. Tells when
     /// its transmission starts, and when it arrives at the far end; both are never at rate zero.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> (Time, Time) {
-        let start = self.free.max(ready);
         if self.free == Time::MAX {
             return (Time::MAX, Time::MAX);
         }
-        if ready > self.free {
+        let start = if ready > self.free {
             self.clock.set(ready);
-        }
+            ready
+        } else {
+            self.free
+        };
         if self.rate != Rate::MAX {
             let size = length + self.framing;
             if size != self.work.size {

@@ -84,31 +84,51 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// The same where the queue, which is [watched](Self::watch), may hold no more than `room`: what
     /// would exceed it is dropped as [`DropReason::Buffer`], before the queue's rules are asked.
-    #[inline]
-    pub(crate) fn send_within(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
+    #[inline(always)]
+    pub(crate) fn send_within(&mut self, now: Time, packet: P, room: ByteSize) -> Admission {
         let length = packet.length();
+        if length <= self.link.mtu() && !self.queue.is_watched() {
+            self.queue.pass(length);
+            let times = self.link.transmit(now, length);
+            self.line_up(times, length, packet);
+            return Admission::Queued;
+        }
+        self.send_watched(now, packet, length, room)
+    }
+
+    /// The same where the queue decides, and keeps account.
+    #[inline(never)]
+    fn send_watched(
+        &mut self,
+        now: Time,
+        mut packet: P,
+        length: ByteSize,
+        room: ByteSize,
+    ) -> Admission {
         if length > self.link.mtu() {
             self.oversized.record(length);
             return Admission::Dropped(DropReason::Mtu);
         }
-        let is_watched = self.queue.is_watched();
-        if is_watched {
-            self.start_transmissions(now);
-        }
+        self.start_transmissions(now);
         let admission = self.queue.arrive(now, length, packet.ecn(), room);
         match admission {
             Admission::Dropped(_) => return admission,
             Admission::Marked => packet.set_ecn(Ecn::Ce),
             Admission::Queued => {}
         }
-        let (start, arrival) = self.link.transmit(now, length);
-        if is_watched {
-            if start <= now && self.started == self.line.len() {
-                self.started += 1;
-            } else {
-                self.queue.enter(now, length);
-            }
+        let times = self.link.transmit(now, length);
+        if times.0 <= now && self.started == self.line.len() {
+            self.started += 1;
+        } else {
+            self.queue.enter(now, length);
         }
+        self.line_up(times, length, packet);
+        admission
+    }
+
+    /// Puts a packet behind the others: when its transmission starts, and when it arrives.
+    #[inline(always)]
+    fn line_up(&mut self, (start, arrival): (Time, Time), length: ByteSize, packet: P) {
         self.next_arrival = self.next_arrival.min(arrival);
         self.line.push_back(Place {
             start,
@@ -116,7 +136,6 @@ impl<P: Packet + Clone> Pipe<P> {
             length,
             packet,
         });
-        admission
     }
 
     /// Whether nothing is on the way to the link's far end: only then a packet that is sent changes

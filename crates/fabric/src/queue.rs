@@ -164,8 +164,14 @@ impl Queue {
         waiting.for_each(|length| self.backlog.record(length));
     }
 
-    /// A packet arrives at a queue that may hold `room`, and is let in, marked or not, or dropped.
-    /// The caller marks it, and keeps it.
+    /// A packet arrives at a queue that nobody watches: it is let in.
+    #[inline]
+    pub(crate) fn pass(&mut self, length: ByteSize) {
+        self.arrived.record(length);
+    }
+
+    /// A packet arrives at a watched queue that may hold `room`, and is let in, marked or not, or
+    /// dropped. The caller marks it, and keeps it.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
@@ -175,9 +181,6 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
-        if !self.watched {
-            return Admission::Queued;
-        }
         for (red, state) in &mut self.averages {
             state.sample(now, self.backlog.size, red);
         }

@@ -301,8 +301,15 @@ impl Simulation {
     }
 
     /// Sends the controller of SED what happened to it in the network, if there is one.
-    #[inline]
+    #[inline(always)]
     fn collect_reports(&mut self) {
+        if self.world.sed.is_some() {
+            self.report_to_controller();
+        }
+    }
+
+    #[cold]
+    fn report_to_controller(&mut self) {
         let World { sed, network, .. } = &mut self.world;
         if let Some(sed) = sed {
             sed.collect(self.now, network);

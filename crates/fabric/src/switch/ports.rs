@@ -88,26 +88,30 @@ impl<P: Packet + Clone> Ports<P> {
             return self.drop(packet, DropReason::NoRoute);
         };
         let was_idle = pipe.is_idle();
-        match &mut self.account {
+        let next = match &mut self.account {
             None => {
                 pipe.send(now, packet);
+                pipe.next_time()
             }
-            Some(account) => account.send(&mut self.pipes, now, port, packet),
-        }
+            Some(account) => {
+                account.send(&mut self.pipes, now, port, packet);
+                self.pipes.get(port.index()).and_then(Pipe::next_time)
+            }
+        };
         if was_idle {
-            let next = self.pipes.get(port.index()).and_then(Pipe::next_time);
             changed(port, next);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive(&mut self, now: Time, port: PortIndex) -> Option<P> {
         let pipe = self.pipes.get_mut(port.index())?;
+        let Some(account) = &mut self.account else {
+            return pipe.receive(now);
+        };
         let before = pipe.queue().backlog().size;
         let packet = pipe.receive(now);
-        if let Some(account) = &mut self.account {
-            account.release(before - pipe.queue().backlog().size);
-        }
+        account.release(before - pipe.queue().backlog().size);
         packet
     }
 
