@@ -1,5 +1,6 @@
 //! A pipe: one direction between two hosts, read from left to right: queue, link, faults.
 
+mod direct;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use crate::packet::Packet;
 use crate::queue::{Admission, Queue};
 use crate::rule::Rule;
 use crate::timeline::Change;
+use direct::Announced;
 
 /// A queue, the link that empties it, and the faults at the link's far end.
 ///
@@ -29,6 +31,8 @@ pub struct Pipe<P> {
     /// Everything before the faults, in order: first what is on the link, then what waits. A packet
     /// is put here once and taken out once.
     line: VecDeque<Place<P>>,
+    /// What is certain to come, in order: all behind what is in the line.
+    announced: VecDeque<Announced<P>>,
     /// How many of `line` are known to be on the link. Where nobody watches the queue it may be more,
     /// and the queue knows nothing of what waits: whoever [settles](Self::settle) watches from then on.
     started: usize,
@@ -64,6 +68,7 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn new(queue: Queue, link: Link, faults: Faults<P>) -> Self {
         Self {
             line: VecDeque::new(),
+            announced: VecDeque::new(),
             started: 0,
             next_arrival: Time::MAX,
             link,
@@ -139,10 +144,16 @@ impl<P: Packet + Clone> Pipe<P> {
     }
 
     /// Whether nothing is on the way to the link's far end: only then a packet that is sent changes
-    /// [`Self::next_time`].
+    /// [`Self::next_time`], if none is announced.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.next_arrival == Time::MAX
+    }
+
+    /// When the next packet reaches the link's far end; [`Time::MAX`] if there is none.
+    #[inline]
+    pub(crate) fn next_arrival(&self) -> Time {
+        self.next_arrival
     }
 
     /// From now on the queue knows at any time what waits.
@@ -186,6 +197,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Does what is due by `now` inside the pipe, so that what is read from it is up to date, the
     /// queue's [`Occupancy`](crate::Occupancy) included.
     pub fn settle(&mut self, now: Time) {
+        self.take_in_all();
         self.start_transmissions(now);
         self.watch();
         if !self.undisturbed {
@@ -224,6 +236,7 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Changes the link's rate from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.take_in_all();
         self.start_transmissions(now);
         let follows = self.line.get(self.started).map(|first| first.start);
         self.link
@@ -238,6 +251,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Changes the propagation delay from `now` on, for packets whose transmission starts then. Under
     /// a shorter delay these do not overtake: they arrive with the last one that is on the way.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
+        self.take_in_all();
         self.start_transmissions(now);
         let mut last_arrival = self.last_under_way();
         // What waits is sent without a gap: each ends when the next one starts.
@@ -256,17 +270,20 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Changes the link's MTU for packets to come.
     pub fn set_mtu(&mut self, mtu: ByteSize) {
+        self.take_in_all();
         self.link.set_mtu(mtu);
     }
 
     /// Replaces the queue's rules for packets to come.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
+        self.take_in_all();
         self.watch();
         self.queue.set_rules(rules);
     }
 
     /// Changes the random faults for packets that reach the link's far end after `now`.
     pub fn set_faults(&mut self, now: Time, settings: FaultSettings) {
+        self.take_in_all();
         self.meet_faults(now);
         self.faults.set(settings);
         self.undisturbed = self.faults.let_all_pass();
@@ -274,6 +291,7 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Starts or ends a script, for packets that reach the link's far end after `now`.
     pub fn set_script(&mut self, now: Time, script: Option<Script<P>>) {
+        self.take_in_all();
         self.meet_faults(now);
         self.faults.set_script(script);
         self.undisturbed = self.faults.let_all_pass();
@@ -320,7 +338,8 @@ impl<P: Packet + Clone> Pipe<P> {
     /// them.
     pub fn packets(&self) -> impl Iterator<Item = &P> {
         let line = self.line.iter().map(|place| &place.packet);
-        line.chain(self.faults.packets())
+        let announced = self.announced.iter().map(|announced| &announced.packet);
+        line.chain(announced).chain(self.faults.packets())
     }
 
     /// What became of the packets that entered. These counters balance with [`Self::inside`].
@@ -361,8 +380,15 @@ impl<P: Packet + Clone> Pipe<P> {
         last.map_or(Time::ZERO, |place| place.arrival)
     }
 
+    #[inline]
     fn update_arrival(&mut self) {
-        self.next_arrival = self.line.front().map_or(Time::MAX, |first| first.arrival);
+        self.next_arrival = match self.line.front() {
+            Some(first) => first.arrival,
+            None => self
+                .announced
+                .front()
+                .map_or(Time::MAX, |first| first.arrival),
+        };
     }
 
     /// The next packet that has reached the link's far end by `now`.
@@ -372,12 +398,15 @@ impl<P: Packet + Clone> Pipe<P> {
         if self.next_arrival > now || self.next_arrival == Time::MAX {
             return None;
         }
-        let Place {
+        let Some(Place {
             start,
             length,
             packet,
             ..
-        } = self.line.pop_front()?;
+        }) = self.line.pop_front()
+        else {
+            return self.deliver_announced();
+        };
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
             None if self.queue.is_watched() => self.queue.leave(start, length),
