@@ -474,7 +474,9 @@ impl<P: fabric::Packet + Clone + 'static> Outlet<'_, P> {
     /// Whether what waits for the link will be sent soon.
     #[inline]
     pub fn has_room(&self, now: Time) -> bool {
-        self.uplink.room_at() <= now
+        let free = self.uplink.pipe.link().free_at();
+        // Nobody knows when a link goes on that is stopped.
+        free <= now + HOST_QUEUE || free == Time::MAX
     }
 
     /// When somebody who has found no room may hand the port one packet: everybody who asks gets a

@@ -7,6 +7,9 @@
 //! which it comes, so that the pipe does exactly what it would have done had each packet come in its time:
 //! should one be announced that comes before others, these are given to the link anew.
 
+#[cfg(test)]
+mod tests;
+
 use weir_units::{ByteSize, Time};
 
 use super::{Pipe, Place};
