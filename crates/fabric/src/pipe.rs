@@ -27,27 +27,30 @@ use direct::Announced;
 /// is reached. Called late, it does what would have happened in time; only the caller sees it late.
 /// `now` must not run backwards.
 #[derive(Debug)]
+// In this order: a network has thousands of pipes, and what each packet needs of one comes first, so that it
+// lies close together.
+#[repr(C)]
 pub struct Pipe<P> {
+    /// Whether there are no faults and packets pass at once: what everybody asks first.
+    undisturbed: bool,
+    /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for what waits at
+    /// rate zero.
+    next_arrival: Time,
+    /// What the link has delivered.
+    delivered: Tally,
     /// Everything before the faults, in order: first what is on the link, then what waits. A packet
     /// is put here once and taken out once.
     line: VecDeque<Place<P>>,
     /// What is certain to come, in order: all behind what is in the line.
     announced: VecDeque<Announced<P>>,
+    link: Link,
+    queue: Queue,
     /// How many of `line` are known to be on the link. Where nobody watches the queue it may be more,
     /// and the queue knows nothing of what waits: whoever [settles](Self::settle) watches from then on.
     started: usize,
-    /// When the first of them reaches the far end; [`Time::MAX`] if there is none, and for what waits
-    /// at rate zero.
-    next_arrival: Time,
-    link: Link,
-    queue: Queue,
-    /// What the link has delivered.
-    delivered: Tally,
     /// What was larger than the MTU.
     oversized: Tally,
-    /// Whether there are no faults and packets pass at once: what everybody asks first.
-    undisturbed: bool,
-    /// Apart, as most links have none: what is used for each packet stays close together.
+    /// Apart, as most links have none.
     faults: Box<Faults<P>>,
 }
 

@@ -15,18 +15,20 @@ use crate::rule::{Action, Rule, Trigger};
 /// A first-in, first-out queue under a list of [`Rule`]s: what it decides, and what it counts. The
 /// packets themselves wait in the [`Pipe`](crate::Pipe) that the queue belongs to.
 #[derive(Clone, Debug)]
+// In this order: what a packet needs that nobody watches comes first.
+#[repr(C)]
 pub struct Queue {
-    backlog: Tally,
     arrived: Tally,
-    marked: Tally,
+    /// Whether anybody looks at the length while packets come and go: there are or were rules, an
+    /// account, a buffer that is shared, or somebody has asked.
+    watched: bool,
+    backlog: Tally,
+    occupancy: Option<Box<Occupancy>>,
     /// What Not-ECT packets meet, and what ECT packets meet.
     steps: [Vec<Step>; 2],
     /// The average queues that steps look at, in the order of the rules.
     averages: Vec<(Red, RedState)>,
-    occupancy: Option<Box<Occupancy>>,
-    /// Whether anybody looks at the length while packets come and go: there are or were rules, an
-    /// account, a buffer that is shared, or somebody has asked.
-    watched: bool,
+    marked: Tally,
     random: Generator,
     /// Apart, as it is large and rarely used.
     dropped: Box<Drops>,
