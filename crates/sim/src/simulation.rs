@@ -291,12 +291,26 @@ impl Simulation {
         let fault = self.faults.next_time();
         let first = groups.chain(fault).chain(self.warm_up).min();
         self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
+        // What changes with an epoch, or by the controller's order, comes without notice.
+        let steady = self.epoch_faults.next_time().is_none() && self.world.sed.is_none();
+        let steady_until = match steady {
+            true => fault.unwrap_or(Time::MAX),
+            false => Time::ZERO,
+        };
+        self.world.network.set_steady_until(steady_until);
         self.collect_reports();
     }
 
     /// Sends the controller of SED what happened to it in the network, if there is one.
-    #[inline]
+    #[inline(always)]
     fn collect_reports(&mut self) {
+        if self.world.sed.is_some() {
+            self.report_to_controller();
+        }
+    }
+
+    #[cold]
+    fn report_to_controller(&mut self) {
         let World { sed, network, .. } = &mut self.world;
         if let Some(sed) = sed {
             sed.collect(self.now, network);
