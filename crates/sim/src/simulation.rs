@@ -234,8 +234,10 @@ impl Simulation {
             .iter()
             .map(|(_, group)| group.delivered.bytes())
             .sum();
-        for (_, group) in &mut groups {
+        for ((_, group), settings) in groups.iter_mut().zip(&self.scenario.groups) {
             group.share = Ratio::of(group.delivered.bytes(), all);
+            let of_link = self.scenario.link_share(settings, group.delivered, span);
+            group.link_share = of_link.map(|(ip, link)| Ratio::of(ip.bytes(), link.bytes()));
         }
         let deadlines = deadlines::summary(&self.world, &self.scenario, now);
         let tcon = (self.world.network).tcon_summaries(&self.scenario.topology);

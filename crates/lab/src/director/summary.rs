@@ -54,8 +54,11 @@ pub(super) fn groups(
         .iter()
         .map(|(_, group)| group.delivered.bytes())
         .sum();
-    for (_, group) in &mut groups {
+    let time = span.end.since(span.begin);
+    for ((_, group), settings) in groups.iter_mut().zip(&scenario.groups) {
         group.share = Ratio::of(group.delivered.bytes(), all);
+        let of_link = scenario.link_share(settings, group.delivered, time);
+        group.link_share = of_link.map(|(ip, link)| Ratio::of(ip.bytes(), link.bytes()));
     }
     groups
 }
