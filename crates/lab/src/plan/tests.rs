@@ -173,8 +173,7 @@ fn ipv6_is_as_quiet_as_ipv4() {
 
 #[test]
 fn what_only_the_simulation_does_is_refused() {
-    let poisson =
-        "groups.cubic.workload={ kind = \"poisson\", load = 0.5, sizes = \"web-search\" }";
+    let poisson = "groups.cubic.workload={ kind = \"poisson\", load = 0.5, of = \"bottleneck\", distribution = [[\"1KB\", 1.0]] }";
     let settings = ["sed.rtt=100us", poisson, "groups.cubic.deadline=1s"];
     let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
     let loaded = Scenario::parse("test.toml", DUMBBELL, &settings).unwrap();

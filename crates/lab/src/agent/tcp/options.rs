@@ -191,7 +191,7 @@ mod tests {
     use weir_scenario::{Scenario, Setting, Transport};
 
     use super::*;
-    use crate::plan::{KernelSetting, Plan};
+    use crate::plan::{HostPlan, Plan};
 
     fn scenario(settings: &[(&str, &str)]) -> Scenario {
         let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
@@ -221,8 +221,8 @@ mod tests {
     }
 
     /// What the namespace of the host that opens the connections is set to.
-    fn namespace(scenario: &Scenario) -> Vec<KernelSetting> {
-        Plan::new(scenario).unwrap().hosts.remove(0).kernel
+    fn namespace(scenario: &Scenario) -> HostPlan {
+        Plan::new(scenario).unwrap().hosts.remove(0)
     }
 
     #[test]
