@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use rustix::time::{ClockId, clock_gettime};
 use weir_results::{RunFrames, Summary};
 use weir_scenario::{Document, Setting, shipped};
 use weir_sim::{Experiment, Outcome, Results, Run, Simulation};
+use weir_sweep::thread_time;
 use weir_units::Duration;
 
 use crate::errors;
@@ -123,12 +123,4 @@ fn simulate(run: Run, stop: &Stop) -> Result<(Outcome, RunFrames), String> {
         plots: None,
     };
     Ok((outcome, frames))
-}
-
-/// The CPU time that this thread has had.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
-        + Duration::from_nanos(nanos)
 }

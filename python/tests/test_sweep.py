@@ -1,7 +1,3 @@
-import os
-import signal
-import threading
-
 import polars as pl
 import pytest
 
@@ -64,9 +60,12 @@ def test_points_are_runs_of_their_own(scenario, tmp_path):
 
 
 def test_failed_runs_are_rows(scenario, tmp_path):
-    points = weir.Points(scenario, [{"parameters.red_min": "150KB"}])
-    runs = weir.sweep(points, tmp_path / "out")
-    assert "red_min" in runs.frame["error"][0]
+    wrong, right = {"parameters.red_min": "150KB"}, {"parameters.red_min": "50KB"}
+    runs = weir.sweep(weir.Points(scenario, [wrong, right]), tmp_path / "out")
+    assert runs.failed.height == 1
+    assert "red_min" in runs.failed["error"][0]
+    with pytest.raises(weir.SweepError, match="no run gave a result.*red_min"):
+        weir.sweep(weir.Points(scenario, [wrong]), tmp_path / "other")
 
 
 def test_tasks_give_the_rows_of_the_sweep(sweep, tmp_path):

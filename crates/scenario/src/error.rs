@@ -175,6 +175,12 @@ pub enum ProblemKind {
         /// What the registry of algorithms says.
         message: String,
     },
+    /// A condition of a policy's rule that makes no sense.
+    #[error("{message}")]
+    Condition {
+        /// What is wrong with it, and what would be right.
+        message: String,
+    },
     /// Values that do not go together.
     #[error("{conflict}; {remedy}")]
     Conflict {

@@ -41,6 +41,8 @@
 //! assert!(error.to_string().contains("example.toml:15: dumbbell.senders.sender.rt: there is no such key"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! A [`Policy`] names TCP flows on real interfaces and their algorithms, in the same manner.
 
 mod congestion;
 mod document;
@@ -50,6 +52,7 @@ mod group;
 mod live;
 mod loader;
 mod measurements;
+mod policy;
 mod queue;
 mod read;
 mod scenario;
@@ -68,9 +71,12 @@ pub use group::{Group, Pairing};
 pub use live::{AddressFamily, LiveOptions, Network, NotANetwork};
 pub use loader::{Document, Loaded, NotASetting, Setting, Variant};
 pub use measurements::{Measurements, Reduction};
+pub use policy::{
+    Dscp, Explanation, Misfit, NamePattern, Policy, PolicyFlow, PolicyRule, PortRange, Prefix,
+};
 pub use queue::{Buffer, Discipline, Level, Queue, Red, RedLength};
 pub use scenario::Scenario;
-pub use schema::key_reference;
+pub use schema::{key_reference, policy_key_reference};
 pub use sed::{SedAllocation, SedLate, SedOptions, SedReading};
 pub use topology::{
     ETHERNET_FRAMING, Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer,

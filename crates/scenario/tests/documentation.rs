@@ -1,25 +1,38 @@
-//! `docs/scenario.md` lists every key, as the loader knows it.
+//! `docs/scenario.md` and `docs/policy.md` list every key, as the loader knows it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
-use weir_scenario::{Scenario, key_reference};
+use weir_scenario::{Policy, Scenario, key_reference, policy_key_reference};
 
 const BEGIN: &str =
     "<!-- The list of keys is written by the test documentation.rs: see below. -->\n";
 
-/// With `UPDATE_DOCS=1` in the environment the list is written instead of compared.
 #[test]
 fn the_page_has_the_list_of_keys() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenario.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (text, list) = page.split_once(BEGIN).unwrap();
+    check("scenario.md", &key_reference());
+}
+
+#[test]
+fn the_page_on_policies_has_the_list_of_keys() {
+    check("policy.md", &policy_key_reference());
+}
+
+/// With `UPDATE_DOCS=1` in the environment the list is written instead of compared.
+fn check(page: &str, reference: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(page);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (text, list) = text.split_once(BEGIN).unwrap();
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, format!("{text}{BEGIN}\n{}", key_reference())).unwrap();
+        std::fs::write(&path, format!("{text}{BEGIN}\n{reference}")).unwrap();
         return;
     }
     assert!(
-        list.trim() == key_reference().trim(),
-        "docs/scenario.md differs from the schema: UPDATE_DOCS=1 cargo test -p weir-scenario --test documentation"
+        list.trim() == reference.trim(),
+        "docs/{page} differs from the schema: UPDATE_DOCS=1 cargo test -p weir-scenario --test documentation"
     );
 }
 
@@ -36,4 +49,13 @@ fn the_examples_in_the_page_load() {
         }
     }
     assert!(count >= 2);
+}
+
+#[test]
+fn the_examples_of_policies_load() {
+    let page = include_str!("../../../docs/policy.md");
+    for block in page.split("```toml\n").skip(1) {
+        let text = block.split("```").next().unwrap();
+        Policy::parse("docs/policy.md", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
 }

@@ -53,6 +53,7 @@ mod steady;
 mod task;
 mod written;
 
+pub use carry_out::thread_time;
 pub use crew::Watch;
 pub use error::SweepError;
 pub use journal::{Journal, Stale};

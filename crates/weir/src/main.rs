@@ -18,6 +18,7 @@ mod list;
 mod logging;
 mod output;
 mod perf;
+mod policy;
 mod run;
 mod scenarios;
 mod sweep;
@@ -84,6 +85,9 @@ enum Command {
     LabHost(lab::LabHost),
     /// List the congestion control algorithms and their parameters
     Algorithms(algorithms::Algorithms),
+    /// Check which TCP flows a policy file controls, and how
+    #[command(subcommand)]
+    Policy(policy::Policy),
     /// Plan a network for DCUDP
     #[command(subcommand)]
     Dcudp(dcudp::Dcudp),
@@ -110,6 +114,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Lab(lab) => lab.run(),
         Command::LabHost(host) => host.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
+        Command::Policy(policy) => policy.run(),
         Command::Dcudp(dcudp) => dcudp.run(),
     }
 }

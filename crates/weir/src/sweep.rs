@@ -15,6 +15,9 @@ use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::output;
 
+/// So many errors of runs are told; the dataset has all.
+const TOLD_ERRORS: usize = 5;
+
 /// What the command line says.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -165,15 +168,22 @@ impl Sweep {
     fn finish(&self, sweep: &Plan, directory: &Path, own: &Rows) -> Result<(), Failure> {
         let written = sweep.write_dataset(directory).map_err(Failure::of)?;
         let cpu = own.cpu().as_secs_f64();
+        let errors = written.rows.errors();
+        let failed = errors.iter().map(|(_, count)| count).sum::<usize>();
         output::print(&format!(
-            "{}: {} of {} runs, {} failed; {:.1} s of CPU time, {:.2} s a run\n",
+            "{}: {} of {} runs, {failed} failed; {cpu:.1} s of CPU time, {:.2} s a run\n",
             written.path.display(),
             written.dataset.rows(),
             sweep.runs(),
-            written.rows.failed(),
-            cpu,
             cpu / own.len().max(1) as f64,
-        ))
+        ))?;
+        for (error, count) in errors.iter().take(TOLD_ERRORS) {
+            eprintln!("{count} failed: {error}");
+        }
+        if failed > 0 && failed == written.rows.len() {
+            return Err(Failure::Failed("no run gave a result".to_owned()));
+        }
+        Ok(())
     }
 }
 

@@ -21,6 +21,8 @@ fn every_command_explains_itself_with_examples() {
         &["perf", "server", "--help"],
         &["perf", "client", "--help"],
         &["lab", "list", "--help"],
+        &["policy", "check", "--help"],
+        &["policy", "explain", "--help"],
         &["algorithms", "--help"],
         &["dcudp", "threshold", "--help"],
     ] {

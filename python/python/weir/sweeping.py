@@ -48,6 +48,13 @@ class Runs:
         """All rows, those of failed runs too, which have an `error`."""
         return pl.DataFrame(self.table)
 
+    @cached_property
+    def failed(self) -> pl.DataFrame:
+        """The rows of runs that failed."""
+        if "error" not in self.frame.columns:
+            return self.frame.clear().with_columns(error=pl.lit(None, pl.String))
+        return self.frame.filter(pl.col("error").is_not_null())
+
 
 def sweep(
     sweep: str | os.PathLike[str] | Points,
@@ -72,7 +79,7 @@ def sweep(
     `early_stop` lets runs end when they are steady, always or never, whatever the file says. `progress` is
     called with how many runs are over and how many there are; True prints them where there is a terminal.
 
-    Raises SweepError; KeyboardInterrupt on Ctrl-C, when what is over has its rows, and `resume` goes on.
+    Raises SweepError, also where no run gave a result; KeyboardInterrupt on Ctrl-C, when what is over has its rows, and `resume` goes on.
     """
     pairs = as_pairs(settings or {})
     if isinstance(sweep, Points):
@@ -103,7 +110,10 @@ def sweep(
     else:
         opened.carry_out(jobs, told)
     path, table = opened.finish()
-    return Runs(Path(path), table, {column: key for key, column in planned.keys})
+    runs = Runs(Path(path), table, {column: key for key, column in planned.keys})
+    if runs.frame.height and runs.failed.height == runs.frame.height:
+        raise SweepError(f"no run gave a result: {runs.failed['error'][0]}")
+    return runs
 
 
 class _Bar:

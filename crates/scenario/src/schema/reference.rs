@@ -1,9 +1,11 @@
-//! The reference of all keys, as `docs/scenario.md` has it.
+//! The reference of all keys, as `docs/scenario.md` and `docs/policy.md` have it.
 
 use std::fmt::Write as _;
 
 use super::{Literal, Presence, Section};
-use crate::{fault, group, live, loader, measurements, queue, sed, topology, transport, workload};
+use crate::{
+    fault, group, live, loader, measurements, policy, queue, sed, topology, transport, workload,
+};
 
 /// All tables, in the order in which people meet them.
 pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
@@ -41,10 +43,19 @@ pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
         ])
 }
 
-/// Every table with its keys, what they take, their defaults and meanings, as Markdown.
+/// Every table of a scenario with its keys, what they take, their defaults and meanings, as Markdown.
 pub fn key_reference() -> String {
+    page(sections())
+}
+
+/// The same of a policy.
+pub fn policy_key_reference() -> String {
+    page(policy::SECTIONS.into_iter())
+}
+
+fn page(sections: impl Iterator<Item = &'static Section>) -> String {
     let mut page = String::new();
-    for section in sections() {
+    for section in sections {
         // Writing to a string cannot fail.
         let _ = write!(page, "### `{}`\n\n{}\n\n", section.title, section.doc);
         page.push_str("| key | takes | if absent | meaning |\n|---|---|---|---|\n");

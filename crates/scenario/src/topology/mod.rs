@@ -23,7 +23,7 @@ pub(crate) use links::LINK;
 pub(crate) use route::ROUTE;
 pub use route::{Route, Routes};
 pub(crate) use star::{STAR, STAR_HOSTS, read as read_star};
-pub(crate) use tcon::TCON;
+pub(crate) use tcon::{BUFFER, CONGESTION, ECN, PASS, TCON};
 pub use tcon::{TconControl, TconRule};
 
 /// The bytes of Ethernet framing that a link carries per packet: preamble and start delimiter 8,

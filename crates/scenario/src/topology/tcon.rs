@@ -55,32 +55,71 @@ pub(crate) static TCON: Section = Section {
             "anybody",
             "who receives it",
         ),
-        Key::optional(
-            "congestion",
-            congestion::ACCEPTS,
-            "`pass` must be `true`",
-            "the algorithm that takes the place of the sender's",
-        ),
-        Key::default(
-            "pass",
-            Accepts::Boolean,
-            Literal::Boolean(false),
-            "leaves the flows alone that fit, instead of `congestion`",
-        ),
-        Key::optional(
-            "ecn",
-            Accepts::Boolean,
-            "`true` for `dctcp` and `d2tcp`, otherwise `false`",
-            "negotiates ECN with the receiver on behalf of a sender that does not know of it",
-        ),
-        Key::default(
-            "buffer",
-            Accepts::SIZE,
-            Literal::Text("4MiB"),
-            "how much of one flow's data may be kept until it is acknowledged",
-        ),
+        CONGESTION,
+        PASS,
+        ECN,
+        BUFFER,
     ],
 };
+
+/// What a rule does with the flows that fit, here and in a policy.
+pub(crate) const CONGESTION: Key = Key::optional(
+    "congestion",
+    congestion::ACCEPTS,
+    "`pass` must be `true`",
+    "the algorithm that takes the place of the sender's",
+);
+pub(crate) const PASS: Key = Key::default(
+    "pass",
+    Accepts::Boolean,
+    Literal::Boolean(false),
+    "leaves the flows alone that fit, instead of `congestion`",
+);
+pub(crate) const ECN: Key = Key::optional(
+    "ecn",
+    Accepts::Boolean,
+    "`true` for `dctcp` and `d2tcp`, otherwise `false`",
+    "negotiates ECN with the receiver on behalf of a sender that does not know of it",
+);
+pub(crate) const BUFFER: Key = Key::default(
+    "buffer",
+    Accepts::SIZE,
+    Literal::Text("4MiB"),
+    "how much of one flow's data may be kept until it is acknowledged",
+);
+
+impl TconControl {
+    /// What a rule with the four keys above does; `None` where it leaves flows alone.
+    pub(crate) fn read(fields: &Fields<'_>) -> Result<Option<Self>, Reported> {
+        let (ecn, buffer) = (fields.optional("ecn"), fields.get("buffer"));
+        let algorithm = fields.at("congestion").map(|at| congestion::read(&at));
+        let pass: bool = fields.get("pass")?;
+        let (algorithm, ecn, buffer) = (algorithm.transpose()?, ecn?, buffer?);
+        match (algorithm, pass) {
+            (Some(congestion), false) => Ok(Some(Self {
+                congestion,
+                ecn,
+                buffer,
+            })),
+            (None, true) if !fields.has("ecn") && !fields.has("buffer") => Ok(None),
+            (None, true) => {
+                let key = if fields.has("ecn") { "ecn" } else { "buffer" };
+                Err(fields.blame(key).conflict(
+                    "flows that pass are not looked at",
+                    format!("remove `{key}`, or write `congestion` instead of `pass`"),
+                ))
+            }
+            (Some(_), true) => Err(fields.blame("pass").conflict(
+                "flows cannot be controlled and left alone",
+                "write one of `congestion` and `pass = true`",
+            )),
+            (None, false) => Err(fields.at.conflict(
+                "the rule does not say what is to be done",
+                "write one of `congestion` and `pass = true`",
+            )),
+        }
+    }
+}
 
 impl TconRule {
     pub(super) fn read(at: At<'_>, builder: &Builder<'_>) -> Result<Self, Reported> {
@@ -90,37 +129,8 @@ impl TconRule {
             None => Ok(Vec::new()),
         };
         let (from, to) = (hosts("from"), hosts("to"));
-        let (ecn, buffer) = (fields.optional("ecn"), fields.get("buffer"));
-        let algorithm = fields.at("congestion").map(|at| congestion::read(&at));
-        let pass: bool = fields.get("pass")?;
-        let (from, to, ecn, buffer) = (from?, to?, ecn?, buffer?);
-        let control = match (algorithm.transpose()?, pass) {
-            (Some(congestion), false) => Some(TconControl {
-                congestion,
-                ecn,
-                buffer,
-            }),
-            (None, true) if !fields.has("ecn") && !fields.has("buffer") => None,
-            (None, true) => {
-                let key = if fields.has("ecn") { "ecn" } else { "buffer" };
-                return Err(fields.blame(key).conflict(
-                    "flows that pass are not looked at",
-                    format!("remove `{key}`, or write `congestion` instead of `pass`"),
-                ));
-            }
-            (Some(_), true) => {
-                return Err(fields.blame("pass").conflict(
-                    "flows cannot be controlled and left alone",
-                    "write one of `congestion` and `pass = true`",
-                ));
-            }
-            (None, false) => {
-                return Err(fields.at.conflict(
-                    "the rule does not say what is to be done",
-                    "write one of `congestion` and `pass = true`",
-                ));
-            }
-        };
+        let control = TconControl::read(&fields);
+        let (from, to, control) = (from?, to?, control?);
         Ok(Self { from, to, control })
     }
 

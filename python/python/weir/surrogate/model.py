@@ -155,7 +155,9 @@ class Surrogate:
         if missing:
             raise SurrogateError(f"settings have no {', '.join(missing)}; needed: {', '.join(self.inputs)}")
         for name, value in self.constants.items():
-            if name in frame.columns and (frame[name].cast(pl.Float64) - value).abs().max() > 1e-9 * abs(value):
+            if name not in frame.columns:
+                continue
+            if not np.allclose(frame[name].cast(pl.Float64).to_numpy(), value, rtol=1e-9, atol=0):
                 raise SurrogateError(f"{name} was {value:g} in all runs that this surrogate knows: others need data")
         try:
             inputs = {name: frame[name].cast(pl.Float64).to_numpy() for name in self.inputs}
@@ -173,7 +175,8 @@ class Surrogate:
             (values >= self.ranges[name][0]) & (values <= self.ranges[name][1])
             for name, values in inputs.items()
         ]
-        return np.logical_and.reduce(checks)
+        inside: np.ndarray = np.logical_and.reduce(checks)
+        return inside
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file that `load` reads: JSON and skops, which runs no code of the file's when it is read."""
@@ -242,7 +245,8 @@ def _refitted(prototype: Any, fitted: Any, features: np.ndarray, target: np.ndar
 
 
 def _mean(regressors: list[Any], features: np.ndarray) -> np.ndarray:
-    return np.mean([regressor.predict(features) for regressor in regressors], axis=0)
+    mean: np.ndarray = np.mean([regressor.predict(features) for regressor in regressors], axis=0)
+    return mean
 
 
 def _forward(values: np.ndarray, logarithm: bool) -> np.ndarray:

@@ -40,13 +40,15 @@ def _share(frame: pl.DataFrame, _: Mapping[str, float]) -> np.ndarray:
 def _drops(frame: pl.DataFrame, _: Mapping[str, float]) -> np.ndarray:
     name = port(frame.columns)
     kinds = [_numbers(frame, f"ports.{name}.drops.{kind}") for kind in ("red", "tail", "buffer")]
-    return np.sum(kinds, axis=0)
+    total: np.ndarray = np.sum(kinds, axis=0)
+    return total
 
 
 def _delay(frame: pl.DataFrame, constants: Mapping[str, float]) -> np.ndarray:
     queue = _numbers(frame, f"ports.{port(frame.columns)}.queue_p99_bytes")
     if "line_rate_bps" in frame.columns:
-        return queue * BITS / _numbers(frame, "line_rate_bps")
+        rate = _numbers(frame, "line_rate_bps")
+        return np.asarray(queue * BITS / rate)
     if "line_rate_bps" in constants:
         return queue * BITS / constants["line_rate_bps"]
     raise DatasetError("delay_p99 takes the column line_rate_bps: sweep over the key of the line rate")

@@ -1,0 +1,48 @@
+//! Names of interfaces, with one `*` for any end.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An interface's name, or the beginning of several: `eth0`, `veth*`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamePattern(String);
+
+/// A text that names no interface.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` names no interface: 1 to 15 characters without `/`, `:` and spaces, with a `*` at the end \
+     for all names that begin so"
+)]
+pub struct NotAName(String);
+
+/// `IFNAMSIZ` of linux/if.h less the byte that ends it.
+const LONGEST: usize = 15;
+
+impl NamePattern {
+    /// Whether the pattern means this interface.
+    pub fn fits(&self, name: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => name == self.0,
+        }
+    }
+}
+
+impl FromStr for NamePattern {
+    type Err = NotAName;
+
+    fn from_str(text: &str) -> Result<Self, NotAName> {
+        let name = text.strip_suffix('*').unwrap_or(text);
+        let forbidden = |byte: u8| b"/:*".contains(&byte) || !byte.is_ascii_graphic();
+        match text.is_empty() || name.len() > LONGEST || name.bytes().any(forbidden) {
+            true => Err(NotAName(text.to_owned())),
+            false => Ok(Self(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

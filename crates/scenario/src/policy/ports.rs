@@ -1,0 +1,43 @@
+//! Ranges of TCP ports.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// Ports that follow each other: `80`, `8000-8999`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortRange(RangeInclusive<u16>);
+
+/// A text that is no range of ports.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no port and no range of ports; write for example 443 or \"8000-8999\"")]
+pub struct NotAPortRange(String);
+
+impl PortRange {
+    /// Whether the port is one of them.
+    pub fn contains(&self, port: u16) -> bool {
+        self.0.contains(&port)
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = NotAPortRange;
+
+    fn from_str(text: &str) -> Result<Self, NotAPortRange> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+        match (port(first), port(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Self(first..=last)),
+            _ => Err(NotAPortRange(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.start() == self.0.end() {
+            true => write!(f, "{}", self.0.start()),
+            false => write!(f, "{}-{}", self.0.start(), self.0.end()),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! From a file to a checked policy.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Policy, PolicyRule, condition};
+use crate::document::{At, Fields, Node, Problems, Reported, parse};
+use crate::error::Place;
+use crate::schema::{Accepts, Key, Section};
+use crate::topology::{BUFFER, CONGESTION, ECN, PASS};
+use crate::{ScenarioError, TconControl};
+
+/// The largest file that is read: ten thousand rules have about one megabyte.
+const LARGEST_FILE: u64 = 16 << 20;
+
+const PREFIXES: &str = "a set of addresses such as \"10.0.0.0/8\", or a list of such sets";
+const PORTS: &str = "a port such as 443, a range such as \"8000-8999\", or a list of these";
+const INTERFACES: &str = "an interface's name, a beginning of names such as \"veth*\", or a list";
+const CLASSES: &str =
+    "a name such as \"af41\" or \"ef\", a number from 0 to 63, or a list of these";
+
+static FILE: Section = Section {
+    title: "the top of the file",
+    doc: "A policy is a list of rules.",
+    keys: &[Key::required(
+        "rules",
+        Accepts::Other("tables `[[rules]]`"),
+        "the rules; the first one that fits a flow holds, and a flow that none fits is left alone",
+    )],
+};
+
+static RULE: Section = Section {
+    title: "[[rules]]",
+    doc: "A rule is about the data that goes one way of TCP connections. Conditions that are written must \
+          all hold; of a list one value must.",
+    keys: &[
+        Key::optional(
+            "from",
+            Accepts::Other(PREFIXES),
+            "anybody",
+            "who sends the data",
+        ),
+        Key::optional(
+            "to",
+            Accepts::Other(PREFIXES),
+            "anybody",
+            "who receives the data",
+        ),
+        Key::optional(
+            "from_port",
+            Accepts::Other(PORTS),
+            "any",
+            "the TCP port that the data comes from",
+        ),
+        Key::optional(
+            "to_port",
+            Accepts::Other(PORTS),
+            "any",
+            "the TCP port that the data goes to",
+        ),
+        Key::optional(
+            "interface",
+            Accepts::Other(INTERFACES),
+            "any",
+            "the interface that the data leaves by",
+        ),
+        Key::optional(
+            "dscp",
+            Accepts::Other(CLASSES),
+            "any",
+            "the class that the sender's packets of the handshake say they are of",
+        ),
+        CONGESTION,
+        PASS,
+        ECN,
+        BUFFER,
+    ],
+};
+
+/// The tables of a policy file.
+pub(crate) static SECTIONS: [&Section; 2] = [&FILE, &RULE];
+
+impl Policy {
+    /// Reads a policy file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it has mistakes: the error lists those that were found, with their
+    /// lines and keys.
+    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
+        let unreadable = |source| ScenarioError::Unreadable {
+            path: path.to_owned(),
+            source,
+        };
+        let length = std::fs::metadata(path).map_err(unreadable)?.len();
+        if length > LARGEST_FILE {
+            return Err(unreadable(std::io::Error::new(
+                std::io::ErrorKind::FileTooLarge,
+                "more than 16 MiB are no policy file",
+            )));
+        }
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        Self::parse(&path.display().to_string(), &text)
+    }
+
+    /// Reads a policy from text; errors call it `name`.
+    ///
+    /// # Errors
+    /// As [`Policy::load`].
+    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
+        let problems = Problems::new(&Arc::from(name), None);
+        let policy = parse(text, &problems).and_then(|root| read(&root, &problems));
+        problems.finish(policy)
+    }
+}
+
+fn read(root: &Node, problems: &Problems) -> Result<Policy, Reported> {
+    let at = At {
+        node: root,
+        key: String::new(),
+        problems,
+    };
+    let file = Fields::open(at, &FILE)?;
+    let rules = file.needed("rules")?.list("tables `[[rules]]`")?;
+    // All of them, so that all mistakes are reported.
+    let rules: Vec<_> = rules.into_iter().map(PolicyRule::read).collect();
+    let rules = rules.into_iter().collect::<Result<_, _>>()?;
+    Ok(Policy { rules })
+}
+
+impl PolicyRule {
+    fn read(at: At<'_>) -> Result<Self, Reported> {
+        let line = match at.node.place {
+            Place::Line(line) => line,
+            Place::Setting(_) => 0,
+        };
+        let fields = Fields::open(at, &RULE)?;
+        let from = condition::read(&fields, "from", PREFIXES);
+        let to = condition::read(&fields, "to", PREFIXES);
+        let from_ports = condition::read(&fields, "from_port", PORTS);
+        let to_ports = condition::read(&fields, "to_port", PORTS);
+        let interfaces = condition::read(&fields, "interface", INTERFACES);
+        let dscp = condition::read(&fields, "dscp", CLASSES);
+        let control = TconControl::read(&fields);
+        Ok(Self {
+            line,
+            from: from?,
+            to: to?,
+            from_ports: from_ports?,
+            to_ports: to_ports?,
+            interfaces: interfaces?,
+            dscp: dscp?,
+            control: control?,
+        })
+    }
+}

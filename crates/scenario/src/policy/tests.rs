@@ -1,0 +1,166 @@
+use std::net::{IpAddr, Ipv6Addr};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn flow(from: &str, to: &str) -> PolicyFlow<'static> {
+    PolicyFlow::between(from.parse().unwrap(), to.parse().unwrap())
+}
+
+fn policy(text: &str) -> Policy {
+    Policy::parse("p.toml", text).unwrap()
+}
+
+fn mistakes(text: &str) -> String {
+    Policy::parse("p.toml", text).unwrap_err().to_string()
+}
+
+/// The line of the rule that holds.
+fn line(policy: &Policy, flow: &PolicyFlow<'_>) -> Option<u32> {
+    policy.rule(flow).map(|rule| rule.line)
+}
+
+#[test]
+fn the_first_rule_that_fits_holds() {
+    let policy = policy(
+        r#"[[rules]]
+to = "10.0.0.0/8"
+pass = true
+[[rules]]
+from = ["192.0.2.0/24", "2001:db8::/32"]
+from_port = [80, "8000-8999"]
+congestion = { name = "dctcp", g = 0.125 }
+ecn = false
+buffer = "1MB"
+[[rules]]
+interface = ["eth0", "veth*"]
+congestion = "bbr"
+[[rules]]
+dscp = ["ef", 12]
+to_port = 22
+congestion = "cubic"
+"#,
+    );
+    assert_eq!(line(&policy, &flow("192.0.2.1:80", "10.1.2.3:9")), Some(1));
+    assert_eq!(
+        line(&policy, &flow("192.0.2.1:8999", "11.0.0.1:9")),
+        Some(4)
+    );
+    assert_eq!(line(&policy, &flow("[2001:db8::1]:80", "[::1]:9")), Some(4));
+    assert_eq!(line(&policy, &flow("192.0.2.1:9000", "11.0.0.1:9")), None);
+    let by = |interface| PolicyFlow {
+        interface: Some(interface),
+        ..flow("192.0.2.1:9000", "11.0.0.1:22")
+    };
+    assert_eq!(line(&policy, &by("eth0")), Some(10));
+    assert_eq!(line(&policy, &by("veth12")), Some(10));
+    assert_eq!(line(&policy, &by("eth01")), None);
+    let marked = PolicyFlow {
+        dscp: Dscp::of_traffic_class(46 << 2 | 1),
+        ..by("eth1")
+    };
+    assert_eq!(line(&policy, &marked), Some(13));
+    assert!(policy.rules[0].control.is_none());
+    let control = policy.rules[1].control.as_ref().unwrap();
+    assert_eq!(control.congestion.to_string(), "dctcp,g=0.125");
+    assert_eq!(control.ecn, Some(false));
+}
+
+#[test]
+fn an_explanation_says_why_rules_do_not_fit() {
+    let policy = policy(
+        "[[rules]]\nfrom = \"10.0.0.0/8\"\npass = true\n\
+         [[rules]]\nto_port = [22, \"80-90\"]\npass = true\n\
+         [[rules]]\ninterface = \"eth0\"\npass = true\n",
+    );
+    let explanation = policy.explain(&flow("192.0.2.1:1", "192.0.2.2:443"));
+    assert!(explanation.rule.is_none());
+    let said: Vec<_> = (explanation.passed_over.iter())
+        .map(|(rule, misfit)| format!("{}: {misfit}", rule.line))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "1: `from` is 192.0.2.1, not 10.0.0.0/8",
+            "4: `to_port` is 443, not 22 or 80-90",
+            "7: `interface` is none, not eth0",
+        ]
+    );
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line_and_key() {
+    let said = mistakes(
+        "[[rules]]\nfrom = [\"10.0.0.1/8\", \"ten\", \"10.0.0.0/33\"]\nto_port = [0, \"9-1\", 70000]\n\
+         dscp = \"best\"\ninterface = \"a b\"\ncongestion = { name = \"cubic\", speed = 1 }\n\
+         [[rules]]\nport = 80\npass = true\n[[rules]]\n",
+    );
+    for part in [
+        "p.toml:2: rules.0.from.0: `10.0.0.1/8`: there are bits behind the prefix; 10.0.0.0/8",
+        "p.toml:2: rules.0.from.1: `ten`: `ten` is no IP address",
+        "p.toml:2: rules.0.from.2: `10.0.0.0/33`: the length of a prefix is 0 to 32",
+        "p.toml:3: rules.0.to_port.0: `0` is no port",
+        "p.toml:3: rules.0.to_port.1: `9-1` is no port",
+        "p.toml:3: rules.0.to_port.2: `70000` is no port",
+        "p.toml:4: rules.0.dscp: `best` is no DSCP: it is a number from 0 to 63, or one of",
+        "p.toml:5: rules.0.interface: `a b` names no interface",
+        "p.toml:6: rules.0.congestion.speed:",
+        "p.toml:8: rules.1.port: there is no such key",
+        "p.toml:10: rules.2: the rule does not say what is to be done",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    assert!(mistakes("").contains("rules: missing"));
+    assert!(mistakes("[[rules]]\nto = []\npass = true").contains("an empty list fits no flow"));
+    assert!(mistakes("[[rules]]\nto = 1.5\npass = true").contains("expected a set of addresses"));
+    assert!(mistakes("rules = [").contains("p.toml:1: "));
+    let both = mistakes("[[rules]]\ncongestion = \"bbr\"\npass = true");
+    assert!(
+        both.contains("p.toml:3: rules.0.pass: flows cannot be"),
+        "{both}"
+    );
+}
+
+#[test]
+fn an_address_of_version_4_is_one_in_any_notation() {
+    let prefix: Prefix = "10.0.0.0/8".parse().unwrap();
+    assert!(prefix.contains("::ffff:10.1.2.3".parse().unwrap()));
+    let all: Prefix = "0.0.0.0/0".parse().unwrap();
+    assert!(all.contains("255.1.2.3".parse().unwrap()) && !all.contains("::1".parse().unwrap()));
+    let all: Prefix = "::/0".parse().unwrap();
+    assert!(all.contains("::1".parse().unwrap()) && !all.contains("10.0.0.1".parse().unwrap()));
+}
+
+#[test]
+fn code_points_have_the_names_of_the_rfcs() {
+    for (text, number) in [("ef", 46), ("AF41", 34), ("cs0", 0), ("63", 63)] {
+        let dscp: Dscp = text.parse().unwrap();
+        assert_eq!(dscp, Dscp::of_traffic_class(number << 2), "{text}");
+    }
+    assert!("64".parse::<Dscp>().is_err());
+}
+
+proptest! {
+    /// A set contains what agrees with it in as many bits as it says, and reads back as it is written.
+    #[test]
+    fn sets_contain_what_begins_alike(own: u128, other: u128, length in 0_u8..=128, common in 0_u32..=128) {
+        let keep = |bits: u32| u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+        let own = own & keep(length.into());
+        let other = (own & keep(common)) | (other & !keep(common));
+        let prefix: Prefix = format!("{}/{length}", Ipv6Addr::from(own)).parse().unwrap();
+        let address = Ipv6Addr::from(other);
+        // A version 4 address in disguise is in no set of version 6.
+        let expected = (own ^ other) & keep(length.into()) == 0 && address.to_ipv4_mapped().is_none();
+        prop_assert_eq!(prefix.contains(IpAddr::V6(address)), expected);
+        prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);
+    }
+
+    /// Whatever is in the file, reading it ends in a policy or in mistakes with a line.
+    #[test]
+    fn any_text_is_a_policy_or_a_list_of_mistakes(text in "(\\[\\[rules\\]\\]\n|(from|to_port|dscp|pass|congestion) = [a-z0-9\"./-]{0,8}\n){0,6}") {
+        if let Err(error) = Policy::parse("p.toml", &text) {
+            prop_assert!(error.to_string().lines().all(|line| line.starts_with("p.toml:")), "{}", error);
+        }
+    }
+}
