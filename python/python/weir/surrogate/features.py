@@ -65,8 +65,8 @@ def _scaled(name: str, values: np.ndarray) -> np.ndarray:
 
 def _log(size: np.ndarray) -> np.ndarray:
     """The logarithm of a size in packets, finite at zero."""
-    packets: np.ndarray = size / PACKET
-    return np.log1p(packets)
+    logarithm: np.ndarray = np.log1p(size / PACKET)
+    return logarithm
 
 
 FEATURES: dict[str, Callable[[Inputs], np.ndarray]] = {"raw": raw, "physical": physical}
