@@ -20,6 +20,9 @@ const SLICES: u64 = 200;
 /// Flows, samples and epochs.
 type Tables = (Table, Table, Table);
 
+/// `summary.json`, the tables of the own run, those of the variants by name.
+type Given = (String, Tables, Vec<(String, Tables)>);
+
 /// Simulates a scenario, a file or one that ships, under settings. Gives `summary.json`, the tables of the
 /// scenario's own values, and those of its variants by name, if these are wanted.
 #[pyfunction]
@@ -29,7 +32,7 @@ pub(crate) fn run(
     scenario: PathBuf,
     settings: Vec<(String, String)>,
     variants: bool,
-) -> PyResult<(String, Tables, Vec<(String, Tables)>)> {
+) -> PyResult<Given> {
     let settings = as_settings(settings);
     let document = Document::load_or_shipped(&scenario);
     let loaded = document.and_then(|document| document.with(&settings)?.expand());

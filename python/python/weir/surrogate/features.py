@@ -59,7 +59,7 @@ def _scaled(name: str, values: np.ndarray) -> np.ndarray:
     if name.endswith("_bytes"):
         return _log(values)
     if name.endswith(("_bps", "_s")):
-        return np.log(np.maximum(values, 1e-12))
+        values = np.log(np.maximum(values, 1e-12))
     return values
 
 
