@@ -1,6 +1,6 @@
 //! Scenarios: from files, and those that ship in the program.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use weir_scenario::{Document, Loaded, Scenario, ScenarioError, Setting, shipped};

@@ -35,9 +35,14 @@ Settings = pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 @dataclass
 class Learned:
-    """What one output's regressors are, and how uncertain they are."""
+    """What one output's regressors are, and how uncertain they are.
+
+    They learn `(value - offset) / scale`, so that all outputs are of one size for them.
+    """
 
     regressors: list[Any]
+    offset: float
+    scale: float
     #: Half of the intervals' width in units of the expected error.
     quantile: float
     #: Expects the error at a setting: intervals are wide where the model is bad.
@@ -135,12 +140,13 @@ class Surrogate:
         for output, learned in self.learned.items():
             logarithm = recipe.logarithms and is_count(output)
             low, high = bounds(output)
-            middle = _mean(learned.regressors, features)
+            middle = _mean(learned.regressors, features) * learned.scale + learned.offset
             columns[output] = np.clip(_backward(middle, logarithm), low, high)
             if intervals:
                 if learned.error is None:
                     raise SurrogateError("this surrogate was trained without intervals")
-                width = learned.quantile * np.maximum(learned.error.predict(features), learned.floor)
+                expected = np.maximum(learned.error.predict(features), learned.floor)
+                width = learned.quantile * expected * learned.scale
                 for name, edge in (("low", middle - width), ("high", middle + width)):
                     columns[f"{output}_{name}"] = np.clip(_backward(edge, logarithm), low, high)
         return pl.DataFrame(columns)
@@ -204,13 +210,15 @@ def _learn(
     level: float,
     intervals: bool,
 ) -> Learned:
+    offset, scale = float(target.mean()), float(target.std()) or 1.0
+    target = (target - offset) / scale
     with warnings.catch_warnings():
         # A kernel's parameter at its bound, a network that stops at its last iteration: the errors that
         # the uncertainty is made of tell whether that matters.
         warnings.simplefilter("ignore", ConvergenceWarning)
         regressors = [clone(prototype).fit(features, target) for prototype in prototypes]
         if not intervals:
-            return Learned(regressors, math.inf, None, 0.0)
+            return Learned(regressors, offset, scale, math.inf, None, 0.0)
         folds = KFold(FOLDS, shuffle=True, random_state=seed)
         residual = np.empty_like(target)
         for seen, unseen in folds.split(features):
@@ -226,7 +234,8 @@ def _learn(
         expected[unseen] = np.maximum(error.predict(features[unseen]), floor)
     rank = min(math.ceil((len(target) + 1) * level), len(target))
     quantile = float(np.sort(residual / expected)[rank - 1])
-    return Learned(regressors, quantile, _error_model(seed).fit(features, residual), floor)
+    error = _error_model(seed).fit(features, residual)
+    return Learned(regressors, offset, scale, quantile, error, floor)
 
 
 def _error_model(seed: int) -> ExtraTreesRegressor:

@@ -36,14 +36,16 @@ def _shallow(seed: int, width: int) -> list[Any]:
 
 
 def _deep(seed: int, width: int) -> list[Any]:
-    network = MLPRegressor((100, 100), solver="lbfgs", max_iter=2000, random_state=seed)
+    network = MLPRegressor(
+        hidden_layer_sizes=(100, 100), solver="lbfgs", max_iter=2000, random_state=seed
+    )
     return [make_pipeline(StandardScaler(), network)]
 
 
 def _gaussian(seed: int, width: int) -> list[Any]:
     kernel = ConstantKernel(1.0, (1e-2, 1e3)) * Matern([2.0] * width, (0.05, 1e3), nu=2.5)
     kernel = kernel + WhiteKernel(1e-2, (1e-6, 1.0))
-    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
+    process = GaussianProcessRegressor(kernel, random_state=seed)
     return [make_pipeline(StandardScaler(), process)]
 
 
@@ -68,7 +70,12 @@ def _network(seed: int, width: int) -> list[Any]:
     networks = []
     for member in range(3):
         network = MLPRegressor(
-            (32, 32), activation="tanh", solver="lbfgs", alpha=0.05, max_iter=600, random_state=seed + member
+            hidden_layer_sizes=(32, 32),
+            activation="tanh",
+            solver="lbfgs",
+            alpha=0.05,
+            max_iter=600,
+            random_state=seed + member,
         )
         networks.append(make_pipeline(StandardScaler(), network))
     return networks

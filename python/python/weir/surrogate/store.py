@@ -51,6 +51,8 @@ def save(surrogate: Surrogate, path: str) -> None:
         "outputs": {
             output: {
                 "regressors": len(learned.regressors),
+                "offset": learned.offset,
+                "scale": learned.scale,
                 "quantile": learned.quantile if learned.error is not None else None,
                 "floor": learned.floor,
             }
@@ -110,10 +112,11 @@ def _check(path: str, manifest: dict[str, Any]) -> None:
 
 def _learned(archive: zipfile.ZipFile, number: int, about: dict[str, Any]) -> Learned:
     regressors = [_regressor(archive, f"{number}-{member}.skops") for member in range(about["regressors"])]
+    offset, scale = float(about["offset"]), float(about["scale"])
     if about["quantile"] is None:
-        return Learned(regressors, float("inf"), None, 0.0)
+        return Learned(regressors, offset, scale, float("inf"), None, 0.0)
     error = _regressor(archive, f"{number}-error.skops")
-    return Learned(regressors, float(about["quantile"]), error, float(about["floor"]))
+    return Learned(regressors, offset, scale, float(about["quantile"]), error, float(about["floor"]))
 
 
 def _regressor(archive: zipfile.ZipFile, name: str) -> Any:
