@@ -24,6 +24,7 @@ mod run;
 mod scenarios;
 mod sed;
 mod sweep;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ Examples:
   weir run buffer-sharing             simulate a scenario, one of `weir list` or a file of yours
   weir run --live FILE                put real endpoints through a scenario's network, in real time
   weir sweep FILE --out DIR           simulate it under thousands of settings
+  weir tune --data DIR …              ECN and RED thresholds for given traffic, as a switch loads them
   weir check FILE                     look for mistakes in a scenario file, and print it in full
   weir compare DIR DIR                two results of `weir run --out` side by side
   weir bench rpc                      request/response over DCQUIC beside TCP+TLS, in 30 seconds
@@ -72,6 +74,8 @@ enum Command {
     Compare(compare::Compare),
     /// Simulate a scenario under thousands of settings, on all cores, resumable
     Sweep(sweep::Sweep),
+    /// Look for the thresholds that suit given traffic, with the Python package
+    Tune(tune::Tune),
     /// List the scenarios at hand, with their sources
     List(list::List),
     /// Compare transports by the latency that a user sees
@@ -116,6 +120,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Check(check) => check.run(),
         Command::Compare(compare) => compare.run(),
         Command::Sweep(sweep) => sweep.run(),
+        Command::Tune(tune) => tune.run(),
         Command::List(list) => list.run(),
         Command::Bench(bench) => bench.run(),
         Command::Perf(perf) => perf.run(),

@@ -1,0 +1,48 @@
+"""Weir in Python: simulate what shares a switch, learn from thousands of runs, tune thresholds.
+
+    import weir
+
+    run = weir.run("buffer-sharing", {"duration": "5s"}, seed=2)
+    run.summary["groups"]["cubic"]["share"]
+    run.samples                                  # a polars data frame
+
+    runs = weir.sweep("sweeps/table1.toml", out="study")
+
+`weir.surrogate` learns from such runs, `weir.tune` looks for thresholds, `weir.export` writes them for
+switches, `weir.pictures` draws. docs/python.md and docs/tuning.md tell more.
+"""
+
+from weir._weir import CODE_VERSION, Table
+from weir.errors import (
+    DatasetError,
+    ExportError,
+    ObjectiveError,
+    ScenarioError,
+    SimulationError,
+    SurrogateError,
+    SweepError,
+    TuneError,
+    WeirError,
+)
+from weir.running import Run, run, scenarios
+from weir.sweeping import Points, Runs, sweep
+
+__all__ = [
+    "CODE_VERSION",
+    "DatasetError",
+    "ExportError",
+    "ObjectiveError",
+    "Points",
+    "Run",
+    "Runs",
+    "ScenarioError",
+    "SimulationError",
+    "SurrogateError",
+    "SweepError",
+    "Table",
+    "TuneError",
+    "WeirError",
+    "run",
+    "scenarios",
+    "sweep",
+]
