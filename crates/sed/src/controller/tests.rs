@@ -343,3 +343,69 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_flow_that_has_begun_may_demand_something_else() {
+    let mut controller = controller(ControllerConfig::paper());
+    for number in 0..60 {
+        open(&mut controller, at(0), number, Some(demand(200_000, 400)));
+    }
+    congest(&mut controller, at(10), true);
+    orders(&mut controller, at(10));
+    let source = flow(7).source;
+    let changed = controller.register(at(6000), source, flow(7), demand(200_000, 10));
+    assert_eq!(changed, Ok(()));
+    orders(&mut controller, at(6000));
+    let first = controller.flows(PORT).next().unwrap();
+    assert_eq!((first.flow, first.deadline()), (flow(7), at(10_000)));
+    assert!(first.window.unwrap() > 10, "{first:?}");
+}
+
+#[test]
+fn a_switch_that_begins_anew_is_forgotten_and_may_tell_of_what_was() {
+    let config = ControllerConfig {
+        remember: true,
+        ..ControllerConfig::paper()
+    };
+    let mut controller = controller(config);
+    open(&mut controller, at(0), 1, Some(demand(200_000, 400)));
+    let told = Order::Remember {
+        flow: flow(1),
+        demand: demand(200_000, 400),
+    };
+    assert_eq!(orders(&mut controller, at(0)), [told]);
+    controller.remove_switch(PORT.switch);
+    assert_eq!(
+        (controller.flow_count(), controller.ports().count()),
+        (0, 0)
+    );
+    controller.demands_mut().forget(&flow(1));
+    controller.add_port(PORT, Rate::from_gbps(1));
+    let again = Report::Opened {
+        flow: flow(1),
+        port: PORT.port,
+        age: Duration::from_millis(30),
+        demand: Some(demand(200_000, 400)),
+    };
+    controller.receive(at(50_000), PORT.switch, again);
+    let entry = controller.flows(PORT).next().unwrap();
+    assert_eq!(entry.deadline(), at(420_000));
+}
+
+#[test]
+fn slack_has_a_sign() {
+    let mut controller = controller(ControllerConfig::paper());
+    open(&mut controller, at(0), 1, Some(demand(1_460_000, 400)));
+    congest(&mut controller, at(10), true);
+    orders(&mut controller, at(10));
+    let mut entry = *controller.flows(PORT).next().unwrap();
+    entry.window = Some(10);
+    let rtt = Duration::from_micros(200);
+    // 100 round trips.
+    let slack = entry.slack(at(0), rtt);
+    assert_eq!(slack, Some(Slack::Early(Duration::from_millis(380))));
+    let late = entry.slack(at(390_000), rtt);
+    assert_eq!(late, Some(Slack::Late(Duration::from_millis(10))));
+    let later = entry.slack(at(500_000), rtt);
+    assert_eq!(later, Some(Slack::Late(Duration::from_millis(120))));
+}
