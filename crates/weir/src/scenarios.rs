@@ -37,6 +37,7 @@ pub(crate) static SHIPPED: &[(&str, &str)] = shipped! {
     "tcon-dctcp"
     "sed-small"
     "sed-large"
+    "sed-large-ports"
     "sed-latency"
 };
 

@@ -409,3 +409,74 @@ fn slack_has_a_sign() {
     let later = entry.slack(at(500_000), rtt);
     assert_eq!(later, Some(Slack::Late(Duration::from_millis(120))));
 }
+
+/// Numbers that somebody chooses who wants something to break.
+fn hostile() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::MAX),
+        Just(1 << 63),
+        0_u64..100_000,
+        any::<u64>()
+    ]
+}
+
+fn hostile_report() -> impl Strategy<Value = Report> {
+    let flow = (0_u32..6).prop_map(flow);
+    let port = prop_oneof![Just(1_u32), 0_u32..3, any::<u32>()];
+    (0_u8..7, flow, port, hostile(), hostile(), hostile()).prop_map(
+        |(kind, flow, port, one, other, third)| match kind {
+            0 | 1 => Report::Opened {
+                flow,
+                port,
+                age: Duration::from_nanos(one),
+                demand: (third % 3 > 0).then_some(Demand {
+                    size: ByteSize::from_bytes(other),
+                    within: Duration::from_nanos(third),
+                }),
+            },
+            2 => Report::Accepted {
+                flow,
+                segment: one as u32,
+                reverse_port: other as u32,
+            },
+            3 => Report::Closed { flow },
+            4 => Report::Congested { port },
+            5 => Report::Recovered { port },
+            _ => Report::Counters {
+                acknowledged: vec![(flow, one), (flow, other)],
+            },
+        },
+    )
+}
+
+proptest! {
+    /// Whatever switches report, and at whatever rate a port is said to be: the controller goes on, and
+    /// windows of more than there is are nobody's.
+    #[test]
+    fn nothing_that_is_reported_breaks_the_controller(
+        reports in prop::collection::vec((hostile_report(), 0_u64..3_000_000), 0..60),
+        rate in hostile(),
+        planned: bool,
+    ) {
+        let config = ControllerConfig {
+            method: if planned { Method::Planned } else { Method::Paper },
+            remember: true,
+            retransmit: true,
+            ..ControllerConfig::paper()
+        };
+        let mut controller = Controller::new(config, Demands::new(Vec::new(), 1000));
+        controller.add_port(PORT, Rate::from_bits_per_second(rate));
+        let mut now = at(5_000_000);
+        for (report, micros) in reports {
+            now += Duration::from_micros(micros);
+            controller.receive(now, PORT.switch, report);
+            controller.on_time(now);
+            while controller.next_order().is_some() {}
+            for entry in controller.flows(PORT) {
+                let _ = (entry.slack(now, config.rtt), entry.window_size());
+            }
+        }
+    }
+}
