@@ -11,7 +11,7 @@
 //! | `controller` | the process: who may say what, which switches there are, when to decide |
 //! | `agent` | the other end of its streams, which comes back by itself |
 //! | `client` | registrations and the status |
-//! | `translate` | what is on the wire (`proto/weir/sed/v1`) from and to what [`weir_sed`] has |
+//! | `translate`, `message` | what is on the wire (`proto/weir/sed/v1`) from and to what [`weir_sed`] has |
 //! | `certificates`, `credentials`, `role` | who is who |
 //! | `term` | which of two controllers has the say |
 //!
@@ -34,6 +34,7 @@ mod client;
 mod connect;
 mod controller;
 mod credentials;
+pub mod message;
 mod quota;
 mod role;
 mod stream;

@@ -1,6 +1,11 @@
 //! What becomes of flows when controllers, agents and the network between them fail: no window is in force
 //! for longer than a lease then, and no flow stands still for longer.
 #![allow(clippy::unwrap_used, reason = "a test ends by it")]
+#![allow(dead_code, reason = "the support is shared with other tests")]
+#![allow(
+    clippy::print_stdout,
+    reason = "how long windows outlive what ordered them is worth seeing"
+)]
 
 mod support;
 

@@ -33,6 +33,7 @@ pub static SHIPPED: &[(&str, &str)] = shipped! {
     "tcon-dctcp"
     "sed-small"
     "sed-large"
+    "sed-large-ports"
     "sed-latency"
 };
 

@@ -418,6 +418,60 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_holds_for_all_flows_that_match_and_a_narrower_one_before_it() {
+        let mut demands = Demands::new(Vec::new(), 10);
+        let client = flow(1).source;
+        let any = Pattern {
+            source_port: None,
+            destination_port: None,
+            ..Pattern::from(flow(1))
+        };
+        let to_port = Pattern {
+            source_port: None,
+            ..Pattern::from(flow(1))
+        };
+        demands.register(client, any, demand(1, 1)).unwrap();
+        demands.register(client, to_port, demand(2, 2)).unwrap();
+        demands.register(client, flow(1), demand(3, 3)).unwrap();
+        assert_eq!(demands.of(&flow(1)), Some(demand(3, 3)));
+        demands.forget(&flow(1));
+        // Flows end, patterns stay.
+        assert_eq!(demands.of(&flow(1)), Some(demand(2, 2)));
+        demands.forget(&flow(1));
+        assert_eq!(demands.of(&flow(7)), Some(demand(2, 2)));
+        assert_eq!(demands.withdraw(client, to_port), Ok(true));
+        assert_eq!(demands.of(&flow(7)), Some(demand(1, 1)));
+        assert_eq!(demands.of(&flow(7).reversed()), None);
+        let stranger = IpAddr::from([1, 2, 3, 4]);
+        assert_eq!(
+            demands.withdraw(stranger, any),
+            Err(DemandError::Foreign { client: stranger })
+        );
+    }
+
+    #[test]
+    fn what_no_flow_comes_of_is_forgotten_the_second_time_it_is_looked_for() {
+        let mut demands = Demands::new(Vec::new(), 10);
+        let client = flow(1).source;
+        for port in [1, 2, 3] {
+            demands.register(client, flow(port), demand(1, 1)).unwrap();
+        }
+        let pattern = Pattern {
+            source_port: None,
+            ..Pattern::from(flow(1))
+        };
+        demands.register(client, pattern, demand(1, 1)).unwrap();
+        let is_open = |open: &FlowKey| *open == flow(1);
+        assert_eq!(demands.forget_unused(is_open), 0);
+        demands.register(client, flow(2), demand(1, 1)).unwrap();
+        demands.use_for(&flow(9));
+        assert_eq!(demands.forget_unused(is_open), 1);
+        assert_eq!(demands.registered(), 3);
+        assert_eq!(demands.forget_unused(is_open), 2);
+        assert_eq!(demands.of(&flow(1)), Some(demand(1, 1)));
+    }
+
+    #[test]
     fn prefixes() {
         let address = IpAddr::from([10, 0, 1, 2]);
         assert!(shares_prefix(IpAddr::from([99, 9, 9, 9]), address, 0));

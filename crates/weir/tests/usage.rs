@@ -28,6 +28,9 @@ fn every_command_explains_itself_with_examples() {
         &["policy", "explain", "--help"],
         &["algorithms", "--help"],
         &["dcudp", "threshold", "--help"],
+        &["sed", "controller", "--help"],
+        &["sed", "status", "--help"],
+        &["sed", "certificates", "--help"],
     ] {
         let said = run(command);
         said.ok();

@@ -71,7 +71,10 @@ impl Entry {
         let late_by = now.checked_since(self.deadline()).unwrap_or(Duration::ZERO);
         Some(match job.due.checked_sub(needed) {
             Some(slack) if late_by.is_zero() => Slack::Early(slack),
-            _ => Slack::Late(needed.abs_diff(job.due) + late_by),
+            _ => {
+                let late = needed.abs_diff(job.due).checked_add(late_by);
+                Slack::Late(late.unwrap_or(Duration::MAX))
+            }
         })
     }
 }
