@@ -91,7 +91,7 @@ fn describe(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// The CPU time that this thread has had.
-fn thread_time() -> Duration {
+pub fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
     Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())

@@ -50,6 +50,7 @@ mod plan;
 mod row;
 mod steady;
 
+pub use carry_out::thread_time;
 pub use error::SweepError;
 pub use journal::{Journal, Stale};
 pub use key::{CODE_VERSION, RunKey};

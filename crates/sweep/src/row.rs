@@ -1,5 +1,7 @@
 //! What a run gave, as a row.
 
+use std::cmp::Reverse;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use weir_results::{Dataset, RunSummary, Value};
@@ -148,9 +150,15 @@ impl Rows {
         self.0.contains_key(key)
     }
 
-    /// Of these, how many failed.
-    pub fn failed(&self) -> usize {
-        self.0.values().filter(|row| row.error.is_some()).count()
+    /// The errors of those that failed, each with the number of runs that it ended, the most frequent first.
+    pub fn errors(&self) -> Vec<(&str, usize)> {
+        let mut counts = IndexMap::<&str, usize>::new();
+        for error in self.0.values().filter_map(|row| row.error.as_deref()) {
+            *counts.entry(error).or_default() += 1;
+        }
+        let mut errors: Vec<_> = counts.into_iter().collect();
+        errors.sort_by_key(|&(_, count)| Reverse(count));
+        errors
     }
 
     /// The CPU time of all.

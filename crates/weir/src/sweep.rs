@@ -17,6 +17,8 @@ use crate::output;
 
 /// The dataset's file in the directory.
 const DATASET: &str = "runs.parquet";
+/// So many errors of runs are told; the dataset has all.
+const TOLD_ERRORS: usize = 5;
 
 /// What the command line says.
 #[derive(Debug, Args)]
@@ -195,15 +197,22 @@ impl Sweep {
             .write(directory.join(DATASET))
             .map_err(Failure::of)?;
         let cpu = own.cpu().as_secs_f64();
+        let errors = rows.errors();
+        let failed = errors.iter().map(|(_, count)| count).sum::<usize>();
         output::print(&format!(
-            "{}: {} of {} runs, {} failed; {:.1} s of CPU time, {:.2} s a run\n",
+            "{}: {} of {} runs, {failed} failed; {cpu:.1} s of CPU time, {:.2} s a run\n",
             path.display(),
             dataset.rows(),
             whole.len(),
-            rows.failed(),
-            cpu,
             cpu / own.len().max(1) as f64,
-        ))
+        ))?;
+        for (error, count) in errors.iter().take(TOLD_ERRORS) {
+            eprintln!("{count} failed: {error}");
+        }
+        if failed > 0 && failed == rows.len() {
+            return Err(Failure::Failed("no run gave a result".to_owned()));
+        }
+        Ok(())
     }
 }
 

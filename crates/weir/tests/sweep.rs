@@ -219,6 +219,21 @@ fn what_cannot_be_simulated_is_a_row_with_its_error() {
         8,
         "{errors:?}"
     );
+    assert!(said.stderr.contains("red_min"), "{}", said.stderr);
+}
+
+#[test]
+fn a_sweep_of_which_nothing_can_be_simulated_fails_and_says_why() {
+    let none = SWEEP.replace(
+        "{ from = \"10KB\", to = \"30KB\", step = \"10KB\" }",
+        "[\"40KB\"]",
+    );
+    let none = none.replace("where = [\"parameters.low <= parameters.high\"]\n", "");
+    let folder = folder(&none);
+    let said = sweep(folder.path(), &["--out", "out"]);
+    said.failed(1, &["no run gave a result"]);
+    assert!(said.stderr.contains("red_min"), "{}", said.stderr);
+    assert_eq!(rows(folder.path()).len(), 8);
 }
 
 #[test]

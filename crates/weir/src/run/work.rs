@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use rustix::time::{ClockId, clock_gettime};
 use weir_results::{Output, RunFiles};
 use weir_sim::{Capture, Outcome, Run, Simulation, thresholds};
-use weir_units::Duration;
+use weir_sweep::thread_time;
 
 use super::pace::Pace;
 use super::progress::{Bar, Progress};
@@ -117,12 +116,4 @@ impl Worker<'_> {
         let plots = files.map(|files| (files, thresholds));
         Ok((Outcome { summary, plots }, capture))
     }
-}
-
-/// The CPU time that this thread has had.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
-        + Duration::from_nanos(nanos)
 }
