@@ -22,6 +22,8 @@ fn what_is_missing_is_named() {
     on("weir-none").failed(1, &["no interface `weir-none`", "lo"]);
     on("lo").failed(1, &["`lo`", "no Ethernet frames"]);
     enforce(&["-i", "lo", "--policy", "/no/such"]).failed(1, &["/no/such"]);
+    std::fs::write(&file, format!("{POLICY}ecn = true\n")).unwrap();
+    on("lo").failed(1, &["policy.toml: line 1", "tcp_ecn"]);
     let ask = ["enforce", "status", "--control", socket];
     run(&ask).failed(1, &["weir.sock", "`weir enforce` starts one"]);
     run(&["policy", "reload", "--control", socket]).failed(1, &["weir.sock"]);
