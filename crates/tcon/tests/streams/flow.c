@@ -74,9 +74,9 @@ static void answered(void)
 	       report.passed.delivered, report.passed.delivered_at, report.passed.first_sent_at,
 	       report.passed.in_flight);
 	printf(" %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32
-	       " %" PRIu32 "\n",
+	       " %" PRIu32 " %" PRIu32 "\n",
 	       report.has_passed, report.una, report.nxt, report.sacked, report.sack_end,
-	       report.duplicates, report.in_flight_before, report.edge);
+	       report.duplicates, report.in_flight_before, report.edge, report.answers);
 }
 
 int main(void)
