@@ -86,6 +86,9 @@ struct flow {
 	// The window field as the receiver sent it.
 	__u32 window;
 	__u32 in_flight_before;
+	// Acknowledgments of something new since the last report.
+	__u32 answers;
+	__u32 room;
 	// Behind the FINs, if there were any.
 	__u32 fin;
 	__u32 remote_fin;
@@ -301,6 +304,7 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 		news = delivered - flow->delivered;
 		flow->delivered = delivered;
 		flow->delivered_at = now;
+		flow->answers++;
 		if (segment->flags & ECE)
 			flow->marked += news;
 	}
@@ -362,6 +366,8 @@ struct report {
 	__u32 in_flight_before;
 	// The last number that the sender may send, less the first that it may not: the right edge.
 	__u32 edge;
+	__u32 answers;
+	__u32 padding;
 };
 
 // Fills in a report, and begins the next one.
@@ -386,7 +392,10 @@ static inline void flow_report(struct flow *flow, __u64 now, struct report *repo
 	report->duplicates = flow->duplicates;
 	report->in_flight_before = flow->in_flight_before;
 	report->edge = flow->told + (flow->told_window << flow->scale);
+	report->answers = flow->answers;
+	report->padding = 0;
 	flow->reported_at = now;
+	flow->answers = 0;
 	flow->has_passed = 0;
 	flow->rtt = 0;
 	flow->least_rtt = 0;

@@ -174,7 +174,7 @@ impl Shape {
         let mut segment = [from.to_be_bytes(), to.to_be_bytes()].concat();
         segment.extend(tcp.sequence.to_be_bytes());
         segment.extend(tcp.acknowledgment.to_be_bytes());
-        segment.extend([(20 + tcp.options.len() as u8) / 4 << 4, tcp.flags]);
+        segment.extend([((20 + tcp.options.len() as u8) / 4) << 4, tcp.flags]);
         segment.extend(tcp.window.to_be_bytes());
         segment.extend([0; 4]);
         segment.extend(&tcp.options);

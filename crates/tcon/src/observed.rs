@@ -18,6 +18,9 @@ const DUPLICATE_THRESHOLD: u64 = 3;
 /// one burst at most (`tcp_tso_autosize`), and what delays the acknowledgment of one.
 const BURST: Duration = Duration::from_millis(1);
 
+/// In so many parts at most are the acknowledgments of one report told.
+const MOST_PARTS: u32 = 64;
+
 /// Losses that are remembered for what was sent before and after them.
 const LOSSES: usize = 64;
 
@@ -32,6 +35,8 @@ pub struct Beginning {
     pub is_marked: bool,
     /// The round trip to the receiver, if it was measured.
     pub rtt: Option<Duration>,
+    /// The round trip to the sender: next to nothing where it is on this machine.
+    pub sender_rtt: Duration,
 }
 
 /// A place in the data: when it was sent, and what had arrived by then. The times and amounts are those
@@ -85,6 +90,8 @@ pub struct Report {
     pub prior_in_flight: ByteSize,
     /// Where the window ends that the sender was told.
     pub edge: Sequence,
+    /// How many acknowledgments have told of something new.
+    pub answers: u32,
 }
 
 /// A flow whose segments somebody else sees.
@@ -100,6 +107,7 @@ pub struct Report {
 ///     segment_size: 1448,
 ///     is_marked: false,
 ///     rtt: Some(Duration::from_millis(10)),
+///     sender_rtt: Duration::ZERO,
 /// };
 /// let flow = Observed::new(&"cubic".parse::<AlgorithmSpec>()?, &beginning, 1);
 /// assert_eq!(flow.limit().allowed, ByteSize::from_bytes(10 * 1448));
@@ -109,6 +117,7 @@ pub struct Report {
 pub struct Observed {
     steering: Steering,
     is_marked: bool,
+    sender_rtt: Duration,
     edges: Edges,
     /// The last report's, or what stands for it before the first.
     una: Sequence,
@@ -142,6 +151,7 @@ impl Observed {
         Self {
             steering: Steering::new(algorithm, &context, beginning.rtt),
             is_marked: beginning.is_marked,
+            sender_rtt: beginning.sender_rtt,
             edges: Edges::new(beginning.first),
             una: beginning.first,
             nxt: beginning.first,
@@ -204,11 +214,13 @@ impl Observed {
     /// Something was seen of the flow.
     pub fn on_report(&mut self, report: &Report) {
         let now = report.now;
-        let patience = self.steering.rtt.smoothed() / 4;
+        let patience = self.sender_rtt * 2 + self.steering.rtt.smoothed() / 4;
         let room = self.edges.room(now, patience, report.nxt);
         let has_losses = self.lost > 0 || !report.sacked.is_zero();
         if !has_losses && room >= 2 * self.steering.segment_size() {
-            self.note_lack(now, report.prior_in_flight);
+            // What was sent and is not known to have arrived, as of the report before.
+            let outstanding = distance(report.nxt, self.una) + self.untold;
+            self.note_lack(now, ByteSize::from_bytes(outstanding));
         }
         let app_limited = self.steering.is_app_limited();
         self.note_sent(report);
@@ -326,6 +338,7 @@ impl Observed {
         }
         let now = report.now;
         self.untold += news;
+        let (news, marked) = self.deliver_first(report, app_limited, news, marked);
         if let Some(passed) = &report.passed {
             let told = std::mem::take(&mut self.untold);
             self.newest_sent = self.newest_sent.max(passed.sent_at);
@@ -339,7 +352,7 @@ impl Observed {
         }
         let delivered = Delivered {
             bytes: news,
-            marked: if self.is_marked { marked } else { 0 },
+            marked,
             newest_sent: self.newest_sent,
             rtt: report.rtt,
             app_limited,
@@ -347,6 +360,36 @@ impl Observed {
             in_flight: self.in_flight(),
         };
         self.steering.on_ack(now, &delivered);
+    }
+
+    /// All of the acknowledgments but the last, in equal parts, as algorithms count acknowledgments too
+    /// (RFC 3465 bounds what one of them may add to a window). Gives what is left for the last.
+    fn deliver_first(
+        &mut self,
+        report: &Report,
+        app_limited: bool,
+        news: u64,
+        marked: u64,
+    ) -> (u64, u64) {
+        let parts = u64::from(report.answers.clamp(1, MOST_PARTS));
+        let marked = if self.is_marked { marked } else { 0 };
+        let delivered = Delivered {
+            bytes: news / parts,
+            marked: marked / parts,
+            newest_sent: self.newest_sent,
+            rtt: None,
+            app_limited,
+            prior_in_flight: report.prior_in_flight,
+            in_flight: self.in_flight(),
+        };
+        for _ in 1..parts {
+            self.steering.on_ack(report.now, &delivered);
+        }
+        let others = parts - 1;
+        (
+            news - delivered.bytes * others,
+            marked - delivered.marked * others,
+        )
     }
 
     /// What the estimate of the delivery rate needs of a place in the data.

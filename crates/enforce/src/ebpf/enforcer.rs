@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rustix::time::{ClockId, clock_gettime};
 use weir_fabric::ConnectionLimits;
 use weir_metrics::Registry;
-use weir_scenario::{Policy, PolicyFlow};
+use weir_scenario::{Policy, PolicyFlow, PolicyRule};
 use weir_tcon::Observed;
 use weir_units::{Duration, Time};
 use weir_wire::FlowKey;
@@ -38,6 +38,8 @@ pub struct Enforcer {
     gone: Vec<String>,
     round_at: Time,
     rounds: u64,
+    /// Flows that were reported lately.
+    active: u64,
 }
 
 /// A flow that is controlled.
@@ -54,7 +56,33 @@ struct Flow {
     asked_at: Time,
 }
 
+/// A rule asks for what cannot be done at an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "line {line}: `ecn = true`: at an interface nobody negotiates ECN for the ends; turn it on at both \
+     (net.ipv4.tcp_ecn = 1), and leave `ecn` out"
+)]
+pub struct NotHere {
+    /// Where the rule begins in its file.
+    pub line: u32,
+}
+
 impl Enforcer {
+    /// Whether all that a policy asks for can be done at an interface.
+    ///
+    /// # Errors
+    /// The first rule for which that is not so.
+    pub fn check(policy: &Policy) -> Result<(), NotHere> {
+        let asks = |rule: &&PolicyRule| {
+            let control = rule.control.as_ref();
+            control.is_some_and(|control| control.ecn == Some(true))
+        };
+        match policy.rules.iter().find(asks) {
+            Some(rule) => Err(NotHere { line: rule.line }),
+            None => Ok(()),
+        }
+    }
+
     /// Enforces a policy on the connections that open from now on.
     pub fn new(plane: Plane, policy: Policy, options: &Options) -> Self {
         Self {
@@ -68,6 +96,7 @@ impl Enforcer {
             gone: Vec::new(),
             round_at: Time::ZERO,
             rounds: 0,
+            active: 0,
         }
     }
 
@@ -89,10 +118,14 @@ impl Enforcer {
         let mut heard = std::mem::take(&mut self.heard);
         self.plane.listen(&mut heard)?;
         let now = monotonic();
+        let is_awake = self.active > 0;
         for event in heard.drain(..) {
             self.on_event(now, event)?;
         }
         self.heard = heard;
+        if !is_awake && self.active > 0 {
+            self.set_pace();
+        }
         if now.since(self.round_at) >= ROUND {
             self.round_at = now;
             self.on_round(now)?;
@@ -195,11 +228,17 @@ impl Enforcer {
         }
         flow.seen = Some(seen);
         flow.heard_at = now;
+        self.active = self.active.max(1);
+    }
+
+    fn set_pace(&mut self) {
+        let pace = Pace::new(self.active, self.options.reports_per_second);
+        self.plane.set_pace(pace);
     }
 
     /// Writes all limits anew, and looks at how much is going on.
     fn on_round(&mut self, now: Time) -> Result<(), BpfError> {
-        let mut active = 0;
+        self.active = 0;
         for (slot, flow) in &self.flows {
             self.plane.set_cap(*slot, flow.observed.limit(), now + HOLD);
             active += u64::from(now.since(flow.heard_at) < ACTIVE);
@@ -273,4 +312,20 @@ fn monotonic() -> Time {
         u32::try_from(now.tv_nsec).unwrap_or(0),
     );
     Time::ZERO + Duration::from(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_negotiates_ecn_at_an_interface() {
+        let rules = |ecn: &str| {
+            let text = format!("[[rules]]\npass = true\n[[rules]]\ncongestion = \"dctcp\"\n{ecn}");
+            Enforcer::check(&Policy::parse("test", &text).unwrap())
+        };
+        assert_eq!(rules("ecn = true"), Err(NotHere { line: 3 }));
+        assert_eq!(rules("ecn = false"), Ok(()));
+        assert_eq!(rules(""), Ok(()));
+    }
 }

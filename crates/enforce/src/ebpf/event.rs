@@ -72,6 +72,7 @@ fn read_opened(slot: u32, mut fields: Fields<'_>) -> Option<Opened> {
             segment_size,
             is_marked: has_ecn != 0,
             rtt: measured(rtt),
+            sender_rtt: Duration::ZERO,
         },
     })
 }
@@ -111,6 +112,7 @@ fn read_report(mut fields: Fields<'_>) -> Option<Seen> {
         duplicates: fields.number()?,
         prior_in_flight: ByteSize::from_bytes(fields.number()?.into()),
         edge: Sequence::new(fields.number()?),
+        answers: fields.number()?,
     };
     Some(Seen {
         report,

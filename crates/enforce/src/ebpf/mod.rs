@@ -44,7 +44,7 @@ use weir_units::Duration;
 
 #[cfg(not(bpf_programs))]
 pub use absent::Plane;
-pub use enforcer::Enforcer;
+pub use enforcer::{Enforcer, NotHere};
 pub use figures::Figures;
 #[cfg(bpf_programs)]
 pub use plane::Plane;

@@ -3,12 +3,13 @@
 use weir_units::Duration;
 
 /// Below this a flow's reports come as often as it is acknowledged on most links.
-const SHORTEST: Duration = Duration::from_micros(50);
+const SHORTEST: Duration = Duration::from_micros(100);
 /// A flow that is reported less often than this is hardly controlled.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// So few flows wake the process for each report.
-const FEW: u64 = 16;
+/// While something is going on the process looks by itself: being woken costs the kernel's side of a
+/// connection ten times as much as telling does.
+const LOOK: Duration = Duration::from_micros(500);
 
 /// What the programs are told, and what the process does between reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ impl Pace {
         let interval = share.clamp(SHORTEST, LONGEST);
         Self {
             interval,
-            sleep: (active > FEW).then(|| (interval / 8).max(Duration::from_millis(1))),
+            sleep: (active > 0).then(|| (interval / 8).max(LOOK)),
         }
     }
 }
@@ -41,7 +42,7 @@ mod tests {
         assert_eq!(pace(0).interval, SHORTEST);
         assert_eq!(pace(1_000).interval, Duration::from_millis(50));
         assert_eq!(pace(20_000).interval, LONGEST);
-        assert_eq!(pace(FEW).sleep, None);
+        assert_eq!((pace(0).sleep, pace(1).sleep), (None, Some(LOOK)));
         assert_eq!(pace(1_000).sleep, Some(Duration::from_micros(6_250)));
     }
 }

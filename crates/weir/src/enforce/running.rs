@@ -14,7 +14,7 @@ use crate::interrupt::{Hangup, Stop};
 use crate::output;
 
 pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
-    let policy = Policy::load(file).map_err(Failure::of)?;
+    let policy = load(file).map_err(Failure::Failed)?;
     let rules = policy.rules.len();
     // A signal that comes while the programs are put in place has to remove them.
     let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signals()?);
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
 
 /// A file with mistakes changes nothing.
 fn reload(enforcer: &mut Enforcer, file: &Path) -> Answer {
-    match Policy::load(file) {
+    match load(file) {
         Ok(policy) => {
             let rules = policy.rules.len();
             enforcer.set_policy(policy);
@@ -70,9 +70,16 @@ fn reload(enforcer: &mut Enforcer, file: &Path) -> Answer {
                 rules,
             }
         }
-        Err(error) => Answer::Refused {
-            reason: error.to_string(),
-        },
+        Err(reason) => Answer::Refused { reason },
+    }
+}
+
+/// A policy that can be enforced here, or what is wrong with it.
+fn load(file: &Path) -> Result<Policy, String> {
+    let policy = Policy::load(file).map_err(|error| error.to_string())?;
+    match Enforcer::check(&policy) {
+        Ok(()) => Ok(policy),
+        Err(error) => Err(format!("{}: {error}", file.display())),
     }
 }
 
