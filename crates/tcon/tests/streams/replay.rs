@@ -287,7 +287,7 @@ fn check(setup: &Setup, interval: Duration) -> (f64, f64) {
         difference(&expected, &found)
     };
     let apart = (apart(4096, Duration::ZERO), apart(8, interval));
-    println!("{congestion}: {apart:?}");
+    eprintln!("{congestion}: {apart:?}");
     apart
 }
 
