@@ -286,9 +286,7 @@ fn check(setup: &Setup, interval: Duration) -> (f64, f64) {
         let found = windows(&trace, congestion, marked, &reports);
         difference(&expected, &found)
     };
-    let apart = (apart(4096, Duration::ZERO), apart(8, interval));
-    eprintln!("{congestion}: {apart:?}");
-    apart
+    (apart(4096, Duration::ZERO), apart(8, interval))
 }
 
 #[test]

@@ -283,7 +283,7 @@ impl World {
             && !packet.segment.flags.contains(Flags::SYN)
             && count % every < 2
         {
-            packet.segment.flags = packet.segment.flags | Flags::ECE;
+            packet.segment.flags |= Flags::ECE;
         }
         self.switch.forward(self.now, ingress, packet, |_, _| {});
         if self.record {
