@@ -241,10 +241,9 @@ impl Enforcer {
         self.active = 0;
         for (slot, flow) in &self.flows {
             self.plane.set_cap(*slot, flow.observed.limit(), now + HOLD);
-            active += u64::from(now.since(flow.heard_at) < ACTIVE);
+            self.active += u64::from(now.since(flow.heard_at) < ACTIVE);
         }
-        self.plane
-            .set_pace(Pace::new(active, self.options.reports_per_second));
+        self.set_pace();
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_SEARCH) {
             self.gone.extend(self.plane.take_gone());
