@@ -274,7 +274,7 @@ fn the_link_is_filled_and_the_queue_settles() {
     for senders in [1, 2, 5, 20] {
         let outcome = outcome(senders, "dcudp-proportional", Duration::from_millis(60));
         assert!(outcome.utilization > 0.98, "{senders}: {outcome:?}");
-        assert!(outcome.utilization < 1.001, "{senders}: {outcome:?}");
+        assert!(outcome.utilization < 1.005, "{senders}: {outcome:?}");
         assert!(outcome.fairness > 0.6, "{senders}: {outcome:?}");
         assert!(outcome.mean_queue < 60.0, "{senders}: {outcome:?}");
         assert_eq!(outcome.drops, 0, "{senders}");

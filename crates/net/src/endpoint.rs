@@ -12,6 +12,7 @@ use crate::builder::EndpointBuilder;
 use crate::connecting::Connecting;
 use crate::error::{ConnectError, DeadlinePassed, EndpointError};
 use crate::handle::Handle;
+use crate::link::Link;
 use crate::shared::Shared;
 use crate::socket::SocketBuffers;
 use crate::stats::EndpointStats;
@@ -129,7 +130,7 @@ impl Endpoint {
             .engine
             .connect(now, client, address, local, server_name);
         let (handle, engine) = begun?;
-        let link = routing.insert(handle, shared, engine);
+        let link = routing.insert(handle.0, Link::new(handle, shared.clone(), engine));
         drop(routing);
         let mut core = link.lock();
         link.send(&mut core, now);

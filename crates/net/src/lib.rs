@@ -72,6 +72,7 @@ mod observe;
 mod paths;
 mod queue;
 mod recv_stream;
+mod routing;
 pub mod rpc;
 mod send_stream;
 mod shared;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent};
+use weir_quic::{ConnectionHandle, EndpointEvent};
 
 use crate::clock::Clock;
 use crate::handle::Handle;
@@ -13,6 +13,7 @@ use crate::incoming::Incoming;
 use crate::link::Link;
 use crate::observe::LostEvents;
 use crate::queue::Queue;
+use crate::routing::Routing;
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
@@ -28,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue<Link>,
     /// Set with the low-latency setting.
     pub(crate) spin: Option<Spin>,
-    routing: Mutex<Routing>,
+    routing: Mutex<Routing<weir_quic::Endpoint, Link>>,
     pub(crate) incoming: Incoming<Link>,
     /// A handshake is complete: the driver gives way to the application before it sends, so that
     /// the first request leaves in one datagram with the end of the handshake.
@@ -52,59 +53,6 @@ pub(crate) struct Counters {
     pub(crate) unroutable: AtomicU64,
 }
 
-/// Which connection a datagram belongs to.
-pub(crate) struct Routing {
-    pub(crate) engine: weir_quic::Endpoint,
-    links: Vec<Option<Arc<Link>>>,
-    open: usize,
-}
-
-impl Routing {
-    pub(crate) fn link(&self, handle: ConnectionHandle) -> Option<&Arc<Link>> {
-        self.links.get(handle.0)?.as_ref()
-    }
-
-    pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
-        self.links.iter().flatten()
-    }
-
-    pub(crate) fn open(&self) -> usize {
-        self.open
-    }
-
-    /// Keeps a new connection.
-    pub(crate) fn insert(
-        &mut self,
-        handle: ConnectionHandle,
-        shared: &Arc<Shared>,
-        engine: Engine,
-    ) -> Arc<Link> {
-        let link = Arc::new(Link::new(handle, shared.clone(), engine));
-        if self.links.len() <= handle.0 {
-            self.links.resize_with(handle.0 + 1, || None);
-        }
-        self.links[handle.0] = Some(link.clone());
-        self.open += 1;
-        link
-    }
-
-    fn remove(&mut self, handle: ConnectionHandle) {
-        if self
-            .links
-            .get_mut(handle.0)
-            .and_then(Option::take)
-            .is_some()
-        {
-            self.open -= 1;
-        }
-    }
-
-    pub(crate) fn take_all(&mut self) -> Vec<Arc<Link>> {
-        self.open = 0;
-        self.links.drain(..).flatten().collect()
-    }
-}
-
 impl Shared {
     pub(crate) fn new(
         sockets: Sockets,
@@ -120,11 +68,7 @@ impl Shared {
             timers,
             queue: Queue::default(),
             spin,
-            routing: Mutex::new(Routing {
-                engine,
-                links: Vec::new(),
-                open: 0,
-            }),
+            routing: Mutex::new(Routing::new(engine)),
             incoming: Incoming::default(),
             give_way: AtomicBool::new(false),
             idle: Notify::new(),
@@ -136,20 +80,17 @@ impl Shared {
     }
 
     /// A leaf lock: no connection is locked under it.
-    pub(crate) fn routing(&self) -> MutexGuard<'_, Routing> {
+    pub(crate) fn routing(&self) -> MutexGuard<'_, Routing<weir_quic::Endpoint, Link>> {
         self.routing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn on_endpoint_event(&self, handle: ConnectionHandle, event: EndpointEvent) {
         let mut routing = self.routing();
         routing.engine.handle_event(handle, event);
-        if event == EndpointEvent::Drained {
-            routing.remove(handle);
-            if routing.open == 0 {
-                self.idle.notify_waiters();
-                if self.orphaned.load(Ordering::Relaxed) {
-                    self.queue.wake();
-                }
+        if event == EndpointEvent::Drained && routing.remove(handle.0) {
+            self.idle.notify_waiters();
+            if self.orphaned.load(Ordering::Relaxed) {
+                self.queue.wake();
             }
         }
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
-use weir_dcudp::{ConnectionHandle, Route, Transmit};
+use weir_dcudp::{Route, Transmit};
 use weir_units::Time;
 use weir_wire::Ecn;
 
@@ -169,7 +169,7 @@ impl Driver {
         }
         shared.timers.expire(now, due);
         for (deadline, index) in due.drain(..) {
-            let link = shared.routing().link(ConnectionHandle(index)).cloned();
+            let link = shared.routing().link(index).cloned();
             let Some(link) = link else { continue };
             let mut core = link.lock();
             link.on_timer(&mut core, deadline, now);
@@ -275,12 +275,12 @@ fn route(
 ) -> Routed {
     let mut routing = shared.routing();
     match routing.engine.route(now, remote, local, datagram) {
-        Route::Connection(handle) => match routing.link(handle) {
+        Route::Connection(handle) => match routing.link(handle.0) {
             Some(link) => Routed::To(link.clone()),
             None => Routed::Nowhere,
         },
         Route::New(handle, engine) => {
-            let link = routing.insert(handle, shared, *engine);
+            let link = routing.insert(handle.0, Link::new(handle, shared.clone(), *engine));
             drop(routing);
             shared.incoming.push(link.clone());
             Routed::New(link)

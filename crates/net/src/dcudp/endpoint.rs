@@ -75,7 +75,7 @@ impl Endpoint {
         let now = shared.clock.now();
         let mut routing = shared.routing();
         let (handle, engine) = routing.engine.connect(now, config, address, None)?;
-        let link = routing.insert(handle, shared, engine);
+        let link = routing.insert(handle.0, Link::new(handle, shared.clone(), engine));
         drop(routing);
         link.send(link.lock());
         Ok(link)

@@ -1,0 +1,60 @@
+//! Which connection a datagram belongs to: the engine's endpoint, and what surrounds its connections, by
+//! the indices of their handles.
+
+use std::sync::Arc;
+
+/// The endpoint `E` and its connections.
+pub(crate) struct Routing<E, L> {
+    pub(crate) engine: E,
+    links: Vec<Option<Arc<L>>>,
+    open: usize,
+}
+
+impl<E, L> Routing<E, L> {
+    /// Without connections.
+    pub(crate) const fn new(engine: E) -> Self {
+        Self {
+            engine,
+            links: Vec::new(),
+            open: 0,
+        }
+    }
+
+    pub(crate) fn link(&self, index: usize) -> Option<&Arc<L>> {
+        self.links.get(index)?.as_ref()
+    }
+
+    pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<L>> {
+        self.links.iter().flatten()
+    }
+
+    /// How many there are.
+    pub(crate) const fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Keeps a new connection.
+    pub(crate) fn insert(&mut self, index: usize, link: L) -> Arc<L> {
+        let link = Arc::new(link);
+        if self.links.len() <= index {
+            self.links.resize_with(index + 1, || None);
+        }
+        self.links[index] = Some(link.clone());
+        self.open += 1;
+        link
+    }
+
+    /// Forgets a connection: whether it was the last one.
+    pub(crate) fn remove(&mut self, index: usize) -> bool {
+        let gone = self.links.get_mut(index).and_then(Option::take);
+        if gone.is_some() {
+            self.open -= 1;
+        }
+        gone.is_some() && self.open == 0
+    }
+
+    pub(crate) fn take_all(&mut self) -> Vec<Arc<L>> {
+        self.open = 0;
+        self.links.drain(..).flatten().collect()
+    }
+}
