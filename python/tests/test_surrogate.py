@@ -41,10 +41,10 @@ def test_every_model_learns(data, model):
 
 
 def test_splits_are_summarized_with_their_spread(data):
-    scores = evaluate(data, "paper-shallow", 0.1, splits=10, intervals=True)
+    scores = evaluate(data, "paper-shallow", 0.1, splits=3, intervals=True)
     summary = summarize(scores)
     assert set(summary["output"]) == {"share", "drops", "queue_mean", "queue_max", "all"}
-    assert (summary["splits"] == 10).all() and (summary["r2_std"] > 0).all()
+    assert (summary["splits"] == 3).all() and (summary["r2_std"] > 0).all()
     # 90 % are asked for; 54 rows to calibrate by leave some play.
     coverage = summary.filter(pl.col("output") != "all")["coverage"]
     assert coverage.min() > 0.8 and coverage.max() < 1
@@ -54,7 +54,7 @@ def test_conditions_that_were_never_seen(data):
     unseen = {"line_rate_bps": 12.5e9, "cubic_rtt_s": 0.05}
     scores = held_out(data, "gaussian", unseen, 0.1, splits=2, outputs=["share"])
     assert (scores["rows"] == round(0.1 * len(data))).all()
-    assert np.isfinite(scores["r2"]).all()
+    assert scores["r2"].is_finite().all()
     with pytest.raises(SurrogateError, match="no row has line_rate_bps"):
         held_out(data, "gaussian", {"line_rate_bps": 1e9})
 

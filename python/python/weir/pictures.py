@@ -154,7 +154,7 @@ def sweep_report(data: Data, *, models: Sequence[str] = ("paper-deep", "gaussian
     cannot show is left out, with the reason."""
     page = _Page(f"A sweep of {len(data)} runs", f"Made by version {data.code} of the simulator's code.")
     for output in ("share", "drops"):
-        page.add(TITLES[output], lambda output=output: heat_maps(data, output))  # type: ignore[misc]
+        page.add(TITLES[output], lambda output=output: heat_maps(data, output))
     page.add("RED against drop-tail", lambda: red_against_drop_tail(data))
 
     def curves() -> Figure:

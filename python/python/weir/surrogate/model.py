@@ -241,7 +241,7 @@ def _learn(
 
 
 def _error_model(seed: int) -> ExtraTreesRegressor:
-    return ExtraTreesRegressor(40, min_samples_leaf=8, random_state=seed)
+    return ExtraTreesRegressor(20, min_samples_leaf=8, random_state=seed)
 
 
 def _refitted(prototype: Any, fitted: Any, features: np.ndarray, target: np.ndarray) -> Any:
