@@ -17,7 +17,6 @@ mod cubic;
 mod d2tcp;
 mod dctcp;
 mod dcudp;
-mod dcudp_proportional;
 mod delivery;
 mod filter;
 mod loss_window;

@@ -182,10 +182,12 @@ impl Endpoint {
         if destination != SocketId::NONE {
             let index = index_of(destination);
             let slot = self.slots.get(index).and_then(Option::as_ref);
-            return match slot.is_some_and(|slot| slot.socket == destination) {
-                true => Route::Connection(ConnectionHandle(index)),
-                false => Route::Drop,
-            };
+            if slot.is_some_and(|slot| slot.socket == destination) {
+                return Route::Connection(ConnectionHandle(index));
+            }
+            // A client that does not know our name yet sends data under its own.
+            let client = self.clients.get(&(remote, destination.0));
+            return client.map_or(Route::Drop, |handle| Route::Connection(*handle));
         }
         let Header::Control(ControlHeader {
             kind: ControlKind::Handshake,

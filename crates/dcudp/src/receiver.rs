@@ -14,7 +14,7 @@ use crate::receive_buffer::ReceiveBuffer;
 use crate::rtt::Rtt;
 
 /// ACKs whose ACK2 may still come.
-const MOST_OPEN_ACKS: usize = 64;
+const MOST_OPEN_ACKS: usize = 256;
 /// Gaps that wait to be reported for the first time. What does not fit waits for the repetition.
 const MOST_FRESH_GAPS: usize = 64;
 const MOST_DOUBLINGS: u32 = 6;

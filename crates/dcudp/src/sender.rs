@@ -5,7 +5,7 @@ use weir_congestion::{
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::config::{Feedback, LARGEST_WINDOW, TransportConfig};
+use crate::config::{AckInterval, Feedback, LARGEST_WINDOW, TransportConfig};
 use crate::error::Violation;
 use crate::mode::{Mode, SwitchGuard};
 use crate::pacer::Pacer;
@@ -16,6 +16,9 @@ use crate::sequence::SequenceNumber;
 
 /// How often the wait for news is doubled.
 const MOST_DOUBLINGS: u32 = 6;
+/// Of ACKs that come faster than the path answers, one is answered for so many data packets: an ACK2 for
+/// each would take a fortieth of a link that many senders share.
+const PACKETS_PER_ACK2: u64 = 8;
 
 /// Requests for keep-alive packets: what frees the send buffer in UDP Mode, and what finds out about
 /// a lost tail in both.
@@ -43,6 +46,9 @@ pub(crate) struct Sender {
     controller: Box<dyn Controller>,
     estimator: Option<DeliveryRate>,
     feedback: Feedback,
+    ack_interval: AckInterval,
+    /// Data packets sent since an ACK was answered.
+    since_ack2: u64,
     /// The rate of UDP Mode.
     full_rate: Rate,
     pacer: Pacer,
@@ -84,6 +90,8 @@ impl Sender {
             estimator: fresh.wants_delivery().then(DeliveryRate::new),
             fresh,
             feedback: config.feedback,
+            ack_interval: config.ack_interval,
+            since_ack2: 0,
             full_rate: config.rate,
             pacer: Pacer::new(config.pacing_slack, config.pacing_quantum),
             limit: first,
@@ -201,6 +209,7 @@ impl Sender {
         }
         self.pacer.on_sent(now, size, self.rate(rtt));
         self.guard.on_sent();
+        self.since_ack2 = self.since_ack2.saturating_add(1);
         self.requests.packets += 1;
         self.requests.bytes += size.bytes();
         if self.requests.at.is_none() {
@@ -313,6 +322,7 @@ impl Sender {
             return Err(Violation::ModeFlapping);
         }
         self.switches += 1;
+        self.since_ack2 = u64::MAX;
         let before = self.rate(rtt);
         self.mode = wanted;
         match wanted {
@@ -327,6 +337,18 @@ impl Sender {
         }
         self.pacer.on_rate(now, before, self.rate(rtt));
         Ok(true)
+    }
+
+    /// An ACK has come: whether to answer it, so that the receiver measures the round-trip time.
+    pub(crate) fn answers_ack(&mut self) -> bool {
+        let is_due = match self.ack_interval {
+            AckInterval::RoundTrip => true,
+            AckInterval::IdleRoundTrip => self.since_ack2 >= PACKETS_PER_ACK2,
+        };
+        if is_due {
+            self.since_ack2 = 0;
+        }
+        is_due
     }
 
     /// An ACK in Congestion Mode: what the controller makes of it.
@@ -429,8 +451,13 @@ impl Sender {
         waits.then(|| self.progress_at + self.stall_timeout)
     }
 
+    /// When the next data packets leave.
+    pub(crate) fn next_data_time(&self) -> Option<Time> {
+        self.has_sendable().then(|| self.pacer.next_batch())
+    }
+
     pub(crate) fn next_time(&self) -> Option<Time> {
-        let paced = self.has_sendable().then(|| self.pacer.next_batch());
+        let paced = self.next_data_time();
         let requested = self.requests.at.filter(|_| self.waits_for_news());
         [paced, requested].into_iter().flatten().min()
     }

@@ -192,7 +192,7 @@ fn requests_without_a_cookie_cost_no_memory_and_are_not_amplified() {
     bytes[HEADER_LENGTH + 5] = 1;
     for spoofed in 0..10_000_u32 {
         let source = SocketAddr::from((spoofed.to_be_bytes(), 80));
-        bytes[HEADER_LENGTH + 20..HEADER_LENGTH + 24].copy_from_slice(&(spoofed + 1).to_be_bytes());
+        bytes[HEADER_LENGTH + 24..HEADER_LENGTH + 28].copy_from_slice(&(spoofed + 1).to_be_bytes());
         world.inject(SERVER, source, Ecn::NotEct, &bytes);
     }
     assert_eq!(world.hosts[SERVER].endpoint.connections(), 0);

@@ -49,6 +49,7 @@ mod document;
 mod error;
 mod fault;
 mod group;
+mod link_share;
 mod live;
 mod loader;
 mod measurements;

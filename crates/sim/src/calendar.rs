@@ -3,7 +3,8 @@
 //! Links with constant delay deliver in order and timers are lazy, so the calendar holds one entry per
 //! link or timer and none per packet, and it never grows while the simulation runs. Each entry is one
 //! word, time above source, so that a match is the smaller of two words: setting an entry costs one
-//! such step per level, without a branch. Sources with the same time are served by number.
+//! such step per level, up to the first match whose winner stays. Sources with the same time are served by
+//! number.
 
 use weir_units::Time;
 
@@ -84,6 +85,10 @@ impl Calendar {
         // Among all entries: those that meet for entry `n` are the ones from `4 * (n + 1)` on.
         let mut entry = MATCH * self.first_leaf + source;
         while let Some(entries) = self.matches.get_mut(entry / MATCH) {
+            if entries[entry % MATCH] == winner {
+                // It was so before: so is all behind it.
+                return;
+            }
             entries[entry % MATCH] = winner;
             let [a, b, c, d] = *entries;
             winner = a.min(b).min(c.min(d));

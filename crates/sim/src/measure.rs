@@ -200,6 +200,7 @@ impl GroupMeter {
         GroupSummary {
             goodput: rate(achieved.delivered, span),
             share: Ratio::ZERO,
+            link_share: None,
             flows: account.flows,
             delivered: ByteSize::from_bytes(achieved.delivered),
             retransmits: achieved.retransmits,

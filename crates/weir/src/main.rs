@@ -11,6 +11,7 @@ mod bench;
 mod check;
 mod compare;
 mod dcudp;
+mod enforce;
 mod failure;
 mod interrupt;
 mod lab;
@@ -21,6 +22,7 @@ mod perf;
 mod policy;
 mod run;
 mod scenarios;
+mod sed;
 mod sweep;
 mod tune;
 
@@ -48,6 +50,7 @@ Examples:
   weir bench rpc                      request/response over DCQUIC beside TCP+TLS, in 30 seconds
   weir perf server                    wait for throughput tests; prints what clients need
   weir perf client HOST --pin 3f5a…   measure the throughput to that server
+  weir enforce -i eth0 --policy FILE  give TCP flows another congestion control than their own
   weir algorithms                     list the congestion control algorithms
 
 `weir COMMAND --help` tells more about each."
@@ -89,12 +92,17 @@ enum Command {
     LabHost(lab::LabHost),
     /// List the congestion control algorithms and their parameters
     Algorithms(algorithms::Algorithms),
+    /// Give the TCP flows of this machine's interfaces another congestion control
+    Enforce(enforce::Enforce),
     /// Check which TCP flows a policy file controls, and how
     #[command(subcommand)]
     Policy(policy::Policy),
     /// Plan a network for DCUDP
     #[command(subcommand)]
     Dcudp(dcudp::Dcudp),
+    /// Have TCP flows meet their deadlines: the controller, and what it knows
+    #[command(subcommand)]
+    Sed(sed::Sed),
 }
 
 fn main() -> ExitCode {
@@ -119,7 +127,9 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Lab(lab) => lab.run(),
         Command::LabHost(host) => host.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
+        Command::Enforce(enforce) => enforce.run(),
         Command::Policy(policy) => policy.run(),
         Command::Dcudp(dcudp) => dcudp.run(),
+        Command::Sed(sed) => sed.run(),
     }
 }

@@ -27,9 +27,7 @@ pub(crate) use parameter::Typed;
 pub use parameter::{Parameter, Value};
 pub use spec::AlgorithmSpec;
 
-use crate::{
-    Controller, bbr, bbr3, cubic, d2tcp, dctcp, dcudp, dcudp_proportional, newreno, swift,
-};
+use crate::{Controller, bbr, bbr3, cubic, d2tcp, dctcp, dcudp, newreno, swift};
 
 static ALGORITHMS: [&Algorithm; 9] = [
     &newreno::ALGORITHM,
@@ -39,8 +37,8 @@ static ALGORITHMS: [&Algorithm; 9] = [
     &swift::ALGORITHM,
     &bbr::ALGORITHM,
     &bbr3::ALGORITHM,
-    &dcudp::ALGORITHM,
-    &dcudp_proportional::ALGORITHM,
+    &dcudp::figure4::ALGORITHM,
+    &dcudp::proportional::ALGORITHM,
 ];
 
 /// Parameters that every algorithm takes: a limit from the first packet on (see

@@ -1,6 +1,11 @@
 //! How a connection begins: request, challenge with a cookie, request with the cookie, response.
+//!
+//! Data follow the cookie at once, so that they leave after one round trip as TCP's do: the challenge has
+//! said how large packets may be. The client does not know the server's name for the connection before the
+//! response; until then its data carry its own, by which and by its address the server finds them. With a
+//! shared key data wait for the response, as the key of the connection is derived from it.
 
-use weir_units::{Duration, Time};
+use weir_units::{ByteSize, Duration, Time};
 
 use super::{Connection, Event, Setup};
 use crate::config::{DataKind, SMALLEST_PACKET, TransportConfig};
@@ -26,7 +31,14 @@ pub(super) struct Client {
     /// When the request with the newest cookie was sent, if it was sent once.
     sent_at: Option<Time>,
     times_sent: u32,
+    /// How long the challenge took, for the server to know.
+    rtt: Duration,
+    /// The size of data packets that may follow the cookie, and how many still may.
+    early: Option<(ByteSize, usize)>,
 }
+
+/// Data packets that follow the cookie at most: should the request be lost, they are.
+const MOST_EARLY: usize = 64;
 
 /// What a server answers.
 #[derive(Debug)]
@@ -55,11 +67,30 @@ impl Client {
             give_up_at: now + config.handshake_timeout,
             sent_at: None,
             times_sent: 0,
+            rtt: Duration::ZERO,
+            early: None,
         }
     }
 
-    fn on_cookie(&mut self, cookie: u64) {
+    /// How many data packets may leave now.
+    pub(super) fn early_room(&self) -> usize {
+        match self.early {
+            Some((_, room)) if !self.due => room,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn on_early_sent(&mut self, packets: usize) {
+        if let Some((_, room)) = &mut self.early {
+            *room = room.saturating_sub(packets);
+        }
+    }
+
+    fn on_cookie(&mut self, now: Time, cookie: u64) {
         if self.cookie != cookie {
+            if let Some(sent_at) = self.sent_at {
+                self.rtt = now.since(sent_at);
+            }
             self.cookie = cookie;
             self.times_sent = 0;
             self.due = true;
@@ -97,6 +128,7 @@ pub(crate) fn handshake(
         initial_sequence: first,
         packet_size: config.packet_size,
         window: config.receive_window,
+        rtt: Duration::ZERO,
         socket,
         cookie,
         random,
@@ -184,7 +216,10 @@ impl Connection {
         };
         let is_echoed = handshake.random == client.random;
         match handshake.kind {
-            HandshakeKind::Challenge if is_echoed => client.on_cookie(handshake.cookie),
+            HandshakeKind::Challenge if is_echoed => {
+                client.on_cookie(now, handshake.cookie);
+                self.begin_early(handshake);
+            }
             HandshakeKind::Refused(refusal) if is_echoed => {
                 self.close_silently(ConnectionError::Refused(refusal));
             }
@@ -194,8 +229,14 @@ impl Connection {
                     self.counters.malformed += 1;
                     return;
                 }
+                let early = client.early.map(|(size, _)| size);
                 if let Some(refusal) = self.mismatch(handshake) {
                     return self.close_silently(ConnectionError::Refused(refusal));
+                }
+                if early.is_some_and(|size| size != self.agreed_size(handshake)) {
+                    // Packets of another size have left already.
+                    self.counters.malformed += 1;
+                    return;
                 }
                 debug_assert_eq!(first.first_count(), self.sender.buffer.base());
                 self.client = None;
@@ -209,6 +250,28 @@ impl Connection {
                 self.counters.malformed += 1;
             }
         }
+    }
+
+    /// Data may follow the cookie, where the challenge says what they have to be like.
+    fn begin_early(&mut self, challenge: &Handshake) {
+        let is_possible = self.config.shared_key.is_none() && self.mismatch(challenge).is_none();
+        let size = self.agreed_size(challenge);
+        let Some(client) = self.client.as_mut().filter(|_| is_possible) else {
+            return;
+        };
+        if client.early.is_some() || challenge.window == 0 {
+            return;
+        }
+        client.early = Some((size, MOST_EARLY));
+        self.packet_size = size;
+        self.sender
+            .begin(size, self.channel.overhead(), challenge.window);
+    }
+
+    /// The packet size of both ends.
+    fn agreed_size(&self, peer: &Handshake) -> ByteSize {
+        let smaller = self.config.packet_size.min(peer.packet_size);
+        smaller.max(SMALLEST_PACKET)
     }
 
     fn mismatch(&self, handshake: &Handshake) -> Option<Refusal> {
@@ -244,8 +307,7 @@ impl Connection {
         };
         let key = self.config.shared_key.as_ref();
         self.channel.protect(key.map(|key| key.session(&session)));
-        let packet_size = self.config.packet_size.min(peer.packet_size);
-        self.packet_size = packet_size.max(SMALLEST_PACKET);
+        self.packet_size = self.agreed_size(peer);
         self.peer_window = peer.window.max(1);
         self.sender
             .begin(self.packet_size, self.channel.overhead(), self.peer_window);
@@ -258,7 +320,7 @@ impl Connection {
 
     /// Writes the handshake packet that is due, if one is.
     pub(super) fn transmit_handshake(&mut self, now: Time, buffer: &mut Vec<u8>) -> bool {
-        let (kind, first, random, cookie) = if let Some(client) = &mut self.client {
+        let (kind, first, random, cookie, rtt) = if let Some(client) = &mut self.client {
             if !client.due {
                 return false;
             }
@@ -271,6 +333,7 @@ impl Connection {
                 client.first,
                 client.random,
                 client.cookie,
+                client.rtt,
             )
         } else if let Some(response) = self.response.as_mut().filter(|response| response.due) {
             response.due = false;
@@ -281,12 +344,16 @@ impl Connection {
                 response.first,
                 response.random,
                 response.cookie,
+                Duration::ZERO,
             )
         } else {
             return false;
         };
         let socket = self.channel.local;
-        let handshake = handshake(&self.config, kind, socket, first, random, cookie);
+        let handshake = Handshake {
+            rtt,
+            ..handshake(&self.config, kind, socket, first, random, cookie)
+        };
         let start = buffer.len();
         let control = Control::Handshake(handshake);
         self.channel

@@ -126,6 +126,9 @@ impl Connection {
         let (first, random) = (setup.first, setup.random);
         let mut connection = Self::new(now, setup, None);
         connection.response = Some(Response::new(request, first, random));
+        if !request.rtt.is_zero() {
+            connection.rtt.on_sample(request.rtt);
+        }
         connection.establish(now, request, random, request.random);
         connection
     }

@@ -37,15 +37,16 @@ impl Connection {
         {
             return self.handle_handshake(now, &datagram);
         }
-        if header.destination() != self.channel.local || self.client.is_some() {
+        if self.client.is_some() || !self.is_for_us(&header) {
             self.counters.early += 1;
             return;
         }
+        let knows_us = header.destination() == self.channel.local;
         let Some((header, body)) = self.channel.open(datagram) else {
             self.counters.unauthentic += 1;
             return;
         };
-        self.on_heard(now);
+        self.on_heard(now, knows_us);
         if self.is_closing() {
             return self.handle_when_closing(&header);
         }
@@ -59,10 +60,20 @@ impl Connection {
         }
     }
 
-    fn on_heard(&mut self, now: Time) {
+    /// Whether a packet carries our name, or is one of a client's that does not know it yet.
+    fn is_for_us(&self, header: &Header) -> bool {
+        let is_early = matches!(header, Header::Data(_))
+            && self.response.is_some()
+            && header.destination() == self.channel.peer;
+        is_early || header.destination() == self.channel.local
+    }
+
+    /// A packet of the peer's has come, which has heard our response if it `knows_us`.
+    fn on_heard(&mut self, now: Time, knows_us: bool) {
         self.counters.datagrams_received += 1;
         self.timers.on_heard(now);
-        if let Some(response) = &mut self.response
+        if knows_us
+            && let Some(response) = &mut self.response
             && let Some(sent_at) = response.sent_at.take()
         {
             self.rtt.on_sample(now.since(sent_at));
@@ -169,10 +180,12 @@ impl Connection {
     ) -> Result<(), Violation> {
         self.counters.acks_received += 1;
         self.wish(now, header, is_newest)?;
-        if self.ack2s.len() == MOST_ACK2S {
-            self.ack2s.pop_front();
+        if self.sender.answers_ack() {
+            if self.ack2s.len() == MOST_ACK2S {
+                self.ack2s.pop_front();
+            }
+            self.ack2s.push_back(header.number);
         }
-        self.ack2s.push_back(header.number);
         let sender = &mut self.sender;
         if !header.marks.observe && sender.mode() == Mode::Udp {
             // The receiver still waits to hear that the mode has changed.

@@ -57,7 +57,9 @@ impl Connection {
             State::Open => {}
         }
         if let Some(client) = &self.client {
-            return Some(client.again_at.min(client.give_up_at));
+            let handshake = client.again_at.min(client.give_up_at);
+            let early = (client.early_room() > 0).then(|| self.sender.next_data_time());
+            return early.flatten().into_iter().chain([handshake]).min();
         }
         let always = self.timers.keep_alive_at().min(self.timers.idle_at());
         [

@@ -9,7 +9,9 @@ use super::Connection;
 use super::close::State;
 use crate::channel::DataFields;
 use crate::mode::Mode;
-use crate::packet::{Ack, Control, KeepAlive, LossRange, LossRanges, Marks, write_loss_range};
+use crate::packet::{
+    Ack, Control, KeepAlive, LossRange, LossRanges, Marks, SocketId, write_loss_range,
+};
 use crate::sequence::SequenceNumber;
 
 /// The kernel takes this many segments of one batch (UDP_MAX_SEGMENTS).
@@ -52,7 +54,10 @@ impl Connection {
             State::Open => {
                 if self.transmit_handshake(now, buffer) {
                     ecn = Ecn::NotEct;
-                } else if self.client.is_none() && !self.transmit_control(now, buffer) {
+                } else if let Some(client) = &self.client {
+                    let room = client.early_room().min(max_datagrams);
+                    segment = self.transmit_early(now, buffer, room);
+                } else if !self.transmit_control(now, buffer) {
                     segment = self.transmit_data(now, buffer, max_datagrams);
                 }
             }
@@ -191,6 +196,23 @@ impl Connection {
         }
         self.receiver.on_advertised();
         self.keep_alive_due = false;
+    }
+
+    /// Writes data packets of a client that waits for the response. They carry its own name.
+    fn transmit_early(&mut self, now: Time, buffer: &mut Vec<u8>, room: usize) -> Option<usize> {
+        if room == 0 {
+            return None;
+        }
+        self.channel.peer = self.channel.local;
+        let begin = buffer.len();
+        let segment = self.transmit_data(now, buffer, room);
+        // Handshake packets go to no name.
+        self.channel.peer = SocketId::NONE;
+        let sent = segment.map_or(0, |segment| (buffer.len() - begin).div_ceil(segment));
+        if let Some(client) = &mut self.client {
+            client.on_early_sent(sent);
+        }
+        segment
     }
 
     /// Writes data packets of equal size, the last one possibly shorter: the size of the first one.

@@ -1,6 +1,6 @@
 //! What is said before there is a connection.
 
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Duration};
 
 use super::{DecodeError, SocketId, take, take_sequence, take_u16, take_u32, take_u64};
 use crate::SequenceNumber;
@@ -58,7 +58,7 @@ impl HandshakeKind {
     }
 }
 
-/// The information of a handshake packet: 48 bytes, and a tag of 16 where it is authenticated.
+/// The information of a handshake packet: 52 bytes, and a tag of 16 where it is authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The version of DCUDP.
@@ -73,6 +73,10 @@ pub struct Handshake {
     pub packet_size: ByteSize,
     /// How many data packets this end has room for.
     pub window: u32,
+    /// The round-trip time that a client has measured by the challenge, in whole nanoseconds; zero where it
+    /// has not, and in what a server says. Data may follow its request at once, and then nothing that the
+    /// server could measure has crossed an empty queue.
+    pub rtt: Duration,
     /// Whom this end's packets are to be sent to.
     pub socket: SocketId,
     /// What the server knows the client's address by.
@@ -91,7 +95,7 @@ impl Handshake {
     /// The version that this engine speaks.
     pub const VERSION: u32 = 1;
     /// Its length in bytes, without a tag.
-    pub const LENGTH: usize = 48;
+    pub const LENGTH: usize = 52;
 
     pub(super) fn decode(rest: &mut &[u8]) -> Result<Self, DecodeError> {
         let version = take_u32(rest)?;
@@ -107,6 +111,7 @@ impl Handshake {
             initial_sequence: take_sequence(rest)?,
             packet_size: ByteSize::from_bytes(take_u32(rest)?.into()),
             window: take_u32(rest)?,
+            rtt: Duration::from_nanos(take_u32(rest)?.into()),
             socket: SocketId(take_u32(rest)?),
             cookie: take_u64(rest)?,
             random: take(rest)?,
@@ -122,12 +127,14 @@ impl Handshake {
         let messages = if self.messages { MESSAGES } else { 0 };
         let authenticated = if self.tag.is_some() { AUTHENTICATED } else { 0 };
         let packet_size = u32::try_from(self.packet_size.bytes()).unwrap_or(u32::MAX);
+        let rtt = u32::try_from(self.rtt.as_nanos()).unwrap_or(u32::MAX);
         buffer.extend_from_slice(&self.version.to_be_bytes());
         buffer.extend_from_slice(&self.kind.code().to_be_bytes());
         buffer.extend_from_slice(&(messages | authenticated).to_be_bytes());
         buffer.extend_from_slice(&self.initial_sequence.value().to_be_bytes());
         buffer.extend_from_slice(&packet_size.to_be_bytes());
         buffer.extend_from_slice(&self.window.to_be_bytes());
+        buffer.extend_from_slice(&rtt.to_be_bytes());
         buffer.extend_from_slice(&self.socket.0.to_be_bytes());
         buffer.extend_from_slice(&self.cookie.to_be_bytes());
         buffer.extend_from_slice(&self.random);

@@ -40,7 +40,7 @@ fn handshake() -> impl Strategy<Value = Handshake> {
         HandshakeKind::Refused(Refusal::Mode),
         HandshakeKind::Refused(Refusal::Authentication),
     ]);
-    let words = (any::<[u32; 4]>(), any::<u64>(), any::<[u8; 16]>());
+    let words = (any::<[u32; 5]>(), any::<u64>(), any::<[u8; 16]>());
     (
         kind,
         any::<bool>(),
@@ -56,6 +56,7 @@ fn handshake() -> impl Strategy<Value = Handshake> {
                 initial_sequence,
                 packet_size: ByteSize::from_bytes(words[1].into()),
                 window: words[2],
+                rtt: Duration::from_nanos(words[4].into()),
                 socket: SocketId(words[3]),
                 cookie,
                 random,

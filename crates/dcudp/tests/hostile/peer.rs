@@ -77,6 +77,7 @@ impl Victim {
             initial_sequence: SequenceNumber::new(FIRST),
             packet_size: ByteSize::from_bytes(1472),
             window: 64,
+            rtt: Duration::ZERO,
             socket: SocketId(77),
             cookie: 0,
             random: [5; 16],

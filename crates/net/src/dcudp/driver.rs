@@ -102,7 +102,7 @@ impl Driver {
             ..
         } = self;
         // Datagrams that follow each other mostly belong to one connection.
-        let mut known: Option<([u8; 4], Arc<Link>)> = None;
+        let mut known: Option<(SocketAddr, [u8; 4], Arc<Link>)> = None;
         for (meta, mut rest) in buffers.take(count) {
             let (remote, ecn) = (meta.addr, ecn_of(&meta));
             let local = shared.socket.local_of(&meta);
@@ -111,7 +111,9 @@ impl Driver {
                 let datagram = next(&mut rest, stride);
                 let name = name_of(&datagram);
                 let (link, is_new) = match &known {
-                    Some((known, link)) if name == Some(*known) => (link.clone(), false),
+                    Some((from, known, link)) if *from == remote && name == Some(*known) => {
+                        (link.clone(), false)
+                    }
                     _ => match route(shared, now, remote, local, &datagram) {
                         Routed::To(link) => (link, false),
                         Routed::New(link) => (link, true),
@@ -130,7 +132,7 @@ impl Driver {
                     touched.push(link.clone());
                 }
                 drop(core);
-                known = name.map(|name| (name, link));
+                known = name.map(|name| (remote, name, link));
             }
         }
         for link in touched.drain(..) {

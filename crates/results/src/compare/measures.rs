@@ -15,6 +15,9 @@ pub(super) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
         ("marks", group.marks as f64),
         ("completed", group.completed as f64),
     ];
+    if let Some(share) = group.link_share {
+        measures.push(("link_share", share.value()));
+    }
     if let Some(fairness) = group.fairness {
         measures.push(("fairness", fairness.value()));
     }
@@ -64,7 +67,9 @@ pub(super) fn shown(key: &str, value: f64) -> String {
         return time(Duration::from_nanos((value * 1e9) as u64));
     }
     match key {
-        "share" | "utilization" | "reduction" => percent(Ratio::new(value).unwrap_or_default()),
+        "share" | "link_share" | "utilization" | "reduction" => {
+            percent(Ratio::new(value).unwrap_or_default())
+        }
         "fairness" => format!("{value:.3}"),
         _ => count(value as u64),
     }

@@ -15,6 +15,10 @@ pub struct GroupSummary {
     pub goodput: Rate,
     /// The group's part of all groups' goodput, between 0 and 1.
     pub share: Ratio,
+    /// The goodput in bytes of full IP packets, as a part of what the slowest link carries in such bytes;
+    /// of transports whose headers do not vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_share: Option<Ratio>,
     /// How many flows it has.
     pub flows: u64,
     /// The bytes behind the goodput.

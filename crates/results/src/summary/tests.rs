@@ -17,6 +17,7 @@ fn run() -> RunSummary {
         completion: None,
         flows_with_timeout: 1,
         deadlines_missed: None,
+        link_share: Ratio::new(0.78),
         fairness: Ratio::new(0.98),
         epochs: None,
     };

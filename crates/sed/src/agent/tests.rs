@@ -2,7 +2,7 @@ use std::net::IpAddr;
 
 use proptest::prelude::*;
 use weir_fabric::{Faults, Link, Pipe, Queue, Routes, Rule, Switch};
-use weir_units::Rate;
+use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Options, Sequence, SynOptions};
 
@@ -216,6 +216,8 @@ fn the_controller_hears_of_handshakes_and_ends() {
     let opened = Report::Opened {
         flow: flow(1),
         port: 1,
+        age: Duration::ZERO,
+        demand: None,
     };
     let accepted = Report::Accepted {
         flow: flow(1),
@@ -416,7 +418,11 @@ fn a_new_controller_is_told_everything() {
     assert!(
         matches!(
             reports[..],
-            [Report::Opened { .. }, Report::Accepted { .. }]
+            [
+                Report::Opened { .. },
+                Report::Accepted { .. },
+                Report::Counters { .. }
+            ]
         ),
         "{reports:?}"
     );

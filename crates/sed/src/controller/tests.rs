@@ -1,6 +1,7 @@
 use std::net::IpAddr;
 
 use proptest::prelude::*;
+use weir_units::{ByteSize, Duration};
 use weir_wire::tcp::Sequence;
 
 use super::*;
@@ -35,6 +36,15 @@ fn demand(bytes: u64, millis: u64) -> Demand {
     }
 }
 
+fn opened(flow: FlowKey, port: u32) -> Report {
+    Report::Opened {
+        flow,
+        port,
+        age: Duration::ZERO,
+        demand: None,
+    }
+}
+
 /// A flow opens that has registered before.
 fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Demand>) {
     let flow = flow(number);
@@ -43,7 +53,7 @@ fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Dema
         demands.register(flow.source, flow, demand).unwrap();
     }
     let port = PORT.port;
-    controller.receive(now, PORT.switch, Report::Opened { flow, port });
+    controller.receive(now, PORT.switch, opened(flow, port));
     let accepted = Report::Accepted {
         flow,
         segment: 1460,

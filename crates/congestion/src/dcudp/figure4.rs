@@ -11,12 +11,12 @@
 //! Figure 4 contradicts itself where `Rate_data` has passed `Rate_max`: it increments `Rate_max` and
 //! then overwrites it. The parameters `raise_data` and `stop_at_max` choose the reading, and
 //! `increment` with `increment_per_rtt` give the increment its unit; `docs/dcudp.md` compares them.
-//!
-//! Transports that acknowledge more often than once per round trip are read as if they did not: what
-//! their acknowledgments say is put together until a round trip has ended.
 
 use weir_units::{ByteSize, Duration, Rate};
 
+use super::rates::{Rates, least};
+use super::round::Round;
+use super::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
 use crate::registry::{Algorithm, Context, Parameter, Typed};
 use crate::{AckSample, AlgorithmSpec, Controller, LossSample, PacketSent, Snapshot};
 
@@ -35,15 +35,6 @@ const PARAMETERS: [Parameter; 6] = [
     INCREMENT_PER_RTT.parameter(),
     FREEZE.parameter(),
 ];
-
-/// Section IV-A.3: both rates begin as C / PktSize.
-pub(crate) const CAPACITY: Typed<Rate> = Typed {
-    name: "capacity",
-    doc: "the rate of the path's narrowest link, with which both rates begin",
-    default: Rate::from_gbps(1),
-    min: Rate::from_bits_per_second(1_000),
-    max: Rate::from_gbps(10_000),
-};
 
 const RAISE_DATA: Typed<bool> = Typed {
     name: "raise_data",
@@ -77,34 +68,14 @@ const INCREMENT_PER_RTT: Typed<bool> = Typed {
     max: true,
 };
 
-pub(crate) const FREEZE: Typed<bool> = Typed {
-    name: "freeze",
-    doc: "after a reduction nothing reduces again before a packet has been sent",
-    default: true,
-    min: false,
-    max: true,
-};
-
-/// Rates stay below this many packets per second, whatever a receiver claims.
-pub(crate) const FASTEST: f64 = 1e12;
-/// The round-trip time before one is known, and the smallest that is believed.
-pub(crate) const INITIAL_RTT: Duration = Duration::from_micros(100);
-pub(crate) const SHORTEST_RTT: Duration = Duration::from_nanos(100);
-
 #[derive(Clone, Debug)]
 struct Dcudp {
-    packet_size: ByteSize,
-    /// Packets per second.
-    rate_data: f64,
-    /// Packets per second.
-    rate_max: f64,
+    rates: Rates,
     acks: u64,
     echoes: u64,
     frozen: bool,
     rtt: Duration,
-    /// What the acknowledgments of this round trip have said so far.
-    echo: bool,
-    app_limited: bool,
+    round: Round,
     phase: &'static str,
     raise_data: bool,
     stop_at_max: bool,
@@ -115,18 +86,13 @@ struct Dcudp {
 
 impl Dcudp {
     fn new(spec: &AlgorithmSpec, context: &Context) -> Self {
-        let packet_size = context.packet_size.max(ByteSize::from_bytes(1));
-        let capacity = packets_per_second(spec.get(&CAPACITY), packet_size);
         Self {
-            packet_size,
-            rate_data: capacity,
-            rate_max: capacity,
+            rates: Rates::new(spec.get(&CAPACITY), context.packet_size),
             acks: 0,
             echoes: 0,
             frozen: false,
             rtt: INITIAL_RTT,
-            echo: false,
-            app_limited: false,
+            round: Round::default(),
             phase: "start",
             raise_data: spec.get(&RAISE_DATA),
             stop_at_max: spec.get(&STOP_AT_MAX),
@@ -134,17 +100,6 @@ impl Dcudp {
             increment_per_rtt: spec.get(&INCREMENT_PER_RTT),
             freeze: spec.get(&FREEZE),
         }
-    }
-
-    /// One packet per round trip: neither rate falls below (section IV-A.3).
-    fn floor(&self) -> f64 {
-        1.0 / self.rtt.as_secs_f64()
-    }
-
-    fn bound(&mut self) {
-        let floor = self.floor();
-        self.rate_data = self.rate_data.clamp(floor, FASTEST);
-        self.rate_max = self.rate_max.clamp(floor, FASTEST);
     }
 
     /// Equations (1) and (2), in the order in which they are printed: the second one sees the rate
@@ -155,45 +110,41 @@ impl Dcudp {
         }
         let portion = self.echoes as f64 / self.acks as f64;
         let rtt = self.rtt.as_secs_f64();
-        self.rate_data /= 1.0 + portion / (self.rate_data * rtt);
-        self.rate_max /= 1.0 + portion / (self.rate_data * rtt);
-        self.bound();
+        self.rates.data /= 1.0 + portion / (self.rates.data * rtt);
+        self.rates.max /= 1.0 + portion / (self.rates.data * rtt);
+        self.rates.bound(self.rtt);
         self.frozen = self.freeze;
         self.phase = "echo";
     }
 
     fn speed_up(&mut self) {
         let passed = if self.stop_at_max {
-            self.rate_data >= self.rate_max
+            self.rates.data >= self.rates.max
         } else {
-            self.rate_data > self.rate_max
+            self.rates.data > self.rates.max
         };
         if !passed {
-            self.rate_data *= 2.0;
+            self.rates.data *= 2.0;
             if self.stop_at_max {
-                self.rate_data = self.rate_data.min(self.rate_max);
+                self.rates.data = self.rates.data.min(self.rates.max);
             }
             self.phase = "double";
         } else {
             let per = if self.increment_per_rtt {
-                self.floor()
+                least(self.rtt)
             } else {
                 1.0
             };
-            self.rate_max += self.increment * per;
+            self.rates.max += self.increment * per;
             if self.raise_data {
-                self.rate_data = self.rate_max;
+                self.rates.data = self.rates.max;
             } else {
-                self.rate_max = self.rate_data;
+                self.rates.max = self.rates.data;
             }
             self.phase = "increment";
         }
-        self.bound();
+        self.rates.bound(self.rtt);
     }
-}
-
-pub(crate) fn packets_per_second(rate: Rate, packet_size: ByteSize) -> f64 {
-    rate.bits_per_second() as f64 / (8.0 * packet_size.bytes() as f64)
 }
 
 impl Controller for Dcudp {
@@ -214,20 +165,16 @@ impl Controller for Dcudp {
         if !ack.smoothed_rtt.is_zero() {
             self.rtt = ack.smoothed_rtt.max(SHORTEST_RTT);
         }
-        self.echo |= ack.ece || !ack.ce_marked.is_zero();
-        self.app_limited |= ack.app_limited;
-        if !ack.round_ended {
+        let Some(round) = self.round.on_ack(ack) else {
             return;
-        }
+        };
         self.acks += 1;
-        if self.echo {
+        if round.is_marked() {
             self.echoes += 1;
             self.slow_down();
-        } else if !self.app_limited {
+        } else if !round.app_limited {
             self.speed_up();
         }
-        self.echo = false;
-        self.app_limited = false;
     }
 
     fn on_loss(&mut self, _loss: &LossSample) {
@@ -236,20 +183,16 @@ impl Controller for Dcudp {
         if self.frozen {
             return;
         }
-        self.rate_data = self.floor();
-        self.rate_max /= 2.0;
-        self.bound();
+        self.rates.data = least(self.rtt);
+        self.rates.max /= 2.0;
+        self.rates.bound(self.rtt);
         self.frozen = self.freeze;
         self.phase = "loss";
     }
 
     fn on_packet_size(&mut self, size: ByteSize) {
-        let size = size.max(ByteSize::from_bytes(1));
-        let scale = self.packet_size.bytes() as f64 / size.bytes() as f64;
-        self.packet_size = size;
-        self.rate_data *= scale;
-        self.rate_max *= scale;
-        self.bound();
+        self.rates.resize(size);
+        self.rates.bound(self.rtt);
     }
 
     /// There is none: the rate alone limits.
@@ -258,16 +201,14 @@ impl Controller for Dcudp {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        let bits = self.rate_data * 8.0 * self.packet_size.bytes() as f64;
-        Some(Rate::from_bits_per_second((bits as u64).max(1)))
+        Some(self.rates.rate_of(self.rates.data))
     }
 
     fn snapshot(&self) -> Snapshot {
-        let bits = self.rate_max * 8.0 * self.packet_size.bytes() as f64;
         Snapshot {
             phase: self.phase,
             ce_fraction: (self.acks > 0).then(|| self.echoes as f64 / self.acks as f64),
-            bandwidth: Some(Rate::from_bits_per_second(bits as u64)),
+            bandwidth: Some(self.rates.rate_of(self.rates.max)),
             ..Snapshot::default()
         }
     }

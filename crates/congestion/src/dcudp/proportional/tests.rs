@@ -1,0 +1,144 @@
+//! Reports of round trips of 100 us.
+
+use crate::samples::{PACKET, ack, build, loss, packets};
+use crate::{AckSample, Controller, LossCause, PacketSent};
+
+const SPEC: &str = "dcudp-proportional,capacity=1.2Gbps";
+
+/// What a round trip of 100 us says in which `count` packets were acknowledged, `marked` of them.
+fn report(controller: &mut dyn Controller, now: u64, count: u64, marked: u64) {
+    let mut sample = ack(now, now - 100, count);
+    sample.ce_marked = packets(marked);
+    sample.round_ended = true;
+    tell(controller, &sample);
+}
+
+/// The same, all of it marked, with so many packets in flight.
+fn report_in_flight(controller: &mut dyn Controller, now: u64, count: u64, in_flight: u64) {
+    let mut sample = ack(now, now - 100, count);
+    sample.ce_marked = packets(count);
+    sample.in_flight = packets(in_flight);
+    sample.round_ended = true;
+    tell(controller, &sample);
+}
+
+/// An acknowledgment, and the packet that opens the lock.
+fn tell(controller: &mut dyn Controller, sample: &AckSample) {
+    controller.on_ack(sample);
+    controller.on_sent(&PacketSent {
+        now: sample.now,
+        size: PACKET,
+        in_flight: PACKET,
+    });
+}
+
+/// In packets of 1500 bytes per round trip of 100 us.
+fn window(controller: &dyn Controller) -> f64 {
+    let rate = controller.pacing_rate().unwrap().bits_per_second();
+    rate as f64 / 12_000.0 * 1e-4
+}
+
+fn close(left: f64, right: f64) {
+    assert!((left / right - 1.0).abs() < 1e-6, "{left} is not {right}");
+}
+
+#[test]
+fn it_begins_with_the_capacity_and_goes_to_what_is_delivered() {
+    let mut controller = build(SPEC);
+    close(window(&*controller), 10.0);
+    report(&mut *controller, 200, 1, 1);
+    close(window(&*controller), 10.0);
+    // Four packets in a round trip, all marked: the smoothed fraction is 0.2 at first.
+    for (now, fraction) in [(300, 0.3), (400, 0.3875), (500, 0.464_062_5)] {
+        report(&mut *controller, now, 4, 4);
+        close(window(&*controller), 4.0 * (1.0 - fraction / 2.0));
+    }
+    // The congestion is over: back to what is kept at once, and on from there.
+    report(&mut *controller, 700, 4, 0);
+    close(window(&*controller), 3.8);
+    report(&mut *controller, 800, 4, 0);
+    close(window(&*controller), 3.85);
+}
+
+#[test]
+fn a_reduction_is_half_of_the_smoothed_fraction() {
+    let mut controller = build(SPEC);
+    report(&mut *controller, 200, 10, 0);
+    report(&mut *controller, 300, 10, 1);
+    close(window(&*controller), 10.0 * (1.0 - 0.1875 / 2.0));
+}
+
+#[test]
+fn what_waits_beyond_a_round_trip_is_drained_in_eight() {
+    let mut controller = build(SPEC);
+    for now in [200, 300] {
+        report(&mut *controller, now, 8, 0);
+    }
+    // Eight travel, eight and one may wait, and four are to go.
+    report_in_flight(&mut *controller, 400, 8, 8 + 9 + 4);
+    close(window(&*controller), 0.95 * 8.0 - 4.0 / 8.0);
+    // Behind a long queue nothing leaves but the least.
+    report_in_flight(&mut *controller, 500, 8, 1_000);
+    close(window(&*controller), 1.0);
+    // Marks meanwhile have not counted.
+    let fraction = controller.snapshot().ce_fraction.unwrap();
+    close(fraction, 0.2 * 0.875);
+    // With the queue gone it goes on at what was delivered, and grows.
+    report(&mut *controller, 600, 8, 0);
+    close(window(&*controller), 0.95 * 8.0 + 0.05);
+}
+
+#[test]
+fn without_draining_the_queue_is_left_to_marks() {
+    let mut controller = build("dcudp-proportional,capacity=1.2Gbps,drain=0");
+    report(&mut *controller, 200, 8, 0);
+    report_in_flight(&mut *controller, 300, 8, 1_000);
+    close(window(&*controller), 8.0 * (1.0 - 0.3 / 2.0));
+}
+
+#[test]
+fn without_marks_growth_becomes_ever_faster() {
+    let mut controller = build(SPEC);
+    let mut now = 200;
+    for _ in 0..5 {
+        report(&mut *controller, now, 4, 4);
+        now += 100;
+    }
+    let mut rounds = 0;
+    while window(&*controller) < 20.0 {
+        let count = window(&*controller) as u64;
+        report(&mut *controller, now, count, 0);
+        now += 100;
+        rounds += 1;
+    }
+    // A twentieth of a packet at a time would take over 300 round trips.
+    assert!(rounds < 50, "{rounds}");
+}
+
+#[test]
+fn a_loss_is_a_round_trip_that_was_marked_whole() {
+    let mut controller = build(SPEC);
+    report(&mut *controller, 200, 10, 0);
+    report(&mut *controller, 300, 10, 0);
+    controller.on_loss(&loss(350, 100, 3, LossCause::Nak));
+    close(window(&*controller), 5.0);
+}
+
+#[test]
+fn the_rate_never_falls_below_a_packet_per_round_trip() {
+    let mut controller = build(SPEC);
+    for round in 0..1_000 {
+        report(&mut *controller, 200 + 100 * round, 1, 1);
+    }
+    close(window(&*controller), 1.0);
+}
+
+#[test]
+fn an_echo_counts_as_a_round_trip_that_was_marked_whole() {
+    let mut controller = build(SPEC);
+    report(&mut *controller, 200, 8, 0);
+    let mut sample = ack(300, 200, 8);
+    (sample.ece, sample.round_ended) = (true, true);
+    controller.on_ack(&sample);
+    close(window(&*controller), 8.0 * (1.0 - 0.3 / 2.0));
+}

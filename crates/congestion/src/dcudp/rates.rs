@@ -1,0 +1,66 @@
+//! `Rate_data` and `Rate_max`.
+
+use weir_units::{ByteSize, Duration, Rate};
+
+/// Rates stay below this many packets per second, whatever a receiver claims.
+const FASTEST: f64 = 1e12;
+
+/// The two rates of Figure 4, in packets per second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    packet_size: ByteSize,
+    pub(super) data: f64,
+    pub(super) max: f64,
+}
+
+impl Rates {
+    /// Both at `capacity`, in packets of this size.
+    pub(super) fn new(capacity: Rate, packet_size: ByteSize) -> Self {
+        let packet_size = packet_size.max(ByteSize::from_bytes(1));
+        let mut rates = Self {
+            packet_size,
+            data: 0.0,
+            max: 0.0,
+        };
+        rates.data = rates.packets_per_second(capacity);
+        rates.max = rates.data;
+        rates
+    }
+
+    /// How many packets, not only whole ones, these bytes are.
+    pub(super) fn packets(&self, size: ByteSize) -> f64 {
+        size.bytes() as f64 / self.packet_size.bytes() as f64
+    }
+
+    pub(super) fn packets_per_second(&self, rate: Rate) -> f64 {
+        rate.bits_per_second() as f64 / (8.0 * self.packet_size.bytes() as f64)
+    }
+
+    /// So many packets per second as a rate, which is never none.
+    pub(super) fn rate_of(&self, packets_per_second: f64) -> Rate {
+        let bits = packets_per_second * 8.0 * self.packet_size.bytes() as f64;
+        Rate::from_bits_per_second((bits as u64).max(1))
+    }
+
+    /// Neither rate is below one packet per round trip (section IV-A.3).
+    pub(super) fn bound(&mut self, rtt: Duration) {
+        let least = least(rtt);
+        self.data = self.data.clamp(least, FASTEST);
+        self.max = self.max.clamp(least, FASTEST);
+    }
+
+    /// The same rates in packets of another size; gives how many of these one was.
+    pub(super) fn resize(&mut self, packet_size: ByteSize) -> f64 {
+        let packet_size = packet_size.max(ByteSize::from_bytes(1));
+        let scale = self.packet_size.bytes() as f64 / packet_size.bytes() as f64;
+        self.packet_size = packet_size;
+        self.data *= scale;
+        self.max *= scale;
+        scale
+    }
+}
+
+/// One packet per round trip.
+pub(super) fn least(rtt: Duration) -> f64 {
+    1.0 / rtt.as_secs_f64()
+}
