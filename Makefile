@@ -27,6 +27,9 @@ PYTHON_ENV = python/.venv
 UV_VERSION = 0.13.9
 # Extension modules find Python's symbols in the program that loads them.
 PYTHON_BUILD = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$(CURDIR)/$(PYTHON_ENV)/bin/python
+# `make test` leaves out what takes Ray; `make long` does not.
+PYTHON_EXTRAS = --extra learn
+PYTEST_FLAGS = -m "not long"
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
 .DEFAULT_GOAL := help
@@ -71,7 +74,7 @@ stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, wher
 
 python: ## build the Python package, with all that it can use, into python/.venv
 	@$(HAS_PYTHON) || { echo "make python needs Python 3.10 or later with venv: apt-get install python3-venv"; exit 1; }
-	@$(MAKE) -s python-env
+	@$(MAKE) -s python-env PYTHON_EXTRAS=--all-extras
 	@$(PYTHON_ENV)/bin/uv tool run --from 'maturin==1.16.0' maturin build --release --quiet \
 		--manifest-path python/Cargo.toml --interpreter $(PYTHON_ENV)/bin/python --out python/dist
 	@rm -f python/python/weir/_weir.abi3.so
@@ -81,7 +84,7 @@ python: ## build the Python package, with all that it can use, into python/.venv
 python-env:
 	@test -x $(PYTHON_ENV)/bin/uv || { $(PYTHON) -m venv $(PYTHON_ENV) && \
 		$(PYTHON_ENV)/bin/python -m pip install --quiet uv==$(UV_VERSION); }
-	@cd python && UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact --all-extras --group dev
+	@cd python && UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact $(PYTHON_EXTRAS) --group dev
 
 python-test: ## lint and test the Python package, where Python 3.10 with venv is there
 	@if ! $(HAS_PYTHON); then \
@@ -91,8 +94,9 @@ python-test: ## lint and test the Python package, where Python 3.10 with venv is
 	else \
 		$(PYTHON_BUILD) $(CARGO) clippy $(CARGO_FLAGS) -p weir-python --all-targets -- -D warnings && \
 		$(PYTHON_BUILD) $(CARGO) build $(CARGO_FLAGS) --profile test -p weir-python && \
-		cp target/debug/libweir_python.so python/python/weir/_weir.abi3.so && \
-		cd python && .venv/bin/python -m mypy && PYTHONPATH=python .venv/bin/python -m pytest; \
+		install target/debug/libweir_python.so python/python/weir/_weir.abi3.so && \
+		cd python && .venv/bin/python -m mypy && \
+		PYTHONPATH=$(CURDIR)/python/python .venv/bin/python -m pytest $(PYTEST_FLAGS); \
 	fi
 
 interop: ## run the interoperability matrix and write docs/interop.md (a long build)
@@ -101,6 +105,7 @@ interop: ## run the interoperability matrix and write docs/interop.md (a long bu
 
 long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
 	PROPTEST_CASES=$(LONG_CASES) $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
+	@$(MAKE) -s python-test PYTHON_EXTRAS=--all-extras PYTEST_FLAGS=
 
 longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC engine (hours)
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \

@@ -27,6 +27,8 @@ fn _weir(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::OpenSweep>()?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(run::parameters, module)?)?;
     module.add_function(wrap_pyfunction!(run::scenarios, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::base_units, module)?)?;
     module.add_function(wrap_pyfunction!(sweep::carry_out_task, module)?)
 }

@@ -55,6 +55,15 @@ pub(crate) fn run(
     ))
 }
 
+/// What a scenario's `[parameters]` are, by name, as they are written.
+#[pyfunction]
+pub(crate) fn parameters(scenario: PathBuf) -> PyResult<Vec<(String, String)>> {
+    match Document::load_or_shipped(&scenario) {
+        Ok(document) => Ok(document.parameters()),
+        Err(error) => Err(errors::scenario(shipped::told(&scenario, &error))),
+    }
+}
+
 /// The names of the scenarios that ship.
 #[pyfunction]
 pub(crate) fn scenarios() -> Vec<&'static str> {

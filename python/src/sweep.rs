@@ -5,8 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::prelude::*;
+use weir_results::{Dataset, Value};
 use weir_scenario::{Document, shipped};
 use weir_sweep::{Journal, Planned, Row, Rows, Shard, Task, Watch};
+use weir_units::{ByteSize, Duration, Rate};
 
 use crate::errors;
 use crate::run::as_settings;
@@ -72,6 +74,21 @@ impl Sweep {
     /// How many runs it has.
     fn __len__(&self) -> usize {
         self.sweep.runs()
+    }
+
+    /// The inputs of all runs in base units, by the names of their columns, and what is wrong with a run.
+    fn inputs(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let mut inputs = Dataset::default();
+            for run in self.sweep.plan() {
+                let error = run
+                    .scenario
+                    .err()
+                    .map(|error| ("error".to_owned(), Value::Text(error)));
+                inputs.push(run.inputs.into_iter().chain(error));
+            }
+            Table::of(inputs.frame())
+        })
     }
 
     /// Opens a directory for the rows of the sweep, or of about `some` of its runs.
@@ -241,4 +258,17 @@ pub(crate) fn carry_out_task(py: Python<'_>, task: &str) -> PyResult<String> {
     let work = || task.carry_out(&mut || stop.goes_on());
     let row = watched(py, &stop, work, |_| Ok(()))?.map_err(errors::sweep)?;
     serde_json::to_string(&row).map_err(errors::sweep)
+}
+
+/// A size in bytes, a rate in bits per second or a time in seconds, if the text is one: `200KB`, `25Gbps`,
+/// `50us`.
+#[pyfunction]
+pub(crate) fn base_units(text: &str) -> Option<f64> {
+    let size = text.parse::<ByteSize>().map(|size| size.bytes() as f64);
+    let rate = || {
+        text.parse::<Rate>()
+            .map(|rate| rate.bits_per_second() as f64)
+    };
+    let span = || text.parse::<Duration>().map(|span| span.as_secs_f64());
+    size.or_else(|_| rate()).or_else(|_| span()).ok()
 }

@@ -11,6 +11,7 @@ duration = "60ms"
 warm_up = "10ms"
 
 [parameters]
+buffer = "200KB"
 line_rate = "1Gbps"
 cubic_rtt = "2ms"
 ecn_threshold = "30KB"
@@ -19,7 +20,7 @@ red_max = "100KB"
 
 [dumbbell]
 rate = "$line_rate"
-queue = { kind = "shared", buffer = "200KB", ecn_threshold = "$ecn_threshold", red_min = "$red_min", red_max = "$red_max", drop_probability = 0.05 }
+queue = { kind = "shared", buffer = "$buffer", ecn_threshold = "$ecn_threshold", red_min = "$red_min", red_max = "$red_max", drop_probability = 0.05 }
 
 [dumbbell.senders.dctcp]
 count = 2

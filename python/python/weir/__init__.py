@@ -12,6 +12,8 @@
 switches, `weir.pictures` draws. docs/python.md and docs/tuning.md tell more.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from weir._weir import CODE_VERSION, Table
 from weir.errors import (
     DatasetError,
@@ -26,6 +28,9 @@ from weir.errors import (
 )
 from weir.running import Run, run, scenarios
 from weir.sweeping import Points, Runs, sweep
+
+if TYPE_CHECKING:
+    from weir.tuning import tune
 
 __all__ = [
     "CODE_VERSION",
@@ -45,4 +50,14 @@ __all__ = [
     "run",
     "scenarios",
     "sweep",
+    "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The tuner brings scikit-learn, which not everybody needs.
+    if name == "tune":
+        from weir.tuning import tune
+
+        return tune
+    raise AttributeError(f"module `weir` has no attribute `{name}`")

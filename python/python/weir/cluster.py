@@ -21,7 +21,7 @@ RETRIES = -1
 AHEAD = 4
 
 
-def carry_out(
+def hand_out(
     opened: _weir.OpenSweep, jobs: int, progress: Progress | None, options: dict[str, Any]
 ) -> None:
     """Carries out what has no row, at most `jobs` runs at a time (0: as many as the cluster has cores)."""

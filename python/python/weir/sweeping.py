@@ -81,39 +81,73 @@ def sweep(
 
     Raises SweepError, also where no run gave a result; KeyboardInterrupt on Ctrl-C, when what is over has its rows, and `resume` goes on.
     """
-    pairs = as_pairs(settings or {})
-    if isinstance(sweep, Points):
-        points = [as_pairs(point) for point in sweep.points]
-        planned = _weir.Sweep.of_points(
-            os.fspath(sweep.scenario), points, list(sweep.seeds), pairs, early_stop
-        )
-    else:
-        planned = _weir.Sweep.load(os.fspath(sweep), pairs, early_stop)
+    told = _Bar() if progress is True else progress or None
+    runs = carry_out(
+        sweep,
+        out,
+        engine=engine,
+        settings=settings,
+        resume=resume,
+        some=some,
+        jobs=jobs,
+        early_stop=early_stop,
+        progress=told,
+        tell_stale=True,
+        **ray,
+    )
+    if runs.frame.height and runs.failed.height == runs.frame.height:
+        raise SweepError(f"no run gave a result: {runs.failed['error'][0]}")
+    return runs
+
+
+def carry_out(
+    sweep: str | os.PathLike[str] | Points,
+    out: str | os.PathLike[str],
+    *,
+    engine: str = "local",
+    settings: Settings | None = None,
+    resume: bool = False,
+    some: int | None = None,
+    jobs: int = 0,
+    early_stop: bool | None = None,
+    progress: Progress | None = None,
+    tell_stale: bool = False,
+    **ray: Any,
+) -> Runs:
+    """As `sweep`, without words, and without judging what the runs gave."""
     if engine not in ("local", "ray"):
         raise SweepError(f"there is no engine `{engine}`: write local or ray")
     if engine == "local" and ray:
         raise SweepError(f"the engine `local` takes no {', '.join(ray)}")
     if jobs < 0 or (some is not None and some < 1):
         raise SweepError("`jobs` is at least 0, and `some` at least 1")
+    planned = _planned(sweep, settings or {}, early_stop)
     opened = planned.open(os.fspath(out), resume, some)
-    if opened.stale:
+    if opened.stale and tell_stale:
         print(
             f"{opened.stale} rows in {os.fspath(out)} are of other settings or another version of weir, and "
             "are left alone",
             file=sys.stderr,
         )
-    told = _Bar() if progress is True else progress or None
     if engine == "ray":
-        from weir.cluster import carry_out
+        from weir.cluster import hand_out
 
-        carry_out(opened, jobs, told, ray)
+        hand_out(opened, jobs, progress, ray)
     else:
-        opened.carry_out(jobs, told)
+        opened.carry_out(jobs, progress)
     path, table = opened.finish()
-    runs = Runs(Path(path), table, {column: key for key, column in planned.keys})
-    if runs.frame.height and runs.failed.height == runs.frame.height:
-        raise SweepError(f"no run gave a result: {runs.failed['error'][0]}")
-    return runs
+    return Runs(Path(path), table, {column: key for key, column in planned.keys})
+
+
+def _planned(
+    sweep: str | os.PathLike[str] | Points, settings: Settings, early_stop: bool | None
+) -> _weir.Sweep:
+    pairs = as_pairs(settings)
+    if not isinstance(sweep, Points):
+        return _weir.Sweep.load(os.fspath(sweep), pairs, early_stop)
+    points = [as_pairs(point) for point in sweep.points]
+    scenario = os.fspath(sweep.scenario)
+    return _weir.Sweep.of_points(scenario, points, list(sweep.seeds), pairs, early_stop)
 
 
 class _Bar:

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
 
 from weir.errors import SurrogateError
 from weir.surrogate.data import Data
@@ -212,7 +213,8 @@ def _learn(
 ) -> Learned:
     offset, scale = float(target.mean()), float(target.std()) or 1.0
     target = (target - offset) / scale
-    with warnings.catch_warnings():
+    # Hundreds of rows: more threads would wait for each other.
+    with warnings.catch_warnings(), threadpool_limits(limits=1):
         # A kernel's parameter at its bound, a network that stops at its last iteration: the errors that
         # the uncertainty is made of tell whether that matters.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -239,7 +241,7 @@ def _learn(
 
 
 def _error_model(seed: int) -> ExtraTreesRegressor:
-    return ExtraTreesRegressor(40, min_samples_leaf=8, random_state=seed)
+    return ExtraTreesRegressor(20, min_samples_leaf=8, random_state=seed)
 
 
 def _refitted(prototype: Any, fitted: Any, features: np.ndarray, target: np.ndarray) -> Any:
