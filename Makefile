@@ -21,8 +21,19 @@ BPF_FEATURES := $(shell command -v clang >/dev/null && command -v pkg-config >/d
 	printf '\043include <libelf.h>\n\043include <zlib.h>\n' | cc -E - >/dev/null 2>&1 && \
 	echo --features weir/bpf)
 
+# The Python package: its environment, and uv, which fills it as python/uv.lock says.
+PYTHON ?= python3
+PYTHON_ENV = python/.venv
+UV_VERSION = 0.13.9
+# Extension modules find Python's symbols in the program that loads them.
+PYTHON_BUILD = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$(CURDIR)/$(PYTHON_ENV)/bin/python
+# `make test` leaves out what takes Ray; `make long` does not.
+PYTHON_EXTRAS = --extra learn
+PYTEST_FLAGS = -m "not long"
+HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fmt lint doc unit stacks interop long longer bench bench-dcudp bench-paths bench-sim bench-lab fuzz deny
+.PHONY: help setup demo test fmt lint doc unit stacks python python-env python-test interop long longer bench bench-dcudp bench-paths bench-sim bench-lab fuzz deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +44,7 @@ demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and pri
 
 test: ## all that CI checks: format, lints, documentation, tests; with CI=true what they can use is installed first
 	@if test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then $(MAKE) setup || true; fi
-	@$(MAKE) fmt lint doc unit stacks
+	@$(MAKE) fmt lint doc unit stacks python-test
 
 fmt: ## check the format
 	$(CARGO) fmt --all --check
@@ -61,12 +72,40 @@ stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, wher
 		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche (make setup)"; \
 	fi
 
+python: ## build the Python package, with all that it can use, into python/.venv
+	@$(HAS_PYTHON) || { echo "make python needs Python 3.10 or later with venv: apt-get install python3-venv"; exit 1; }
+	@$(MAKE) -s python-env PYTHON_EXTRAS=--all-extras
+	@$(PYTHON_ENV)/bin/uv tool run --from 'maturin==1.16.0' maturin build --release --quiet \
+		--manifest-path python/Cargo.toml --interpreter $(PYTHON_ENV)/bin/python --out python/dist
+	@rm -f python/python/weir/_weir.abi3.so
+	@$(PYTHON_ENV)/bin/uv pip install --quiet --python $(PYTHON_ENV)/bin/python --no-deps --reinstall python/dist/weir-*.whl
+	@echo "try: $(PYTHON_ENV)/bin/python -c 'import weir; print(weir.scenarios())'"
+
+python-env:
+	@test -x $(PYTHON_ENV)/bin/uv || { $(PYTHON) -m venv $(PYTHON_ENV) && \
+		$(PYTHON_ENV)/bin/python -m pip install --quiet uv==$(UV_VERSION); }
+	@cd python && UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact $(PYTHON_EXTRAS) --group dev
+
+python-test: ## lint and test the Python package, where Python 3.10 with venv is there
+	@if ! $(HAS_PYTHON); then \
+		echo "SKIPPED: the Python package: no Python 3.10 with venv (apt-get install python3-venv)"; \
+	elif ! $(MAKE) -s python-env; then \
+		echo "SKIPPED: the Python package: what it needs cannot be installed (see above)"; \
+	else \
+		$(PYTHON_BUILD) $(CARGO) clippy $(CARGO_FLAGS) -p weir-python --all-targets -- -D warnings && \
+		$(PYTHON_BUILD) $(CARGO) build $(CARGO_FLAGS) --profile test -p weir-python && \
+		install target/debug/libweir_python.so python/python/weir/_weir.abi3.so && \
+		cd python && .venv/bin/python -m mypy && \
+		PYTHONPATH=$(CURDIR)/python/python .venv/bin/python -m pytest $(PYTEST_FLAGS); \
+	fi
+
 interop: ## run the interoperability matrix and write docs/interop.md (a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make interop builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) run $(CARGO_FLAGS) -p weir-interop -- docs/interop.md
 
 long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
 	PROPTEST_CASES=$(LONG_CASES) $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
+	@$(MAKE) -s python-test PYTHON_EXTRAS=--all-extras PYTEST_FLAGS=
 
 longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC engine (hours)
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const SOURCES: &str = "../../bpf";
-const PROGRAM: &str = "congestion.bpf.c";
+/// Each becomes an object of its name.
+const PROGRAMS: [&str; 2] = ["congestion", "enforce"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-check-cfg=cfg(bpf_programs)");
@@ -23,29 +24,31 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed=no-clang");
         return Ok(());
     }
-    compile(&clang)?;
+    for program in PROGRAMS {
+        compile(&clang, program)?;
+    }
     println!("cargo::rustc-cfg=bpf_programs");
     println!("cargo::rustc-env=WEIR_CLANG={clang}");
     Ok(())
 }
 
-fn compile(clang: &str) -> Result<(), Box<dyn Error>> {
+fn compile(clang: &str, program: &str) -> Result<(), Box<dyn Error>> {
     let headers = env::var("DEP_BPF_INCLUDE")?;
     let target = match env::var("CARGO_CFG_TARGET_ENDIAN")?.as_str() {
         "big" => "bpfeb",
         _ => "bpfel",
     };
-    let object = PathBuf::from(env::var("OUT_DIR")?).join("congestion.o");
+    let object = PathBuf::from(env::var("OUT_DIR")?).join(format!("{program}.o"));
     let output = Command::new(clang)
         .args(["-target", target, "-mcpu=v3", "-O2", "-g", "-std=gnu11"])
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
-        .args(["-I", &headers, "-c", PROGRAM, "-o"])
+        .args(["-I", &headers, "-c", &format!("{program}.bpf.c"), "-o"])
         .arg(object)
         .current_dir(SOURCES)
         .output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{clang} does not compile bpf/{PROGRAM}:\n{said}").into());
+        return Err(format!("{clang} does not compile bpf/{program}.bpf.c:\n{said}").into());
     }
     println!("cargo::rustc-env=WEIR_BPF_HEADERS={headers}");
     Ok(())

@@ -6,12 +6,18 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 /// What a packet remembers from the moment it was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketDelivery {
-    pub(crate) delivered: ByteSize,
-    pub(crate) delivered_at: Time,
-    pub(crate) first_sent_at: Time,
-    pub(crate) lost: ByteSize,
-    pub(crate) in_flight: ByteSize,
-    pub(crate) app_limited: bool,
+    /// What had been delivered on the path in all.
+    pub delivered: ByteSize,
+    /// When the newest of that was acknowledged, or when the first packet was sent after an idle time.
+    pub delivered_at: Time,
+    /// When that packet was sent.
+    pub first_sent_at: Time,
+    /// What had been lost on the path in all.
+    pub lost: ByteSize,
+    /// In flight with this packet.
+    pub in_flight: ByteSize,
+    /// Whether the application, not the network, was the limit.
+    pub app_limited: bool,
 }
 
 /// The delivery rate that an acknowledgment measures.

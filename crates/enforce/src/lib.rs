@@ -1,5 +1,7 @@
 //! Real interfaces: [`port`]s that frames come in and go out by, and the super-packets that segmentation
-//! [`offload`] hands through them; congestion controls for the kernel's TCP, by [`bpf`].
+//! [`offload`] hands through them; their [`segment`]s as packets that a switch and its elements treat one by
+//! one; an element between two ports, [`inline`]; congestion controls for the kernel's TCP, by [`bpf`];
+//! congestion control for whatever TCP sends through this machine's interfaces, by [`ebpf`].
 //!
 //! ```no_run
 //! use weir_enforce::offload::SuperFrame;
@@ -22,5 +24,8 @@
 //! ```
 
 pub mod bpf;
+pub mod ebpf;
+pub mod inline;
 pub mod offload;
 pub mod port;
+pub mod segment;

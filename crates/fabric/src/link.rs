@@ -118,12 +118,12 @@ impl Link {
 
     /// Transmits a packet that is `ready` to go: then, or right behind the one before it. Tells when
     /// its transmission starts, and when it arrives at the far end; both are never at rate zero.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> (Time, Time) {
-        let start = self.free.max(ready);
         if self.free == Time::MAX {
             return (Time::MAX, Time::MAX);
         }
+        let start = self.free.max(ready);
         if ready > self.free {
             self.clock.set(ready);
         }
@@ -137,6 +137,38 @@ impl Link {
         self.free = self.clock.reading();
         self.last_arrival = self.last_arrival.max(self.free + self.delay);
         (start, self.last_arrival)
+    }
+
+    /// What the link remembers of what it has sent.
+    #[inline]
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            clock: self.clock,
+            last_arrival: self.last_arrival,
+        }
+    }
+
+    /// As though nothing had been sent since that moment, at a rate that is the same as then.
+    pub(crate) fn go_back(&mut self, moment: Moment) {
+        self.clock = moment.clock;
+        self.last_arrival = moment.last_arrival;
+        if !self.rate.is_zero() {
+            self.free = self.clock.reading();
+        }
+    }
+}
+
+/// What a link remembers of what it has sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    clock: TransmitterClock,
+    last_arrival: Time,
+}
+
+impl Moment {
+    /// When the next transmission could start.
+    pub(crate) fn free_at(self) -> Time {
+        self.clock.reading()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A pipe: one direction between two hosts, read from left to right: queue, link, faults.
 
+mod direct;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use crate::packet::Packet;
 use crate::queue::{Admission, Queue};
 use crate::rule::Rule;
 use crate::timeline::Change;
+use direct::Announced;
 
 /// A queue, the link that empties it, and the faults at the link's far end.
 ///
@@ -25,25 +27,30 @@ use crate::timeline::Change;
 /// is reached. Called late, it does what would have happened in time; only the caller sees it late.
 /// `now` must not run backwards.
 #[derive(Debug)]
+// In this order: a network has thousands of pipes, and what each packet needs of one comes first, so that it
+// lies close together.
+#[repr(C)]
 pub struct Pipe<P> {
+    /// Whether there are no faults and packets pass at once: what everybody asks first.
+    undisturbed: bool,
+    /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for what waits at
+    /// rate zero.
+    next_arrival: Time,
+    /// What the link has delivered.
+    delivered: Tally,
     /// Everything before the faults, in order: first what is on the link, then what waits. A packet
     /// is put here once and taken out once.
     line: VecDeque<Place<P>>,
+    /// What is certain to come, in order: all behind what is in the line.
+    announced: VecDeque<Announced<P>>,
+    link: Link,
+    queue: Queue,
     /// How many of `line` are known to be on the link. Where nobody watches the queue it may be more,
     /// and the queue knows nothing of what waits: whoever [settles](Self::settle) watches from then on.
     started: usize,
-    /// When the first of them reaches the far end; [`Time::MAX`] if there is none, and for what waits
-    /// at rate zero.
-    next_arrival: Time,
-    link: Link,
-    queue: Queue,
-    /// What the link has delivered.
-    delivered: Tally,
     /// What was larger than the MTU.
     oversized: Tally,
-    /// Whether there are no faults and packets pass at once: what everybody asks first.
-    undisturbed: bool,
-    /// Apart, as most links have none: what is used for each packet stays close together.
+    /// Apart, as most links have none.
     faults: Box<Faults<P>>,
 }
 
@@ -64,6 +71,7 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn new(queue: Queue, link: Link, faults: Faults<P>) -> Self {
         Self {
             line: VecDeque::new(),
+            announced: VecDeque::new(),
             started: 0,
             next_arrival: Time::MAX,
             link,
@@ -84,31 +92,51 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// The same where the queue, which is [watched](Self::watch), may hold no more than `room`: what
     /// would exceed it is dropped as [`DropReason::Buffer`], before the queue's rules are asked.
-    #[inline]
-    pub(crate) fn send_within(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
+    #[inline(always)]
+    pub(crate) fn send_within(&mut self, now: Time, packet: P, room: ByteSize) -> Admission {
         let length = packet.length();
+        if length <= self.link.mtu() && !self.queue.is_watched() {
+            self.queue.pass(length);
+            let times = self.link.transmit(now, length);
+            self.line_up(times, length, packet);
+            return Admission::Queued;
+        }
+        self.send_watched(now, packet, length, room)
+    }
+
+    /// The same where the queue decides, and keeps account.
+    #[inline(never)]
+    fn send_watched(
+        &mut self,
+        now: Time,
+        mut packet: P,
+        length: ByteSize,
+        room: ByteSize,
+    ) -> Admission {
         if length > self.link.mtu() {
             self.oversized.record(length);
             return Admission::Dropped(DropReason::Mtu);
         }
-        let is_watched = self.queue.is_watched();
-        if is_watched {
-            self.start_transmissions(now);
-        }
+        self.start_transmissions(now);
         let admission = self.queue.arrive(now, length, packet.ecn(), room);
         match admission {
             Admission::Dropped(_) => return admission,
             Admission::Marked => packet.set_ecn(Ecn::Ce),
             Admission::Queued => {}
         }
-        let (start, arrival) = self.link.transmit(now, length);
-        if is_watched {
-            if start <= now && self.started == self.line.len() {
-                self.started += 1;
-            } else {
-                self.queue.enter(now, length);
-            }
+        let times = self.link.transmit(now, length);
+        if times.0 <= now && self.started == self.line.len() {
+            self.started += 1;
+        } else {
+            self.queue.enter(now, length);
         }
+        self.line_up(times, length, packet);
+        admission
+    }
+
+    /// Puts a packet behind the others: when its transmission starts, and when it arrives.
+    #[inline(always)]
+    fn line_up(&mut self, (start, arrival): (Time, Time), length: ByteSize, packet: P) {
         self.next_arrival = self.next_arrival.min(arrival);
         self.line.push_back(Place {
             start,
@@ -116,14 +144,19 @@ impl<P: Packet + Clone> Pipe<P> {
             length,
             packet,
         });
-        admission
     }
 
     /// Whether nothing is on the way to the link's far end: only then a packet that is sent changes
-    /// [`Self::next_time`].
+    /// [`Self::next_time`], if none is announced.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.next_arrival == Time::MAX
+    }
+
+    /// When the next packet reaches the link's far end; [`Time::MAX`] if there is none.
+    #[inline]
+    pub(crate) fn next_arrival(&self) -> Time {
+        self.next_arrival
     }
 
     /// From now on the queue knows at any time what waits.
@@ -167,6 +200,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Does what is due by `now` inside the pipe, so that what is read from it is up to date, the
     /// queue's [`Occupancy`](crate::Occupancy) included.
     pub fn settle(&mut self, now: Time) {
+        self.take_in_all();
         self.start_transmissions(now);
         self.watch();
         if !self.undisturbed {
@@ -205,6 +239,7 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Changes the link's rate from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.take_in_all();
         self.start_transmissions(now);
         let follows = self.line.get(self.started).map(|first| first.start);
         self.link
@@ -219,6 +254,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Changes the propagation delay from `now` on, for packets whose transmission starts then. Under
     /// a shorter delay these do not overtake: they arrive with the last one that is on the way.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
+        self.take_in_all();
         self.start_transmissions(now);
         let mut last_arrival = self.last_under_way();
         // What waits is sent without a gap: each ends when the next one starts.
@@ -237,17 +273,20 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Changes the link's MTU for packets to come.
     pub fn set_mtu(&mut self, mtu: ByteSize) {
+        self.take_in_all();
         self.link.set_mtu(mtu);
     }
 
     /// Replaces the queue's rules for packets to come.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
+        self.take_in_all();
         self.watch();
         self.queue.set_rules(rules);
     }
 
     /// Changes the random faults for packets that reach the link's far end after `now`.
     pub fn set_faults(&mut self, now: Time, settings: FaultSettings) {
+        self.take_in_all();
         self.meet_faults(now);
         self.faults.set(settings);
         self.undisturbed = self.faults.let_all_pass();
@@ -255,6 +294,7 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// Starts or ends a script, for packets that reach the link's far end after `now`.
     pub fn set_script(&mut self, now: Time, script: Option<Script<P>>) {
+        self.take_in_all();
         self.meet_faults(now);
         self.faults.set_script(script);
         self.undisturbed = self.faults.let_all_pass();
@@ -301,7 +341,8 @@ impl<P: Packet + Clone> Pipe<P> {
     /// them.
     pub fn packets(&self) -> impl Iterator<Item = &P> {
         let line = self.line.iter().map(|place| &place.packet);
-        line.chain(self.faults.packets())
+        let announced = self.announced.iter().map(|announced| &announced.packet);
+        line.chain(announced).chain(self.faults.packets())
     }
 
     /// What became of the packets that entered. These counters balance with [`Self::inside`].
@@ -342,8 +383,15 @@ impl<P: Packet + Clone> Pipe<P> {
         last.map_or(Time::ZERO, |place| place.arrival)
     }
 
+    #[inline]
     fn update_arrival(&mut self) {
-        self.next_arrival = self.line.front().map_or(Time::MAX, |first| first.arrival);
+        self.next_arrival = match self.line.front() {
+            Some(first) => first.arrival,
+            None => self
+                .announced
+                .front()
+                .map_or(Time::MAX, |first| first.arrival),
+        };
     }
 
     /// The next packet that has reached the link's far end by `now`.
@@ -353,12 +401,15 @@ impl<P: Packet + Clone> Pipe<P> {
         if self.next_arrival > now || self.next_arrival == Time::MAX {
             return None;
         }
-        let Place {
+        let Some(Place {
             start,
             length,
             packet,
             ..
-        } = self.line.pop_front()?;
+        }) = self.line.pop_front()
+        else {
+            return self.deliver_announced();
+        };
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
             None if self.queue.is_watched() => self.queue.leave(start, length),

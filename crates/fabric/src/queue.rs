@@ -15,18 +15,20 @@ use crate::rule::{Action, Rule, Trigger};
 /// A first-in, first-out queue under a list of [`Rule`]s: what it decides, and what it counts. The
 /// packets themselves wait in the [`Pipe`](crate::Pipe) that the queue belongs to.
 #[derive(Clone, Debug)]
+// In this order: what a packet needs that nobody watches comes first.
+#[repr(C)]
 pub struct Queue {
-    backlog: Tally,
     arrived: Tally,
-    marked: Tally,
+    /// Whether anybody looks at the length while packets come and go: there are or were rules, an
+    /// account, a buffer that is shared, or somebody has asked.
+    watched: bool,
+    backlog: Tally,
+    occupancy: Option<Box<Occupancy>>,
     /// What Not-ECT packets meet, and what ECT packets meet.
     steps: [Vec<Step>; 2],
     /// The average queues that steps look at, in the order of the rules.
     averages: Vec<(Red, RedState)>,
-    occupancy: Option<Box<Occupancy>>,
-    /// Whether anybody looks at the length while packets come and go: there are or were rules, an
-    /// account, a buffer that is shared, or somebody has asked.
-    watched: bool,
+    marked: Tally,
     random: Generator,
     /// Apart, as it is large and rarely used.
     dropped: Box<Drops>,
@@ -164,8 +166,14 @@ impl Queue {
         waiting.for_each(|length| self.backlog.record(length));
     }
 
-    /// A packet arrives at a queue that may hold `room`, and is let in, marked or not, or dropped.
-    /// The caller marks it, and keeps it.
+    /// A packet arrives at a queue that nobody watches: it is let in.
+    #[inline]
+    pub(crate) fn pass(&mut self, length: ByteSize) {
+        self.arrived.record(length);
+    }
+
+    /// A packet arrives at a watched queue that may hold `room`, and is let in, marked or not, or
+    /// dropped. The caller marks it, and keeps it.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
@@ -175,9 +183,6 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
-        if !self.watched {
-            return Admission::Queued;
-        }
         for (red, state) in &mut self.averages {
             state.sample(now, self.backlog.size, red);
         }

@@ -169,11 +169,36 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     ) {
         self.ports.count_arrival(&packet);
         if self.elements.is_empty() {
-            self.ports.send(now, packet, &mut changed);
+            self.ports.send(now, ingress, packet, &mut changed);
         } else {
             Output::new(now, &mut self.elements, &mut self.ports, &mut changed)
                 .forward(ingress, packet);
         }
+    }
+
+    /// The port by which a packet leaves, where nothing but the port's link decides what becomes of it:
+    /// no element, no rule, no account, no fault.
+    #[inline(always)]
+    pub fn direct(&self, packet: &P) -> Option<PortIndex> {
+        match self.elements.is_empty() {
+            true => self.ports.direct(packet),
+            false => None,
+        }
+    }
+
+    /// A packet is certain to come in at `ingress` at a time after now, and to leave by `port`, which is
+    /// [direct](Self::direct) and stays so until then. The switch does what it would do if the packet
+    /// were [forwarded](Self::forward) in its time. Gives when that port delivers next, if this has
+    /// changed.
+    #[inline(always)]
+    pub fn announce(
+        &mut self,
+        entry: Time,
+        ingress: PortIndex,
+        port: PortIndex,
+        packet: P,
+    ) -> Option<Time> {
+        self.ports.announce(entry, ingress, port, packet)
     }
 
     /// When [`Self::receive`] may have something next at this port.

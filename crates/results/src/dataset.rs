@@ -1,12 +1,14 @@
 //! A table whose columns are known only when it is filled: one row for each of many runs.
 
+use std::borrow::Cow;
+use std::convert::Infallible;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
 
 use crate::table::{Cell, Column, Table};
-use crate::{OutputError, StagedFile};
+use crate::{Frame, OutputError, StagedFile};
 
 /// What stands in a cell of a [`Dataset`].
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -82,17 +84,48 @@ impl Dataset {
         staged.persist()
     }
 
+    /// The rows as columns in memory.
+    pub fn frame(&self) -> Frame {
+        let kinds = self.kinds();
+        let names = self.columns.keys().zip(&kinds);
+        let mut frame =
+            Frame::with(names.map(|(name, kind)| (Cow::Owned(name.clone()), kind.cell(&None, ""))));
+        self.each_row(&kinds, |cells| {
+            frame.push_cells(cells.iter().copied());
+            Ok(())
+        })
+        .unwrap_or_else(|never: Infallible| match never {});
+        frame
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.columns.values().map(|cells| Kind::of(cells)).collect()
+    }
+
+    /// Hands the cells of each row to `push`.
+    fn each_row<E>(
+        &self,
+        kinds: &[Kind],
+        mut push: impl FnMut(&[Cell<'_>]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for row in 0..self.rows {
+            let values = self.columns.values().map(|column| &column[row]);
+            let texts: Vec<String> = values.clone().map(text).collect();
+            let cells = values.zip(kinds).zip(&texts);
+            let cells: Vec<_> = cells
+                .map(|((value, kind), text)| kind.cell(value, text))
+                .collect();
+            push(&cells)?;
+        }
+        Ok(())
+    }
+
     fn write_to(&self, writer: impl std::io::Write + Send) -> std::io::Result<()> {
-        let kinds: Vec<Kind> = self.columns.values().map(|cells| Kind::of(cells)).collect();
+        let kinds = self.kinds();
         let names = self.columns.keys().zip(&kinds);
         let columns = names.map(|(name, kind)| Column::new(name.clone(), &kind.cell(&None, "")));
         let mut table = Table::with_columns(writer, columns)?;
-        for row in 0..self.rows {
-            let cells = self.columns.values().map(|column| &column[row]);
-            let texts: Vec<String> = cells.clone().map(text).collect();
-            let cells = cells.zip(&kinds).zip(&texts);
-            table.push_cells(cells.map(|((value, kind), text)| kind.cell(value, text)))?;
-        }
+        self.each_row(&kinds, |cells| table.push_cells(cells.iter().copied()))?;
         table.finish()
     }
 }
@@ -139,6 +172,7 @@ mod tests {
     use parquet::record::Field;
 
     use super::*;
+    use crate::Cells;
 
     #[test]
     fn columns_are_the_union_of_what_rows_have() {
@@ -146,6 +180,13 @@ mod tests {
         dataset.push([("a", Value::Count(1)), ("b", Value::Text("x".to_owned()))]);
         dataset.push([("c", Value::Count(2)), ("b", Value::Count(7))]);
         dataset.push([("c", Value::Number(0.5))]);
+        let frame = dataset.frame();
+        let columns: Vec<_> = frame.columns().iter().map(|column| &*column.name).collect();
+        assert_eq!(columns, ["a", "b", "c"]);
+        assert_eq!(
+            frame.columns()[2].cells,
+            Cells::Number(vec![None, Some(2.0), Some(0.5)])
+        );
         let mut bytes = Vec::new();
         dataset.write_to(&mut bytes).unwrap();
         let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();

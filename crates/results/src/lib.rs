@@ -6,6 +6,7 @@
 //!   ([`to_json`](Summary::to_json)) and a terminal ([`to_text`](Summary::to_text));
 //! - [`FlowRecord`], [`EpochRecord`], [`PortSample`], [`GroupSample`]: rows of Parquet tables, written while a run goes
 //!   on ([`RunFiles`]);
+//! - [`RunFrames`], [`Frame`]: the same tables in memory, for programs that go on with them;
 //! - [`Report`]: the summary with plots, as one HTML page;
 //! - [`Comparison`]: two experiments side by side, read back from their directories;
 //! - [`capture`]: packets as pcapng.
@@ -56,6 +57,7 @@
 pub mod capture;
 mod compare;
 mod dataset;
+mod frame;
 mod output;
 mod overview;
 mod quantity;
@@ -70,6 +72,7 @@ mod trace;
 
 pub use compare::{About, CompareError, Comparison, Pair, RunComparison};
 pub use dataset::{Dataset, Value};
+pub use frame::{Cells, Frame, FrameColumn, RunFrames};
 pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
 pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};

@@ -59,6 +59,7 @@ mod read;
 mod scenario;
 mod schema;
 mod sed;
+pub mod shipped;
 mod topology;
 mod transport;
 mod variants;

@@ -58,6 +58,8 @@ fn open(controller: &mut Controller, now: Time, number: u32) {
         Report::Opened {
             flow,
             port: PORT.port,
+            age: Duration::ZERO,
+            demand: None,
         },
     );
 }

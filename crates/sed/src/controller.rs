@@ -1,127 +1,24 @@
 //! The controller: hears of flows and queues from switches, and tells them who may send how much.
 
+mod config;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
-use rustc_hash::FxHashMap;
-use weir_units::{ByteSize, Duration, Rate, Time};
+use rustc_hash::{FxHashMap, FxHashSet};
+use weir_units::{Rate, Time};
 use weir_wire::FlowKey;
 
-use crate::agent::AgentConfig;
-use crate::allocation::{Late, Method, Settings, allocate, total_window};
-use crate::demand::Demands;
+use crate::allocation::{Method, Settings, allocate};
+use crate::demand::{Demand, DemandError, Demands, Pattern};
 use crate::message::{Order, PortId, Report};
 use crate::table::{Entry, Table};
-
-/// Which round-trip time an equation of the paper means by RTT_avg.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// That of an empty network.
-    Base,
-    /// That of a network whose queue is at the threshold: base + K/C.
-    Loaded,
-}
-
-/// How a controller decides.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ControllerConfig {
-    /// K: from this length on a queue is congested.
-    pub threshold: ByteSize,
-    /// Below this length it no longer is. The paper has K here too; but Twin is made so that the queue is
-    /// K long, and windows that are released whenever it is a little shorter let it overflow.
-    pub recovery: ByteSize,
-    /// The length of a full packet, by which windows are counted.
-    pub packet: ByteSize,
-    /// The round-trip time of an empty network.
-    pub rtt: Duration,
-    /// What equation 3 means by it.
-    pub total_reading: Reading,
-    /// What equation 4 means by it.
-    pub flow_reading: Reading,
-    /// How windows are chosen.
-    pub method: Method,
-    /// What a flow without deadline has at least, in segments.
-    pub base: u32,
-    /// What becomes of flows that are late.
-    pub late: Late,
-    /// Whether senders of dropped packets are told to send them again (RSED).
-    pub retransmit: bool,
-    /// For how long an allocation holds without a sign of life from the controller.
-    pub lease: Duration,
-    /// How often windows in force are computed anew if nothing but time and what is left of flows has
-    /// changed.
-    pub refresh: Duration,
-    /// After how long without a word of it a flow is forgotten.
-    pub idle: Duration,
-    /// How many flows there may be at a port; further ones have no window of their own.
-    pub flows_per_port: usize,
-}
-
-impl ControllerConfig {
-    /// The paper's values (sections 4 and 5.1) for packets of 1500 bytes, with equation 3 read for the
-    /// empty and equation 4 for the loaded network: otherwise flows get less than they need.
-    pub fn paper() -> Self {
-        let packet = ByteSize::from_bytes(1500);
-        Self {
-            threshold: packet * 30,
-            recovery: packet * 15,
-            packet,
-            rtt: Duration::from_micros(200),
-            total_reading: Reading::Base,
-            flow_reading: Reading::Loaded,
-            method: Method::Paper,
-            base: 1,
-            late: Late::Spare,
-            retransmit: false,
-            lease: Duration::from_secs(2),
-            refresh: Duration::from_millis(5),
-            idle: Duration::from_secs(60),
-            flows_per_port: 100_000,
-        }
-    }
-
-    /// An agent that works as this controller expects it to, for a switch whose slowest link has this
-    /// rate.
-    pub fn agent(&self, slowest: Rate) -> AgentConfig {
-        let gentle = self.settings(slowest).total / INITIAL_WINDOW;
-        AgentConfig {
-            threshold: self.threshold,
-            recovery: self.recovery,
-            packet: self.packet,
-            lease: self.lease,
-            retransmit: self.retransmit,
-            gentle_above: (self.method == Method::Planned).then_some(gentle),
-            ..AgentConfig::paper()
-        }
-    }
-
-    fn rtt(&self, reading: Reading, rate: Rate) -> Duration {
-        match reading {
-            Reading::Base => self.rtt,
-            Reading::Loaded if rate.is_zero() => self.rtt,
-            Reading::Loaded => self.rtt + rate.time_for(self.threshold),
-        }
-    }
-
-    /// What decides the windows of a port of this rate.
-    fn settings(&self, rate: Rate) -> Settings {
-        let total_rtt = self.rtt(self.total_reading, rate);
-        // What a packet has beside its data, with Ethernet's framing.
-        const HEADERS: u64 = 40;
-        const FRAMING: u64 = 38;
-        let packet = self.packet.bytes() as f64;
-        Settings {
-            method: self.method,
-            total: total_window(self.threshold, rate, total_rtt, self.packet),
-            rtt: self.rtt(self.flow_reading, rate),
-            rate: rate.mul_f64((packet - HEADERS as f64) / (packet + FRAMING as f64)),
-            base: self.base,
-            late: self.late,
-        }
-    }
-}
+use config::INITIAL_WINDOW;
+pub use config::{ControllerConfig, Reading};
+pub use view::{PortView, Slack};
 
 /// What a controller has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,10 +33,9 @@ pub struct ControllerCounters {
     pub idle: u64,
     /// Flows for which there was no room.
     pub refused: u64,
+    /// Registrations that were forgotten as no flow came of them.
+    pub unused: u64,
 }
-
-/// With how many segments a sender begins that nobody holds back (RFC 6928).
-const INITIAL_WINDOW: u32 = 10;
 
 /// A port that is looked after.
 #[derive(Debug)]
@@ -205,7 +101,62 @@ impl Controller {
         self.ports.insert(port, port_state);
     }
 
+    /// A switch is gone, or begins anew: forgets its ports and the flows there.
+    pub fn remove_switch(&mut self, switch: u32) {
+        self.ports.retain(|id, _| id.switch != switch);
+        self.places.retain(|(at, _), _| *at != switch);
+    }
+
+    /// `client` says what a flow of its own demands, or all flows that are alike; a flow that has begun
+    /// already demands it from its beginning on.
+    ///
+    /// # Errors
+    /// As [`Demands::register`].
+    pub fn register(
+        &mut self,
+        now: Time,
+        client: IpAddr,
+        flows: impl Into<Pattern>,
+        demand: Demand,
+    ) -> Result<(), DemandError> {
+        let flows = flows.into();
+        self.demands.register(client, flows, demand)?;
+        if let Some(flow) = flows.flow() {
+            self.change(now, &flow, demand);
+        }
+        Ok(())
+    }
+
+    /// A flow demands something else now.
+    fn change(&mut self, now: Time, flow: &FlowKey, demand: Demand) {
+        let config = self.config;
+        for (id, port) in &mut self.ports {
+            if port.table.set_demand(flow, demand) {
+                let waited = port.computed_at + config.refresh <= now;
+                port.is_due |= (port.governed || port.congested) && waited;
+                let flow = *flow;
+                let order = Order::Remember { flow, demand };
+                self.orders
+                    .extend(config.remember.then_some((id.switch, order)));
+            }
+        }
+    }
+
+    /// Forgets registrations of which no flow has come since the last call.
+    pub fn forget_unused_demands(&mut self) {
+        let places = &self.places;
+        let mut open: FxHashSet<FlowKey> = FxHashSet::default();
+        open.extend(places.keys().map(|(_, flow)| *flow));
+        let unused = self.demands.forget_unused(|flow| open.contains(flow));
+        self.counters.unused += unused as u64;
+    }
+
     /// What flows demand.
+    pub fn demands(&self) -> &Demands {
+        &self.demands
+    }
+
+    /// The same, to be changed.
     pub fn demands_mut(&mut self) -> &mut Demands {
         &mut self.demands
     }
@@ -220,17 +171,19 @@ impl Controller {
         self.counters
     }
 
-    /// The flows of a port by priority.
-    pub fn flows(&self, port: PortId) -> impl Iterator<Item = &Entry> {
-        let port = self.ports.get(&port);
-        port.into_iter().flat_map(|port| port.table.iter())
-    }
-
     /// A switch reports something.
     pub fn receive(&mut self, now: Time, switch: u32, report: Report) {
         self.counters.reports += 1;
         match report {
-            Report::Opened { flow, port } => self.open(now, PortId { switch, port }, flow),
+            Report::Opened {
+                flow,
+                port,
+                age,
+                demand,
+            } => {
+                let started = now.checked_sub(age).unwrap_or(Time::ZERO);
+                self.open(now, PortId { switch, port }, flow, started, demand);
+            }
             Report::Accepted {
                 flow,
                 segment,
@@ -304,12 +257,14 @@ impl Controller {
         }
     }
 
-    fn open(&mut self, now: Time, id: PortId, flow: FlowKey) {
-        let demand = self.demands.of(&flow);
+    /// A flow begins, or is known to have. `told` is what the switch remembers that it demands.
+    fn open(&mut self, now: Time, id: PortId, flow: FlowKey, started: Time, told: Option<Demand>) {
         // A SYN that is sent again does not begin anew.
         if self.places.contains_key(&(id.switch, flow)) {
             return;
         }
+        let told = told.and_then(|demand| demand.check().ok());
+        let demand = self.demands.use_for(&flow).or(told);
         let Some(port) = self.ports.get_mut(&id) else {
             return;
         };
@@ -320,9 +275,12 @@ impl Controller {
         if self.places.is_empty() {
             self.inspection = now + self.config.idle;
         }
-        port.table.insert(now, flow, demand);
+        port.table.insert(now, flow, started, demand);
         port.is_due |= port.governed || port.congested || port.settings.method == Method::Planned;
         self.places.insert((id.switch, flow), id.port);
+        if let (true, Some(demand)) = (self.config.remember, demand) {
+            self.order(id.switch, Order::Remember { flow, demand });
+        }
     }
 
     fn accept(&mut self, now: Time, switch: u32, flow: FlowKey, segment: u32, reverse_port: u32) {
@@ -334,7 +292,7 @@ impl Controller {
         let back = flow.reversed();
         if self.demands.of(&back).is_some() {
             let port = reverse_port;
-            self.open(now, PortId { switch, port }, back);
+            self.open(now, PortId { switch, port }, back, now, None);
             if let Some(entry) = self.entry(switch, &back) {
                 entry.segment = segment.max(1);
             }
@@ -434,25 +392,5 @@ impl Controller {
         for (switch, flow) in silent {
             self.close(switch, &flow);
         }
-    }
-}
-
-/// How far from being done a flow is that the controller looks after, for those who want to see it.
-impl Entry {
-    /// The window in bytes, if it is governed.
-    pub fn window_size(&self) -> Option<ByteSize> {
-        let segments = self.window?;
-        Some(ByteSize::from_bytes(
-            u64::from(segments) * u64::from(self.segment),
-        ))
-    }
-
-    /// The time between when its rest would be there at its window's rate and its deadline; nothing
-    /// without either.
-    pub fn slack(&self, now: Time, rtt: Duration) -> Option<Duration> {
-        let job = self.job(now)?;
-        let window = self.window_size().filter(|window| !window.is_zero())?;
-        let rate = Rate::from_size_over(window, rtt);
-        job.due.checked_sub(rate.time_for(job.size))
     }
 }

@@ -32,6 +32,68 @@ pub struct Rule {
     pub demand: Option<Demand>,
 }
 
+/// Flows that are alike, as those name them who do not know all of a flow yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern {
+    /// The sender.
+    pub source: IpAddr,
+    /// The receiver.
+    pub destination: IpAddr,
+    /// The sender's port; `None` for any.
+    pub source_port: Option<u16>,
+    /// The receiver's port; `None` for any.
+    pub destination_port: Option<u16>,
+    /// The protocol number.
+    pub protocol: u8,
+}
+
+impl From<FlowKey> for Pattern {
+    fn from(flow: FlowKey) -> Self {
+        Self {
+            source: flow.source,
+            destination: flow.destination,
+            source_port: Some(flow.source_port),
+            destination_port: Some(flow.destination_port),
+            protocol: flow.protocol,
+        }
+    }
+}
+
+impl Pattern {
+    /// The one flow that it names, if it is only one.
+    pub fn flow(&self) -> Option<FlowKey> {
+        Some(FlowKey {
+            source: self.source,
+            destination: self.destination,
+            source_port: self.source_port?,
+            destination_port: self.destination_port?,
+            protocol: self.protocol,
+        })
+    }
+
+    /// Those that match a flow, the narrowest first.
+    fn around(flow: &FlowKey) -> [Self; 4] {
+        let exact = Self::from(*flow);
+        let (source_port, destination_port) = (None, None);
+        [
+            exact,
+            Self {
+                source_port,
+                ..exact
+            },
+            Self {
+                destination_port,
+                ..exact
+            },
+            Self {
+                source_port,
+                destination_port,
+                ..exact
+            },
+        ]
+    }
+}
+
 /// Why a demand is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DemandError {
@@ -63,13 +125,27 @@ pub enum DemandError {
         /// How many it may have.
         limit: usize,
     },
+    /// All clients together have registered enough.
+    #[error("{0} flows that have not ended are registered, which is the limit")]
+    Full(usize),
+}
+
+/// What a client has said.
+#[derive(Clone, Copy, Debug)]
+struct Registration {
+    client: IpAddr,
+    demand: Demand,
+    /// Whether no flow has come of it since the last look.
+    is_unused: bool,
 }
 
 /// All demands that are known.
 #[derive(Debug)]
 pub struct Demands {
     rules: Vec<Rule>,
-    registered: FxHashMap<FlowKey, (IpAddr, Demand)>,
+    registered: FxHashMap<Pattern, Registration>,
+    /// How many of these name more than one flow.
+    wide: usize,
     per_client: FxHashMap<IpAddr, usize>,
     limit: usize,
 }
@@ -95,7 +171,7 @@ impl Demand {
 impl Rule {
     fn matches(&self, flow: &FlowKey) -> bool {
         let within = |prefix: &Option<(IpAddr, u8)>, address| {
-            prefix.is_none_or(|(network, bits)| shares(network, address, bits))
+            prefix.is_none_or(|(network, bits)| shares_prefix(network, address, bits))
         };
         within(&self.source, flow.source)
             && within(&self.destination, flow.destination)
@@ -105,7 +181,7 @@ impl Rule {
 }
 
 /// Whether two addresses begin with the same bits.
-fn shares(network: IpAddr, address: IpAddr, bits: u8) -> bool {
+pub fn shares_prefix(network: IpAddr, address: IpAddr, bits: u8) -> bool {
     let (one, other, length) = match (network, address) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
             (u128::from(one.to_bits()), u128::from(other.to_bits()), 32)
@@ -127,27 +203,32 @@ impl Demands {
         Self {
             rules,
             registered: FxHashMap::default(),
+            wide: 0,
             per_client: FxHashMap::default(),
             limit,
         }
     }
 
-    /// `client` says what a flow of its own demands, which it is about to open. A second registration
-    /// takes the place of the first.
+    /// How many registrations there may be altogether.
+    pub const MOST: usize = 1_000_000;
+
+    /// `client` says what a flow of its own demands, which it is about to open, or what all do that match
+    /// a [`Pattern`]. A second registration of the same takes the place of the first.
     ///
     /// # Errors
-    /// The demand makes no sense, the flow is somebody else's, or the client has too many.
+    /// The demand makes no sense, the flow is somebody else's, or there are too many.
     pub fn register(
         &mut self,
         client: IpAddr,
-        flow: FlowKey,
+        flows: impl Into<Pattern>,
         demand: Demand,
     ) -> Result<(), DemandError> {
         let demand = demand.check()?;
-        if client != flow.source && client != flow.destination {
+        let flows = flows.into();
+        if client != flows.source && client != flows.destination {
             return Err(DemandError::Foreign { client });
         }
-        let earlier = self.registered.get(&flow).map(|(client, _)| *client);
+        let earlier = self.registered.get(&flows).map(|earlier| earlier.client);
         let count = self.per_client.get(&client).copied().unwrap_or(0);
         if earlier != Some(client) && count >= self.limit {
             return Err(DemandError::TooMany {
@@ -155,32 +236,100 @@ impl Demands {
                 limit: self.limit,
             });
         }
-        self.forget(&flow);
-        self.registered.insert(flow, (client, demand));
+        if earlier.is_none() && self.registered.len() >= Self::MOST {
+            return Err(DemandError::Full(Self::MOST));
+        }
+        self.remove(&flows);
+        let registration = Registration {
+            client,
+            demand,
+            is_unused: false,
+        };
+        self.registered.insert(flows, registration);
+        self.wide += usize::from(flows.flow().is_none());
         *self.per_client.entry(client).or_default() += 1;
         Ok(())
     }
 
+    /// `client` takes back what it, or the other end, has registered; tells whether there was anything.
+    ///
+    /// # Errors
+    /// The flow is somebody else's.
+    pub fn withdraw(
+        &mut self,
+        client: IpAddr,
+        flows: impl Into<Pattern>,
+    ) -> Result<bool, DemandError> {
+        let flows = flows.into();
+        match client == flows.source || client == flows.destination {
+            true => Ok(self.remove(&flows)),
+            false => Err(DemandError::Foreign { client }),
+        }
+    }
+
     /// The flow is over.
     pub fn forget(&mut self, flow: &FlowKey) {
-        let Some((client, _)) = self.registered.remove(flow) else {
-            return;
+        self.remove(&Pattern::from(*flow));
+    }
+
+    fn remove(&mut self, flows: &Pattern) -> bool {
+        let Some(Registration { client, .. }) = self.registered.remove(flows) else {
+            return false;
         };
+        self.wide -= usize::from(flows.flow().is_none());
         if let Some(count) = self.per_client.get_mut(&client) {
             *count -= 1;
             if *count == 0 {
                 self.per_client.remove(&client);
             }
         }
+        true
     }
 
-    /// What a flow demands: as registered, or by the first rule that matches it.
+    /// What a flow demands: as registered, the narrowest first, or by the first rule that matches it.
     pub fn of(&self, flow: &FlowKey) -> Option<Demand> {
-        if let Some((_, demand)) = self.registered.get(flow) {
-            return Some(*demand);
+        let (_, registration) = self.registration(flow).unzip();
+        if let Some(registration) = registration {
+            return Some(registration.demand);
         }
         let rule = self.rules.iter().find(|rule| rule.matches(flow))?;
         rule.demand
+    }
+
+    fn registration(&self, flow: &FlowKey) -> Option<(Pattern, &Registration)> {
+        let patterns = match self.wide {
+            0 => 1,
+            _ => 4,
+        };
+        let mut around = Pattern::around(flow).into_iter().take(patterns);
+        around.find_map(|pattern| Some((pattern, self.registered.get(&pattern)?)))
+    }
+
+    /// A flow has begun: what was registered for it has been of use.
+    pub(crate) fn use_for(&mut self, flow: &FlowKey) -> Option<Demand> {
+        let pattern = self.registration(flow).map(|(pattern, _)| pattern);
+        if let Some(registration) = pattern.and_then(|pattern| self.registered.get_mut(&pattern)) {
+            registration.is_unused = false;
+        }
+        self.of(flow)
+    }
+
+    /// Forgets what has been of no use since the last call: for flows that are not open and that nobody
+    /// has opened or registered since. Gives how many.
+    pub(crate) fn forget_unused(&mut self, is_open: impl Fn(&FlowKey) -> bool) -> usize {
+        let unused: Vec<_> = self
+            .registered
+            .iter_mut()
+            .filter_map(|(flows, registration)| {
+                let is_used = flows.flow().is_some_and(|flow| is_open(&flow));
+                let was_unused = std::mem::replace(&mut registration.is_unused, !is_used);
+                (was_unused && !is_used).then_some(*flows)
+            })
+            .collect();
+        for flows in &unused {
+            self.remove(flows);
+        }
+        unused.len()
     }
 
     /// How many flows are registered.
@@ -269,14 +418,72 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_holds_for_all_flows_that_match_and_a_narrower_one_before_it() {
+        let mut demands = Demands::new(Vec::new(), 10);
+        let client = flow(1).source;
+        let any = Pattern {
+            source_port: None,
+            destination_port: None,
+            ..Pattern::from(flow(1))
+        };
+        let to_port = Pattern {
+            source_port: None,
+            ..Pattern::from(flow(1))
+        };
+        demands.register(client, any, demand(1, 1)).unwrap();
+        demands.register(client, to_port, demand(2, 2)).unwrap();
+        demands.register(client, flow(1), demand(3, 3)).unwrap();
+        assert_eq!(demands.of(&flow(1)), Some(demand(3, 3)));
+        demands.forget(&flow(1));
+        // Flows end, patterns stay.
+        assert_eq!(demands.of(&flow(1)), Some(demand(2, 2)));
+        demands.forget(&flow(1));
+        assert_eq!(demands.of(&flow(7)), Some(demand(2, 2)));
+        assert_eq!(demands.withdraw(client, to_port), Ok(true));
+        assert_eq!(demands.of(&flow(7)), Some(demand(1, 1)));
+        assert_eq!(demands.of(&flow(7).reversed()), None);
+        let stranger = IpAddr::from([1, 2, 3, 4]);
+        assert_eq!(
+            demands.withdraw(stranger, any),
+            Err(DemandError::Foreign { client: stranger })
+        );
+    }
+
+    #[test]
+    fn what_no_flow_comes_of_is_forgotten_the_second_time_it_is_looked_for() {
+        let mut demands = Demands::new(Vec::new(), 10);
+        let client = flow(1).source;
+        for port in [1, 2, 3] {
+            demands.register(client, flow(port), demand(1, 1)).unwrap();
+        }
+        let pattern = Pattern {
+            source_port: None,
+            ..Pattern::from(flow(1))
+        };
+        demands.register(client, pattern, demand(1, 1)).unwrap();
+        let is_open = |open: &FlowKey| *open == flow(1);
+        assert_eq!(demands.forget_unused(is_open), 0);
+        demands.register(client, flow(2), demand(1, 1)).unwrap();
+        demands.use_for(&flow(9));
+        assert_eq!(demands.forget_unused(is_open), 1);
+        assert_eq!(demands.registered(), 3);
+        assert_eq!(demands.forget_unused(is_open), 2);
+        assert_eq!(demands.of(&flow(1)), Some(demand(1, 1)));
+    }
+
+    #[test]
     fn prefixes() {
         let address = IpAddr::from([10, 0, 1, 2]);
-        assert!(shares(IpAddr::from([99, 9, 9, 9]), address, 0));
-        assert!(shares(IpAddr::from([10, 0, 1, 2]), address, 32));
-        assert!(!shares(IpAddr::from([10, 0, 1, 3]), address, 32));
-        assert!(shares(IpAddr::from([10, 0, 1, 3]), address, 31));
+        assert!(shares_prefix(IpAddr::from([99, 9, 9, 9]), address, 0));
+        assert!(shares_prefix(IpAddr::from([10, 0, 1, 2]), address, 32));
+        assert!(!shares_prefix(IpAddr::from([10, 0, 1, 3]), address, 32));
+        assert!(shares_prefix(IpAddr::from([10, 0, 1, 3]), address, 31));
         let six = IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 1]);
-        assert!(!shares(six, address, 0));
-        assert!(shares(six, IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 1, 1]), 96));
+        assert!(!shares_prefix(six, address, 0));
+        assert!(shares_prefix(
+            six,
+            IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 1, 1]),
+            96
+        ));
     }
 }

@@ -30,7 +30,7 @@ mod table;
 
 pub use agent::{Agent, AgentConfig, AgentCounters};
 pub use allocation::{Candidate, Late, Method, Settings, allocate, total_window};
-pub use controller::{Controller, ControllerConfig, ControllerCounters, Reading};
-pub use demand::{Demand, DemandError, Demands, Rule};
+pub use controller::{Controller, ControllerConfig, ControllerCounters, PortView, Reading, Slack};
+pub use demand::{Demand, DemandError, Demands, Pattern, Rule, shares_prefix};
 pub use message::{Order, PortId, Report};
 pub use table::Entry;

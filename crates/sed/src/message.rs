@@ -1,9 +1,11 @@
 //! What switches and the controller tell each other, as plain values: the channel between them is
 //! somebody else's.
 
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Duration};
 use weir_wire::FlowKey;
 use weir_wire::tcp::Sequence;
+
+use crate::demand::Demand;
 
 /// A port of a switch: a queue and the link behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +25,10 @@ pub enum Report {
         flow: FlowKey,
         /// Where it left.
         port: u32,
+        /// How long ago that was: only to a controller that has begun since, anything but zero.
+        age: Duration,
+        /// What an earlier controller had the switch remember of it.
+        demand: Option<Demand>,
     },
     /// The SYN-ACK passed: the flow's packets carry so much data at most.
     Accepted {
@@ -88,6 +94,13 @@ pub enum Order {
     Renew,
     /// The controller has just begun and knows nothing: tell it of every flow and every port.
     Describe,
+    /// This is what the flow demands, for a controller that may have to begin anew.
+    Remember {
+        /// Which flow.
+        flow: FlowKey,
+        /// What it has to carry and by when.
+        demand: Demand,
+    },
 }
 
 impl Report {
@@ -114,6 +127,7 @@ impl Order {
         ByteSize::from_bytes(match self {
             Self::Allow { .. } | Self::Retransmit { .. } => HEADER + FLOW + 4,
             Self::Release { .. } => HEADER + FLOW,
+            Self::Remember { .. } => HEADER + FLOW + 16,
             Self::Renew | Self::Describe => HEADER,
         })
     }

@@ -33,10 +33,10 @@ pub struct Entry {
 const USUAL_SEGMENT: u32 = 1460;
 
 impl Entry {
-    fn new(now: Time, flow: FlowKey, demand: Option<Demand>) -> Self {
+    fn new(now: Time, flow: FlowKey, started: Time, demand: Option<Demand>) -> Self {
         Self {
             flow,
-            started: now,
+            started,
             demand,
             acknowledged: 0,
             segment: USUAL_SEGMENT,
@@ -89,10 +89,16 @@ impl Table {
         self.order.len()
     }
 
-    /// A flow begins, anew if it is there already.
-    pub(crate) fn insert(&mut self, now: Time, flow: FlowKey, demand: Option<Demand>) {
+    /// A flow has begun, anew if it is there already.
+    pub(crate) fn insert(
+        &mut self,
+        now: Time,
+        flow: FlowKey,
+        started: Time,
+        demand: Option<Demand>,
+    ) {
         self.remove(&flow);
-        let entry = Entry::new(now, flow, demand);
+        let entry = Entry::new(now, flow, started, demand);
         let place = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.entries.len() as u32 - 1
@@ -113,6 +119,20 @@ impl Table {
         if let Some(entry) = entry {
             self.order.remove(&rank(&entry, place));
             self.free.push(place);
+        }
+        true
+    }
+
+    /// A flow demands something else; tells whether it is there.
+    pub(crate) fn set_demand(&mut self, flow: &FlowKey, demand: Demand) -> bool {
+        let Some(place) = self.places.get(flow).copied() else {
+            return false;
+        };
+        let entry = self.entries.get_mut(place as usize);
+        if let Some(entry) = entry.and_then(Option::as_mut) {
+            self.order.remove(&rank(entry, place));
+            entry.demand = Some(demand);
+            self.order.insert(rank(entry, place));
         }
         true
     }

@@ -5,12 +5,25 @@ use weir_scenario::Scenario;
 use weir_sed::schedule::{Job, most_in_time};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::flows::DueTransfer;
 use crate::measure::rate;
 use crate::world::World;
 
+/// A transfer with a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueTransfer {
+    /// When it began.
+    pub start: Time,
+    /// When everything has to have arrived.
+    pub deadline: Time,
+    /// When everything had arrived.
+    pub end: Option<Time>,
+    /// How much it is.
+    pub size: ByteSize,
+}
+
 impl DueTransfer {
-    fn is_missed(&self) -> bool {
+    /// Whether it was late, or has not arrived at all.
+    pub fn is_missed(&self) -> bool {
         self.end.is_none_or(|end| end > self.deadline)
     }
 
@@ -42,10 +55,19 @@ pub(crate) fn missed(world: &World, group: u32, now: Time) -> Option<u64> {
 
 /// How all transfers with deadlines went, if there are any.
 pub(crate) fn summary(world: &World, scenario: &Scenario, now: Time) -> Option<DeadlineSummary> {
-    let begin = Time::ZERO + scenario.warm_up;
     let groups = 0..scenario.groups.len() as u32;
     let all = groups.flat_map(|group| due(world, group, now));
-    let mut all: Vec<_> = all.filter(|transfer| transfer.start >= begin).collect();
+    deadline_summary(scenario, Time::ZERO + scenario.warm_up, all.collect(), now)
+}
+
+/// How transfers went that began from `begin` on and were over or due by `now`, if there are any.
+pub fn deadline_summary(
+    scenario: &Scenario,
+    begin: Time,
+    mut all: Vec<DueTransfer>,
+    now: Time,
+) -> Option<DeadlineSummary> {
+    all.retain(|transfer| transfer.start >= begin);
     if all.is_empty() {
         return None;
     }

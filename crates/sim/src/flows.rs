@@ -4,6 +4,7 @@ use std::ops::{Add, Sub};
 
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::deadlines::DueTransfer;
 use crate::workloads::Pair;
 
 /// A flow: a place in the books, which is used again, and a number, which is not.
@@ -131,16 +132,6 @@ pub(crate) struct GroupAccount {
     pub(crate) with_timeout: u64,
     /// Those that are over and had a deadline.
     pub(crate) due: Vec<DueTransfer>,
-}
-
-/// A transfer with a deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DueTransfer {
-    pub(crate) start: Time,
-    pub(crate) deadline: Time,
-    /// When everything had arrived.
-    pub(crate) end: Option<Time>,
-    pub(crate) size: ByteSize,
 }
 
 /// All flows.

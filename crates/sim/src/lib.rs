@@ -52,6 +52,7 @@ mod workloads;
 mod world;
 
 pub use capture::Capture;
+pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::BuildError;
 pub use experiment::{About, Experiment, Outcome, Results, Run};
 pub use hosts::{dcudp_transport, quic_transport};
@@ -59,7 +60,9 @@ pub use measure::PortMeter;
 pub use network::{Network, Outlet};
 pub use packet::Packet;
 pub use recorder::Recorder;
+pub use sed::ControlPlane;
 pub use seeds::{Drawer, Seeds};
 pub use simulation::Simulation;
+pub use tcon::WhoseAddress;
 pub use thresholds::thresholds;
 pub use workloads::Random;

@@ -35,6 +35,8 @@ pub struct Network<P = SimulatedPacket> {
     /// When each port's link delivers next, and behind these when each switch's elements have something
     /// to do.
     calendar: Calendar,
+    /// No link and no fault changes before.
+    steady_until: Time,
     /// The ports that are measured.
     measured: Vec<PortIndex>,
     /// Packets that left measured ports, each with its port's position in `measured`.
@@ -91,6 +93,9 @@ pub struct Outlet<'a, P> {
     port: usize,
     uplink: &'a mut Uplink<P>,
     calendar: &'a mut Calendar,
+    receiver: Receiver,
+    switches: &'a mut [Junction<P>],
+    steady_until: Time,
 }
 
 /// How long a host's queue may be before flows with small queues wait outside: Linux lets a flow
@@ -159,6 +164,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             switches,
             places: topology.port_indices().map(place).collect(),
             calendar: Calendar::new(topology.ports.len() + topology.switches.len()),
+            steady_until: Time::ZERO,
             measured: measured.to_vec(),
             tapped: Vec::new(),
         })
@@ -185,6 +191,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             destinations[uplink.index()] = destination_by(topology, uplink);
         }
         destinations
+    }
+
+    /// No [change](Self::apply) comes before this time: until then packets may take their way at once
+    /// where nothing else can happen to them.
+    pub fn set_steady_until(&mut self, time: Time) {
+        self.steady_until = time;
     }
 
     /// Whether to keep the packets that leave measured ports for [`Self::take_tapped`].
@@ -227,11 +239,15 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// A port of a host, for what the host sends.
     #[inline]
     pub fn outlet(&mut self, port: u32) -> Option<Outlet<'_, P>> {
-        match self.places.get(port as usize)?.sender {
+        let place = self.places.get(port as usize)?;
+        match place.sender {
             Sender::Host(uplink) => Some(Outlet {
                 port: port as usize,
                 uplink: self.uplinks.get_mut(uplink as usize)?,
                 calendar: &mut self.calendar,
+                receiver: place.receiver,
+                switches: &mut self.switches,
+                steady_until: self.steady_until,
             }),
             Sender::Switch { .. } => None,
         }
@@ -428,15 +444,29 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
     }
 }
 
-impl<P: fabric::Packet + Clone> Outlet<'_, P> {
+impl<P: fabric::Packet + Clone + 'static> Outlet<'_, P> {
     /// The host sends a packet.
     #[inline(always)]
     pub fn send(&mut self, now: Time, packet: P) {
-        let pipe = &mut self.uplink.pipe;
-        let was_idle = pipe.is_idle();
-        pipe.send(now, packet);
+        let was_idle = self.uplink.pipe.is_idle();
+        if now < self.steady_until
+            && let Receiver::Switch { switch, ingress } = self.receiver
+            && let Some(Junction { switch, ports }) = self.switches.get_mut(switch as usize)
+            && let Some(port) = switch.direct(&packet)
+        {
+            // Its whole way to the next host is known already, but for others that come in between.
+            let pipe = &mut self.uplink.pipe;
+            if let Some((entry, packet)) = pipe.send_through(now, packet, self.steady_until) {
+                if let Some(next) = switch.announce(entry, ingress, port, packet) {
+                    self.calendar.set(ports[port.index()] as usize, next);
+                }
+                return;
+            }
+        } else {
+            self.uplink.pipe.send(now, packet);
+        }
         if was_idle {
-            let next = pipe.next_time().unwrap_or(Time::MAX);
+            let next = self.uplink.pipe.next_time().unwrap_or(Time::MAX);
             self.calendar.set(self.port, next);
         }
     }
@@ -444,7 +474,9 @@ impl<P: fabric::Packet + Clone> Outlet<'_, P> {
     /// Whether what waits for the link will be sent soon.
     #[inline]
     pub fn has_room(&self, now: Time) -> bool {
-        self.uplink.room_at() <= now
+        let free = self.uplink.pipe.link().free_at();
+        // Nobody knows when a link goes on that is stopped.
+        free <= now + HOST_QUEUE || free == Time::MAX
     }
 
     /// When somebody who has found no room may hand the port one packet: everybody who asks gets a

@@ -1,7 +1,9 @@
 //! Where a simulation puts what it observes while it runs.
 
 use weir_results::capture::CapturedFrame;
-use weir_results::{EpochRecord, FlowRecord, GroupSample, OutputError, PortSample, RunFiles};
+use weir_results::{
+    EpochRecord, FlowRecord, GroupSample, OutputError, PortSample, RunFiles, RunFrames,
+};
 use weir_units::Time;
 
 use crate::Packet;
@@ -151,5 +153,28 @@ impl Recorder for RunFiles {
 
     fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
         Self::group(self, sample)
+    }
+}
+
+/// Takes everything but packets.
+impl Recorder for RunFrames {
+    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
+        Self::flow(self, flow);
+        Ok(())
+    }
+
+    fn epoch(&mut self, epoch: &EpochRecord<'_>) -> Result<(), OutputError> {
+        Self::epoch(self, epoch);
+        Ok(())
+    }
+
+    fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
+        Self::port(self, sample);
+        Ok(())
+    }
+
+    fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
+        Self::group(self, sample);
+        Ok(())
     }
 }

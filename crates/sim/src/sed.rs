@@ -1,7 +1,8 @@
-//! SED in virtual time: the controller, and the channels between it and the agents in the switches.
+//! SED in a network: the controller, and the channels between it and the agents in the switches.
 
 use std::collections::VecDeque;
 
+use weir_fabric::Packet;
 use weir_scenario::{
     Level, Node, Scenario, SedAllocation, SedLate, SedOptions, SedReading, SwitchIndex,
 };
@@ -13,12 +14,13 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::FlowKey;
 
 use crate::network::Network;
-use crate::packet::Packet;
 use crate::seeds::{Drawer, Seeds};
 
-/// The controller and its channels.
+/// The controller and its channels. It is generic over the packets of the network, and knows no clock: after
+/// anything has happened in the network it is to [`collect`](Self::collect) what agents have to say, and to be
+/// called [`on_time`](Self::on_time).
 #[derive(Debug)]
-pub(crate) struct ControlPlane {
+pub struct ControlPlane {
     controller: Controller,
     /// For each switch.
     lines: Vec<Line>,
@@ -71,12 +73,18 @@ impl<T> Channel<T> {
 const PACKET: ByteSize = ByteSize::from_bytes(1500);
 
 impl ControlPlane {
-    /// The controller that the scenario asks for, if it does, with an agent in each switch.
-    pub(crate) fn new(scenario: &Scenario, seeds: Seeds, network: &mut Network) -> Option<Self> {
+    /// The controller that the scenario asks for, if it does, with an agent in each switch. It knows of
+    /// flows what `demands` say.
+    pub fn new<P: Packet + Clone + Send + 'static>(
+        scenario: &Scenario,
+        seeds: Seeds,
+        demands: Demands,
+        network: &mut Network<P>,
+    ) -> Option<Self> {
         let options = scenario.sed.as_ref()?;
         let config = config(options);
         let topology = &scenario.topology;
-        let mut controller = Controller::new(config, Demands::new(Vec::new(), usize::MAX));
+        let mut controller = Controller::new(config, demands);
         let mut lines = Vec::new();
         for switch in topology.switch_indices() {
             let ports = topology.ports_of(Node::Switch(switch));
@@ -93,7 +101,7 @@ impl ControlPlane {
             let mut agent = config.agent(slowest.unwrap_or(Rate::ZERO));
             agent.counters_interval = options.counters_interval;
             let seed = seeds.of(Drawer::Sed, switch.index());
-            network.add_element(switch, Agent::<Packet>::new(agent, seed));
+            network.add_element(switch, Agent::<P>::new(agent, seed));
             lines.push(Line {
                 switch,
                 reports: Channel::new(options),
@@ -113,9 +121,13 @@ impl ControlPlane {
 
     /// Takes what agents have to report after something happened in the network.
     #[inline]
-    pub(crate) fn collect(&mut self, now: Time, network: &mut Network) {
+    pub fn collect<P: Packet + Clone + Send + 'static>(
+        &mut self,
+        now: Time,
+        network: &mut Network<P>,
+    ) {
         for line in &mut self.lines {
-            let Some(agent) = network.element_mut::<Agent<Packet>>(line.switch) else {
+            let Some(agent) = network.element_mut::<Agent<P>>(line.switch) else {
                 continue;
             };
             while let Some(report) = agent.next_report() {
@@ -126,7 +138,7 @@ impl ControlPlane {
     }
 
     /// When [`Self::on_time`] is to be called next.
-    pub(crate) fn next_time(&self, now: Time) -> Option<Time> {
+    pub fn next_time(&self, now: Time) -> Option<Time> {
         let lines = self.lines.iter();
         let messages = lines.flat_map(|line| [line.reports.next_time(), line.orders.next_time()]);
         messages
@@ -136,7 +148,11 @@ impl ControlPlane {
     }
 
     /// Lets arrive what arrives by `now`, and the controller do what is due.
-    pub(crate) fn on_time(&mut self, now: Time, network: &mut Network) {
+    pub fn on_time<P: Packet + Clone + Send + 'static>(
+        &mut self,
+        now: Time,
+        network: &mut Network<P>,
+    ) {
         for line in &mut self.lines {
             while let Some(report) = line.reports.receive(now) {
                 let switch = line.switch.index() as u32;
@@ -153,7 +169,7 @@ impl ControlPlane {
         }
         for line in &mut self.lines {
             while let Some(order) = line.orders.receive(now) {
-                let receive = |agent: &mut Agent<Packet>| agent.receive(now, order);
+                let receive = |agent: &mut Agent<P>| agent.receive(now, order);
                 network.alter_element(line.switch, receive);
             }
         }

@@ -14,7 +14,6 @@ use crate::hosts::Notice;
 use crate::measure::{GroupMeter, PortMeter};
 use crate::recorder::Recorder;
 use crate::seeds::{Drawer, Seeds};
-use crate::tcon;
 use crate::workloads::{GroupRunner, Random};
 use crate::world::World;
 
@@ -241,13 +240,8 @@ impl Simulation {
             group.link_share = of_link.map(|(ip, link)| Ratio::of(ip.bytes(), link.bytes()));
         }
         let deadlines = deadlines::summary(&self.world, &self.scenario, now);
-        let topology = &self.scenario.topology;
-        let switches = topology.switch_indices().zip(&topology.switches);
-        let network = &self.world.network;
-        let tcon = switches.filter_map(|(index, switch)| {
-            Some((switch.name.clone(), tcon::summary(network, index)?))
-        });
-        let tcon = tcon.collect();
+        let tcon = (self.world.network).tcon_summaries(&self.scenario.topology);
+        let tcon = tcon.into_iter().collect();
         let network = &mut self.world.network;
         let ports = self.ports.iter_mut().filter_map(|meter| {
             let pipe = network.settle(now, meter.port)?;
@@ -299,12 +293,26 @@ impl Simulation {
         let fault = self.faults.next_time();
         let first = groups.chain(fault).chain(self.warm_up).min();
         self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
+        // What changes with an epoch, or by the controller's order, comes without notice.
+        let steady = self.epoch_faults.next_time().is_none() && self.world.sed.is_none();
+        let steady_until = match steady {
+            true => fault.unwrap_or(Time::MAX),
+            false => Time::ZERO,
+        };
+        self.world.network.set_steady_until(steady_until);
         self.collect_reports();
     }
 
     /// Sends the controller of SED what happened to it in the network, if there is one.
-    #[inline]
+    #[inline(always)]
     fn collect_reports(&mut self) {
+        if self.world.sed.is_some() {
+            self.report_to_controller();
+        }
+    }
+
+    #[cold]
+    fn report_to_controller(&mut self) {
         let World { sed, network, .. } = &mut self.world;
         if let Some(sed) = sed {
             sed.collect(self.now, network);

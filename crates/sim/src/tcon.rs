@@ -1,29 +1,53 @@
 //! Transparent congestion control in the path of a switch, as a scenario asks for it.
 
+use std::fmt;
 use std::net::IpAddr;
 
+use weir_fabric::Packet as FabricPacket;
 use weir_results::TconSummary;
 use weir_scenario::{HostIndex, SwitchIndex, TconRule, Topology};
 use weir_tcon::{Choose, Limits, Tcon, Treatment};
 use weir_wire::FlowKey;
 
 use crate::network::Network;
-use crate::packet::{Location, Packet};
+use crate::packet::Location;
 use crate::seeds::{Drawer, Seeds};
 
-/// The rules of a switch.
-#[derive(Debug)]
-struct Rules {
-    rules: Vec<(TconRule, Option<Treatment>)>,
-    /// Whose a destination is: those of hosts, and behind these those of ports.
-    hosts: Vec<Option<HostIndex>>,
+/// Whose an address is.
+pub trait WhoseAddress: fmt::Debug + Clone + Send + 'static {
+    /// The host that has this address, if one has.
+    fn host(&self, address: IpAddr) -> Option<HostIndex>;
 }
 
-impl Rules {
-    fn new(topology: &Topology, rules: &[TconRule]) -> Self {
+/// The hosts of simulated packets, by destination: those of hosts, and behind these those of ports.
+#[derive(Clone, Debug)]
+pub(crate) struct Destinations(Vec<Option<HostIndex>>);
+
+impl Destinations {
+    pub(crate) fn new(topology: &Topology) -> Self {
         let hosts = topology.host_indices().map(Some);
         let ports = topology.port_indices();
         let ports = ports.map(|index| topology.port(index).from.host());
+        Self(hosts.chain(ports).collect())
+    }
+}
+
+impl WhoseAddress for Destinations {
+    fn host(&self, address: IpAddr) -> Option<HostIndex> {
+        let number = Location::of(address)?.number;
+        self.0.get(number as usize).copied().flatten()
+    }
+}
+
+/// The rules of a switch.
+#[derive(Debug)]
+struct Rules<W> {
+    rules: Vec<(TconRule, Option<Treatment>)>,
+    whose: W,
+}
+
+impl<W: WhoseAddress> Rules<W> {
+    fn new(rules: &[TconRule], whose: W) -> Self {
         let treatment = |rule: &TconRule| {
             let control = rule.control.as_ref()?;
             let treatment = Treatment::new(control.congestion.clone());
@@ -37,51 +61,59 @@ impl Rules {
             rules: (rules.iter())
                 .map(|rule| (rule.clone(), treatment(rule)))
                 .collect(),
-            hosts: hosts.chain(ports).collect(),
+            whose,
         }
-    }
-
-    fn host(&self, address: IpAddr) -> Option<HostIndex> {
-        let number = Location::of(address)?.number;
-        self.hosts.get(number as usize).copied().flatten()
     }
 }
 
-impl Choose for Rules {
+impl<W: WhoseAddress> Choose for Rules<W> {
     fn choose(&self, flow: &FlowKey) -> Option<&Treatment> {
-        let (from, to) = (self.host(flow.source)?, self.host(flow.destination)?);
+        let (from, to) = (
+            self.whose.host(flow.source)?,
+            self.whose.host(flow.destination)?,
+        );
         let (_, treatment) = self.rules.iter().find(|(rule, _)| rule.fits(from, to))?;
         treatment.as_ref()
     }
 }
 
-/// Puts it where the topology wants it.
-pub(crate) fn install(network: &mut Network, topology: &Topology, seeds: Seeds) {
-    for (index, switch) in topology.switch_indices().zip(&topology.switches) {
-        if !switch.tcon.is_empty() {
-            let rules = Box::new(Rules::new(topology, &switch.tcon));
-            let seed = seeds.of(Drawer::Tcon, index.index());
-            let tcon: Tcon<Packet> = Tcon::new(Limits::default(), rules, seed);
-            network.add_element(index, tcon);
+/// Transparent congestion control in a network of any kind of packets.
+impl<P: FabricPacket + Clone + fmt::Debug + Send + 'static> Network<P> {
+    /// Puts it where the topology wants it. `whose` tells the hosts of a packet's flow.
+    pub fn add_tcon(&mut self, topology: &Topology, seeds: Seeds, whose: &impl WhoseAddress) {
+        for (index, switch) in topology.switch_indices().zip(&topology.switches) {
+            if !switch.tcon.is_empty() {
+                let rules = Box::new(Rules::new(&switch.tcon, whose.clone()));
+                let seed = seeds.of(Drawer::Tcon, index.index());
+                let tcon: Tcon<P> = Tcon::new(Limits::default(), rules, seed);
+                self.add_element(index, tcon);
+            }
         }
     }
-}
 
-/// What it did at one switch, if it is there.
-pub(crate) fn summary(network: &Network, switch: SwitchIndex) -> Option<TconSummary> {
-    let tcon = network.element::<Tcon<Packet>>(switch)?;
-    let (counters, most) = (tcon.counters(), tcon.most_kept());
-    Some(TconSummary {
-        flows: counters.flows,
-        masked_losses: counters.retransmissions,
-        timeouts: counters.timeouts,
-        lowered_windows: counters.lowered,
-        withheld_acks: counters.withheld,
-        echoes: counters.echoes,
-        repeated: counters.repeated,
-        unkept: counters.unkept,
-        unknown: tcon.connections().unknown,
-        kept_max_packets: most.packets,
-        kept_max_bytes: most.size,
-    })
+    /// What it did, by the names of the switches that have it.
+    pub fn tcon_summaries(&self, topology: &Topology) -> Vec<(String, TconSummary)> {
+        let switches = topology.switch_indices().zip(&topology.switches);
+        let summaries = switches
+            .filter_map(|(index, switch)| Some((switch.name.clone(), self.tcon_summary(index)?)));
+        summaries.collect()
+    }
+
+    fn tcon_summary(&self, switch: SwitchIndex) -> Option<TconSummary> {
+        let tcon = self.element::<Tcon<P>>(switch)?;
+        let (counters, most) = (tcon.counters(), tcon.most_kept());
+        Some(TconSummary {
+            flows: counters.flows,
+            masked_losses: counters.retransmissions,
+            timeouts: counters.timeouts,
+            lowered_windows: counters.lowered,
+            withheld_acks: counters.withheld,
+            echoes: counters.echoes,
+            repeated: counters.repeated,
+            unkept: counters.unkept,
+            unknown: tcon.connections().unknown,
+            kept_max_packets: most.packets,
+            kept_max_bytes: most.size,
+        })
+    }
 }

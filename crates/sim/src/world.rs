@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use weir_fabric::Packet as _;
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport};
+use weir_sed::Demands;
 use weir_tcp::ConfigError;
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
@@ -20,7 +21,7 @@ use crate::network::Network;
 use crate::packet::{Contents, Packet, Packets};
 use crate::sed::ControlPlane;
 use crate::seeds::{Drawer, Seeds};
-use crate::tcon;
+use crate::tcon::Destinations;
 use crate::workloads::Pair;
 
 /// Everything that packets and bytes pass through.
@@ -91,9 +92,12 @@ impl World {
             .map(|group| Setup::of(group, &scenario.topology))
             .collect();
         let mut network = Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
-        tcon::install(&mut network, &scenario.topology, seeds);
+        let whose = Destinations::new(&scenario.topology);
+        network.add_tcon(&scenario.topology, seeds, &whose);
+        // Flows are registered as they are opened.
+        let demands = Demands::new(Vec::new(), usize::MAX);
         Ok(Self {
-            sed: ControlPlane::new(scenario, seeds, &mut network),
+            sed: ControlPlane::new(scenario, seeds, demands, &mut network),
             network,
             hosts: Hosts::new(),
             flows: Flows::new(scenario.groups.len()),

@@ -9,7 +9,7 @@ use weir_units::{Duration, Time};
 
 use crate::plan::{Planned, Sweep};
 use crate::row::Row;
-use crate::steady::Steady;
+use crate::steady::{Steady, SteadyRule};
 
 /// How much is simulated between two looks at whether to go on, where no rule looks more often.
 const SLICES: u64 = 200;
@@ -18,22 +18,31 @@ impl Sweep {
     /// Carries a run out. `go_on` is asked now and then; when it says no, the run is given up and has no
     /// row. What cannot be simulated, and what fails on the way, is a row with its error.
     pub fn carry_out(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
-        let begin = thread_time();
-        let mut row = match &planned.scenario {
-            Err(error) => Row::failed(planned, error.clone()),
-            Ok(scenario) => {
-                let run = || simulate(scenario.clone(), self.steady().map(Steady::new), go_on);
-                match catch_unwind(AssertUnwindSafe(run)) {
-                    Ok(Ok(Some(outcome))) => Row::done(planned, &outcome.summary, outcome.stopped),
-                    Ok(Ok(None)) => return None,
-                    Ok(Err(error)) => Row::failed(planned, error),
-                    Err(panic) => Row::failed(planned, describe(&*panic)),
-                }
-            }
-        };
-        row.cpu = thread_time() - begin;
-        Some(row)
+        carry_out(planned, self.steady(), go_on)
     }
+}
+
+/// As [`Sweep::carry_out`], for whoever has a run and no sweep.
+pub(crate) fn carry_out(
+    planned: &Planned,
+    steady: Option<&SteadyRule>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Option<Row> {
+    let begin = thread_time();
+    let mut row = match &planned.scenario {
+        Err(error) => Row::failed(planned, error.clone()),
+        Ok(scenario) => {
+            let run = || simulate(scenario.clone(), steady.map(Steady::new), go_on);
+            match catch_unwind(AssertUnwindSafe(run)) {
+                Ok(Ok(Some(outcome))) => Row::done(planned, &outcome.summary, outcome.stopped),
+                Ok(Ok(None)) => return None,
+                Ok(Err(error)) => Row::failed(planned, error),
+                Err(panic) => Row::failed(planned, describe(&*panic)),
+            }
+        }
+    };
+    row.cpu = thread_time() - begin;
+    Some(row)
 }
 
 /// What a run gave, and when it was found steady, if it was.

@@ -35,6 +35,12 @@ pub enum SweepError {
         /// The mistakes.
         source: ScenarioError,
     },
+    /// Combinations that are given one by one make no sense together.
+    #[error("{0}")]
+    Points(String),
+    /// No threads to be had.
+    #[error("no threads for the runs: {0}")]
+    Threads(#[from] rayon::ThreadPoolBuildError),
     /// The directory has rows of an earlier sweep, and nobody said what is to become of them.
     #[error(
         "{} has {rows} rows already: --resume goes on with them, another --out begins anew",

@@ -2,7 +2,7 @@
 //!
 //! A [`Sweep`] is read from a file (`docs/sweeps.md`): a scenario, and a grid or a sample over any of its
 //! keys. It is a list of [`Planned`] runs, each with a [`RunKey`] that names what decides its outcome. Each
-//! gives a [`Row`], which goes into a [`Journal`] at once; the rows of a directory's journals are a
+//! gives a [`Row`], here on all cores ([`Sweep::carry_out_left`]) or, as a [`Task`], elsewhere. A row goes into a [`Journal`] at once; the rows of a directory's journals are a
 //! [`Dataset`](weir_results::Dataset), a Parquet file with one row for each run.
 //!
 //! ```
@@ -43,17 +43,23 @@
 //! ```
 
 mod carry_out;
+mod crew;
 mod error;
 mod journal;
 mod key;
 mod plan;
 mod row;
 mod steady;
+mod task;
+mod written;
 
 pub use carry_out::thread_time;
+pub use crew::Watch;
 pub use error::SweepError;
 pub use journal::{Journal, Stale};
 pub use key::{CODE_VERSION, RunKey};
 pub use plan::{Axis, Planned, Shard, Sweep};
 pub use row::{Row, Rows};
 pub use steady::{Steady, SteadyRule};
+pub use task::{Task, TaskError};
+pub use written::Written;

@@ -13,12 +13,12 @@
 //! What comes out is what the whole run would have given if it had gone on as in the window: counters
 //! and averages are [extrapolated](Steady::extrapolated), percentiles and maxima are those so far.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use weir_results::{Drops, GroupSummary, PortSummary, Ratio, RunSummary};
 use weir_units::{ByteSize, Duration, Rate};
 
 /// The rule's parameters.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SteadyRule {
     /// How long a batch is.

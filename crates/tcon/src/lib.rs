@@ -12,6 +12,10 @@
 //! - lowers the receive window of acknowledgments to the controller's window, and spaces the segments
 //!   by its rate.
 //!
+//! Where somebody else follows the flow, as a program in the kernel does, an [`Observed`] flow hears of it
+//! by [`Report`]s, which may each tell of many segments, and says by how much its sender's window is to be
+//! limited. It decides as the element does, but repairs nothing.
+//!
 //! After Zhang et al., TCon: A Transparent Congestion Control Deployment Platform for Optimizing WAN
 //! Transfers, sections 3.1 and 3.2. What it leaves open is decided so:
 //!
@@ -33,10 +37,14 @@ mod ecn;
 mod element;
 mod flight;
 mod memory;
+mod observed;
 mod rtt;
+mod steering;
 mod stream;
+mod told;
 mod treatment;
 
 pub use counters::Counters;
 pub use element::{FlowReport, Limits, Tcon};
+pub use observed::{Beginning, Milestone, Observed, Report};
 pub use treatment::{Choose, Treatment};

@@ -5,15 +5,16 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use weir_congestion::{Context, Controller, DeliveryRate};
+use weir_congestion::Context;
 use weir_fabric::{Clamped, Handshake, Packet, Tally, Way, WindowLimit};
-use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_units::{ByteSize, Duration, Time};
 use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
 use crate::counters::Counters;
-use crate::flight::{Flight, distance};
+use crate::flight::Flight;
 use crate::memory::Memory;
-use crate::rtt::RoundTrip;
+use crate::steering::Steering;
+use crate::told::Edges;
 use crate::treatment::Treatment;
 
 pub(crate) use acknowledgment::Answer;
@@ -31,14 +32,10 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Stream<P> {
     pub(crate) way: Way,
-    pub(crate) controller: Box<dyn Controller>,
+    pub(crate) steering: Steering,
     flight: Flight<P>,
     /// The first numbers of the segments that wait for their turn, in the order in which they came.
     waiting: VecDeque<Sequence>,
-    rate: DeliveryRate,
-    pub(crate) rtt: RoundTrip,
-    /// The largest data of a segment.
-    segment_size: u64,
     /// Whether data is sent as ECN-capable.
     pub(crate) is_marked: bool,
     /// How much may be kept, and is.
@@ -49,8 +46,6 @@ pub(crate) struct Stream<P> {
     /// When the oldest segment is overdue; `None` while nothing is outstanding.
     overdue_at: Option<Time>,
     last_sent: Option<Time>,
-    /// What was sent from here on ends the round trip.
-    round_started: Time,
     /// When and up to where the newest of the segments was sent that have arrived.
     newest_delivered: (Time, Sequence),
     /// Acknowledgments that repeated the one before, from a receiver without SACK.
@@ -61,9 +56,8 @@ pub(crate) struct Stream<P> {
     last_window: Option<u16>,
     /// The last acknowledgment that the sender was shown: number, window field, and where it ends.
     told: Option<(Sequence, u16, Sequence)>,
-    /// Windows that the sender has had the time to use, and one that it may not have yet.
-    edge: Sequence,
-    next_edge: Option<(Time, Sequence)>,
+    /// Where the windows ended that the sender was shown.
+    edges: Edges,
     /// The round-trip time between here and the sender.
     sender_rtt: Duration,
     /// What the sender's newest segment says beside its data.
@@ -87,36 +81,27 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     ) -> Option<Self> {
         let segment_size = u64::from(handshake.segment_size(way)?);
         let first = handshake.offer(way)?.sequence + 1;
-        let controller = treatment.congestion.build(&Context {
+        let context = Context {
             packet_size: ByteSize::from_bytes(segment_size),
             seed,
-        });
-        let mut round_trip = RoundTrip::new();
-        if let Some(rtt) = rtt {
-            round_trip.on_sample(rtt);
-        }
+        };
         Some(Self {
             way,
-            controller,
+            steering: Steering::new(&treatment.congestion, &context, rtt),
             flight: Flight::new(first),
             waiting: VecDeque::new(),
-            rate: DeliveryRate::new(),
-            rtt: round_trip,
-            segment_size,
             is_marked,
             buffer: treatment.buffer,
             kept: ByteSize::ZERO,
             pace_at: Time::ZERO,
             overdue_at: None,
             last_sent: None,
-            round_started: Time::ZERO,
             newest_delivered: (Time::ZERO, first),
             duplicates: 0,
             recover_upto: None,
             last_window: None,
             told: None,
-            edge: first,
-            next_edge: None,
+            edges: Edges::new(first),
             sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
             newest: None,
             answer_due: false,
@@ -132,18 +117,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// Without SACK each repeated acknowledgment stands for a segment that has arrived.
     fn network_flight(&self) -> u64 {
         let in_flight = self.flight.amounts().in_flight;
-        in_flight.saturating_sub(self.duplicates * self.segment_size)
-    }
-
-    /// The controller's window; for one that only sets a rate, what that sends in two round trips.
-    pub(crate) fn window(&self) -> ByteSize {
-        let window = self.controller.window();
-        if window == ByteSize::MAX
-            && let Some(rate) = self.controller.pacing_rate()
-        {
-            return rate.size_in(self.rtt.smoothed().max(Duration::from_millis(1)) * 2);
-        }
-        window
+        in_flight.saturating_sub(self.duplicates * self.steering.segment_size())
     }
 
     /// What the sender may have outstanding. What has arrived beyond a hole counts on top: the window
@@ -152,16 +126,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let amounts = self.flight.amounts();
         let arrived = amounts.delivered + amounts.in_flight - self.network_flight();
         let arrived = ByteSize::from_bytes(arrived);
-        let allowed = self.window().checked_add(arrived).unwrap_or(ByteSize::MAX);
+        let window = self.steering.window();
+        let allowed = window.checked_add(arrived).unwrap_or(ByteSize::MAX);
         WindowLimit {
             allowed: allowed.min(self.buffer),
-            floor: ByteSize::from_bytes(2 * self.segment_size),
+            floor: self.steering.smallest_window(),
         }
-    }
-
-    /// The least that may be on its way, whatever the controller says.
-    fn smallest_window(&self) -> u64 {
-        2 * self.segment_size
     }
 
     /// Lowers the window of a packet that the sender is about to be shown. A repeated acknowledgment that
@@ -194,25 +164,17 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
         let edge = segment.acknowledgment + (u32::from(segment.window) << scale);
         self.told = Some((segment.acknowledgment, segment.window, edge));
-        if self.next_edge.is_none() {
-            self.next_edge = Some((now, edge));
-        }
+        self.edges.tell(now, edge);
     }
 
     /// Whether the sender has left room in a window for so long that it must lack data: for the time that
     /// its answer takes, twice, and a quarter of the other round trip, as what it may send comes in
     /// bursts.
     fn lacks_data(&mut self, now: Time) -> bool {
-        let patience = self.sender_rtt * 2 + self.rtt.smoothed() / 4;
-        if let Some((told_at, edge)) = self.next_edge
-            && now.since(told_at) > patience
-        {
-            self.edge = edge;
-            self.next_edge = None;
-        }
-        self.flight.amounts().waiting == 0
-            && self.flight.amounts().lost == 0
-            && distance(self.edge, self.flight.nxt()) >= 2 * self.segment_size
+        let patience = self.sender_rtt * 2 + self.steering.rtt.smoothed() / 4;
+        let room = self.edges.room(now, patience, self.flight.nxt());
+        let amounts = self.flight.amounts();
+        amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.steering.segment_size()
     }
 
     /// A segment of the sender's, with data or without, as the receiver gets it.
@@ -227,14 +189,6 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     pub(crate) fn next_time(&self) -> Option<Time> {
         let turn = self.next_to_send().map(|_| self.pace_at);
         turn.into_iter().chain(self.overdue_at).min()
-    }
-
-    /// The pacing rate, where there is one. Before anything is measured it is a guess, by which a flight
-    /// would be stretched: its acknowledgments as a train that is as long as the round trip, by which
-    /// the sender's slow start may know its end (HyStart: Ha and Rhee 2011).
-    pub(crate) fn pacing_rate(&self) -> Option<Rate> {
-        let is_measured = self.round_started > Time::ZERO;
-        self.controller.pacing_rate().filter(|_| is_measured)
     }
 
     /// What is kept of it.

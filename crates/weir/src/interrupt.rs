@@ -79,6 +79,39 @@ impl Stop {
     }
 }
 
+/// Whether somebody has sent SIGHUP since the last time one asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hangup(Arc<AtomicU8>);
+
+impl Hangup {
+    /// From now on SIGHUP does not end the program.
+    ///
+    /// # Errors
+    /// As [`end_on_signals`].
+    pub(crate) fn on_signals() -> Result<Self, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .map_err(Failure::of)?;
+        let entered = runtime.enter();
+        let mut signals = signal(SignalKind::hangup()).map_err(Failure::of)?;
+        drop(entered);
+        let hangup = Self::default();
+        let told = hangup.clone();
+        watch(move || {
+            while runtime.block_on(signals.recv()).is_some() {
+                told.0.store(1, Ordering::Relaxed);
+            }
+        })?;
+        Ok(hangup)
+    }
+
+    /// Whether there was one.
+    pub(crate) fn take(&self) -> bool {
+        self.0.swap(0, Ordering::Relaxed) != 0
+    }
+}
+
 /// The signals that end programs.
 struct Signals {
     runtime: Runtime,

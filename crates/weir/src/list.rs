@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use weir_scenario::{Document, ScenarioError};
+use weir_scenario::{Document, ScenarioError, shipped};
 
 use crate::failure::Failure;
 use crate::output;
-use crate::scenarios::SHIPPED;
 
 /// Where scenarios are if nobody says otherwise.
 const HERE: &str = "scenarios";
@@ -60,7 +59,7 @@ impl List {
                 .iter()
                 .any(|path| path.file_stem() == Some(name.as_ref()))
         };
-        let shipped = SHIPPED.iter().filter(|(name, _)| !is_there(name));
+        let shipped = shipped::SHIPPED.iter().filter(|(name, _)| !is_there(name));
         let shipped = shipped.map(|(name, text)| Entry::shipped(name, text));
         let entries: Vec<_> = files
             .iter()

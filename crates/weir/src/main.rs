@@ -11,6 +11,7 @@ mod bench;
 mod check;
 mod compare;
 mod dcudp;
+mod enforce;
 mod failure;
 mod interrupt;
 mod lab;
@@ -21,7 +22,9 @@ mod perf;
 mod policy;
 mod run;
 mod scenarios;
+mod sed;
 mod sweep;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -41,11 +44,13 @@ Examples:
   weir run buffer-sharing             simulate a scenario, one of `weir list` or a file of yours
   weir run --live FILE                put real endpoints through a scenario's network, in real time
   weir sweep FILE --out DIR           simulate it under thousands of settings
+  weir tune --data DIR …              ECN and RED thresholds for given traffic, as a switch loads them
   weir check FILE                     look for mistakes in a scenario file, and print it in full
   weir compare DIR DIR                two results of `weir run --out` side by side
   weir bench rpc                      request/response over DCQUIC beside TCP+TLS, in 30 seconds
   weir perf server                    wait for throughput tests; prints what clients need
   weir perf client HOST --pin 3f5a…   measure the throughput to that server
+  weir enforce -i eth0 --policy FILE  give TCP flows another congestion control than their own
   weir algorithms                     list the congestion control algorithms
 
 `weir COMMAND --help` tells more about each."
@@ -69,6 +74,8 @@ enum Command {
     Compare(compare::Compare),
     /// Simulate a scenario under thousands of settings, on all cores, resumable
     Sweep(sweep::Sweep),
+    /// Look for the thresholds that suit given traffic, with the Python package
+    Tune(tune::Tune),
     /// List the scenarios at hand, with their sources
     List(list::List),
     /// Compare transports by the latency that a user sees
@@ -85,12 +92,17 @@ enum Command {
     LabHost(lab::LabHost),
     /// List the congestion control algorithms and their parameters
     Algorithms(algorithms::Algorithms),
+    /// Give the TCP flows of this machine's interfaces another congestion control
+    Enforce(enforce::Enforce),
     /// Check which TCP flows a policy file controls, and how
     #[command(subcommand)]
     Policy(policy::Policy),
     /// Plan a network for DCUDP
     #[command(subcommand)]
     Dcudp(dcudp::Dcudp),
+    /// Have TCP flows meet their deadlines: the controller, and what it knows
+    #[command(subcommand)]
+    Sed(sed::Sed),
 }
 
 fn main() -> ExitCode {
@@ -108,13 +120,16 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Check(check) => check.run(),
         Command::Compare(compare) => compare.run(),
         Command::Sweep(sweep) => sweep.run(),
+        Command::Tune(tune) => tune.run(),
         Command::List(list) => list.run(),
         Command::Bench(bench) => bench.run(),
         Command::Perf(perf) => perf.run(),
         Command::Lab(lab) => lab.run(),
         Command::LabHost(host) => host.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
+        Command::Enforce(enforce) => enforce.run(),
         Command::Policy(policy) => policy.run(),
         Command::Dcudp(dcudp) => dcudp.run(),
+        Command::Sed(sed) => sed.run(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod check;
 mod explain;
+mod reload;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,8 @@ pub(crate) enum Policy {
     Check(check::Check),
     /// Say which rule of a policy holds for a flow, and why
     Explain(explain::Explain),
+    /// Have a running `weir enforce` read its policy file again
+    Reload(reload::Reload),
 }
 
 /// The file.
@@ -31,6 +34,7 @@ impl Policy {
         match self {
             Self::Check(check) => check.run(),
             Self::Explain(explain) => explain.run(),
+            Self::Reload(reload) => reload.run(),
         }
     }
 }

@@ -1,44 +1,12 @@
 //! Scenarios: from files, and those that ship in the program.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use weir_scenario::{Document, Loaded, Scenario, ScenarioError, Setting};
+use weir_scenario::{Document, Loaded, Scenario, ScenarioError, Setting, shipped};
 use weir_sim::Simulation;
 
 use crate::failure::Failure;
-
-/// Names, each with the text of its file.
-macro_rules! shipped {
-    ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))),*]
-    };
-}
-
-/// The scenarios that ship: name and text.
-pub(crate) static SHIPPED: &[(&str, &str)] = shipped! {
-    "buffer-sharing"
-    "buffer-sharing-1g"
-    "dctcp-queue"
-    "dcquic-queue"
-    "incast"
-    "convergence"
-    "cubic-fairness"
-    "handshake"
-    "packet-size"
-    "migration"
-    "coexistence"
-    "dcudp-throughput"
-    "dcudp-recovery"
-    "dcudp-fairness"
-    "dcudp-coexistence"
-    "tcon-wan"
-    "tcon-scale"
-    "tcon-dctcp"
-    "sed-small"
-    "sed-large"
-    "sed-latency"
-};
 
 /// Which scenario, and what is to be different.
 #[derive(Debug, Args)]
@@ -72,32 +40,13 @@ impl Chosen {
     }
 
     fn document(&self) -> Result<Document, ScenarioError> {
-        let is_there = self.file.exists() && !self.file.is_dir();
-        match shipped(&self.file).filter(|_| !is_there) {
-            Some(text) => Document::parse(&self.name(), text),
-            None => Document::load(&self.file),
-        }
+        Document::load_or_shipped(&self.file)
     }
 
-    /// What to tell of an error; where somebody may have meant a name, which there are.
+    /// What to tell of an error.
     pub(crate) fn failure(&self, error: &ScenarioError) -> Failure {
-        let is_name = self.file.components().count() == 1 && !self.file.exists();
-        match error {
-            ScenarioError::Unreadable { .. } if is_name => {
-                let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-                let names = names.join(", ");
-                Failure::Failed(format!("{error}; these scenarios ship: {names}"))
-            }
-            error => Failure::of(error),
-        }
+        Failure::Failed(shipped::told(&self.file, error))
     }
-}
-
-fn shipped(name: &Path) -> Option<&'static str> {
-    let found = SHIPPED
-        .iter()
-        .find(|(shipped, _)| Path::new(shipped) == name);
-    found.map(|(_, text)| *text)
 }
 
 /// Sees whether the simulator takes the scenario and its variants.
@@ -134,23 +83,4 @@ fn try_all(
             .map_err(|error| Failure::Failed(format!("variant `{}`: {error}", variant.name)))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_scenario_in_the_folder_ships() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-        let mut count = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap();
-            let text = shipped(Path::new(name)).unwrap_or_else(|| panic!("{name:?}"));
-            assert_eq!(text, std::fs::read_to_string(&path).unwrap());
-            count += 1;
-        }
-        assert_eq!(count, SHIPPED.len());
-    }
 }

@@ -1,22 +1,20 @@
 //! `weir sweep`
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration as StdDuration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use weir_scenario::Setting;
-use weir_sweep::{Journal, Planned, Rows, Shard, Stale, SteadyRule, Sweep as Plan, SweepError};
+use weir_sweep::{
+    Journal, Planned, Row, Rows, Shard, Stale, SteadyRule, Sweep as Plan, SweepError, Watch,
+};
 
 use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::output;
 
-/// The dataset's file in the directory.
-const DATASET: &str = "runs.parquet";
 /// So many errors of runs are told; the dataset has all.
 const TOLD_ERRORS: usize = 5;
 
@@ -100,8 +98,7 @@ impl Sweep {
         tell_beginning(&planned, &rows, stale);
 
         let stop = Stop::on_signals()?;
-        let done = self.carry_out(&sweep, &planned, (&journal, rows), &stop);
-        let rows = done.inspect_err(|_| stop.fail())?;
+        let rows = self.carry_out(&sweep, &planned, (&journal, rows), &stop)?;
         self.finish(&sweep, directory, &rows)?;
         match stop.by_signal() {
             Some(code) => Err(Failure::Interrupted {
@@ -159,57 +156,31 @@ impl Sweep {
         (journal, rows): (&Journal, Rows),
         stop: &Stop,
     ) -> Result<Rows, Failure> {
-        let left: Vec<&Planned> = planned.iter().filter(|run| !rows.has(&run.key)).collect();
-        let bar = Bar::new(planned.len(), planned.len() - left.len());
-        let rows = Mutex::new(rows);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.jobs.map_or(0, usize::from))
-            .build()
-            .map_err(Failure::of)?;
-        let result = pool.install(|| {
-            left.into_par_iter().try_for_each(|run| {
-                if stop.is_said() {
-                    return Ok(());
-                }
-                let Some(row) = sweep.carry_out(run, &mut || !stop.is_said()) else {
-                    return Ok(());
-                };
-                bar.over(row.error.is_some());
-                journal.add(&row).inspect_err(|_| stop.fail())?;
-                let mut rows = rows.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                rows.push(row);
-                Ok(())
-            })
-        });
+        let over = planned.iter().filter(|run| rows.has(&run.key)).count();
+        let bar = Bar::new(planned.len(), over, stop);
+        let jobs = self.jobs.map_or(0, usize::from);
+        let rows = sweep.carry_out_left(planned, rows, journal, jobs, &bar);
         bar.clear();
-        result.map_err(|error: SweepError| Failure::of(error))?;
-        Ok(rows
-            .into_inner()
-            .unwrap_or_else(|poisoned| poisoned.into_inner()))
+        rows.map_err(Failure::of)
     }
 
     /// Makes the dataset of all rows of the directory, those of other parts included.
     fn finish(&self, sweep: &Plan, directory: &Path, own: &Rows) -> Result<(), Failure> {
-        let whole = sweep.plan();
-        let (rows, _) = Journal::read_all(directory, &whole).map_err(Failure::of)?;
-        let dataset = rows.dataset(sweep);
-        let path = dataset
-            .write(directory.join(DATASET))
-            .map_err(Failure::of)?;
+        let written = sweep.write_dataset(directory).map_err(Failure::of)?;
         let cpu = own.cpu().as_secs_f64();
-        let errors = rows.errors();
+        let errors = written.rows.errors();
         let failed = errors.iter().map(|(_, count)| count).sum::<usize>();
         output::print(&format!(
             "{}: {} of {} runs, {failed} failed; {cpu:.1} s of CPU time, {:.2} s a run\n",
-            path.display(),
-            dataset.rows(),
-            whole.len(),
+            written.path.display(),
+            written.dataset.rows(),
+            sweep.runs(),
             cpu / own.len().max(1) as f64,
         ))?;
         for (error, count) in errors.iter().take(TOLD_ERRORS) {
             eprintln!("{count} failed: {error}");
         }
-        if failed > 0 && failed == rows.len() {
+        if failed > 0 && failed == written.rows.len() {
             return Err(Failure::Failed("no run gave a result".to_owned()));
         }
         Ok(())
@@ -230,13 +201,14 @@ fn tell_beginning(planned: &[Planned], rows: &Rows, stale: Stale) {
 }
 
 /// How far the sweep is: nothing where standard error is no terminal.
-struct Bar {
+struct Bar<'s> {
     bar: ProgressBar,
+    stop: &'s Stop,
     failed: AtomicUsize,
 }
 
-impl Bar {
-    fn new(runs: usize, over: usize) -> Self {
+impl<'s> Bar<'s> {
+    fn new(runs: usize, over: usize, stop: &'s Stop) -> Self {
         let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template(
             "{bar:24} {pos} of {len} runs, {per_sec}, {eta} left{msg}",
@@ -247,19 +219,26 @@ impl Bar {
         bar.enable_steady_tick(StdDuration::from_millis(500));
         Self {
             bar,
+            stop,
             failed: AtomicUsize::new(0),
         }
     }
 
-    fn over(&self, failed: bool) {
-        if failed {
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Watch for Bar<'_> {
+    fn goes_on(&self) -> bool {
+        !self.stop.is_said()
+    }
+
+    fn over(&self, row: &Row) {
+        if row.error.is_some() {
             let count = self.failed.fetch_add(1, Ordering::Relaxed) + 1;
             self.bar.set_message(format!(", {count} failed"));
         }
         self.bar.inc(1);
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
     }
 }

@@ -200,20 +200,26 @@ fn wireshark_reads_the_packets_of_a_live_run() {
     let packets = directory.path().join("packets.pcapng");
     let (path, packets) = (path.to_str().unwrap(), packets.to_str().unwrap());
     run(&["run", "--live", path, "--pcap", packets]).ok();
+    match frames_with_right_checksums(Path::new(packets)) {
+        Some(count) => assert!(count > 3_000),
+        None => eprintln!("SKIPPED: Wireshark on the packets of a live run: no tshark"),
+    }
+}
+
+/// How many TCP segments with data a capture holds, none of whose packets has a wrong checksum; `None`
+/// without tshark.
+fn frames_with_right_checksums(packets: &Path) -> Option<usize> {
     let checks = ["ip", "tcp"].map(|protocol| format!("{protocol}.check_checksum:TRUE"));
     let tshark = |filter: &str| {
         std::process::Command::new("tshark")
-            .args([
-                "-r", packets, "-o", &checks[0], "-o", &checks[1], "-Y", filter,
-            ])
+            .arg("-r")
+            .arg(packets)
+            .args(["-o", &checks[0], "-o", &checks[1], "-Y", filter])
+            // Each packet is there once for each link on its way, which is no stream.
+            .args(["-o", "tcp.desegment_tcp_streams:FALSE"])
             .output()
     };
-    let Ok(good) = tshark("tcp.checksum.status == 1 && tcp.len > 0") else {
-        eprintln!("SKIPPED: Wireshark on the packets of a live run: no tshark");
-        return;
-    };
-    let lines = |output: std::process::Output| output.stdout.split(|byte| *byte == b'\n').count();
-    assert!(lines(good) > 3_000);
+    let good = tshark("tcp.checksum.status == 1 && tcp.len > 0").ok()?;
     let wrong = "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 || \
                  frame.len > 1514";
     let wrong = tshark(wrong).unwrap();
@@ -222,6 +228,143 @@ fn wireshark_reads_the_packets_of_a_live_run() {
         "{}",
         String::from_utf8_lossy(&wrong.stdout)
     );
+    Some(good.stdout.split(|byte| *byte == b'\n').count())
+}
+
+/// Files over a lossy path, whose losses a gateway mends. TLS verifies every byte.
+const GATEWAY: &str = r#"
+    title = "TCon, live"
+    source = "a test"
+    duration = "6s"
+    [hosts.server]
+    [hosts.client]
+    [switches.gateway]
+    [[switches.gateway.tcon]]
+    from = "server"
+    congestion = "CONGESTION"
+    [[links]]
+    from = "server"
+    to = "gateway"
+    rate = "1Gbps"
+    delay = "50us"
+    [[links]]
+    from = "gateway"
+    to = "client"
+    rate = "50Mbps"
+    delay = "1ms"
+    queue = { kind = "step", ecn_threshold = "10KB", buffer = "100KB" }
+    [groups.files]
+    from = "client"
+    to = "server"
+    flows = 2
+    transport = "tls"
+    workload = { kind = "request-response", request = "100B", response = "300KB", requests = 4, connection = "fresh" }
+    [groups.files.tcp]
+    sack = SACK
+    ecn = "ECN"                  # DCTCP in the gateway needs a client that offers it
+    [[faults]]
+    ports = "gateway->client"
+    at = "0s"
+    kind = "loss"
+    probability = 0.02
+    [measurements]
+    ports = "*"
+    snap_length = "65535B"
+"#;
+
+#[test]
+fn a_gateway_mends_losses_of_kernel_tcp_and_no_byte_is_wrong() {
+    if !possible("a_gateway_mends_losses_of_kernel_tcp_and_no_byte_is_wrong") {
+        return;
+    }
+    for (congestion, sack, family) in [
+        ("bbr", "true", "ipv4"),
+        ("dctcp", "true", "ipv6"),
+        ("cubic", "false", "ipv4"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let ecn = match congestion {
+            "dctcp" => "rfc3168",
+            _ => "off",
+        };
+        let text = GATEWAY
+            .replace("CONGESTION", congestion)
+            .replace("SACK", sack)
+            .replace("ECN", ecn);
+        let family = format!("\n[live]\naddress_family = \"{family}\"\n");
+        let path = scenario(directory.path(), &[&text, &*family].concat());
+        let packets = directory.path().join("packets.pcapng");
+        let (path, pcap) = (path.to_str().unwrap(), packets.to_str().unwrap());
+        let summary = run(&["run", "--live", "--json", path, "--pcap", pcap]).json();
+        assert_eq!(summary["groups"]["files"]["completed"], 8, "{summary:#}");
+        let tcon = &summary["tcon"]["gateway"];
+        let count = |key: &str| tcon[key].as_u64().unwrap();
+        // Both ways of each connection are data's, and one way has a rule.
+        assert_eq!(count("flows"), 8, "{summary:#}");
+        assert!(
+            count("masked_losses") > 0 && count("lowered_windows") > 0,
+            "{summary:#}"
+        );
+        assert_eq!((count("unknown"), count("unkept")), (0, 0), "{summary:#}");
+        if congestion == "dctcp" {
+            assert!(count("echoes") > 0, "{summary:#}");
+        }
+        match frames_with_right_checksums(&packets) {
+            Some(count) => assert!(count > 3_000),
+            None => eprintln!("SKIPPED: the checksums of rewritten packets: no tshark"),
+        }
+    }
+}
+
+#[test]
+fn a_controller_knows_what_flows_have_to_carry_and_by_when() {
+    if !possible("a_controller_knows_what_flows_have_to_carry_and_by_when") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let text = r#"
+    title = "SED, live"
+    source = "a test"
+    duration = "3s"
+    [star]
+    rate = "200Mbps"
+    delay = "100us"
+    queue = { kind = "drop-tail", buffer = "300KB" }
+    [star.hosts.sender]
+    count = 3
+    [star.hosts.receiver]
+    [sed]
+    rtt = "400us"
+    retransmit = true
+    [groups.urgent]
+    from = "sender1"
+    to = "receiver"
+    deadline = "900ms"
+    start_within = "10ms"
+    workload = { kind = "transfer", size = "2MB", rounds = 2, interval = "1s" }
+    tcp = { ack_every = 1, sack = false }
+    [groups.once]
+    from = "sender2"
+    to = "receiver"
+    deadline = "2s"
+    workload = { kind = "transfer", size = "5MB" }
+    tcp = { ack_every = 1, sack = false }
+    [groups.endless]
+    from = "sender3"
+    to = "receiver"
+    workload = "bulk"
+    tcp = { ack_every = 1, sack = false }
+    "#;
+    let path = scenario(directory.path(), text);
+    let summary = run(&["run", "--live", "--json", path.to_str().unwrap()]).json();
+    let groups = &summary["groups"];
+    assert_eq!(groups["urgent"]["completed"], 2, "{summary:#}");
+    assert_eq!(groups["urgent"]["flows"], 2, "{summary:#}");
+    assert_eq!(groups["once"]["completed"], 1, "{summary:#}");
+    assert!(groups["once"]["deadlines_missed"].is_u64(), "{summary:#}");
+    assert_eq!(summary["deadlines"]["transfers"], 3, "{summary:#}");
+    let endless = groups["endless"]["delivered_bytes"].as_u64().unwrap();
+    assert!(endless > 1_000_000, "{summary:#}");
 }
 
 #[test]

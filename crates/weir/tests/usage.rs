@@ -21,10 +21,16 @@ fn every_command_explains_itself_with_examples() {
         &["perf", "server", "--help"],
         &["perf", "client", "--help"],
         &["lab", "list", "--help"],
+        &["enforce", "--help"],
+        &["enforce", "status", "--help"],
         &["policy", "check", "--help"],
+        &["policy", "reload", "--help"],
         &["policy", "explain", "--help"],
         &["algorithms", "--help"],
         &["dcudp", "threshold", "--help"],
+        &["sed", "controller", "--help"],
+        &["sed", "status", "--help"],
+        &["sed", "certificates", "--help"],
     ] {
         let said = run(command);
         said.ok();

@@ -37,6 +37,18 @@ impl Checksum {
         self.0 += whole + (u64::from(odd) << 8);
     }
 
+    /// What the field that held `field` has to hold once `before`, at an even offset, has become `after`,
+    /// which is as long (RFC 1624, equation 3). It is what a sum over everything would give, if the field
+    /// was right.
+    pub fn updated(field: u16, before: &[u8], after: &[u8]) -> u16 {
+        let mut removed = Self::default();
+        removed.add(before);
+        // Subtracting is adding the complement.
+        let mut sum = Self(u64::from(!field) + u64::from(removed.finish()));
+        sum.add(after);
+        sum.finish()
+    }
+
     /// What the field holds while somebody else is to add the rest: the sum so far, not complemented.
     pub fn partial(self) -> u16 {
         !self.finish()

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// What keeps a congestion control from being registered.
+/// What keeps a program from being loaded, or from its place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BpfError {
@@ -50,6 +50,20 @@ pub enum BpfError {
         most: f64,
         /// The value found.
         found: f64,
+    },
+    /// There is no such interface.
+    #[error("there is no interface `{name}` here; there is {existing}")]
+    NoInterface {
+        /// Its name.
+        name: String,
+        /// The names of those that exist.
+        existing: String,
+    },
+    /// Frames on the interface have no Ethernet header.
+    #[error("the interface `{name}` carries no Ethernet frames, which the programs read")]
+    NotEthernet {
+        /// Its name.
+        name: String,
     },
     /// The kernel refused the program.
     #[error("the kernel refused the program: {source}{}", said(log))]

@@ -141,7 +141,7 @@ fn attach(object: &mut Object, algorithm: Algorithm) -> Result<Link, BpfError> {
 }
 
 /// Fails unless the process has the capabilities that loading takes.
-fn check_permission() -> Result<(), BpfError> {
+pub(crate) fn check_permission() -> Result<(), BpfError> {
     const CAP_SYS_ADMIN: u32 = 21;
     let status =
         std::fs::read_to_string("/proc/self/status").map_err(|source| BpfError::System {
@@ -184,14 +184,14 @@ thread_local! {
 }
 
 /// Has libbpf's warnings kept for [`refused`]; libbpf writes them to standard error otherwise.
-fn collect_log() {
+pub(crate) fn collect_log() {
     LOG.take();
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {
         LOG.with_borrow_mut(|log| log.push(message));
     })));
 }
 
-fn refused(error: libbpf_rs::Error) -> BpfError {
+pub(crate) fn refused(error: libbpf_rs::Error) -> BpfError {
     BpfError::Refused {
         source: io::Error::other(format!("{error:#}")),
         log: LOG.take(),

@@ -23,7 +23,7 @@ mod absent;
 mod congestion;
 mod error;
 #[cfg(bpf_programs)]
-mod loader;
+pub(crate) mod loader;
 mod socket;
 mod socket_map;
 

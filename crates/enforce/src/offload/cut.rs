@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use weir_units::ByteSize;
-use weir_wire::tcp::Flags;
+use weir_wire::tcp::{Flags, Rewrite};
 use weir_wire::{Checksum, Ecn, FlowKey, ip};
 
 use super::frame::{ETHERNET, MacAddress, SuperFrame};
@@ -19,6 +19,25 @@ const FLAGS: usize = 13;
 /// The offset in the UDP header.
 const UDP_LENGTH: usize = 4;
 
+/// What is changed of segments on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Their ECN codepoint.
+    pub ecn: Ecn,
+    /// Their header of TCP, where they have one.
+    pub tcp: Rewrite,
+}
+
+/// Only the ECN codepoint.
+impl From<Ecn> for Changes {
+    fn from(ecn: Ecn) -> Self {
+        Self {
+            ecn,
+            tcp: Rewrite::default(),
+        }
+    }
+}
+
 /// A frame made of consecutive segments of a super-packet: headers of its own, and the payload where it
 /// was.
 #[derive(Clone, Debug)]
@@ -29,14 +48,14 @@ pub struct Cut<'a> {
 }
 
 impl SuperFrame {
-    /// The frame of the segments in `range`, sent to `to`, with this ECN codepoint: again a
-    /// super-packet if there are several. What is beyond the last segment is left out.
+    /// The frame of the segments in `range`, sent to `to`, with these changes: again a super-packet if
+    /// there are several. What is beyond the last segment is left out.
     ///
     /// It has what a network card would give it that cuts the whole (Linux: `tcp_gso_segment`): its own
     /// sequence number or length, FIN and PSH only with the last segment, CWR only with the first, an
     /// IPv4 identification that counts. A checksum that was left to be finished still is; one that was
-    /// there stays.
-    pub fn cut(&self, range: Range<u16>, ecn: Ecn, to: MacAddress) -> Cut<'_> {
+    /// there is brought up to date. CWR that is added is only the first segment's.
+    pub fn cut(&self, range: Range<u16>, changes: impl Into<Changes>, to: MacAddress) -> Cut<'_> {
         let layout = &self.layout;
         let last = range.end.min(layout.segments);
         let first = range.start.min(last);
@@ -59,7 +78,7 @@ impl SuperFrame {
         let part = Part {
             first: first == 0,
             last: last == layout.segments,
-            ecn,
+            changes: changes.into(),
             number: first,
             offset: payload.start.saturating_sub(layout.payload),
             payload: payload.len(),
@@ -77,11 +96,10 @@ impl SuperFrame {
         cut
     }
 
-    /// The segment at `index` as a network card puts it on the wire: alone, with this ECN codepoint, to
-    /// the address that it is for, and with its checksum finished.
-    pub fn on_wire(&self, index: u16, ecn: Ecn) -> Cut<'_> {
-        let to = self.ethernet().first_chunk().copied().unwrap_or_default();
-        let mut cut = self.cut(index..index.saturating_add(1), ecn, to);
+    /// The segment at `index` as a network card puts it on the wire: alone, with these changes, to the
+    /// address that it is for, and with its checksum finished.
+    pub fn on_wire(&self, index: u16, changes: impl Into<Changes>) -> Cut<'_> {
+        let mut cut = self.cut(index..index.saturating_add(1), changes, self.destination());
         let (layout, length) = (&self.layout, cut.length);
         let begin = VnetHeader::LENGTH + layout.transport;
         if let Some(checksum) = layout.vnet.checksum
@@ -113,25 +131,30 @@ impl SuperFrame {
         let length = layout.payload.saturating_sub(ETHERNET) + part.payload;
         if let Some(header) = headers.get_mut(ETHERNET..layout.transport) {
             let length = ByteSize::from_bytes(length as u64);
-            ip::rewrite(header, length, part.ecn, part.number);
+            ip::rewrite(header, length, part.changes.ecn, part.number);
         }
         let Some(transport) = headers.get_mut(layout.transport..) else {
             return Flags::empty();
         };
         let length = transport.len() + part.payload;
-        let mut flags = Flags::empty();
+        let is_tcp = layout.flow.protocol == FlowKey::TCP;
         // A frame of one segment keeps what it has.
         if layout.vnet.gso.is_some() {
-            match layout.flow.protocol {
-                FlowKey::TCP => flags = part.rewrite_tcp(transport),
-                _ => put(transport, UDP_LENGTH, (length as u16).to_be_bytes()),
+            match is_tcp {
+                true => part.rewrite_tcp(transport),
+                false => put(transport, UDP_LENGTH, (length as u16).to_be_bytes()),
             }
             if let Some(checksum) = layout.vnet.checksum {
                 let sum = pseudo_header(&layout.flow, length);
                 put(transport, usize::from(checksum.field), sum.to_be_bytes());
             }
         }
-        flags
+        if !is_tcp || transport.is_empty() {
+            return Flags::empty();
+        }
+        let finished = layout.vnet.checksum.is_none();
+        part.changes.tcp.apply(transport, finished);
+        Flags::from_bits(transport.get(FLAGS).copied().unwrap_or_default())
     }
 }
 
@@ -139,7 +162,7 @@ impl SuperFrame {
 struct Part {
     first: bool,
     last: bool,
-    ecn: Ecn,
+    changes: Changes,
     /// Of its first segment.
     number: u16,
     /// Where its payload begins in the whole payload, and how long it is.
@@ -148,26 +171,24 @@ struct Part {
 }
 
 impl Part {
-    /// Rewrites sequence number and control bits, and tells these.
-    fn rewrite_tcp(&self, header: &mut [u8]) -> Flags {
+    /// Rewrites sequence number and control bits.
+    fn rewrite_tcp(&self, header: &mut [u8]) {
         if let Some(place) = header.get_mut(SEQUENCE..).and_then(<[u8]>::first_chunk_mut) {
             // An offset within a packet of 64 KB.
             *place = u32::from_be_bytes(*place)
                 .wrapping_add(self.offset as u32)
                 .to_be_bytes();
         }
-        let Some(bits) = header.get_mut(FLAGS) else {
-            return Flags::empty();
-        };
-        let mut flags = Flags::from_bits(*bits);
-        if !self.first {
-            flags = flags.without(Flags::CWR);
+        if let Some(bits) = header.get_mut(FLAGS) {
+            let mut flags = Flags::from_bits(*bits);
+            if !self.first {
+                flags = flags.without(Flags::CWR);
+            }
+            if !self.last {
+                flags = flags.without(Flags::FIN | Flags::PSH);
+            }
+            *bits = flags.bits();
         }
-        if !self.last {
-            flags = flags.without(Flags::FIN | Flags::PSH);
-        }
-        *bits = flags.bits();
-        flags
     }
 }
 

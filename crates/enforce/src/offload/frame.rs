@@ -153,6 +153,27 @@ impl SuperFrame {
         ByteSize::from_bytes((headers + payload) as u64)
     }
 
+    /// The Ethernet address that it is for; zeros while it is empty.
+    pub fn destination(&self) -> MacAddress {
+        self.ethernet().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// The TCP header of the segment at `index`, if it has a sound one; fragments have none.
+    pub fn tcp(&self, index: u16) -> Option<tcp::Segment> {
+        let layout = &self.layout;
+        if layout.flow.protocol != FlowKey::TCP || index >= layout.segments {
+            return None;
+        }
+        let header = self.ethernet().get(layout.transport..layout.payload)?;
+        let (_, segment) = tcp::Segment::parse(header).ok()?;
+        let whole = tcp::Segment {
+            // IP packets are shorter than 2^32 bytes.
+            payload: layout.end.saturating_sub(layout.payload) as u32,
+            ..segment
+        };
+        Some(whole.piece(layout.segment as u32, u32::from(index)))
+    }
+
     /// The ECN codepoint of all its segments.
     pub fn ecn(&self) -> Ecn {
         self.layout.ecn

@@ -11,8 +11,8 @@ mod frame;
 mod vnet;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub use cut::Cut;
+pub use cut::{Changes, Cut};
 pub use frame::{FrameError, MacAddress, SuperFrame};
 pub use vnet::{Gso, GsoKind, PartialChecksum, VnetError, VnetHeader};

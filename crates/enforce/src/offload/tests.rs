@@ -10,20 +10,20 @@ const MAC: MacAddress = [2, 0, 0, 0, 0, 9];
 
 /// A super-packet, in words.
 #[derive(Clone, Debug)]
-struct Described {
-    v4: bool,
-    udp: bool,
-    gso: bool,
-    size: u16,
-    payload: Vec<u8>,
-    sequence: u32,
-    flags: u8,
+pub(crate) struct Described {
+    pub(crate) v4: bool,
+    pub(crate) udp: bool,
+    pub(crate) gso: bool,
+    pub(crate) size: u16,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) sequence: u32,
+    pub(crate) flags: u8,
     /// Words of TCP options.
-    options: usize,
-    ecn: Ecn,
+    pub(crate) options: usize,
+    pub(crate) ecn: Ecn,
 }
 
-fn described() -> impl Strategy<Value = Described> {
+pub(crate) fn described() -> impl Strategy<Value = Described> {
     (
         any::<(bool, bool, bool)>(),
         1_u16..3000,
@@ -50,7 +50,7 @@ fn described() -> impl Strategy<Value = Described> {
 impl Described {
     /// The frame as a kernel would hand it over: with its virtio-net header, and only the
     /// pseudo-header in the checksum.
-    fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
         let builder = match self.v4 {
             true => builder.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64),
@@ -125,18 +125,18 @@ impl Described {
     }
 }
 
-fn parsed(bytes: &[u8]) -> Result<SuperFrame, FrameError> {
+pub(crate) fn parsed(bytes: &[u8]) -> Result<SuperFrame, FrameError> {
     let mut frame = SuperFrame::with_capacity(bytes.len());
     frame.buffer_mut().copy_from_slice(bytes);
     frame.parse(bytes.len()).map(|()| frame)
 }
 
-fn joined(cut: &Cut<'_>) -> Vec<u8> {
+pub(crate) fn joined(cut: &Cut<'_>) -> Vec<u8> {
     [cut.headers(), cut.payload()].concat()
 }
 
 /// Finishes the checksum, as the receiver's network card would.
-fn finished(mut frame: Vec<u8>) -> Vec<u8> {
+pub(crate) fn finished(mut frame: Vec<u8>) -> Vec<u8> {
     let vnet = VnetHeader::parse(&frame).unwrap();
     let ethernet = &mut frame[VnetHeader::LENGTH..];
     if let Some(PartialChecksum { start, field }) = vnet.checksum {
@@ -155,16 +155,16 @@ fn finished(mut frame: Vec<u8>) -> Vec<u8> {
 
 /// What etherparse finds in a frame, after it has verified its checksums.
 #[derive(Debug, PartialEq)]
-struct Seen {
-    destination: MacAddress,
-    ecn: u8,
-    identification: u16,
-    sequence: u32,
-    flags: u8,
-    payload: Vec<u8>,
+pub(crate) struct Seen {
+    pub(crate) destination: MacAddress,
+    pub(crate) ecn: u8,
+    pub(crate) identification: u16,
+    pub(crate) sequence: u32,
+    pub(crate) flags: u8,
+    pub(crate) payload: Vec<u8>,
 }
 
-fn verified(frame: &[u8]) -> Seen {
+pub(crate) fn verified(frame: &[u8]) -> Seen {
     let packet = SlicedPacket::from_ethernet(&frame[VnetHeader::LENGTH..]).unwrap();
     let etherparse::LinkSlice::Ethernet2(ethernet) = packet.link.unwrap() else {
         panic!("no Ethernet");

@@ -72,11 +72,38 @@ impl<P: Packet + Clone> Ports<P> {
         self.routes.port_for(packet, self.seed)
     }
 
-    /// Sends a packet on its way.
+    /// The port on a packet's way, where nothing but the port's link decides what becomes of it.
+    #[inline(always)]
+    pub(super) fn direct(&self, packet: &P) -> Option<PortIndex> {
+        let port = self.routes.port_for(packet, self.seed)?;
+        let pipe = self.pipes.get(port.index())?;
+        (self.account.is_none() && pipe.is_plain(packet.length())).then_some(port)
+    }
+
+    /// A packet is certain to come in at `ingress`, and to leave by `port`, which is [direct](Self::direct).
+    /// Gives when that port delivers next, if this has changed.
+    #[inline(always)]
+    pub(super) fn announce(
+        &mut self,
+        entry: Time,
+        ingress: PortIndex,
+        port: PortIndex,
+        packet: P,
+    ) -> Option<Time> {
+        self.count_arrival(&packet);
+        let pipe = self.pipes.get_mut(port.index())?;
+        match pipe.announce(entry, ingress.index() as u32, packet) {
+            true => pipe.next_time(),
+            false => None,
+        }
+    }
+
+    /// Sends a packet that came in at `ingress` on its way.
     #[inline]
     pub(super) fn send(
         &mut self,
         now: Time,
+        ingress: PortIndex,
         packet: P,
         changed: &mut (impl FnMut(PortIndex, Option<Time>) + ?Sized),
     ) {
@@ -87,27 +114,38 @@ impl<P: Packet + Clone> Ports<P> {
         }) else {
             return self.drop(packet, DropReason::NoRoute);
         };
-        let was_idle = pipe.is_idle();
-        match &mut self.account {
+        let before = pipe.next_arrival();
+        let (after, next) = match &mut self.account {
             None => {
-                pipe.send(now, packet);
+                if pipe.has_announced() {
+                    pipe.send_between(now, ingress.index() as u32, packet);
+                } else {
+                    pipe.send(now, packet);
+                }
+                (pipe.next_arrival(), pipe.next_time())
             }
-            Some(account) => account.send(&mut self.pipes, now, port, packet),
-        }
-        if was_idle {
-            let next = self.pipes.get(port.index()).and_then(Pipe::next_time);
+            Some(account) => {
+                account.send(&mut self.pipes, now, port, packet);
+                let Some(pipe) = self.pipes.get(port.index()) else {
+                    return;
+                };
+                (pipe.next_arrival(), pipe.next_time())
+            }
+        };
+        if after != before {
             changed(port, next);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn receive(&mut self, now: Time, port: PortIndex) -> Option<P> {
         let pipe = self.pipes.get_mut(port.index())?;
+        let Some(account) = &mut self.account else {
+            return pipe.receive(now);
+        };
         let before = pipe.queue().backlog().size;
         let packet = pipe.receive(now);
-        if let Some(account) = &mut self.account {
-            account.release(before - pipe.queue().backlog().size);
-        }
+        account.release(before - pipe.queue().backlog().size);
         packet
     }
 

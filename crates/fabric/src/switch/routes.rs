@@ -91,19 +91,21 @@ impl Routes {
     }
 
     /// The port by which a packet leaves.
-    #[inline]
+    #[inline(always)]
     pub(super) fn port_for<P: Packet>(&self, packet: &P, seed: u64) -> Option<PortIndex> {
         let route = *self.to.get(packet.destination() as usize)?;
-        let choice = match route.choices {
-            0 => return None,
-            1 => 0,
-            choices => {
-                let hash = mix(packet.flow_hash() ^ seed);
-                // The product is below `choices` times 2^64.
-                ((u128::from(hash) * u128::from(choices)) >> 64) as u32
-            }
-        };
-        self.choice(route, choice)
+        match route.choices {
+            1 => Some(PortIndex(route.first)),
+            0 => None,
+            _ => self.choose(route, packet.flow_hash() ^ seed),
+        }
+    }
+
+    /// One of several ports, by the flow.
+    fn choose(&self, route: Route, flow: u64) -> Option<PortIndex> {
+        // The product is below the number of choices times 2^64.
+        let choice = (u128::from(mix(flow)) * u128::from(route.choices)) >> 64;
+        self.choice(route, choice as u32)
     }
 
     #[inline]

@@ -8,6 +8,7 @@ use std::time::{Duration as Wait, Instant};
 use weir_lab::switch::Report;
 use weir_units::{ByteSize, Duration, Rate};
 
+use crate::host::Namespace;
 use crate::network::{ADDRESSES, Settings};
 use crate::{Failure, network};
 
@@ -29,13 +30,32 @@ pub(crate) struct Bulk {
 
 pub(crate) fn measure(settings: Settings, span: Wait) -> Result<Bulk, Failure> {
     let network = network(settings)?;
-    let [sender, receiver] = &network.hosts;
+    let started = Instant::now();
+    let (goodput, seconds) = transfer(&network.hosts, span, || network.begin())?;
+    let whole = started.elapsed().as_secs_f64();
+    let report = network.stop()?;
+    let packets = report.ports.first().map_or(0, |(_, port)| port.packets);
+    Ok(Bulk {
+        goodput,
+        segments: packets as f64 / seconds,
+        frames: report.frames as f64 / whole,
+        switch_share: report.emulation.switch_cpu.as_secs_f64() / seconds,
+        report,
+    })
+}
+
+/// What the second host gets of a connection of the first one's, and for how many seconds it was looked at.
+/// `begin` is called when that begins.
+pub(crate) fn transfer(
+    [sender, receiver]: &[Namespace; 2],
+    span: Wait,
+    begin: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(Rate, f64), Failure> {
     let listener = receiver.run(|| TcpListener::bind((ADDRESSES[1], PORT)))??;
     let mut to = sender.run(|| TcpStream::connect((ADDRESSES[1], PORT)))??;
     let (mut from, _) = listener.accept()?;
     let (received, over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let started = Instant::now();
-    let (goodput, seconds) = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         scope.spawn(|| {
             let data = vec![0; 256 << 10];
             while !over.load(Ordering::Relaxed) {
@@ -53,7 +73,7 @@ pub(crate) fn measure(settings: Settings, span: Wait) -> Result<Bulk, Failure> {
             }
         });
         std::thread::sleep(WARM_UP);
-        let begun = network.begin();
+        let begun = begin();
         let (before, start) = (received.load(Ordering::Relaxed), Instant::now());
         std::thread::sleep(span);
         let bytes = received.load(Ordering::Relaxed) - before;
@@ -61,15 +81,5 @@ pub(crate) fn measure(settings: Settings, span: Wait) -> Result<Bulk, Failure> {
         over.store(true, Ordering::Relaxed);
         let rate = Rate::from_size_over(ByteSize::from_bytes(bytes), Duration::from(took));
         begun.map(|()| (rate, took.as_secs_f64()))
-    })?;
-    let whole = started.elapsed().as_secs_f64();
-    let report = network.stop()?;
-    let packets = report.ports.first().map_or(0, |(_, port)| port.packets);
-    Ok(Bulk {
-        goodput,
-        segments: packets as f64 / seconds,
-        frames: report.frames as f64 / whole,
-        switch_share: report.emulation.switch_cpu.as_secs_f64() / seconds,
-        report,
     })
 }

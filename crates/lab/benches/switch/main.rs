@@ -12,6 +12,7 @@
 mod bulk;
 mod delay;
 mod host;
+mod in_line;
 mod network;
 
 use std::error::Error;
@@ -33,6 +34,7 @@ fn main() -> Result<(), Failure> {
         "Two hosts and a switch; all on this machine. Goodput is what the receiver's application got."
     );
     carried()?;
+    in_line::measure()?;
     paced()?;
     delayed()
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_enforce::port::{PacketSocket, Port, Tap};
-use weir_lab::switch::{Handle, Report, Setup, Socket, start};
+use weir_lab::switch::{Handle, Owners, Report, Setup, Socket, start};
 use weir_scenario::{PortIndex, Scenario};
 use weir_units::{Duration, Rate};
 
@@ -71,11 +71,43 @@ to = "b"
 workload = "bulk"
 "#;
 
+/// Two hosts, and where their frames come out.
+pub(crate) struct Ends {
+    pub(crate) hosts: [Namespace; 2],
+    pub(crate) devices: [Port; 2],
+    /// Where the outer ends of veth pairs are.
+    pub(crate) middle: Namespace,
+}
+
+impl Ends {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
+        let (hosts, middle) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
+        let device = |host: &Namespace, number| {
+            let device = match settings.kind {
+                Kind::Tap => tap(host)?,
+                Kind::PacketSocket => veth(host, &middle, number)?,
+            };
+            configure(host, number, settings)?;
+            Ok::<_, Failure>(device)
+        };
+        let devices = [device(&hosts[0], 1)?, device(&hosts[1], 2)?];
+        Ok(Self {
+            hosts,
+            devices,
+            middle,
+        })
+    }
+}
+
+/// The Ethernet address of a host.
+fn mac(number: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, number]
+}
+
 impl Network {
     pub(crate) fn new(settings: Settings) -> Result<Self, Failure> {
-        let mut topology = Scenario::parse("benchmark", SCENARIO, &[])?
-            .scenario
-            .topology;
+        let mut scenario = Scenario::parse("benchmark", SCENARIO, &[])?.scenario;
+        let topology = &mut scenario.topology;
         for port in &mut topology.ports {
             port.rate = settings.rate;
             // Two links lead from one host to the other.
@@ -85,32 +117,28 @@ impl Network {
             .port_indices()
             .filter(|index| topology.port(*index).from.host().is_some())
             .collect();
-        let last = own.last().map(|port| port.reverse());
-        let (hosts, middle) = ([Namespace::new()?, Namespace::new()?], Namespace::new()?);
-        let mut sockets = Vec::new();
-        for (number, (host, port)) in (1_u8..).zip(hosts.iter().zip(&own)) {
-            let device = match settings.kind {
-                Kind::Tap => tap(host)?,
-                Kind::PacketSocket => veth(host, &middle, number)?,
-            };
-            let mac = [2, 0, 0, 0, 0, number];
-            configure(host, number, &settings)?;
-            sockets.push(Socket {
-                port: *port,
-                device,
-                mac,
-            });
-        }
+        scenario.measurements.ports = own.last().map(|port| port.reverse()).into_iter().collect();
+        let Ends {
+            hosts,
+            devices,
+            middle,
+        } = Ends::new(&settings)?;
+        let sockets = (1_u8..).zip(devices).zip(&own);
+        let sockets = sockets.map(|((number, device), port)| Socket {
+            port: *port,
+            device,
+            mac: mac(number),
+        });
+        let sockets = sockets.collect();
         let addresses = ADDRESSES.into_iter().map(IpAddr::V4).zip(own).collect();
         let now = clock_gettime(ClockId::Monotonic);
         let switch = start(Setup {
-            topology: &topology,
-            measured: &Vec::from_iter(last),
-            seed: 1,
+            scenario: &scenario,
             epoch: now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64,
             sockets,
             addresses,
-            delay_error: weir_units::Duration::from_micros(250),
+            owners: Owners::default(),
+            demands: Vec::new(),
             copier: None,
         })?;
         Ok(Self {

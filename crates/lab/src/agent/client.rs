@@ -54,7 +54,7 @@ pub(super) async fn run(
             packet,
             arrivals,
         } => client.cbr(*rate, *packet, *arrivals).await,
-        Workload::Transfer { size, .. } => client.transfer(*size).await,
+        Workload::Transfer { size, rounds, .. } => client.transfer(*size, *rounds).await,
         Workload::Incast {
             response, spread, ..
         } => client.respond(*response, *spread).await,
@@ -121,8 +121,29 @@ impl Client<'_> {
         }
     }
 
-    async fn transfer(&self, size: ByteSize) -> Result<(), FlowFailure> {
-        transfer(&self.dialer()?, self.meter, self.clock, 0, size).await
+    async fn transfer(&mut self, size: ByteSize, rounds: u32) -> Result<(), FlowFailure> {
+        let dialer = self.dialer()?;
+        if rounds <= 1 {
+            return transfer(&dialer, self.meter, self.clock, 0, size).await;
+        }
+        let begin = |number| {
+            let arrival = Arrival::new(self.order, self.context, self.meter);
+            arrive(&dialer, arrival, self.clock, number, size)
+        };
+        // A round does not wait for the one before.
+        let mut running = FuturesUnordered::new();
+        running.push(begin(0));
+        let mut starts = (1..).zip(&self.order.later_starts).peekable();
+        while let Some((number, start)) = starts.peek() {
+            tokio::select! {
+                begun = self.alarm.until(**start) => begun.map_err(impossible)?,
+                Some(()) = running.next() => continue,
+            }
+            running.push(begin(*number));
+            starts.next();
+        }
+        while running.next().await.is_some() {}
+        Ok(())
     }
 
     /// The hosts that an incast's receiver asks.

@@ -82,11 +82,11 @@ async fn serve(
             incoming.enter(meter).await?.receive_all().await?;
             Ok(())
         }
-        Workload::Transfer { .. } => {
+        Workload::Transfer { rounds: ..2, .. } => {
             let link = incoming.enter(meter).await?;
             receive_transfer(link, context, meter, false).await
         }
-        Workload::Poisson { .. } => {
+        Workload::Transfer { .. } | Workload::Poisson { .. } => {
             let arrival = Arrival::new(order, context, meter);
             let link = incoming.enter(&arrival.meter).await?;
             receive_transfer(link, context, &arrival.meter, true).await

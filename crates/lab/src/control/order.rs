@@ -83,6 +83,9 @@ pub struct FlowOrder {
     pub companions: u32,
     /// When a client starts.
     pub start: Time,
+    /// When a client starts the second and later ones of transfers in rounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub later_starts: Vec<Time>,
     /// When a client stops, whatever it has left to send; without, at [`Order::Stop`].
     pub stop: Option<Time>,
     /// After so long without an answer a client opens a connection from its next address to the

@@ -197,6 +197,7 @@ fn flow_order() -> impl Strategy<Value = FlowOrder> {
                     peer: places.1,
                     companions,
                     start: times.0,
+                    later_starts: vec![times.0; companions as usize % 3],
                     stop: times.1,
                     failover: times.2,
                     pin,

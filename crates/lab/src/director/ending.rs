@@ -128,6 +128,7 @@ impl Session<'_> {
             .zip(&cpu)
             .map(|(host, cpu)| (host.name.clone(), HostSummary { cpu: *cpu }))
             .collect();
+        let deadlines = summary::deadlines(scenario, &books, span);
         let groups = summary::groups(scenario, &books, epochs.as_ref(), span);
         let mut summary = RunSummary {
             seed: scenario.seed,
@@ -138,6 +139,8 @@ impl Session<'_> {
             interrupted,
             groups: groups.into_iter().collect(),
             ports: report.ports.into_iter().collect(),
+            deadlines,
+            tcon: report.tcon.into_iter().collect(),
             hosts,
             emulation: Some(emulation),
             ..RunSummary::default()

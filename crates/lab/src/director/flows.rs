@@ -23,6 +23,8 @@ pub(super) struct LiveFlow {
     pub(super) to: HostIndex,
     /// When it starts.
     pub(super) start: Time,
+    /// When the transfers start that follow the first, in rounds.
+    later_starts: Vec<Time>,
     ends: Ends,
     /// The rates of the links that both ends leave by.
     rates: (Rate, Rate),
@@ -50,20 +52,40 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
             };
             // Numbers below are the groups' own.
             let drawer = scenario.groups.len() + flows.len();
+            let seed = seeds.of(Drawer::Workload, drawer);
             flows.push(LiveFlow {
                 group: position,
                 index,
                 from: pair.0,
                 to: pair.1,
                 start: group.start + later,
+                later_starts: later_starts(group, seed),
                 ends: plan.ends(&scenario.topology, &routes, group, pair, index),
                 rates: (rate_of(scenario, pair.0), rate_of(scenario, pair.1)),
                 companions: companions.at(pair.1),
-                seed: seeds.of(Drawer::Workload, drawer),
+                seed,
             });
         }
     }
     flows
+}
+
+/// When the second and later rounds of a group's transfers start on one of its flows.
+fn later_starts(group: &Group, seed: u64) -> Vec<Time> {
+    let Workload::Transfer {
+        rounds,
+        interval: Some(interval),
+        ..
+    } = group.workload
+    else {
+        return Vec::new();
+    };
+    let mut random = Random::new(seed);
+    let rounds = 1..u64::from(rounds);
+    let begins = rounds.map(|round| group.start + interval * round);
+    begins
+        .map(|begin| begin + random.span_up_to(group.start_within))
+        .collect()
 }
 
 /// How many flows a flow has to do with, itself included ([`FlowOrder::companions`]).
@@ -127,6 +149,7 @@ impl LiveFlow {
             peer: Vec::new(),
             companions: self.companions,
             start: self.start,
+            later_starts: self.later_starts.clone(),
             stop: group.stop,
             failover: group.failover,
             pin: None,

@@ -6,7 +6,8 @@ use std::time::Duration as StdDuration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::timeout;
-use weir_scenario::{PortIndex, Scenario, Topology, Transport};
+use weir_scenario::{PortIndex, Scenario, Topology, Transport, Workload};
+use weir_sed::{Demand, Rule as DemandRule};
 
 use super::algorithms::KernelAlgorithms;
 use super::flows::{LiveFlow, flows};
@@ -19,7 +20,7 @@ use crate::clock::Clock;
 use crate::control::{Event, LiveTransport, Order, Role};
 use crate::plan::{HostPlan, Plan};
 use crate::runs::{RunDirectory, RunRecord, Runs};
-use crate::switch::{self, Setup, Socket};
+use crate::switch::{self, Owners, Setup, Socket};
 
 /// How long hosts may take to say what was asked, beside the time that many of them take.
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
@@ -121,13 +122,12 @@ impl<'s> Preparation<'s> {
         let snap = scenario.measurements.snap_length;
         let (copier, copies) = wants_packets.then(|| switch::copies(snap)).unzip();
         let switch = switch::start(Setup {
-            topology: &scenario.topology,
-            measured: &scenario.measurements.ports,
-            seed: scenario.seed,
+            scenario,
             epoch,
             sockets,
             addresses: addresses(&scenario.topology, plan),
-            delay_error: scenario.live.delay_error,
+            owners: owners(scenario, plan),
+            demands: demands(scenario, &flows, &listening),
             copier,
         })?;
         let begin = Order::Begin {
@@ -260,6 +260,52 @@ fn sockets(topology: &Topology, plan: &Plan, built: Vec<Built>) -> Vec<Socket> {
         })
     })
     .collect()
+}
+
+/// The hosts by all addresses that they will ever have.
+fn owners(scenario: &Scenario, plan: &Plan) -> Owners {
+    let hosts = scenario.topology.host_indices().zip(&plan.hosts);
+    hosts
+        .flat_map(|(index, host)| {
+            let addresses = host.nics.iter().flat_map(|nic| &nic.addresses);
+            addresses.map(move |address| (*address, index))
+        })
+        .collect()
+}
+
+/// What a controller may know of flows before they begin: where their servers listen, how much they carry
+/// and by when.
+fn demands(
+    scenario: &Scenario,
+    flows: &[LiveFlow],
+    listening: &BTreeMap<u64, Vec<SocketAddr>>,
+) -> Vec<DemandRule> {
+    let mut rules = Vec::new();
+    for (number, flow) in (0_u64..).zip(flows) {
+        let group = &scenario.groups[flow.group];
+        let (Some(within), Workload::Transfer { size, .. }) = (group.deadline, &group.workload)
+        else {
+            continue;
+        };
+        let demand = Demand {
+            size: *size,
+            within,
+        };
+        rules.extend(
+            listening
+                .get(&number)
+                .into_iter()
+                .flatten()
+                .map(|server| DemandRule {
+                    source: None,
+                    destination: Some((server.ip(), 128)),
+                    source_ports: 0..=u16::MAX,
+                    destination_ports: server.port()..=server.port(),
+                    demand: Some(demand),
+                }),
+        );
+    }
+    rules
 }
 
 /// Which port has which address at the start.

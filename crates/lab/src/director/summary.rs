@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use weir_results::{CompletionTimes, EpochSummary, FlowRecord, GroupSummary, Ratio};
+use weir_results::{
+    CompletionTimes, DeadlineSummary, EpochSummary, FlowRecord, GroupSummary, Ratio,
+};
 use weir_scenario::{Scenario, Workload};
+use weir_sim::{DueTransfer, deadline_summary};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::books::{Account, Achieved, Books};
@@ -36,6 +39,11 @@ pub(super) fn groups(
     let mut groups: Vec<_> = groups
         .map(|(position, group)| {
             let mut summary = summary(books, position, span);
+            if let Some(within) = group.deadline {
+                let due = due_transfers(books, position, within, span.end);
+                let missed = due.iter().filter(|transfer| transfer.is_missed());
+                summary.deadlines_missed = Some(missed.count() as u64);
+            }
             if let (Some(epochs), Workload::Epochs { .. }) = (epochs, &group.workload) {
                 summary.epochs = Some(in_step(books, position, epochs, span));
             }
@@ -80,6 +88,40 @@ fn summary(books: &Books, group: usize, span: Span) -> GroupSummary {
         fairness: Ratio::fairness(endless.map(|account| span.rate(since(account).delivered))),
         ..GroupSummary::default()
     }
+}
+
+/// How all transfers with deadlines went, if there are any.
+pub(super) fn deadlines(scenario: &Scenario, books: &Books, span: Span) -> Option<DeadlineSummary> {
+    let groups = scenario.groups.iter().enumerate();
+    let due = groups.filter_map(|(position, group)| {
+        Some(due_transfers(books, position, group.deadline?, span.end))
+    });
+    deadline_summary(scenario, span.begin, due.flatten().collect(), span.end)
+}
+
+/// A group's transfers that are over, or were due by `now`.
+fn due_transfers(books: &Books, group: usize, within: Duration, now: Time) -> Vec<DueTransfer> {
+    let transfer = |outcomes: Vec<&FlowOutcome>| {
+        // The client knows when it began, and the server when everything was there.
+        let of = |role| outcomes.iter().find(|outcome| outcome.role == Some(role));
+        let (client, server) = (of(Role::Client), of(Role::Server));
+        let known = client.into_iter().chain(server);
+        let start = known.clone().find_map(|outcome| outcome.started)?;
+        Some(DueTransfer {
+            start,
+            deadline: start + within,
+            end: server.and_then(|server| server.ended),
+            size: known.clone().find_map(|outcome| outcome.size)?,
+        })
+    };
+    let accounts = books.of_group(group);
+    let transfers = accounts.flat_map(|account| {
+        let arrivals = account.arrivals().map(|outcomes| outcomes.iter().collect());
+        let whole = std::iter::once(account.outcomes().collect());
+        arrivals.chain(whole).filter_map(transfer)
+    });
+    let is_due = |transfer: &DueTransfer| transfer.end.is_some() || transfer.deadline <= now;
+    transfers.filter(is_due).collect()
 }
 
 /// Whether a flow has no end of its own.

@@ -37,7 +37,7 @@ const MAIN_TABLE: u32 = 254;
 pub(super) struct Interfaces {
     netlink: Netlink,
     nics: Vec<Configured>,
-    initial_window: Option<u32>,
+    metrics: Vec<RouteMetric>,
 }
 
 struct Configured {
@@ -52,7 +52,7 @@ impl Interfaces {
         let mut interfaces = Self {
             netlink: opened,
             nics: Vec::new(),
-            initial_window: plan.initial_window,
+            metrics: metrics(plan),
         };
         let up = interfaces.netlink.change(link(LOOPBACK, |link| {
             link.header.flags |= LinkFlags::Up;
@@ -169,12 +169,19 @@ impl Interfaces {
             // IPv6 takes zero for a default of its own.
             RouteAttribute::Priority(priority + 1),
         ];
-        if let Some(packets) = self.initial_window {
-            let metrics = vec![RouteMetric::InitCwnd(packets)];
+        if !self.metrics.is_empty() {
+            let metrics = self.metrics.clone();
             message.attributes.push(RouteAttribute::Metrics(metrics));
         }
         message
     }
+}
+
+/// What routes say about the connections that use them.
+fn metrics(plan: &HostPlan) -> Vec<RouteMetric> {
+    let window = plan.initial_window.map(RouteMetric::InitCwnd);
+    let quick = plan.quick_acks.then_some(RouteMetric::QuickAck(1));
+    window.into_iter().chain(quick).collect()
 }
 
 fn index_of(name: &str) -> io::Result<u32> {

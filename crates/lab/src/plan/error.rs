@@ -50,15 +50,6 @@ pub enum PlanError {
         /// The scenario's.
         mtu: ByteSize,
     },
-    /// Transparent congestion control, which the live switch does not do.
-    #[error(
-        "switch `{switch}` has `tcon` rules, which are simulated and not done by the live switch: run the \
-         scenario without `--live`, or remove them"
-    )]
-    Tcon {
-        /// The switch's name.
-        switch: String,
-    },
     /// More than there is.
     #[error(
         "the scenario is too large for this machine: {needed} {what} are needed, and there are {available}; \

@@ -73,6 +73,16 @@ pub(super) fn initial_window(
         .map(Option::flatten)
 }
 
+/// Whether the TCP connections of `host` acknowledge every segment at once, as groups say that have flows
+/// to or from it.
+pub(super) fn quick_acks(scenario: &Scenario, host: HostIndex) -> Result<bool, PlanError> {
+    let wishes = Wishes::new(scenario, host);
+    let quick = wishes.unanimous("tcp.ack_every", |(_, options, _)| {
+        Some(options.delayed_ack.ack_every == 1)
+    })?;
+    Ok(quick.unwrap_or(false))
+}
+
 /// Interfaces say nothing of their own accord, and take what comes to their addresses.
 fn links(family: AddressFamily) -> Vec<KernelSetting> {
     let mut settings = Vec::new();

@@ -44,6 +44,8 @@ pub struct HostPlan {
     pub kernel: Vec<KernelSetting>,
     /// With how many packets its TCP connections begin; `None` for the kernel's 10.
     pub initial_window: Option<u32>,
+    /// Whether its TCP acknowledges every segment at once.
+    pub quick_acks: bool,
 }
 
 /// An interface: the end of a link.
@@ -78,17 +80,12 @@ pub struct Neighbour {
 
 /// Whether all parts of a scenario can be live.
 fn check_parts(scenario: &Scenario) -> Result<(), PlanError> {
-    let only_simulated = |key: String| Err(PlanError::OnlySimulated { key });
-    if scenario.sed.is_some() {
-        return only_simulated("sed".to_owned());
-    }
     for group in &scenario.groups {
-        let name = &group.name;
-        if group.deadline.is_some() {
-            return only_simulated(format!("groups.{name}.deadline"));
-        }
-        if matches!(group.workload, Workload::Transfer { rounds: 2.., .. }) {
-            return only_simulated(format!("groups.{name}.workload.rounds"));
+        // The controller knows flows by the ports of their servers, and random sizes by nothing.
+        let is_random = matches!(group.workload, Workload::Poisson { .. });
+        if scenario.sed.is_some() && group.deadline.is_some() && is_random {
+            let key = format!("groups.{}.deadline", group.name);
+            return Err(PlanError::OnlySimulated { key });
         }
     }
     Ok(())
@@ -103,14 +100,6 @@ impl Plan {
     pub fn new(scenario: &Scenario) -> Result<Self, PlanError> {
         check_parts(scenario)?;
         let topology = &scenario.topology;
-        if let Some(switch) = topology
-            .switches
-            .iter()
-            .find(|switch| !switch.tcon.is_empty())
-        {
-            let switch = switch.name.clone();
-            return Err(PlanError::Tcon { switch });
-        }
         let mut addresses = Addresses::new(scenario.live.network);
         let mut hosts = Vec::with_capacity(topology.hosts.len());
         for index in topology.host_indices() {
@@ -132,6 +121,7 @@ impl Plan {
                 neighbours: Vec::new(),
                 kernel: kernel::settings(scenario, index)?,
                 initial_window: kernel::initial_window(scenario, index)?,
+                quick_acks: kernel::quick_acks(scenario, index)?,
             });
         }
         let mut plan = Self { hosts };

@@ -173,22 +173,33 @@ fn ipv6_is_as_quiet_as_ipv4() {
 
 #[test]
 fn what_only_the_simulation_does_is_refused() {
-    let transfer = "groups.cubic.workload={ kind = \"transfer\", size = \"1MB\" }";
-    let rounds = "groups.cubic.workload={ kind = \"transfer\", size = \"1MB\", rounds = 2, interval = \"1s\" }";
-    for (settings, key) in [
-        (&["sed.rtt=100us"][..], "sed"),
-        (
-            &[transfer, "groups.cubic.deadline=1s"],
-            "groups.cubic.deadline",
+    let poisson = "groups.cubic.workload={ kind = \"poisson\", load = 0.5, of = \"bottleneck\", distribution = [[\"1KB\", 1.0]] }";
+    let settings = ["sed.rtt=100us", poisson, "groups.cubic.deadline=1s"];
+    let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let loaded = Scenario::parse("test.toml", DUMBBELL, &settings).unwrap();
+    let error = Plan::new(&loaded.scenario).unwrap_err();
+    let expected = PlanError::OnlySimulated {
+        key: "groups.cubic.deadline".to_owned(),
+    };
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn acknowledging_every_segment_is_a_matter_of_routes() {
+    let each = DUMBBELL.replace(
+        "from = \"sender2\"",
+        "from = \"sender2\"\n    tcp = { ack_every = 1 }",
+    );
+    let error = Plan::new(&scenario(&each)).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            PlanError::OneValuePerHost {
+                key: "tcp.ack_every",
+                ..
+            }
         ),
-        (&[rounds], "groups.cubic.workload.rounds"),
-    ] {
-        let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
-        let loaded = Scenario::parse("test.toml", DUMBBELL, &settings).unwrap();
-        let error = Plan::new(&loaded.scenario).unwrap_err();
-        let expected = PlanError::OnlySimulated {
-            key: key.to_owned(),
-        };
-        assert_eq!(error, expected);
-    }
+        "{error}"
+    );
+    assert!(!Plan::new(&scenario(DUMBBELL)).unwrap().hosts[0].quick_acks);
 }

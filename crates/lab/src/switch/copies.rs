@@ -6,11 +6,9 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use weir_enforce::offload::Cut;
-use weir_fabric::Packet;
+use weir_enforce::segment::Segment;
 use weir_results::capture::CapturedFrame;
 use weir_units::{ByteSize, Duration, Time};
-
-use super::segment::Segment;
 
 /// A batch is handed on when it has so many bytes, or its first packet is so old.
 const BATCH: usize = 256 << 10;
@@ -67,7 +65,7 @@ impl Copier {
     /// A packet has passed the measured port at this position: it is copied as a network card would have
     /// put it on the wire.
     pub(super) fn copy(&mut self, time: Time, port: usize, packet: &Segment) {
-        let frame = packet.from.frame.on_wire(packet.index, packet.ecn());
+        let frame = packet.on_wire();
         self.batch.add(time, port, self.snap, &frame);
         if self.batch.bytes.len() >= BATCH {
             self.hand_on();

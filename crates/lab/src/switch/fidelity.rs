@@ -8,10 +8,6 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 use super::distribution::Distribution;
 use super::outlet::Losses;
 
-/// The 99th percentile of the delay error from which on results are not to be believed, where nothing else
-/// is said: a quarter of what Linux lets a flow queue in its host, and what a queue's threshold of 20 packets
-/// at 1 Gbit/s takes.
-const LATEST: Duration = Duration::from_micros(250);
 /// By how much the rate of a busy link may be off, as a fraction.
 const RATE_ERROR: f64 = 0.01;
 /// A link is called busy when it has sent for this long without a pause.
@@ -23,7 +19,7 @@ pub(super) struct Fidelity {
     lateness: Distribution,
     error: Distribution,
     /// What 99 % of the errors may not exceed.
-    pub(super) latest: Duration,
+    latest: Duration,
     /// For each port of the topology.
     paces: Vec<Pace>,
 }
@@ -63,7 +59,8 @@ struct Busy {
 }
 
 impl Fidelity {
-    pub(super) fn new(topology: &Topology) -> Self {
+    /// Results are not to be believed from a 99th percentile of the delay error above `latest` on.
+    pub(super) fn new(topology: &Topology, latest: Duration) -> Self {
         let pace = |port: &weir_scenario::Port| Pace {
             rate: port.rate,
             framing: port.framing,
@@ -75,7 +72,7 @@ impl Fidelity {
         Self {
             lateness: Distribution::new(),
             error: Distribution::new(),
-            latest: LATEST,
+            latest,
             paces: topology.ports.iter().map(pace).collect(),
         }
     }
@@ -253,7 +250,7 @@ mod tests {
     /// they really come at is stretched by so many thousandths.
     fn after(count: u64, stretched: u64) -> Emulation {
         let topology = topology();
-        let mut fidelity = Fidelity::new(&topology);
+        let mut fidelity = Fidelity::new(&topology, Duration::from_micros(250));
         let mut delivered = Tally::ZERO;
         for number in 1..=count {
             delivered.record(ByteSize::from_bytes(1000));
@@ -286,7 +283,7 @@ mod tests {
     #[test]
     fn late_packets_and_lost_frames_are_reasons() {
         let topology = topology();
-        let mut fidelity = Fidelity::new(&topology);
+        let mut fidelity = Fidelity::new(&topology, Duration::from_micros(250));
         let at = Time::from_nanos;
         // Due at 0, 1, 2 and 3 us.
         fidelity.handed_over(at(3000), (at(0), at(3000)), 4, Duration::ZERO);

@@ -11,10 +11,12 @@ use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
 use weir_fabric::Change;
 use weir_results::Drops;
-use weir_scenario::{PortIndex, Topology};
-use weir_units::{ByteSize, Duration, Time};
+use weir_scenario::{PortIndex, Scenario};
+use weir_sed::Rule as DemandRule;
+use weir_units::{ByteSize, Time};
 
 use super::copies::Copier;
+use super::owners::Owners;
 use super::runner::{Report, Runner};
 use super::{SwitchError, schedule};
 use crate::clock::Clock;
@@ -22,20 +24,18 @@ use crate::clock::Clock;
 /// What the switch is made of.
 #[derive(Debug)]
 pub struct Setup<'a> {
-    /// The network.
-    pub topology: &'a Topology,
-    /// The ports that are measured.
-    pub measured: &'a [PortIndex],
-    /// What random choices follow from: the scenario's seed.
-    pub seed: u64,
+    /// The network, what is in the paths of its switches, what is measured, and how exact it has to be.
+    pub scenario: &'a Scenario,
     /// The run's time zero, in nanoseconds of `CLOCK_MONOTONIC`; it may be to come.
     pub epoch: u64,
     /// The interfaces of the hosts.
     pub sockets: Vec<Socket>,
     /// The addresses of the hosts, each with the host's port that packets for it come in by.
     pub addresses: Vec<(IpAddr, PortIndex)>,
-    /// How large the delay error of 1 % of the packets may be in a faithful emulation.
-    pub delay_error: Duration,
+    /// Whose all addresses are.
+    pub owners: Owners,
+    /// What the controller of SED knows of flows, where there is one.
+    pub demands: Vec<DemandRule>,
     /// Who copies the packets that pass the measured ports, if they are wanted.
     pub copier: Option<Copier>,
 }
@@ -100,28 +100,27 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
     let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
     let wake = eventfd(0, flags).map_err(SwitchError::at("making an eventfd"))?;
     let wake = Arc::new(wake);
-    let (topology, measured) = (setup.topology.clone(), setup.measured.to_vec());
+    let scenario = setup.scenario.clone();
     let Setup {
-        seed,
         epoch,
         sockets,
         addresses,
-        delay_error,
+        owners,
+        demands,
         copier,
         ..
     } = setup;
     let woken = Arc::clone(&wake);
-    // Frames are shared by `Rc`: the network is built where it runs.
+    // The elements of switches, which nobody else may touch, are built where they run.
     let run = move || {
         let real_time = schedule::raise_priority();
         let clock = Clock::since_now_or(epoch);
-        let runner = Runner::new(topology, &measured, seed, clock, sockets, &addresses);
-        let set_up = |runner: Runner| runner.with_copier(copier).with_delay_error(delay_error);
-        match runner.map(set_up) {
+        let middle = (owners, demands);
+        match Runner::new(&scenario, clock, middle, sockets, &addresses) {
             Ok(runner) => {
                 // Whoever does not wait for the answer has dropped the handle.
                 let _ = answer.send(Ok(()));
-                runner.run(&orders, &woken, real_time)
+                runner.with_copier(copier).run(&orders, &woken, real_time)
             }
             Err(error) => {
                 let _ = answer.send(Err(error));

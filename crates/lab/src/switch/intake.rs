@@ -1,15 +1,14 @@
 //! Frames on their way from a host into the network.
 
 use std::net::IpAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use weir_enforce::port::Port;
+use weir_enforce::segment::{Pool, Segment};
 use weir_sim::Network;
 use weir_units::Time;
 
-use super::pool::Pool;
-use super::segment::Segment;
 use crate::clock::Clock;
 
 /// How many frames are taken from one interface before the others, and what is due, have their turn; and
@@ -75,7 +74,7 @@ impl Intake {
             };
             let frame = self.pool.keep(now.since(there_since));
             for index in 0..frame.frame.segments() {
-                let segment = Segment::new(Rc::clone(&frame), index, destination);
+                let segment = Segment::new(Arc::clone(&frame), index, destination);
                 network.send(now, port, segment);
             }
             segments += u32::from(frame.frame.segments());

@@ -1,22 +1,19 @@
 //! Frames on their way back to a host: segments that are due together travel together.
 
 use std::io;
-use std::rc::Rc;
 
 use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
-use weir_fabric::Packet;
+use weir_enforce::segment::{Run, Segment};
 use weir_units::Time;
-use weir_wire::Ecn;
 
 use super::fidelity::Fidelity;
-use super::segment::{Arrived, Segment};
 use crate::clock::Clock;
 
 /// What waits to be handed to a host's interface: consecutive segments of one frame.
 #[derive(Debug, Default)]
 pub(super) struct Outlet {
-    pending: Option<Run>,
+    pending: Option<Pending>,
     pub(super) losses: Losses,
 }
 
@@ -30,12 +27,8 @@ pub(super) struct Losses {
 }
 
 #[derive(Debug)]
-struct Run {
-    from: Rc<Arrived>,
-    first: u16,
-    /// The segment after the last.
-    end: u16,
-    ecn: Ecn,
+struct Pending {
+    run: Run,
     /// When the first and the last came out of the last link.
     due: (Time, Time),
 }
@@ -58,22 +51,16 @@ impl Outlet {
         exit: Exit<'_>,
         fidelity: &mut Fidelity,
     ) -> bool {
-        if let Some(run) = &mut self.pending
-            && run.end == segment.index
-            && run.ecn == segment.ecn()
-            && Rc::ptr_eq(&run.from, &segment.from)
+        if let Some(pending) = &mut self.pending
+            && pending.run.extend(segment)
         {
-            run.end += 1;
-            run.due.1 = due;
+            pending.due.1 = due;
             return false;
         }
         let is_first = self.pending.is_none();
         self.flush(exit, fidelity);
-        self.pending = Some(Run {
-            from: Rc::clone(&segment.from),
-            first: segment.index,
-            end: segment.index + 1,
-            ecn: segment.ecn(),
+        self.pending = Some(Pending {
+            run: Run::new(segment),
             due: (due, due),
         });
         is_first
@@ -81,12 +68,12 @@ impl Outlet {
 
     /// Hands over what waits.
     pub(super) fn flush(&mut self, exit: Exit<'_>, fidelity: &mut Fidelity) {
-        let Some(run) = self.pending.take() else {
+        let Some(Pending { run, due }) = self.pending.take() else {
             return;
         };
-        let count = u64::from(run.end - run.first);
-        fidelity.handed_over(exit.clock.now(), run.due, count, run.from.unread);
-        let cut = run.from.frame.cut(run.first..run.end, run.ecn, exit.to);
+        let count = u64::from(run.segments());
+        fidelity.handed_over(exit.clock.now(), due, count, run.unread());
+        let cut = run.frame_to(exit.to);
         match exit.port.send(&cut.slices()) {
             Ok(true) => {}
             Ok(false) => self.losses.full += 1,

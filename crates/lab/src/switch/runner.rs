@@ -6,10 +6,12 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use rustix::event::{PollFd, PollFlags};
 use smallvec::{SmallVec, smallvec};
+use weir_enforce::segment::Segment;
 use weir_fabric::Change;
-use weir_results::{Emulation, PortSummary};
-use weir_scenario::{PortIndex, Topology};
-use weir_sim::{Network, PortMeter, Seeds};
+use weir_results::{Emulation, PortSummary, TconSummary};
+use weir_scenario::{PortIndex, Scenario, Topology};
+use weir_sed::{Demands, Rule as DemandRule};
+use weir_sim::{ControlPlane, Network, PortMeter, Seeds};
 use weir_units::{Duration, Time};
 
 use super::copies::Copier;
@@ -17,7 +19,7 @@ use super::fidelity::Fidelity;
 use super::handle::{Command, Sample, Socket};
 use super::intake::Intake;
 use super::outlet::{Exit, Losses, Outlet};
-use super::segment::Segment;
+use super::owners::Owners;
 use super::waiter::Waiter;
 use super::{SwitchError, schedule};
 use crate::clock::Clock;
@@ -34,6 +36,8 @@ const IDLE: Duration = Duration::from_secs(1);
 pub struct Report {
     /// The measured ports by name, since the end of the warm-up.
     pub ports: Vec<(String, PortSummary)>,
+    /// What switches with transparent congestion control did, by name, since the start.
+    pub tcon: Vec<(String, TconSummary)>,
     /// How faithful it was.
     pub emulation: Emulation,
     /// Whether its thread had real-time priority.
@@ -56,6 +60,9 @@ pub(super) struct Runner {
     lead: Duration,
     topology: Topology,
     network: Network<Segment>,
+    /// The controller of SED and its channels, and when it has something to do next.
+    sed: Option<ControlPlane>,
+    controlled_at: Time,
     /// Until when the network has been driven.
     reached: Time,
     doors: Vec<Door>,
@@ -102,14 +109,19 @@ impl Socket {
 
 impl Runner {
     pub(super) fn new(
-        topology: Topology,
-        measured: &[PortIndex],
-        seed: u64,
+        scenario: &Scenario,
         (clock, lead): (Clock, Duration),
+        (owners, demands): (Owners, Vec<DemandRule>),
         sockets: Vec<Socket>,
         addresses: &[(IpAddr, PortIndex)],
     ) -> Result<Self, SwitchError> {
-        let network = Network::new(&topology, measured, Seeds::new(seed))?;
+        let topology = scenario.topology.clone();
+        let measured = &scenario.measurements.ports;
+        let seeds = Seeds::new(scenario.seed);
+        let mut network = Network::new(&topology, measured, seeds)?;
+        network.add_tcon(&topology, seeds, &owners);
+        let demands = Demands::new(demands, usize::MAX);
+        let sed = ControlPlane::new(scenario, seeds, demands, &mut network);
         let mut door_at = vec![None; topology.ports.len()];
         for (position, socket) in sockets.iter().enumerate() {
             if let Some(door) = door_at.get_mut(socket.port.reverse().index()) {
@@ -125,6 +137,8 @@ impl Runner {
             clock,
             lead,
             network,
+            sed,
+            controlled_at: Time::MAX,
             reached: Time::ZERO,
             doors: sockets.into_iter().map(door).collect(),
             door_at,
@@ -136,7 +150,7 @@ impl Runner {
                 .map(|port| PortMeter::new(*port, topology.port(*port)))
                 .collect(),
             copier: None,
-            fidelity: Fidelity::new(&topology),
+            fidelity: Fidelity::new(&topology, scenario.live.delay_error),
             cpu_before: Duration::ZERO,
             topology,
         };
@@ -150,12 +164,6 @@ impl Runner {
     pub(super) fn with_copier(mut self, copier: Option<Copier>) -> Self {
         self.network.set_tapped(copier.is_some());
         self.copier = copier;
-        self
-    }
-
-    /// With a larger error of the delays of 1 % of the packets it will not call itself faithful.
-    pub(super) fn with_delay_error(mut self, limit: Duration) -> Self {
-        self.fidelity.latest = limit;
         self
     }
 
@@ -184,11 +192,16 @@ impl Runner {
         let now = self.clock.now();
         loop {
             let (due, port) = self.network.next();
+            if self.controlled_at <= due.min(now) {
+                self.control();
+                continue;
+            }
             if due > now {
                 break;
             }
             self.reached = due;
             let packet = self.network.deliver(due, port);
+            self.collect_reports();
             if port >= self.topology.ports.len() {
                 // The elements of a switch had something to do.
                 continue;
@@ -205,6 +218,24 @@ impl Runner {
         self.flush();
         if let Some(copier) = &mut self.copier {
             copier.hand_on_old(now - self.lead);
+        }
+    }
+
+    /// The controller of SED does what is due.
+    fn control(&mut self) {
+        self.reached = self.reached.max(self.controlled_at);
+        if let Some(sed) = &mut self.sed {
+            sed.on_time(self.reached, &mut self.network);
+        }
+        self.collect_reports();
+    }
+
+    /// Sends the controller of SED what agents have to say, if there is one.
+    #[inline]
+    fn collect_reports(&mut self) {
+        if let Some(sed) = &mut self.sed {
+            sed.collect(self.reached, &mut self.network);
+            self.controlled_at = sed.next_time(self.reached).unwrap_or(Time::MAX);
         }
     }
 
@@ -242,7 +273,8 @@ impl Runner {
     /// Waits for what is due next, for frames of hosts whose links have room, and for orders.
     fn wait(&self, wake: &OwnedFd, waiter: &mut Waiter) -> Result<Woken, SwitchError> {
         let now = self.clock.now();
-        let mut until = self.network.next().0.min(now + IDLE);
+        let due = self.network.next().0.min(self.controlled_at);
+        let mut until = due.min(now + IDLE);
         let mut sources: SmallVec<[_; DOORS]> = smallvec![PollFd::new(wake, PollFlags::IN)];
         let mut positions: SmallVec<[_; DOORS]> = SmallVec::new();
         for (position, door) in self.doors.iter().enumerate() {
@@ -384,6 +416,7 @@ impl Runner {
         let cpu = cpu.checked_sub(self.cpu_before).unwrap_or(Duration::ZERO);
         Report {
             ports,
+            tcon: self.network.tcon_summaries(&self.topology),
             emulation: self.fidelity.emulation(&self.topology, losses, cpu),
             real_time,
             frames: self.intake.read,

@@ -20,6 +20,7 @@ const LONG: Wait = Wait::from_secs(20);
 
 /// A network whose hosts are the test.
 struct Lab {
+    scenario: Scenario,
     topology: Topology,
     hosts: Vec<(PortIndex, Tap)>,
     switch: Handle,
@@ -43,10 +44,8 @@ impl Lab {
             "title = \"t\"\nsource = \"t\"\nduration = \"1s\"\n{network}\n\
              [groups.g]\nfrom = \"a\"\nto = \"b\"\nworkload = \"bulk\"\n"
         );
-        let topology = Scenario::parse("test", &text, &[])
-            .unwrap()
-            .scenario
-            .topology;
+        let mut scenario = Scenario::parse("test", &text, &[]).unwrap().scenario;
+        let topology = scenario.topology.clone();
         let own = topology.port_indices();
         let own: Vec<_> = own
             .filter(|port| topology.port(*port).from.host().is_some())
@@ -64,23 +63,28 @@ impl Lab {
         let addresses = own
             .iter()
             .flat_map(|port| [(address(*port), *port), (address_v6(*port), *port)]);
-        let measured: Vec<_> = measured
+        scenario.measurements.ports = measured
             .iter()
             .map(|name| topology.port_by_name(name).unwrap())
             .collect();
+        scenario.live.delay_error = weir_units::Duration::MAX;
+        let owners = own.iter().flat_map(|port| {
+            let host = topology.port(*port).from.host().unwrap();
+            [(address(*port), host), (address_v6(*port), host)]
+        });
         let (copier, copies) = copies(SNAP);
         let switch = start(Setup {
-            topology: &topology,
-            measured: &measured,
-            seed: 1,
+            scenario: &scenario,
             epoch: 0,
             sockets,
             addresses: addresses.collect(),
-            delay_error: weir_units::Duration::MAX,
+            owners: owners.collect(),
+            demands: Vec::new(),
             copier: Some(copier),
         })
         .unwrap();
         Self {
+            scenario,
             topology,
             hosts,
             switch,
@@ -323,13 +327,12 @@ fn before_the_epoch_time_passes_too() {
         mac: [2; 6],
     };
     lab.switch = start(Setup {
-        topology: &lab.topology,
-        measured: &[lab.port("switch->b")],
-        seed: 1,
+        scenario: &lab.scenario,
         epoch: u64::MAX,
         sockets: vec![socket(lab.port("a->switch"), inside), socket(b, other)],
         addresses: vec![(address(b), b)],
-        delay_error: weir_units::Duration::MAX,
+        owners: Owners::default(),
+        demands: Vec::new(),
         copier: None,
     })
     .unwrap();
@@ -408,22 +411,18 @@ fn a_host_that_is_gone_disturbs_nobody() {
 fn a_network_that_cannot_be_is_refused() {
     let text = PAIR.to_owned() + "[groups.g]\nfrom = \"a\"\nto = \"b\"\nworkload = \"bulk\"\n";
     let text = format!("title = \"t\"\nsource = \"t\"\nduration = \"1s\"\n{text}");
-    let mut topology = Scenario::parse("test", &text, &[])
-        .unwrap()
-        .scenario
-        .topology;
-    topology.switches[0].shared_buffer = Some(weir_scenario::SharedBuffer {
+    let mut scenario = Scenario::parse("test", &text, &[]).unwrap().scenario;
+    scenario.topology.switches[0].shared_buffer = Some(weir_scenario::SharedBuffer {
         size: ByteSize::ZERO,
         limit: weir_scenario::SharedLimit::Dynamic { alpha: f64::NAN },
     });
     let refused = start(Setup {
-        topology: &topology,
-        measured: &[],
-        seed: 1,
+        scenario: &scenario,
         epoch: 0,
         sockets: Vec::new(),
         addresses: Vec::new(),
-        delay_error: weir_units::Duration::MAX,
+        owners: Owners::default(),
+        demands: Vec::new(),
         copier: None,
     });
     assert!(matches!(refused, Err(SwitchError::Network(_))));

@@ -159,6 +159,7 @@ pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) 
         local: vec!["127.0.0.1:0".parse().unwrap()],
         peer: Vec::new(),
         companions: 1,
+        later_starts: Vec::new(),
         start: Time::ZERO,
         stop: None,
         failover: None,

@@ -1,7 +1,10 @@
 //! What an agent remembers of a connection: the same for both ways that its data go.
 
 use weir_fabric::{PortIndex, Way};
+use weir_units::Time;
 use weir_wire::tcp::{Flags, Segment, Sequence};
+
+use crate::demand::Demand;
 
 /// A connection.
 #[derive(Debug)]
@@ -18,6 +21,12 @@ pub(super) struct Half<P> {
     pub(super) egress: Option<PortIndex>,
     /// What may be on its way by order, in bytes.
     pub(super) limit: Option<u32>,
+    /// Whether that was an earlier controller's order, which this one has said nothing about yet.
+    pub(super) is_inherited: bool,
+    /// When its SYN passed.
+    pub(super) opened_at: Time,
+    /// What the controller has had this agent remember.
+    pub(super) demand: Option<Demand>,
     /// The last pure ACK, as its receiver sent it, and where it came in.
     pub(super) template: Option<(PortIndex, P)>,
     /// The window field that the sender was last shown.
@@ -41,6 +50,9 @@ impl<P> Default for Track<P> {
                 is_open: false,
                 egress: None,
                 limit: None,
+                is_inherited: false,
+                opened_at: Time::ZERO,
+                demand: None,
                 template: None,
                 shown: 0,
                 awaited: 0,

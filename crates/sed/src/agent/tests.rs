@@ -2,11 +2,12 @@ use std::net::IpAddr;
 
 use proptest::prelude::*;
 use weir_fabric::{Faults, Link, Pipe, Queue, Routes, Rule, Switch};
-use weir_units::Rate;
+use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Options, Sequence, SynOptions};
 
 use super::*;
+use crate::demand::Demand;
 
 /// A segment between the hosts 0, which sends, and 1.
 #[derive(Clone, Debug)]
@@ -216,6 +217,8 @@ fn the_controller_hears_of_handshakes_and_ends() {
     let opened = Report::Opened {
         flow: flow(1),
         port: 1,
+        age: Duration::ZERO,
+        demand: None,
     };
     let accepted = Report::Accepted {
         flow: flow(1),
@@ -416,10 +419,63 @@ fn a_new_controller_is_told_everything() {
     assert!(
         matches!(
             reports[..],
-            [Report::Opened { .. }, Report::Accepted { .. }]
+            [
+                Report::Opened { .. },
+                Report::Accepted { .. },
+                Report::Counters { .. }
+            ]
         ),
         "{reports:?}"
     );
+}
+
+#[test]
+fn what_an_earlier_controller_ordered_holds_for_a_lease_under_the_next() {
+    let mut world = world();
+    world.connect(2);
+    world.allow(1, 2);
+    world.allow(2, 2);
+    world.order(Order::Describe);
+    world.allow(2, 3);
+    // The new controller is there all the time, and has said nothing about the first flow.
+    for _ in 0..30 {
+        world.pass(Duration::from_millis(100));
+        world.order(Order::Renew);
+    }
+    assert_eq!(world.agent().allowed(&flow(1)), None);
+    assert_eq!(world.agent().allowed(&flow(2)), Some(3 * MSS));
+}
+
+#[test]
+fn a_new_controller_learns_what_the_one_before_had_remembered() {
+    let mut world = world();
+    let demand = Demand {
+        size: ByteSize::from_bytes(5000),
+        within: Duration::from_millis(20),
+    };
+    for flow in [flow(1), flow(1).reversed(), flow(99)] {
+        world.order(Order::Remember { flow, demand });
+    }
+    world.pass(Duration::from_millis(7));
+    world.order(Order::Describe);
+    let reports = world.reports();
+    let opened = |flow: FlowKey| {
+        reports.iter().find_map(|report| match report {
+            Report::Opened {
+                flow: told,
+                age,
+                demand,
+                ..
+            } if *told == flow => Some((*age, *demand)),
+            _ => None,
+        })
+    };
+    for flow in [flow(1), flow(1).reversed()] {
+        let (age, told) = opened(flow).unwrap();
+        assert_eq!(told, Some(demand));
+        assert!(age >= Duration::from_millis(7), "{age}");
+    }
+    assert_eq!(opened(flow(99)), None);
 }
 
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 use std::net::IpAddr;
 
 use proptest::prelude::*;
+use weir_units::{ByteSize, Duration};
 use weir_wire::tcp::Sequence;
 
 use super::*;
@@ -35,6 +36,15 @@ fn demand(bytes: u64, millis: u64) -> Demand {
     }
 }
 
+fn opened(flow: FlowKey, port: u32) -> Report {
+    Report::Opened {
+        flow,
+        port,
+        age: Duration::ZERO,
+        demand: None,
+    }
+}
+
 /// A flow opens that has registered before.
 fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Demand>) {
     let flow = flow(number);
@@ -43,7 +53,7 @@ fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Dema
         demands.register(flow.source, flow, demand).unwrap();
     }
     let port = PORT.port;
-    controller.receive(now, PORT.switch, Report::Opened { flow, port });
+    controller.receive(now, PORT.switch, opened(flow, port));
     let accepted = Report::Accepted {
         flow,
         segment: 1460,
@@ -330,6 +340,143 @@ proptest! {
             let sum: u32 = known.values().map(|window| window / 1460).sum();
             prop_assert!(sum as usize <= 46.max(endless));
             prop_assert!(controller.flows(PORT).is_sorted_by_key(Entry::deadline));
+        }
+    }
+}
+
+#[test]
+fn a_flow_that_has_begun_may_demand_something_else() {
+    let mut controller = controller(ControllerConfig::paper());
+    for number in 0..60 {
+        open(&mut controller, at(0), number, Some(demand(200_000, 400)));
+    }
+    congest(&mut controller, at(10), true);
+    orders(&mut controller, at(10));
+    let source = flow(7).source;
+    let changed = controller.register(at(6000), source, flow(7), demand(200_000, 10));
+    assert_eq!(changed, Ok(()));
+    orders(&mut controller, at(6000));
+    let first = controller.flows(PORT).next().unwrap();
+    assert_eq!((first.flow, first.deadline()), (flow(7), at(10_000)));
+    assert!(first.window.unwrap() > 10, "{first:?}");
+}
+
+#[test]
+fn a_switch_that_begins_anew_is_forgotten_and_may_tell_of_what_was() {
+    let config = ControllerConfig {
+        remember: true,
+        ..ControllerConfig::paper()
+    };
+    let mut controller = controller(config);
+    open(&mut controller, at(0), 1, Some(demand(200_000, 400)));
+    let told = Order::Remember {
+        flow: flow(1),
+        demand: demand(200_000, 400),
+    };
+    assert_eq!(orders(&mut controller, at(0)), [told]);
+    controller.remove_switch(PORT.switch);
+    assert_eq!(
+        (controller.flow_count(), controller.ports().count()),
+        (0, 0)
+    );
+    controller.demands_mut().forget(&flow(1));
+    controller.add_port(PORT, Rate::from_gbps(1));
+    let again = Report::Opened {
+        flow: flow(1),
+        port: PORT.port,
+        age: Duration::from_millis(30),
+        demand: Some(demand(200_000, 400)),
+    };
+    controller.receive(at(50_000), PORT.switch, again);
+    let entry = controller.flows(PORT).next().unwrap();
+    assert_eq!(entry.deadline(), at(420_000));
+}
+
+#[test]
+fn slack_has_a_sign() {
+    let mut controller = controller(ControllerConfig::paper());
+    open(&mut controller, at(0), 1, Some(demand(1_460_000, 400)));
+    congest(&mut controller, at(10), true);
+    orders(&mut controller, at(10));
+    let mut entry = *controller.flows(PORT).next().unwrap();
+    entry.window = Some(10);
+    let rtt = Duration::from_micros(200);
+    // 100 round trips.
+    let slack = entry.slack(at(0), rtt);
+    assert_eq!(slack, Some(Slack::Early(Duration::from_millis(380))));
+    let late = entry.slack(at(390_000), rtt);
+    assert_eq!(late, Some(Slack::Late(Duration::from_millis(10))));
+    let later = entry.slack(at(500_000), rtt);
+    assert_eq!(later, Some(Slack::Late(Duration::from_millis(120))));
+}
+
+/// Numbers that somebody chooses who wants something to break.
+fn hostile() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::MAX),
+        Just(1 << 63),
+        0_u64..100_000,
+        any::<u64>()
+    ]
+}
+
+fn hostile_report() -> impl Strategy<Value = Report> {
+    let flow = (0_u32..6).prop_map(flow);
+    let port = prop_oneof![Just(1_u32), 0_u32..3, any::<u32>()];
+    (0_u8..7, flow, port, hostile(), hostile(), hostile()).prop_map(
+        |(kind, flow, port, one, other, third)| match kind {
+            0 | 1 => Report::Opened {
+                flow,
+                port,
+                age: Duration::from_nanos(one),
+                demand: (third % 3 > 0).then_some(Demand {
+                    size: ByteSize::from_bytes(other),
+                    within: Duration::from_nanos(third),
+                }),
+            },
+            2 => Report::Accepted {
+                flow,
+                segment: one as u32,
+                reverse_port: other as u32,
+            },
+            3 => Report::Closed { flow },
+            4 => Report::Congested { port },
+            5 => Report::Recovered { port },
+            _ => Report::Counters {
+                acknowledged: vec![(flow, one), (flow, other)],
+            },
+        },
+    )
+}
+
+proptest! {
+    /// Whatever switches report, and at whatever rate a port is said to be: the controller goes on, and
+    /// windows of more than there is are nobody's.
+    #[test]
+    fn nothing_that_is_reported_breaks_the_controller(
+        reports in prop::collection::vec((hostile_report(), 0_u64..3_000_000), 0..60),
+        rate in hostile(),
+        planned: bool,
+    ) {
+        let config = ControllerConfig {
+            method: if planned { Method::Planned } else { Method::Paper },
+            remember: true,
+            retransmit: true,
+            ..ControllerConfig::paper()
+        };
+        let mut controller = Controller::new(config, Demands::new(Vec::new(), 1000));
+        controller.add_port(PORT, Rate::from_bits_per_second(rate));
+        let mut now = at(5_000_000);
+        for (report, micros) in reports {
+            now += Duration::from_micros(micros);
+            controller.receive(now, PORT.switch, report);
+            controller.on_time(now);
+            while controller.next_order().is_some() {}
+            for entry in controller.flows(PORT) {
+                let _ = (entry.slack(now, config.rtt), entry.window_size());
+            }
         }
     }
 }

@@ -181,7 +181,7 @@ impl File {
 }
 
 /// Paths and their values.
-type Keys = Vec<(String, Values)>;
+pub(super) type Keys = Vec<(String, Values)>;
 
 fn grid_axes(
     grid: Spanned<IndexMap<String, Spanned<WrittenSteps>>>,
@@ -325,7 +325,7 @@ fn check_condition(condition: &Spanned<String>, axes: &Keys) -> Result<Condition
 }
 
 /// Keys with the names of their columns.
-fn named(axes: Keys) -> Vec<Axis> {
+pub(super) fn named(axes: Keys) -> Vec<Axis> {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let all: Vec<String> = axes.iter().map(|(path, _)| last(path)).collect();
     let axes = axes.into_iter().map(|(path, values)| {

@@ -3,6 +3,7 @@
 mod axis;
 mod condition;
 mod file;
+mod listed;
 mod quantity;
 mod sample;
 
@@ -48,6 +49,8 @@ enum Points {
         count: u64,
         seed: u64,
     },
+    /// These.
+    List(Vec<Vec<Quantity>>),
 }
 
 /// A run that a sweep asks for.
@@ -169,6 +172,7 @@ impl Sweep {
                 count,
                 seed,
             } => self.sample(*method, *count, *seed),
+            Points::List(points) => points.clone(),
         };
         let combinations = combinations
             .into_iter()

@@ -38,6 +38,13 @@ impl Quantity {
         }
     }
 
+    /// Reads a value as a setting has it: TOML, or else text.
+    pub(crate) fn of_setting(text: &str) -> Self {
+        let table = format!("value = {text}").parse::<toml::Table>().ok();
+        let value = table.and_then(|table| Self::of(table.get("value")?));
+        value.unwrap_or_else(|| Self::of_text(text))
+    }
+
     fn of_text(text: &str) -> Self {
         let size = text.parse().map(Self::Size);
         let rate = || text.parse().map(Self::Rate);

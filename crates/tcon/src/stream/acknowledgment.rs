@@ -1,12 +1,13 @@
 //! What the receiver's acknowledgments say, and which of them the sender hears.
 
-use weir_congestion::{AckSample, LossCause, LossSample};
+use weir_congestion::LossCause;
 use weir_fabric::{Handshake, Packet};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence};
 
 use super::{Shared, Stream};
 use crate::flight::{Place, Record};
+use crate::steering::Delivered;
 
 /// So many segments that arrived beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
@@ -50,13 +51,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
         let prior_in_flight = self.in_flight();
         if self.lacks_data(now) {
-            self.rate.set_app_limited(prior_in_flight);
+            self.steering.set_app_limited(prior_in_flight);
         }
         let same_window = self.last_window == Some(segment.window);
         let is_bare = segment.sequence_length() == 0 && !segment.flags.intersects(Flags::RST);
         let advanced = una.precedes(number);
         let mut news = News {
-            app_limited: self.rate.is_app_limited(),
+            app_limited: self.steering.is_app_limited(),
             ..News::default()
         };
         if advanced {
@@ -72,7 +73,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if advanced {
             self.duplicates = 0;
         } else if number == una && is_bare && same_window && !handshake.has_sack() {
-            let most = self.flight.amounts().in_flight / self.segment_size;
+            let most = self.flight.amounts().in_flight / self.steering.segment_size();
             self.duplicates = (self.duplicates + 1).min(most);
         }
         if !number.precedes(una) {
@@ -82,7 +83,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.tell_controller(now, segment, &news, lost, prior_in_flight, shared);
         if advanced {
             let outstanding = self.flight.una() != self.flight.nxt();
-            self.overdue_at = outstanding.then(|| now + self.rtt.timeout());
+            self.overdue_at = outstanding.then(|| now + self.steering.rtt.timeout());
         }
         self.answer(segment, handshake, advanced, is_bare)
     }
@@ -136,13 +137,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         delivery: &weir_congestion::PacketDelivery,
         news: &mut News,
     ) {
-        let size = ByteSize::from_bytes(length);
-        self.rate.on_acked(now, delivery, sent_at, size);
+        self.steering.on_delivered(now, delivery, sent_at, length);
         news.delivered += length;
         news.newest_sent = news.newest_sent.max(Some(sent_at));
         if transmissions == 1 {
             news.once_sent = news.once_sent.max(Some(sent_at));
-        } else if now.since(sent_at) < self.rtt.min() {
+        } else if now.since(sent_at) < self.steering.rtt.min() {
             // It was the first sending that arrived (RFC 8985, section 6.2).
             return;
         }
@@ -175,7 +175,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if self.flight.amounts().delivered == 0 && self.flight.amounts().in_flight == 0 {
             return Vec::new();
         }
-        let patience = match self.rtt.min() {
+        let patience = match self.steering.rtt.min() {
             Duration::MAX => Duration::ZERO,
             shortest => shortest / 4,
         };
@@ -184,7 +184,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let (mut above, mut lost) = (0, Vec::new());
         for (index, record) in self.flight.records().rev().enumerate() {
             match record.place {
-                Place::Delivered => above += record.length().div_ceil(self.segment_size),
+                Place::Delivered => above += record.length().div_ceil(self.steering.segment_size()),
                 Place::InFlight if record.is_before(self.newest_delivered) => {
                     let late = newest.since(record.sent_at) > patience;
                     if above >= DUPLICATE_THRESHOLD || (above > 0 && late) {
@@ -229,53 +229,28 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         shared: &mut Shared,
     ) {
         if let Some((bytes, newest_sent)) = lost {
-            self.rate.on_lost(ByteSize::from_bytes(bytes));
-            self.controller.on_loss(&LossSample {
-                now,
-                lost: ByteSize::from_bytes(bytes),
-                newest_sent,
-                cause: LossCause::Acks,
-                in_flight: self.in_flight(),
-            });
+            let in_flight = self.in_flight();
+            let cause = LossCause::Acks;
+            (self.steering).on_loss(now, bytes, newest_sent, cause, in_flight);
         }
         let Some(newest_sent) = news.newest_sent else {
             return;
         };
-        let rtt = news.once_sent.map(|sent| now.since(sent));
-        if let Some(rtt) = rtt {
-            self.rtt.on_sample(rtt);
-        }
-        let acked = ByteSize::from_bytes(news.delivered);
-        let mut ce_marked = ByteSize::ZERO;
+        let mut marked = 0;
         if self.is_marked && segment.flags.contains(Flags::ECE) {
             shared.counters.echoes += 1;
-            ce_marked = acked;
+            marked = news.delivered;
         }
-        let min_rtt = self.rtt.min();
-        let shortest = match min_rtt {
-            Duration::MAX => Duration::ZERO,
-            known => known,
-        };
-        let round_ended = newest_sent >= self.round_started;
-        if round_ended {
-            self.round_started = now;
-        }
-        let sample = AckSample {
-            now,
-            acked,
-            ce_marked,
-            ece: false,
-            rtt,
-            smoothed_rtt: self.rtt.smoothed(),
-            min_rtt,
+        let delivered = Delivered {
+            bytes: news.delivered,
+            marked,
+            newest_sent,
+            rtt: news.once_sent.map(|sent| now.since(sent)),
+            app_limited: news.app_limited,
             prior_in_flight,
             in_flight: self.in_flight(),
-            newest_sent: newest_sent + Duration::from_nanos(1),
-            delivery: self.rate.sample(shortest),
-            app_limited: news.app_limited,
-            round_ended,
         };
-        self.controller.on_ack(&sample);
+        self.steering.on_ack(now, &delivered);
     }
 
     /// Whether the sender hears it: everything that says more than that something is missing, and what

@@ -1,6 +1,6 @@
 //! Segments on their way to the receiver: the sender's, in their turn, and copies of lost ones.
 
-use weir_congestion::{LossCause, LossSample};
+use weir_congestion::LossCause;
 use weir_fabric::{Output, Packet, PortIndex};
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
@@ -67,7 +67,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             copy: None,
             sent_at: now,
             transmissions: 0,
-            delivery: self.rate.on_sent(now, ByteSize::ZERO, self.in_flight()),
+            delivery: self.steering.remember(now, 0, self.in_flight()),
             place: Place::Waiting,
         };
         let length = packet.length();
@@ -131,7 +131,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// What has been on its way for a round trip is sent again, as its sender wants it.
     fn hurry(&mut self, now: Time, position: usize) {
-        let patience = self.rtt.smoothed();
+        let patience = self.steering.rtt.smoothed();
         let is_late = |record: &Record<P>| {
             record.place == Place::InFlight && now.since(record.sent_at) > patience
         };
@@ -144,9 +144,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     fn note_idleness(&mut self, now: Time) {
         if self.flight.una() == self.flight.nxt()
             && let Some(last_sent) = self.last_sent
-            && now.since(last_sent) > self.rtt.timeout()
+            && now.since(last_sent) > self.steering.rtt.timeout()
         {
-            self.controller.on_idle_restart(now);
+            self.steering.on_idle_restart(now);
         }
     }
 
@@ -167,8 +167,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         })?;
         let length = self.flight.record(position)?.length();
         let in_flight = self.network_flight();
-        let window = self.window().bytes().max(self.smallest_window());
-        (in_flight == 0 || in_flight + length <= window).then_some(position)
+        let window = self.steering.window().max(self.steering.smallest_window());
+        (in_flight == 0 || in_flight + length <= window.bytes()).then_some(position)
     }
 
     /// Sends what may be sent by now.
@@ -198,7 +198,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let packet = self.dressed(copy, first);
         self.flight.move_to(position, Place::InFlight);
         self.note_sent(now, position);
-        if let Some(rate) = self.pacing_rate() {
+        if let Some(rate) = self.steering.pacing_rate() {
             self.pace_at = self.pace_at.max(now) + rate.time_for(ByteSize::from_bytes(length));
         }
         if was_waiting {
@@ -217,19 +217,15 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let Some(record) = self.flight.record_mut(position) else {
             return;
         };
-        let size = ByteSize::from_bytes(record.length());
-        let before = ByteSize::from_bytes(in_flight) - size;
-        record.delivery = self.rate.on_sent(now, size, before);
+        let size = record.length();
+        let before = ByteSize::from_bytes(in_flight) - ByteSize::from_bytes(size);
+        record.delivery = self.steering.remember(now, size, before);
         record.sent_at = now;
         record.transmissions += 1;
         self.last_sent = Some(now);
-        self.controller.on_sent(&weir_congestion::PacketSent {
-            now,
-            size,
-            in_flight: ByteSize::from_bytes(in_flight),
-        });
+        (self.steering).on_sent(now, size, ByteSize::from_bytes(in_flight));
         if self.overdue_at.is_none() {
-            self.overdue_at = Some(now + self.rtt.timeout());
+            self.overdue_at = Some(now + self.steering.rtt.timeout());
         }
     }
 
@@ -255,7 +251,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// The time that it asked for has come.
     pub(crate) fn on_time(&mut self, now: Time, shared: &mut Shared, out: &mut Output<'_, P>) {
         if self.overdue_at.is_some_and(|time| time <= now) {
-            match self.rtt.has_given_up() {
+            match self.steering.rtt.has_given_up() {
                 true => self.abandon(shared, out),
                 false => self.on_timeout(now, shared),
             }
@@ -282,18 +278,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             return;
         }
         shared.counters.timeouts += 1;
-        self.rtt.back_off();
-        self.overdue_at = Some(now + self.rtt.timeout());
+        self.steering.rtt.back_off();
+        self.overdue_at = Some(now + self.steering.rtt.timeout());
         self.pace_at = self.pace_at.min(now);
         if lost > 0 {
-            self.rate.on_lost(ByteSize::from_bytes(lost));
-            self.controller.on_loss(&LossSample {
-                now,
-                lost: ByteSize::from_bytes(lost),
-                newest_sent: newest,
-                cause: LossCause::Timeout,
-                in_flight: self.in_flight(),
-            });
+            let in_flight = self.in_flight();
+            let cause = LossCause::Timeout;
+            (self.steering).on_loss(now, lost, newest, cause, in_flight);
         }
     }
 

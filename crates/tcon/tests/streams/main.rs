@@ -1,6 +1,7 @@
 //! Streams of bytes through a TCon are exact, whatever happens on the way.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
+mod replay;
 mod world;
 
 use proptest::prelude::*;
@@ -29,6 +30,7 @@ fn setup(congestion: &str) -> Setup {
         near: FaultSettings::default(),
         isn: 1000,
         seed: 1,
+        echo_every: None,
     }
 }
 

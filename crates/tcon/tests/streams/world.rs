@@ -67,6 +67,14 @@ impl Packet for Datagram {
     }
 }
 
+/// A packet as it came to the switch, and the window of the server's data after it; zero if there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    pub(crate) now: Time,
+    pub(crate) datagram: Datagram,
+    pub(crate) window: u64,
+}
+
 /// What is between the ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
@@ -88,6 +96,8 @@ pub(crate) struct Setup {
     pub(crate) link: (Rate, Duration, ByteSize),
     pub(crate) isn: u32,
     pub(crate) seed: u64,
+    /// Each so many segments of the client's echo a mark, that nobody has made.
+    pub(crate) echo_every: Option<usize>,
 }
 
 /// Treats the server's data, and perhaps the client's.
@@ -115,6 +125,9 @@ pub(crate) struct World {
     pub(crate) to_server: Vec<Datagram>,
     pub(crate) to_client: Vec<Datagram>,
     pub(crate) record: bool,
+    /// What has come to the switch.
+    pub(crate) passed: Vec<Passed>,
+    echo_every: Option<usize>,
 }
 
 const TO_SERVER: PortIndex = PortIndex::new(0);
@@ -173,7 +186,9 @@ impl World {
             switch: Switch::new(ports, routes, 1).unwrap().with_element(tcon),
             to_server: Vec::new(),
             to_client: Vec::new(),
-            record: false,
+            record: setup.limits.memory.is_zero(),
+            passed: Vec::new(),
+            echo_every: setup.echo_every,
         }
     }
 
@@ -228,10 +243,10 @@ impl World {
         assert!(next >= self.now, "time ran backwards");
         self.now = next;
         while let Some(packet) = self.up_client.receive(next) {
-            self.switch.forward(next, TO_CLIENT, packet, |_, _| {});
+            self.pass(TO_CLIENT, packet);
         }
         while let Some(packet) = self.up_server.receive(next) {
-            self.switch.forward(next, TO_SERVER, packet, |_, _| {});
+            self.pass(TO_SERVER, packet);
         }
         if self.switch.next_timer().is_some_and(|at| at <= next) {
             self.switch.on_time(next, |_, _| {});
@@ -258,6 +273,27 @@ impl World {
         }
         self.flush();
         true
+    }
+
+    /// A packet comes to the switch.
+    fn pass(&mut self, ingress: PortIndex, mut packet: Datagram) {
+        let count = self.passed.len();
+        if let Some(every) = self.echo_every
+            && !packet.to_client
+            && !packet.segment.flags.contains(Flags::SYN)
+            && count % every < 2
+        {
+            packet.segment.flags |= Flags::ECE;
+        }
+        self.switch.forward(self.now, ingress, packet, |_, _| {});
+        if self.record {
+            let flow = self.tcon().flows().next();
+            self.passed.push(Passed {
+                now: self.now,
+                datagram: packet,
+                window: flow.map_or(0, |flow| flow.window.bytes()),
+            });
+        }
     }
 
     /// Until `condition`, and for at most `steps` steps. False if it did not come to that.

@@ -13,11 +13,20 @@ impl Connection {
     /// there is none, after every event.
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        let routine = self.state == State::Established
-            && !self.receiver.acks().is_due()
-            && !self.keep_alive_due;
-        if routine && (self.sender.is_quiet() || self.sender.waits_for_window(now)) {
-            return None;
+        if self.state == State::Established && !self.keep_alive_due {
+            let acks = self.receiver.acks();
+            let (is_ack_due, has_blocks) = (acks.is_due(), acks.has_blocks());
+            if self.sender.is_quiet() {
+                if !is_ack_due {
+                    return None;
+                }
+                if !has_blocks && !self.receiver.echo().has_prior() {
+                    self.counters.acks_sent += 1;
+                    return Some(self.plain_acknowledgment(now));
+                }
+            } else if !is_ack_due && self.sender.waits_for_window(now) {
+                return None;
+            }
         }
         self.next_of_any_kind(now)
     }
@@ -124,13 +133,19 @@ impl Connection {
         }
     }
 
-    #[inline]
     fn acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
-        self.counters.segments_sent += 1;
-        let mut segment = self.header(now, self.sender.nxt());
+        let (mut segment, ecn) = self.plain_acknowledgment(now);
         if self.sack && self.receiver.acks().has_blocks() {
             segment.options = Options::Sack(self.sack_blocks());
         }
+        (segment, ecn)
+    }
+
+    /// An acknowledgment by number alone.
+    #[inline]
+    fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
+        self.counters.segments_sent += 1;
+        let segment = self.header(now, self.sender.nxt());
         self.receiver.acks_mut().on_sent();
         (segment, self.codepoint_without_data())
     }

@@ -238,12 +238,18 @@ impl Receiver {
         self.acks.ack_now();
     }
 
+    #[inline]
     pub(crate) fn acks(&self) -> &Acks {
         &self.acks
     }
 
     pub(crate) fn acks_mut(&mut self) -> &mut Acks {
         &mut self.acks
+    }
+
+    #[inline]
+    pub(crate) fn echo(&self) -> &Echo {
+        &self.echo
     }
 
     pub(crate) fn echo_mut(&mut self) -> &mut Echo {

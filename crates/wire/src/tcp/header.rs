@@ -16,7 +16,7 @@ pub struct Ports {
 
 pub(super) const MINIMUM: usize = 20;
 /// 15 words, which is what the data offset can say.
-const MAXIMUM: usize = 60;
+pub(super) const MAXIMUM: usize = 60;
 
 /// TCP's protocol number in IP.
 pub const PROTOCOL: u8 = 6;

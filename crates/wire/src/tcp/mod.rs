@@ -4,12 +4,14 @@
 mod flags;
 mod header;
 mod parse;
+mod rewrite;
 mod sack;
 mod sequence;
 
 pub use flags::Flags;
 pub use header::{Header, PROTOCOL, Ports};
 pub use parse::ParseError;
+pub use rewrite::Rewrite;
 pub use sack::{SackBlock, SackBlocks};
 pub use sequence::Sequence;
 
@@ -113,24 +115,35 @@ impl Segment {
     ///
     /// A size of zero cuts nothing.
     pub fn cut(self, size: u32) -> impl Iterator<Item = Self> {
+        let pieces = self.pieces(size);
+        (0..pieces).map(move |piece| self.piece(size, piece))
+    }
+
+    /// The number of segments that [`Self::cut`] gives.
+    fn pieces(&self, size: u32) -> u32 {
+        match size {
+            0 => 1,
+            size => self.payload.div_ceil(size).max(1),
+        }
+    }
+
+    /// One of the segments that [`Self::cut`] gives; empty behind the last one.
+    pub fn piece(self, size: u32, piece: u32) -> Self {
         let size = if size == 0 { self.payload } else { size };
-        let pieces = self.payload.div_ceil(size.max(1)).max(1);
-        (0..pieces).map(move |piece| {
-            let (start, is_last) = (piece * size, piece + 1 == pieces);
-            let mut flags = self.flags;
-            if piece > 0 {
-                flags = flags.without(Flags::CWR);
-            }
-            if !is_last {
-                flags = flags.without(Flags::FIN | Flags::PSH);
-            }
-            Self {
-                sequence: self.sequence + start,
-                payload: size.min(self.payload - start),
-                flags,
-                ..self
-            }
-        })
+        let start = size.saturating_mul(piece).min(self.payload);
+        let mut flags = self.flags;
+        if piece > 0 {
+            flags = flags.without(Flags::CWR);
+        }
+        if piece + 1 < self.pieces(size) {
+            flags = flags.without(Flags::FIN | Flags::PSH);
+        }
+        Self {
+            sequence: self.sequence + start,
+            payload: size.min(self.payload - start),
+            flags,
+            ..self
+        }
     }
 
     /// The sequence number after the segment's last.

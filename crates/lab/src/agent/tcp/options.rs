@@ -110,10 +110,10 @@ pub fn unsupported(options: &TcpOptions) -> Vec<Unsupported> {
     );
     refuse(!options.prr, "prr", &options.prr, "always on");
     refuse(
-        ack.ack_every != 2,
+        ![1, 2].contains(&ack.ack_every),
         "ack_every",
         &ack.ack_every,
-        "2 segments, and fewer while it finds the peer interactive",
+        "1 or 2 segments, and fewer than 2 while it finds the peer interactive",
     );
     refuse(
         !takes_delayed_ack(options),
@@ -191,7 +191,7 @@ mod tests {
     use weir_scenario::{Scenario, Setting, Transport};
 
     use super::*;
-    use crate::plan::{KernelSetting, Plan};
+    use crate::plan::{HostPlan, Plan};
 
     fn scenario(settings: &[(&str, &str)]) -> Scenario {
         let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
@@ -221,8 +221,8 @@ mod tests {
     }
 
     /// What the namespace of the host that opens the connections is set to.
-    fn namespace(scenario: &Scenario) -> Vec<KernelSetting> {
-        Plan::new(scenario).unwrap().hosts.remove(0).kernel
+    fn namespace(scenario: &Scenario) -> HostPlan {
+        Plan::new(scenario).unwrap().hosts.remove(0)
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Buffers for frames, used again and again.
 
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::sync::Arc;
 
-use weir_enforce::offload::SuperFrame;
 use weir_units::Duration;
 
-use super::segment::Arrived;
+use super::Arrived;
+use crate::offload::SuperFrame;
 
 /// A frame no longer than this is copied to a buffer of this size, so that small frames that wait for
 /// long do not each occupy the room of the largest: one of MTU 9000 with its headers.
@@ -14,18 +14,25 @@ const SMALL: usize = 9216;
 /// How many buffers in use are passed over before a new one is made.
 const ATTEMPTS: usize = 4;
 
-/// Two kinds of buffers. Whoever holds a frame has an `Rc` of it; the pool has another one, and takes
+/// Two kinds of buffers for frames. Whoever holds a frame has an `Arc` of it; the pool has another one, and takes
 /// the buffer back when its own is the last.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub struct Pool {
     /// What is being read into.
     reading: SuperFrame,
-    small: VecDeque<Rc<Arrived>>,
-    large: VecDeque<Rc<Arrived>>,
+    small: VecDeque<Arc<Arrived>>,
+    large: VecDeque<Arc<Arrived>>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Pool {
-    pub(super) fn new() -> Self {
+    /// A pool without buffers, but the one to read into.
+    pub fn new() -> Self {
         Self {
             reading: SuperFrame::with_capacity(SuperFrame::LARGEST),
             small: VecDeque::new(),
@@ -34,12 +41,12 @@ impl Pool {
     }
 
     /// The frame to read into; what was in it may be lost.
-    pub(super) fn reading(&mut self) -> &mut SuperFrame {
+    pub fn reading(&mut self) -> &mut SuperFrame {
         &mut self.reading
     }
 
     /// Keeps what has been read, for whoever holds the result.
-    pub(super) fn keep(&mut self, unread: Duration) -> Rc<Arrived> {
+    pub fn keep(&mut self, unread: Duration) -> Arc<Arrived> {
         if self.reading.bytes().len() <= SMALL {
             let reading = &self.reading;
             take(&mut self.small, SMALL, |place| {
@@ -59,17 +66,17 @@ impl Pool {
 /// A buffer that nobody uses, filled by `fill`. Frames leave about in the order in which they came, so
 /// the longest unused is in front.
 fn take(
-    pool: &mut VecDeque<Rc<Arrived>>,
+    pool: &mut VecDeque<Arc<Arrived>>,
     capacity: usize,
     fill: impl FnOnce(&mut Arrived),
-) -> Rc<Arrived> {
+) -> Arc<Arrived> {
     for _ in 0..ATTEMPTS.min(pool.len()) {
         let Some(mut candidate) = pool.pop_front() else {
             break;
         };
-        if let Some(unused) = Rc::get_mut(&mut candidate) {
+        if let Some(unused) = Arc::get_mut(&mut candidate) {
             fill(unused);
-            pool.push_back(Rc::clone(&candidate));
+            pool.push_back(Arc::clone(&candidate));
             return candidate;
         }
         pool.push_back(candidate);
@@ -79,19 +86,19 @@ fn take(
         unread: Duration::ZERO,
     };
     fill(&mut new);
-    let new = Rc::new(new);
-    pool.push_back(Rc::clone(&new));
+    let new = Arc::new(new);
+    pool.push_back(Arc::clone(&new));
     new
 }
 
 #[cfg(test)]
 mod tests {
-    use weir_enforce::offload::VnetHeader;
+    use crate::offload::VnetHeader;
 
     use super::*;
 
     /// Reads an IPv4 packet of this length.
-    fn read(pool: &mut Pool, length: usize) -> Rc<Arrived> {
+    fn read(pool: &mut Pool, length: usize) -> Arc<Arrived> {
         let frame = pool.reading();
         let all = VnetHeader::LENGTH + 14 + length;
         let buffer = frame.buffer_mut();
@@ -110,7 +117,7 @@ mod tests {
             let first = read(&mut pool, length);
             let second = read(&mut pool, length);
             assert_eq!(first.frame.segment_length(0).bytes(), length as u64);
-            assert!(!Rc::ptr_eq(&first, &second));
+            assert!(!Arc::ptr_eq(&first, &second));
             drop(first);
             let third = read(&mut pool, length);
             let fourth = read(&mut pool, length);

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
+// Programs at both ways through an interface: they follow the TCP connections of whoever sends out of
+// it, report to user space, and lower the windows of what comes in to what user space allows.
+//
+// A connection is followed from its SYN. While it is only half open it lies in a table of its own, of
+// which the oldest entries go first, so that a flood of SYNs displaces nothing else. An open one takes
+// a slot: its place among the caps, and its name in reports. Where no slot is left it passes.
+//
+// A cap holds until it expires. User space writes it anew as long as it lives: without that the flows
+// are their ends' own again.
+
+#include "tc.h"
+#include "flow.h"
+#include "packet.h"
+#include "options.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+// The loader sets how many fit.
+enum { FLOWS = 65536, HALF_OPEN = 16384, RING = 1 << 22 };
+
+// The SYNs of a connection: the local end's, the remote's.
+enum { LOCAL = 0, REMOTE = 1 };
+struct handshake {
+	__u64 at[2];
+	__u32 number[2];
+	__u32 mss[2];
+	__u8 scale[2];
+	__u8 sack_ok[2];
+	__u8 stamps[2];
+	// How often it was seen.
+	__u8 seen[2];
+	// ECE and CWR as they were.
+	__u8 ecn[2];
+	__u8 traffic_class;
+	// Whose SYN was first.
+	__u8 opener;
+};
+
+struct tracked {
+	struct bpf_spin_lock lock;
+	__u32 slot;
+	// Another processor may see it before all of it is there.
+	__u32 is_ready;
+	__u32 padding;
+	struct flow flow;
+};
+
+struct cap {
+	__u64 allowed;
+	__u64 floor;
+	// On CLOCK_MONOTONIC.
+	__u64 expires_at;
+	__u64 padding;
+};
+
+struct settings {
+	// Between two reports of one flow, in nanoseconds.
+	__u64 interval;
+	// Flags of the ring buffer.
+	__u64 wake;
+};
+
+enum counter { OPENED, CLOSED, REFUSED, UNKNOWN, LOWERED, REPORTS, LOST_REPORTS, COUNTERS };
+
+enum kind { KIND_OPENED = 1, KIND_CLOSED = 2, KIND_REPORT = 3 };
+struct event {
+	__u32 kind;
+	__u32 slot;
+};
+
+struct opened {
+	struct event event;
+	__u64 now;
+	// Between here and the remote end; zero if the handshake did not measure it.
+	__u64 rtt;
+	struct key key;
+	__u32 interface;
+	__u32 start;
+	__u32 segment_size;
+	__u8 scale;
+	__u8 has_sack;
+	__u8 has_ecn;
+	__u8 traffic_class;
+};
+
+struct reported {
+	struct event event;
+	struct report report;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, HALF_OPEN);
+	__type(key, struct key);
+	__type(value, struct handshake);
+} handshakes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, FLOWS);
+	__type(key, struct key);
+	__type(value, struct tracked);
+} flows SEC(".maps");
+
+// What a flow is as it begins: too large for the stack, and without a lock, which cannot be copied.
+struct zeros {
+	__u8 bytes[sizeof(struct tracked)];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct zeros);
+} empty SEC(".maps");
+
+// Free ones.
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, FLOWS);
+	__type(value, __u32);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, FLOWS);
+	__type(key, __u32);
+	__type(value, struct cap);
+} caps SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct settings);
+} settings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING);
+} events SEC(".maps");
+
+static __always_inline void count(__u32 what)
+{
+	__u64 *counter = bpf_map_lookup_elem(&counters, &what);
+
+	if (counter)
+		*counter += 1;
+}
+
+static __always_inline void give_back(__u32 slot)
+{
+	bpf_map_push_elem(&slots, &slot, 0);
+}
+
+// A flow is over. User space gives its slot back when it has heard of that.
+static __always_inline void forget(const struct key *key, __u32 slot)
+{
+	struct event *event;
+
+	// Another processor, or user space, may have been faster.
+	if (bpf_map_delete_elem(&flows, key))
+		return;
+	count(CLOSED);
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		give_back(slot);
+		return;
+	}
+	event->kind = KIND_CLOSED;
+	event->slot = slot;
+	bpf_ringbuf_submit(event, 0);
+}
+
+static __noinline int on_syn(struct __sk_buff *skb, struct packet *packet, struct key *key,
+			     __u32 side)
+{
+	struct handshake *known, fresh = {};
+	struct tracked *old;
+	struct options options;
+	__u8 ecn;
+
+	if (!packet || !key)
+		return 0;
+	side &= 1;
+	ecn = packet->segment.flags & (ECE | CWR);
+	read_options(skb, packet, &options);
+	known = bpf_map_lookup_elem(&handshakes, key);
+	if (!known) {
+		// The second SYN of a connection that is open is an answer that was lost; another one
+		// begins another connection between the same ports.
+		old = bpf_map_lookup_elem(&flows, key);
+		if (old && (packet->segment.flags & ACK))
+			return 0;
+		if (old)
+			forget(key, old->slot);
+		if (packet->segment.flags & ACK)
+			return 0;
+		fresh.opener = side;
+		known = &fresh;
+	} else if (known->seen[side] && known->number[side] != packet->segment.sequence) {
+		__builtin_memset(known, 0, sizeof(*known));
+		known->opener = side;
+	}
+	known->at[side] = bpf_ktime_get_ns();
+	known->number[side] = packet->segment.sequence;
+	known->mss[side] = options.mss;
+	known->scale[side] = options.scale;
+	known->sack_ok[side] = options.sack_ok;
+	known->stamps[side] = options.stamps;
+	known->ecn[side] = ecn;
+	if (known->seen[side] < 2)
+		known->seen[side]++;
+	if (side == LOCAL)
+		known->traffic_class = packet->traffic_class;
+	if (known == &fresh)
+		bpf_map_update_elem(&handshakes, key, &fresh, 0);
+	return 0;
+}
+
+static __always_inline __u64 measured(const struct handshake *handshake, __u64 now)
+{
+	__u64 begin = handshake->at[LOCAL];
+	__u64 end = handshake->opener == LOCAL ? handshake->at[REMOTE] : now;
+
+	// Which of two SYNs is answered nobody knows.
+	return handshake->seen[LOCAL] == 1 && end > begin ? end - begin : 0;
+}
+
+static __always_inline void describe(const struct handshake *handshake, struct tracked *tracked,
+				     struct opened *opened)
+{
+	int both = handshake->scale[LOCAL] != NO_SCALE && handshake->scale[REMOTE] != NO_SCALE;
+	__u32 stamps = handshake->stamps[LOCAL] && handshake->stamps[REMOTE] ? 12 : 0;
+	__u32 mss = handshake->mss[REMOTE];
+	int is_local = handshake->opener == LOCAL;
+	__u8 offer = is_local ? handshake->ecn[LOCAL] : handshake->ecn[REMOTE];
+	__u8 answer = is_local ? handshake->ecn[REMOTE] : handshake->ecn[LOCAL];
+
+	opened->scale = both ? handshake->scale[REMOTE] : 0;
+	opened->has_sack = handshake->sack_ok[LOCAL] && handshake->sack_ok[REMOTE];
+	// RFC 3168, section 6.1.1: the offer says ECE and CWR, and its acceptance ECE alone.
+	opened->has_ecn = offer == (ECE | CWR) && answer == ECE;
+	opened->segment_size = mss > stamps ? mss - stamps : 1;
+	opened->start = handshake->number[LOCAL] + 1;
+	opened->traffic_class = handshake->traffic_class;
+	tracked->flow.scale = opened->scale;
+	tracked->flow.has_sack = opened->has_sack;
+	tracked->flow.has_stamps = stamps != 0;
+	tracked->flow.segment_size = opened->segment_size;
+	tracked->flow.una = opened->start;
+	tracked->flow.nxt = opened->start;
+}
+
+// A segment of what may be a connection that has just opened: it is followed from here.
+static __noinline int open_flow(struct __sk_buff *skb, struct key *key, __u64 now)
+{
+	struct handshake *handshake;
+	struct tracked *tracked;
+	struct zeros *fresh;
+	struct opened *opened;
+	struct cap *cap;
+	__u32 slot, first = 0;
+
+	if (!key)
+		return 0;
+	handshake = bpf_map_lookup_elem(&handshakes, key);
+	if (!handshake || !handshake->seen[LOCAL] || !handshake->seen[REMOTE])
+		return 0;
+	if (bpf_map_pop_elem(&slots, &slot)) {
+		count(REFUSED);
+		goto done;
+	}
+	opened = bpf_ringbuf_reserve(&events, sizeof(*opened), 0);
+	if (!opened) {
+		count(REFUSED);
+		give_back(slot);
+		goto done;
+	}
+	cap = bpf_map_lookup_elem(&caps, &slot);
+	if (cap)
+		cap->expires_at = 0;
+	fresh = bpf_map_lookup_elem(&empty, &first);
+	if (!fresh || bpf_map_update_elem(&flows, key, fresh, BPF_NOEXIST)) {
+		count(REFUSED);
+		give_back(slot);
+		bpf_ringbuf_discard(opened, BPF_RB_NO_WAKEUP);
+		goto done;
+	}
+	tracked = bpf_map_lookup_elem(&flows, key);
+	if (!tracked) {
+		bpf_ringbuf_discard(opened, BPF_RB_NO_WAKEUP);
+		goto done;
+	}
+	tracked->slot = slot;
+	opened->event.kind = KIND_OPENED;
+	opened->event.slot = slot;
+	opened->now = now;
+	opened->rtt = measured(handshake, now);
+	opened->key = *key;
+	opened->interface = skb->ifindex;
+	describe(handshake, tracked, opened);
+	tracked->is_ready = 1;
+	count(OPENED);
+	bpf_ringbuf_submit(opened, 0);
+done:
+	bpf_map_delete_elem(&handshakes, key);
+	return 0;
+}
+
+static __always_inline void read_sack(struct __sk_buff *skb, const struct tracked *tracked,
+				      struct packet *packet)
+{
+	struct options options;
+
+	__u32 stamps = tracked->flow.has_stamps ? 12 : 0;
+
+	if (!tracked->flow.has_sack || packet->header <= sizeof(struct tcp_header) + stamps)
+		return;
+	read_options(skb, packet, &options);
+	if (options.blocks_length)
+		read_blocks(skb, &options, &packet->segment);
+}
+
+static __always_inline void rewrite_window(struct __sk_buff *skb, const struct packet *packet,
+					   __u32 window)
+{
+	__be16 from = bpf_htons(packet->segment.window);
+	__be16 to = bpf_htons(window);
+
+	if (bpf_l4_csum_replace(skb, packet->tcp + __builtin_offsetof(struct tcp_header, checksum),
+				from, to, sizeof(to)))
+		return;
+	bpf_skb_store_bytes(skb, packet->tcp + __builtin_offsetof(struct tcp_header, window), &to,
+			    sizeof(to), 0);
+	count(LOWERED);
+}
+
+static __always_inline int is_due(const struct flow *flow, const struct settings *now_set, __u64 now)
+{
+	__u64 silence = now - flow->reported_at;
+
+	return silence >= now_set->interval ||
+	       (flow->is_urgent && silence >= now_set->interval / 4);
+}
+
+// A segment that comes in, of a flow that is followed.
+static __noinline int answered(struct __sk_buff *skb, struct packet *packet, struct key *key,
+			       __u64 now)
+{
+	__u32 first = 0, slot, window, had_urgent;
+	struct reported *reported = 0;
+	struct settings *set;
+	struct tracked *tracked;
+	__u64 allowed = ~0ULL >> 1, floor = 0, wake = 0;
+	struct cap *cap;
+	int news, over;
+
+	if (!packet || !key)
+		return 0;
+	tracked = bpf_map_lookup_elem(&flows, key);
+	set = bpf_map_lookup_elem(&settings, &first);
+	if (!tracked || !set || !tracked->is_ready)
+		return 0;
+	read_sack(skb, tracked, packet);
+	slot = tracked->slot;
+	cap = bpf_map_lookup_elem(&caps, &slot);
+	if (cap && cap->expires_at > now) {
+		allowed = cap->allowed;
+		floor = cap->floor;
+	}
+	wake = set->wake;
+	if (is_due(&tracked->flow, set, now)) {
+		reported = bpf_ringbuf_reserve(&events, sizeof(*reported), 0);
+		count(reported ? REPORTS : LOST_REPORTS);
+	}
+	bpf_spin_lock(&tracked->lock);
+	news = flow_answered(&tracked->flow, now, &packet->segment);
+	window = told_window(&tracked->flow, &packet->segment, allowed, floor);
+	had_urgent = tracked->flow.is_urgent;
+	over = is_over(&tracked->flow);
+	if (reported && (news || had_urgent))
+		flow_report(&tracked->flow, now, &reported->report);
+	bpf_spin_unlock(&tracked->lock);
+	if (reported) {
+		reported->event.kind = KIND_REPORT;
+		reported->event.slot = slot;
+		if (news || had_urgent)
+			bpf_ringbuf_submit(reported, wake);
+		else
+			bpf_ringbuf_discard(reported, BPF_RB_NO_WAKEUP);
+	}
+	if (window < packet->segment.window && (packet->segment.flags & ACK) &&
+	    !(packet->segment.flags & RST))
+		rewrite_window(skb, packet, window);
+	if (over)
+		forget(key, slot);
+	return 0;
+}
+
+static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct key *key, __u64 now)
+{
+	struct tracked *tracked;
+	__u32 slot;
+	int over;
+
+	if (!packet || !key)
+		return 0;
+	tracked = bpf_map_lookup_elem(&flows, key);
+	if (!tracked || !tracked->is_ready)
+		return 0;
+	slot = tracked->slot;
+	bpf_spin_lock(&tracked->lock);
+	flow_sent(&tracked->flow, now, &packet->segment);
+	over = is_over(&tracked->flow);
+	bpf_spin_unlock(&tracked->lock);
+	if (over)
+		forget(key, slot);
+	return 0;
+}
+
+// `side` is who has sent the packet.
+static __always_inline int follow(struct __sk_buff *skb, __u32 side)
+{
+	struct packet packet = {};
+	struct key key = {};
+	struct tracked *tracked;
+	__u64 now;
+
+	if (!read_packet(skb, &packet))
+		return NEXT;
+	if (side == LOCAL) {
+		__builtin_memcpy(key.local, packet.source, 16);
+		__builtin_memcpy(key.remote, packet.destination, 16);
+		key.local_port = packet.source_port;
+		key.remote_port = packet.destination_port;
+	} else {
+		__builtin_memcpy(key.local, packet.destination, 16);
+		__builtin_memcpy(key.remote, packet.source, 16);
+		key.local_port = packet.destination_port;
+		key.remote_port = packet.source_port;
+	}
+	if (packet.segment.flags & SYN) {
+		if (!(packet.segment.flags & (RST | FIN)))
+			on_syn(skb, &packet, &key, side);
+		return NEXT;
+	}
+	now = bpf_ktime_get_ns();
+	tracked = bpf_map_lookup_elem(&flows, &key);
+	if (!tracked) {
+		if (!(packet.segment.flags & ACK) || (packet.segment.flags & RST))
+			return NEXT;
+		open_flow(skb, &key, now);
+		tracked = bpf_map_lookup_elem(&flows, &key);
+		if (!tracked) {
+			count(UNKNOWN);
+			return NEXT;
+		}
+	}
+	if (side == LOCAL)
+		sent(skb, &packet, &key, now);
+	else
+		answered(skb, &packet, &key, now);
+	return NEXT;
+}
+
+SEC("tcx/egress")
+int leaving(struct __sk_buff *skb)
+{
+	return follow(skb, LOCAL);
+}
+
+SEC("tcx/ingress")
+int arriving(struct __sk_buff *skb)
+{
+	return follow(skb, REMOTE);
+}

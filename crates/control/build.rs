@@ -1,0 +1,10 @@
+//! Makes Rust of `proto/`, by a compiler in Rust: nothing has to be installed.
+
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=../../proto");
+    let files = protox::compile(["weir/sed/v1/sed.proto"], ["../../proto"])?;
+    tonic_prost_build::configure().compile_fds(files)?;
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! For how long orders hold, at the end that obeys them.
+
+use std::time::{Duration, Instant};
+
+use crate::term::Governor;
+
+/// Orders hold for a lease from when they were decided. Nobody's clocks agree, so the controller says which
+/// beat of ours it had heard before: what it decided then cannot be older.
+///
+/// A quarter of the lease may have passed before orders come, and the rest is left to whoever obeys them.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    governor: Governor,
+    length: Duration,
+    /// When hello was said: beats count from there.
+    begin: Instant,
+    heard: Instant,
+}
+
+impl Lease {
+    pub(crate) fn new(governor: Governor, length: Duration, begin: Instant, now: Instant) -> Self {
+        Self {
+            governor,
+            length,
+            begin,
+            heard: now,
+        }
+    }
+
+    pub(crate) fn governor(&self) -> &Governor {
+        &self.governor
+    }
+
+    /// What is left for whoever obeys.
+    pub(crate) fn obeyed(&self) -> Duration {
+        self.length * 3 / 4
+    }
+
+    pub(crate) fn beat(&self, now: Instant) -> u64 {
+        let since = now.saturating_duration_since(self.begin).as_nanos();
+        u64::try_from(since).unwrap_or(u64::MAX)
+    }
+
+    /// The controller has said something.
+    pub(crate) fn hear(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// Whether what was decided after this beat still holds.
+    pub(crate) fn holds(&self, now: Instant, beat: u64) -> bool {
+        let age = self.beat(now).saturating_sub(beat);
+        u128::from(age) <= (self.length / 4).as_nanos()
+    }
+
+    /// When the controller is given up unless it says something.
+    pub(crate) fn silent_at(&self) -> Instant {
+        self.heard + self.length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_hold_for_a_lease_from_when_they_were_decided() {
+        let begin = Instant::now();
+        let governor = Governor {
+            name: "one".to_owned(),
+            term: 1,
+        };
+        let mut lease = Lease::new(governor, Duration::from_secs(2), begin, begin);
+        let at = |millis| begin + Duration::from_millis(millis);
+        assert!(lease.holds(at(500), 0));
+        assert!(!lease.holds(at(501), 0));
+        assert!(lease.holds(at(3500), lease.beat(at(3000))));
+        // The oldest that is obeyed and how long it is obeyed make a lease.
+        assert_eq!(
+            lease.obeyed() + Duration::from_millis(500),
+            Duration::from_secs(2)
+        );
+        lease.hear(at(700));
+        assert_eq!(lease.silent_at(), at(2700));
+    }
+}

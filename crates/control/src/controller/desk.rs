@@ -1,0 +1,556 @@
+//! Where everything comes together: one task that owns the logic, hears everybody in turn, and decides.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
+use weir_sed::{Controller as Logic, Demand, PortId, Report};
+use weir_units::{Duration, Time};
+use weir_wire::FlowKey;
+
+use super::ControllerError;
+use super::clock::Clock;
+use super::figures::Figures;
+use super::refusal::Refusal;
+use super::senders::Senders;
+use super::status;
+use super::switches::{Hello, Outgoing, Session, Switches};
+use crate::quota::Quota;
+use crate::term::{Governor, State};
+use crate::translate;
+use crate::v1;
+
+/// An answer to somebody who waits for it.
+type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// What somebody who has been let in has.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) session: u64,
+    /// Ends when the desk wants nothing more to do with it.
+    pub(super) over: oneshot::Receiver<()>,
+}
+
+/// What a sender tells of a flow.
+#[derive(Clone, Debug)]
+pub(super) enum SenderReport {
+    /// It begins, or demands something else. `client` is the sender's address.
+    Flow {
+        client: IpAddr,
+        flow: FlowKey,
+        segment: u32,
+        demand: Option<Demand>,
+    },
+    Acknowledged {
+        flow: FlowKey,
+        bytes: u64,
+    },
+    Closed {
+        flow: FlowKey,
+    },
+}
+
+/// What comes in.
+#[derive(Debug)]
+pub(super) enum Input {
+    Attach {
+        hello: Hello,
+        outgoing: Outgoing,
+        answer: Answer<Admitted>,
+    },
+    Reports {
+        session: u64,
+        beat: u64,
+        reports: Vec<Report>,
+    },
+    Register {
+        client: IpAddr,
+        flows: weir_sed::Pattern,
+        demand: Demand,
+        answer: Answer<()>,
+    },
+    Withdraw {
+        client: IpAddr,
+        flows: weir_sed::Pattern,
+        answer: Answer<bool>,
+    },
+    AttachSender {
+        governor: Option<Governor>,
+        outgoing: Outgoing,
+        answer: Answer<Admitted>,
+    },
+    SenderReports {
+        session: u64,
+        beat: u64,
+        reports: Vec<SenderReport>,
+    },
+    /// A stream has ended, in whatever way.
+    Detach { session: u64 },
+    /// A message made no sense: whoever sent it is being disconnected.
+    Garbled { whose: String, refusal: Refusal },
+    Show {
+        flows: usize,
+        answer: Answer<v1::Status>,
+    },
+}
+
+/// The task.
+#[derive(Debug)]
+pub(super) struct Desk {
+    logic: Logic,
+    clock: Clock,
+    state: State,
+    switches: Switches,
+    senders: Senders,
+    sessions: u64,
+    quota: Quota,
+    figures: Figures,
+}
+
+/// How many messages are heard before windows are computed: what comes together is decided together.
+const TOGETHER: usize = 256;
+/// How often registrations are looked for of which no flow has come.
+const SWEEP: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// How often either end says that it is there: so many times per lease.
+pub(crate) const BEATS: u64 = 8;
+
+impl Desk {
+    pub(super) fn new(logic: Logic, state: State, figures: Figures) -> Self {
+        Self {
+            logic,
+            clock: Clock::start(),
+            state,
+            switches: Switches::default(),
+            senders: Senders::default(),
+            sessions: 0,
+            quota: Quota::new(Instant::now()),
+            figures,
+        }
+    }
+
+    fn heartbeat(&self) -> Duration {
+        self.logic.config().lease / BEATS
+    }
+
+    fn term(&self) -> u64 {
+        self.state.governor().term
+    }
+
+    /// Hears and decides, until nobody can say anything any more.
+    pub(super) async fn run(
+        mut self,
+        mut inputs: mpsc::Receiver<Input>,
+    ) -> Result<(), ControllerError> {
+        let mut heard = Vec::with_capacity(TOGETHER);
+        let mut beats = interval(std::time::Duration::from_nanos(
+            self.heartbeat().as_nanos().max(1_000_000),
+        ));
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut sweeps = interval(SWEEP);
+        loop {
+            let now = self.clock.now();
+            let next = self.logic.next_time(now);
+            let due = next.map(|time| self.clock.instant(time).into());
+            tokio::select! {
+                count = inputs.recv_many(&mut heard, TOGETHER) => if count == 0 {
+                    return Ok(());
+                },
+                () = sleep_until(due.unwrap_or_else(tokio::time::Instant::now)), if due.is_some() => {}
+                _ = beats.tick() => self.beat(),
+                _ = sweeps.tick() => self.logic.forget_unused_demands(),
+            }
+            let begin = Instant::now();
+            let decides = heard
+                .iter()
+                .any(|input| matches!(input, Input::Reports { .. }));
+            for input in heard.drain(..) {
+                self.hear(input)?;
+            }
+            self.decide();
+            if decides {
+                self.figures.decided(begin.elapsed());
+            }
+            self.figures
+                .show(&self.logic, &mut self.switches, &self.senders);
+        }
+    }
+
+    /// Computes what is due, and sends it.
+    fn decide(&mut self) {
+        let now = self.clock.now();
+        if self.logic.next_time(now).is_some_and(|time| time <= now) {
+            self.logic.on_time(now);
+        }
+        while let Some((number, order)) = self.logic.next_order() {
+            if self.senders.take(number, &order) {
+                continue;
+            }
+            let switch = self.switches.get_mut(number);
+            if let Some(session) = switch.and_then(|switch| switch.session.as_mut()) {
+                session.order(&order);
+            }
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let term = self.term();
+        let mut slow = Vec::new();
+        let agents = self.switches.sessions().map(|(_, session)| session);
+        for session in agents.chain(self.senders.sessions()) {
+            if !session.flush(term) {
+                slow.push(session.id);
+            }
+        }
+        for session in slow {
+            self.detach(session, "it does not take what it is told");
+        }
+    }
+
+    /// Says that the controller is there, and looks who else still is.
+    fn beat(&mut self) {
+        let now = self.clock.now();
+        let (term, lease) = (self.term(), self.logic.config().lease);
+        let mut silent = Vec::new();
+        let agents = self.switches.sessions().map(|(_, session)| session);
+        for session in agents.chain(self.senders.sessions()) {
+            match now.checked_since(session.heard()) {
+                Some(since) if since > lease => silent.push(session.id),
+                _ => session.beat(term),
+            }
+        }
+        for session in silent {
+            self.detach(session, "nothing is heard of it");
+        }
+    }
+
+    fn hear(&mut self, input: Input) -> Result<(), ControllerError> {
+        match input {
+            Input::Attach {
+                hello,
+                outgoing,
+                answer,
+            } => self.attach(hello, outgoing, answer)?,
+            Input::Reports {
+                session,
+                beat,
+                reports,
+            } => self.report(session, beat, reports),
+            Input::Register {
+                client,
+                flows,
+                demand,
+                answer,
+            } => {
+                let registered = self.logic.register(self.clock.now(), client, flows, demand);
+                self.figures.registered(registered.is_ok());
+                reply(answer, registered.map_err(Refusal::from));
+            }
+            Input::Withdraw {
+                client,
+                flows,
+                answer,
+            } => {
+                let withdrawn = self.logic.demands_mut().withdraw(client, flows);
+                reply(answer, withdrawn.map_err(Refusal::from));
+            }
+            Input::AttachSender {
+                governor,
+                outgoing,
+                answer,
+            } => self.attach_sender(governor, outgoing, answer)?,
+            Input::SenderReports {
+                session,
+                beat,
+                reports,
+            } => self.sender_reports(session, beat, reports),
+            Input::Detach { session } => self.detach(session, "its connection has ended"),
+            Input::Garbled { whose, refusal } => {
+                self.figures.garbled();
+                if let Some(left_out) = self.quota.take(Instant::now()) {
+                    tracing::warn!(whose, %refusal, left_out, "a message makes no sense");
+                }
+            }
+            Input::Show { flows, answer } => {
+                let status = status::of(
+                    &self.logic,
+                    &self.switches,
+                    self.state.governor(),
+                    &self.clock,
+                    flows,
+                );
+                let senders = self.senders.len() as u64;
+                reply(answer, Ok(v1::Status { senders, ..status }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what an agent obeyed last lets this controller order anything.
+    ///
+    /// An agent that has obeyed a later controller of this one's name ends this one.
+    fn check(&self, whose: &str, governor: Option<&Governor>) -> Result<(), CheckError> {
+        let own = self.state.governor();
+        match governor {
+            Some(other) if other.name != own.name => {
+                Err(CheckError::Refused(Refusal::Governed(other.clone())))
+            }
+            Some(other) if other.term > own.term => {
+                Err(CheckError::Over(ControllerError::Superseded {
+                    switch: whose.to_owned(),
+                    later: other.term,
+                    own: own.term,
+                }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn attach(
+        &mut self,
+        hello: Hello,
+        outgoing: Outgoing,
+        answer: Answer<Admitted>,
+    ) -> Result<(), ControllerError> {
+        match self.check(&hello.name, hello.governor.as_ref()) {
+            Ok(()) => {}
+            Err(error) => return self.refuse(&hello.name, error, answer),
+        }
+        let number = match self.switches.number(&hello.name) {
+            Ok(number) => number,
+            Err(refusal) => {
+                reply(answer, Err(refusal));
+                return Ok(());
+            }
+        };
+        let (mut session, admitted) = self.admit(outgoing);
+        let config = self.logic.config().agent(hello.slowest());
+        session.welcome(v1::Welcome {
+            settings: Some(translate::to_settings(&config)),
+            ..self.welcome()
+        });
+        session.order(&weir_sed::Order::Describe);
+        self.logic.remove_switch(number);
+        self.senders.forget_switch(number);
+        for port in &hello.ports {
+            let id = PortId {
+                switch: number,
+                port: port.number,
+            };
+            self.logic.add_port(id, port.rate);
+        }
+        tracing::info!(switch = hello.name, ports = hello.ports.len(), "attached");
+        self.switches.attach(number, hello, session);
+        self.place_senders(number);
+        reply(answer, Ok(admitted));
+        Ok(())
+    }
+
+    fn refuse(
+        &mut self,
+        whose: &str,
+        error: CheckError,
+        answer: Answer<Admitted>,
+    ) -> Result<(), ControllerError> {
+        match error {
+            CheckError::Refused(refusal) => {
+                if let Some(left_out) = self.quota.take(Instant::now()) {
+                    tracing::warn!(whose, %refusal, left_out, "refused");
+                }
+                reply(answer, Err(refusal));
+                Ok(())
+            }
+            CheckError::Over(error) => {
+                reply(answer, Err(Refusal::Superseded(self.term())));
+                Err(error)
+            }
+        }
+    }
+
+    fn welcome(&self) -> v1::Welcome {
+        let own = self.state.governor();
+        v1::Welcome {
+            governor: Some(v1::Governor {
+                name: own.name.clone(),
+                term: own.term,
+            }),
+            heartbeat_nanoseconds: self.heartbeat().as_nanos(),
+            lease_nanoseconds: self.logic.config().lease.as_nanos(),
+            settings: None,
+        }
+    }
+
+    fn admit(&mut self, outgoing: Outgoing) -> (Session, Admitted) {
+        self.sessions += 1;
+        let (end, over) = oneshot::channel();
+        let session = Session::new(self.sessions, outgoing, end, self.clock.now());
+        let admitted = Admitted {
+            session: self.sessions,
+            over,
+        };
+        (session, admitted)
+    }
+
+    fn attach_sender(
+        &mut self,
+        governor: Option<Governor>,
+        outgoing: Outgoing,
+        answer: Answer<Admitted>,
+    ) -> Result<(), ControllerError> {
+        match self.check("of a sender", governor.as_ref()) {
+            Ok(()) => {}
+            // Whoever is no switch does not end a controller.
+            Err(CheckError::Over(_)) => {
+                let refusal = Refusal::Superseded(self.term());
+                return self.refuse("a sender", CheckError::Refused(refusal), answer);
+            }
+            Err(error) => return self.refuse("a sender", error, answer),
+        }
+        let (session, admitted) = self.admit(outgoing);
+        session.welcome(self.welcome());
+        self.senders.attach(session);
+        reply(answer, Ok(admitted));
+        Ok(())
+    }
+
+    fn report(&mut self, session: u64, beat: u64, reports: Vec<Report>) {
+        let now = self.clock.now();
+        let Some((number, session)) = self.switches.session(session) else {
+            return;
+        };
+        session.hear(now, beat);
+        for report in reports {
+            self.logic.receive(now, number, report);
+        }
+    }
+
+    fn sender_reports(&mut self, session: u64, beat: u64, reports: Vec<SenderReport>) {
+        let now = self.clock.now();
+        match self.senders.session(session) {
+            Some(known) => known.hear(now, beat),
+            None => return,
+        }
+        for report in reports {
+            if let Err(refusal) = self.sender_report(now, session, report) {
+                self.figures.registered(false);
+                if let Some(left_out) = self.quota.take(Instant::now()) {
+                    tracing::warn!(%refusal, left_out, "a sender's flow is not looked after");
+                }
+            }
+        }
+    }
+
+    fn sender_report(
+        &mut self,
+        now: Time,
+        session: u64,
+        report: SenderReport,
+    ) -> Result<(), Refusal> {
+        match report {
+            SenderReport::Flow {
+                client,
+                flow,
+                segment,
+                demand,
+            } => {
+                if let Some(demand) = demand {
+                    self.logic.register(now, client, flow, demand)?;
+                }
+                if self.senders.open(session, flow, segment, demand)? {
+                    self.place(now, &flow, segment, demand, None);
+                }
+            }
+            SenderReport::Acknowledged { flow, bytes } => {
+                if self.senders.acknowledge(session, &flow, bytes) {
+                    let acknowledged = vec![(flow, bytes)];
+                    self.tell_places(now, &flow, Report::Counters { acknowledged });
+                }
+            }
+            SenderReport::Closed { flow } => {
+                if self.senders.close(session, &flow) {
+                    self.tell_places(now, &flow, Report::Closed { flow });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A sender's flow leaves by the ports that lead to its receiver, of all switches or of one.
+    fn place(
+        &mut self,
+        now: Time,
+        flow: &FlowKey,
+        segment: u32,
+        demand: Option<Demand>,
+        only: Option<u32>,
+    ) {
+        for (switch, port) in self.switches.towards(flow.destination) {
+            if only.is_some_and(|only| only != switch) {
+                continue;
+            }
+            let opened = Report::Opened {
+                flow: *flow,
+                port,
+                age: Duration::ZERO,
+                demand,
+            };
+            self.logic.receive(now, switch, opened);
+            let accepted = Report::Accepted {
+                flow: *flow,
+                segment,
+                reverse_port: port,
+            };
+            self.logic.receive(now, switch, accepted);
+        }
+    }
+
+    /// A switch has come whose ports senders' flows may leave by.
+    fn place_senders(&mut self, switch: u32) {
+        let now = self.clock.now();
+        let flows = self.senders.flows();
+        let flows: Vec<_> = flows
+            .map(|(flow, known)| (*flow, known.segment, known.demand, known.acknowledged))
+            .collect();
+        for (flow, segment, demand, bytes) in flows {
+            self.place(now, &flow, segment, demand, Some(switch));
+            let acknowledged = vec![(flow, bytes)];
+            self.logic
+                .receive(now, switch, Report::Counters { acknowledged });
+        }
+    }
+
+    fn tell_places(&mut self, now: Time, flow: &FlowKey, report: Report) {
+        for (switch, _) in self.switches.towards(flow.destination) {
+            self.logic.receive(now, switch, report.clone());
+        }
+    }
+
+    fn detach(&mut self, session: u64, why: &str) {
+        if let Some((number, _)) = self.switches.session(session) {
+            if let Some(switch) = self.switches.get_mut(number) {
+                tracing::info!(switch = switch.name, why, "detached");
+                switch.session = None;
+            }
+            self.senders.forget_switch(number);
+            return;
+        }
+        let now = self.clock.now();
+        for flow in self.senders.detach(session) {
+            self.tell_places(now, &flow, Report::Closed { flow });
+        }
+    }
+}
+
+/// Why somebody is not let in.
+enum CheckError {
+    Refused(Refusal),
+    /// This controller's time is over.
+    Over(ControllerError),
+}
+
+/// Answers somebody who may not wait any more.
+fn reply<T>(answer: Answer<T>, result: Result<T, Refusal>) {
+    let _ = answer.send(result);
+}

@@ -1,0 +1,192 @@
+//! Senders that are their own agents: DCQUIC endpoints, whose ACKs no switch can read.
+//!
+//! To the logic their flows leave by the ports of switches that lead to their receivers, and it orders
+//! windows there as for all others. Here these become one window for each flow, the smallest, which goes to
+//! the sender instead of the switch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+use weir_sed::{Demand, Order};
+use weir_wire::FlowKey;
+
+use super::refusal::Refusal;
+use super::switches::Session;
+
+/// A flow of a sender's.
+#[derive(Debug)]
+pub(super) struct Flow {
+    owner: u64,
+    pub(super) segment: u32,
+    pub(super) demand: Option<Demand>,
+    pub(super) acknowledged: u64,
+    /// What it may have on its way by the order of each switch's port.
+    windows: BTreeMap<u32, u32>,
+    /// What its sender has been told.
+    told: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Sender {
+    session: Session,
+    flows: BTreeSet<FlowKey>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Senders {
+    senders: BTreeMap<u64, Sender>,
+    flows: FxHashMap<FlowKey, Flow>,
+}
+
+/// How many flows one connection tells of at most.
+const MOST_FLOWS: usize = 10_000;
+
+impl Senders {
+    pub(super) fn attach(&mut self, session: Session) {
+        let flows = BTreeSet::new();
+        self.senders.insert(session.id, Sender { session, flows });
+    }
+
+    /// A sender is gone; gives its flows.
+    pub(super) fn detach(&mut self, id: u64) -> Vec<FlowKey> {
+        let Some(sender) = self.senders.remove(&id) else {
+            return Vec::new();
+        };
+        for flow in &sender.flows {
+            self.flows.remove(flow);
+        }
+        sender.flows.into_iter().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.senders.len()
+    }
+
+    pub(super) fn session(&mut self, id: u64) -> Option<&mut Session> {
+        Some(&mut self.senders.get_mut(&id)?.session)
+    }
+
+    pub(super) fn sessions(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.senders.values_mut().map(|sender| &mut sender.session)
+    }
+
+    /// A flow begins, or demands something else; tells whether it begins.
+    pub(super) fn open(
+        &mut self,
+        owner: u64,
+        flow: FlowKey,
+        segment: u32,
+        demand: Option<Demand>,
+    ) -> Result<bool, Refusal> {
+        let Some(sender) = self.senders.get_mut(&owner) else {
+            return Ok(false);
+        };
+        if let Some(known) = self.flows.get_mut(&flow) {
+            if known.owner == owner {
+                known.demand = demand;
+            }
+            return Ok(false);
+        }
+        if sender.flows.len() >= MOST_FLOWS {
+            return Err(Refusal::Flows(MOST_FLOWS));
+        }
+        sender.flows.insert(flow);
+        let new = Flow {
+            owner,
+            segment,
+            demand,
+            acknowledged: 0,
+            windows: BTreeMap::new(),
+            told: None,
+        };
+        self.flows.insert(flow, new);
+        Ok(true)
+    }
+
+    /// A flow is over; tells whether it was this sender's.
+    pub(super) fn close(&mut self, owner: u64, flow: &FlowKey) -> bool {
+        let Some(sender) = self.senders.get_mut(&owner) else {
+            return false;
+        };
+        sender.flows.remove(flow) && self.flows.remove(flow).is_some()
+    }
+
+    /// So much of a flow has been acknowledged; tells whether it is this sender's.
+    pub(super) fn acknowledge(&mut self, owner: u64, flow: &FlowKey, bytes: u64) -> bool {
+        match self.flows.get_mut(flow) {
+            Some(known) if known.owner == owner => {
+                known.acknowledged = known.acknowledged.max(bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn flows(&self) -> impl Iterator<Item = (&FlowKey, &Flow)> {
+        self.flows.iter()
+    }
+
+    /// An order of a switch's, if it is for a sender: it goes no further then.
+    pub(super) fn take(&mut self, switch: u32, order: &Order) -> bool {
+        let (flow, window) = match order {
+            Order::Allow { flow, window } => (flow, Some(*window)),
+            Order::Release { flow } => (flow, None),
+            Order::Retransmit { flow, .. } | Order::Remember { flow, .. } => {
+                return self.flows.contains_key(flow);
+            }
+            Order::Renew => {
+                self.renew(switch);
+                return false;
+            }
+            Order::Describe => return false,
+        };
+        let Some(known) = self.flows.get_mut(flow) else {
+            return false;
+        };
+        match window {
+            Some(window) => known.windows.insert(switch, window),
+            None => known.windows.remove(&switch),
+        };
+        Self::tell(&mut self.senders, flow, known);
+        true
+    }
+
+    /// A switch is gone: nobody looks after its ports.
+    pub(super) fn forget_switch(&mut self, switch: u32) {
+        for (flow, known) in &mut self.flows {
+            if known.windows.remove(&switch).is_some() {
+                Self::tell(&mut self.senders, flow, known);
+            }
+        }
+    }
+
+    fn tell(senders: &mut BTreeMap<u64, Sender>, flow: &FlowKey, known: &mut Flow) {
+        let smallest = known.windows.values().min().copied();
+        if smallest == known.told {
+            return;
+        }
+        known.told = smallest;
+        let flow = *flow;
+        let order = match smallest {
+            Some(window) => Order::Allow { flow, window },
+            None => Order::Release { flow },
+        };
+        if let Some(sender) = senders.get_mut(&known.owner) {
+            sender.session.order(&order);
+        }
+    }
+
+    fn renew(&mut self, switch: u32) {
+        let governed = self.flows.values();
+        let owners: BTreeSet<u64> = governed
+            .filter(|flow| flow.windows.contains_key(&switch))
+            .map(|flow| flow.owner)
+            .collect();
+        for owner in owners {
+            if let Some(session) = self.session(owner) {
+                session.order(&Order::Renew);
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What gRPC brings, checked and handed to the desk.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+use tokio::sync::{mpsc, oneshot};
+use tonic::{Request, Response, Status, Streaming};
+use weir_sed::{Pattern, Report};
+use weir_wire::FlowKey;
+
+use super::desk::{Admitted, Input, SenderReport};
+use super::refusal::Refusal;
+use super::switches::{Hello, governor};
+use crate::role::{Role, has_address};
+use crate::stream::Received;
+use crate::translate::{self, Garbled};
+use crate::v1;
+use crate::v1::agents_server::Agents;
+use crate::v1::flows_server::Flows;
+use crate::v1::from_agent::Message as AgentMessage;
+use crate::v1::from_sender::Message as SenderMessage;
+use crate::v1::operation_server::Operation;
+use crate::v1::sender_report::Report as SenderKind;
+
+/// All services; clones are handles.
+#[derive(Clone, Debug)]
+pub(super) struct Services {
+    desk: mpsc::Sender<Input>,
+}
+
+/// How many messages wait for somebody to take them.
+const WAITING: usize = 64;
+/// How long somebody who has connected may take to say hello.
+const HELLO: Duration = Duration::from_secs(5);
+
+type Messages = Received<Result<v1::FromController, Status>>;
+
+impl Services {
+    pub(super) fn new(desk: mpsc::Sender<Input>) -> Self {
+        Self { desk }
+    }
+
+    async fn tell(&self, input: Input) -> Result<(), Refusal> {
+        self.desk.send(input).await.map_err(|_| Refusal::Ending)
+    }
+
+    async fn ask<T>(
+        &self,
+        input: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Input,
+    ) -> Result<T, Refusal> {
+        let (sender, answer) = oneshot::channel();
+        self.tell(input(sender)).await?;
+        answer.await.map_err(|_| Refusal::Ending)?
+    }
+
+    /// Hands what an agent says to the desk, until it or the desk has enough.
+    async fn follow_agent(
+        self,
+        mut stream: Streaming<v1::FromAgent>,
+        name: String,
+        admitted: Admitted,
+    ) {
+        let Admitted { session, mut over } = admitted;
+        let result = loop {
+            let message = tokio::select! {
+                message = stream.message() => message,
+                _ = &mut over => break Ok(()),
+            };
+            let input = match message {
+                Ok(Some(message)) => reports(session, message),
+                Ok(None) | Err(_) => break Ok(()),
+            };
+            match input {
+                Ok(input) => {
+                    if self.tell(input).await.is_err() {
+                        return;
+                    }
+                }
+                Err(refusal) => break Err(refusal),
+            }
+        };
+        self.leave(session, name, result).await;
+    }
+
+    /// The same for a sender.
+    async fn follow_sender(
+        self,
+        mut stream: Streaming<v1::FromSender>,
+        peer: Peer,
+        admitted: Admitted,
+    ) {
+        let Admitted { session, mut over } = admitted;
+        let result = loop {
+            let message = tokio::select! {
+                message = stream.message() => message,
+                _ = &mut over => break Ok(()),
+            };
+            let input = match message {
+                Ok(Some(message)) => sender_reports(session, &peer, message),
+                Ok(None) | Err(_) => break Ok(()),
+            };
+            match input {
+                Ok(input) => {
+                    if self.tell(input).await.is_err() {
+                        return;
+                    }
+                }
+                Err(refusal) => break Err(refusal),
+            }
+        };
+        self.leave(session, peer.address.to_string(), result).await;
+    }
+
+    async fn leave(&self, session: u64, whose: String, result: Result<(), Refusal>) {
+        if let Err(refusal) = result {
+            let _ = self.tell(Input::Garbled { whose, refusal }).await;
+        }
+        // A desk that is gone has forgotten it anyway.
+        let _ = self.tell(Input::Detach { session }).await;
+    }
+}
+
+/// Who is at the other end, by its certificate, whose signatures TLS has verified.
+#[derive(Clone, Debug)]
+struct Peer {
+    address: IpAddr,
+    certificate: CertificateDer<'static>,
+}
+
+impl Peer {
+    fn of<T>(request: &Request<T>) -> Result<Self, Refusal> {
+        let unknown = || Refusal::Role("anybody".to_owned());
+        let certificates = request.peer_certs().ok_or_else(unknown)?;
+        let certificate = certificates.first().ok_or_else(unknown)?.clone();
+        let address = request.remote_addr().ok_or_else(unknown)?;
+        Ok(Self {
+            address: address.ip().to_canonical(),
+            certificate,
+        })
+    }
+
+    fn require(&self, role: &Role) -> Result<(), Refusal> {
+        match role.is_held(&self.certificate) {
+            true => Ok(()),
+            false => Err(Refusal::Role(role.to_string())),
+        }
+    }
+
+    /// The address by which a flow is its own: the one that it calls from, or one in its certificate. Where
+    /// it is neither end's, the first, which the logic refuses.
+    fn client(&self, flows: &Pattern) -> IpAddr {
+        let own =
+            |address: &IpAddr| *address == self.address || has_address(&self.certificate, *address);
+        let ends = [flows.source, flows.destination];
+        ends.into_iter().find(own).unwrap_or(self.address)
+    }
+}
+
+fn reports(session: u64, message: v1::FromAgent) -> Result<Input, Refusal> {
+    let Some(AgentMessage::Reports(message)) = message.message else {
+        return Err(Refusal::Hello);
+    };
+    let reports = message.reports.into_iter().map(translate::report);
+    Ok(Input::Reports {
+        session,
+        beat: message.beat,
+        reports: reports.collect::<Result<Vec<Report>, Garbled>>()?,
+    })
+}
+
+fn sender_reports(session: u64, peer: &Peer, message: v1::FromSender) -> Result<Input, Refusal> {
+    let Some(SenderMessage::Reports(message)) = message.message else {
+        return Err(Refusal::Hello);
+    };
+    let reports = message.reports.into_iter();
+    Ok(Input::SenderReports {
+        session,
+        beat: message.beat,
+        reports: reports
+            .map(|report| sender_report(peer, report))
+            .collect::<Result<_, Refusal>>()?,
+    })
+}
+
+fn sender_report(peer: &Peer, report: v1::SenderReport) -> Result<SenderReport, Refusal> {
+    Ok(match report.report.ok_or(Garbled::Missing("report"))? {
+        SenderKind::Flow(told) => {
+            let flow: FlowKey = translate::flow(told.flow)?;
+            let demand = told.demand.map(|demand| translate::demand(Some(demand)));
+            let client = peer.client(&Pattern::from(flow));
+            if client != flow.source {
+                return Err(weir_sed::DemandError::Foreign { client }.into());
+            }
+            SenderReport::Flow {
+                client,
+                flow,
+                segment: told.segment_bytes,
+                demand: demand.transpose()?,
+            }
+        }
+        SenderKind::Acknowledged(told) => SenderReport::Acknowledged {
+            flow: translate::flow(told.flow)?,
+            bytes: told.bytes,
+        },
+        SenderKind::Closed(flow) => SenderReport::Closed {
+            flow: translate::flow(Some(flow))?,
+        },
+    })
+}
+
+/// The first message of a stream.
+async fn first<T>(stream: &mut Streaming<T>) -> Result<T, Status> {
+    match tokio::time::timeout(HELLO, stream.message()).await {
+        Ok(message) => message?.ok_or_else(|| Refusal::Hello.into()),
+        Err(_) => Err(Refusal::Silent.into()),
+    }
+}
+
+#[tonic::async_trait]
+impl Agents for Services {
+    type AttachStream = Messages;
+
+    async fn attach(
+        &self,
+        request: Request<Streaming<v1::FromAgent>>,
+    ) -> Result<Response<Messages>, Status> {
+        let peer = Peer::of(&request)?;
+        let mut stream = request.into_inner();
+        let Some(AgentMessage::Hello(hello)) = first(&mut stream).await?.message else {
+            return Err(Refusal::Hello.into());
+        };
+        peer.require(&Role::Switch(hello.name.clone()))?;
+        let hello = Hello::parse(hello)?;
+        let name = hello.name.clone();
+        let (outgoing, messages) = mpsc::channel(WAITING);
+        let admitted = self.ask(|answer| Input::Attach {
+            hello,
+            outgoing,
+            answer,
+        });
+        let admitted = admitted.await?;
+        tokio::spawn(self.clone().follow_agent(stream, name, admitted));
+        Ok(Response::new(Received(messages)))
+    }
+}
+
+#[tonic::async_trait]
+impl Flows for Services {
+    type SendStream = Messages;
+
+    async fn register(
+        &self,
+        request: Request<v1::Registration>,
+    ) -> Result<Response<v1::Registered>, Status> {
+        let peer = Peer::of(&request)?;
+        peer.require(&Role::Application)?;
+        let registration = request.into_inner();
+        let flows = translate::pattern(registration.flows).map_err(Refusal::from)?;
+        let demand = translate::demand(registration.demand).map_err(Refusal::from)?;
+        let client = peer.client(&flows);
+        let registered = self.ask(|answer| Input::Register {
+            client,
+            flows,
+            demand,
+            answer,
+        });
+        registered.await?;
+        Ok(Response::new(v1::Registered {}))
+    }
+
+    async fn withdraw(
+        &self,
+        request: Request<v1::Pattern>,
+    ) -> Result<Response<v1::Withdrawn>, Status> {
+        let peer = Peer::of(&request)?;
+        peer.require(&Role::Application)?;
+        let flows = translate::pattern(Some(request.into_inner())).map_err(Refusal::from)?;
+        let client = peer.client(&flows);
+        let withdrawn = self.ask(|answer| Input::Withdraw {
+            client,
+            flows,
+            answer,
+        });
+        let was_there = withdrawn.await?;
+        Ok(Response::new(v1::Withdrawn { was_there }))
+    }
+
+    async fn send(
+        &self,
+        request: Request<Streaming<v1::FromSender>>,
+    ) -> Result<Response<Messages>, Status> {
+        let peer = Peer::of(&request)?;
+        peer.require(&Role::Application)?;
+        let mut stream = request.into_inner();
+        let Some(SenderMessage::Hello(hello)) = first(&mut stream).await?.message else {
+            return Err(Refusal::Hello.into());
+        };
+        let governor = hello.governor.map(governor);
+        let (outgoing, messages) = mpsc::channel(WAITING);
+        let admitted = self.ask(|answer| Input::AttachSender {
+            governor,
+            outgoing,
+            answer,
+        });
+        let admitted = admitted.await?;
+        tokio::spawn(self.clone().follow_sender(stream, peer, admitted));
+        Ok(Response::new(Received(messages)))
+    }
+}
+
+#[tonic::async_trait]
+impl Operation for Services {
+    async fn show(
+        &self,
+        request: Request<v1::StatusQuestion>,
+    ) -> Result<Response<v1::Status>, Status> {
+        Peer::of(&request)?.require(&Role::Operator)?;
+        let flows = request.into_inner().flows as usize;
+        let status = self.ask(|answer| Input::Show { flows, answer });
+        Ok(Response::new(status.await?))
+    }
+}

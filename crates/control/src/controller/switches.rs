@@ -1,0 +1,240 @@
+//! The switches that have agents, and what waits to be told them.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::net::IpAddr;
+
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+use weir_units::{Rate, Time};
+
+use super::refusal::Refusal;
+use crate::term::Governor;
+use crate::translate;
+use crate::v1;
+
+/// Where messages to somebody who is connected go.
+pub(super) type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
+
+/// A connection to somebody: what waits for it, and what it last said.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: u64,
+    outgoing: Outgoing,
+    /// Dropped with the session, so that whoever reads from it ends too.
+    _end: oneshot::Sender<()>,
+    waiting: Vec<v1::Order>,
+    /// Its clock when it last said something, and ours.
+    beat: u64,
+    heard: Time,
+}
+
+/// How many orders wait for somebody who does not take them before it is given up.
+const MOST_WAITING: usize = 200_000;
+/// How many orders go into one message, which keeps it well below gRPC's 4 MB.
+const PER_MESSAGE: usize = 10_000;
+
+impl Session {
+    pub(super) fn new(id: u64, outgoing: Outgoing, end: oneshot::Sender<()>, now: Time) -> Self {
+        Self {
+            id,
+            outgoing,
+            _end: end,
+            waiting: Vec::new(),
+            beat: 0,
+            heard: now,
+        }
+    }
+
+    pub(super) fn welcome(&self, welcome: v1::Welcome) {
+        let message = v1::from_controller::Message::Welcome(welcome);
+        self.say(message);
+    }
+
+    pub(super) fn order(&mut self, order: &weir_sed::Order) {
+        self.waiting.push(translate::to_order(order));
+    }
+
+    pub(super) fn hear(&mut self, now: Time, beat: u64) {
+        self.beat = self.beat.max(beat);
+        self.heard = now;
+    }
+
+    pub(super) fn heard(&self) -> Time {
+        self.heard
+    }
+
+    /// Sends what waits; `false` if the other end does not keep up.
+    pub(super) fn flush(&mut self, term: u64) -> bool {
+        while !self.waiting.is_empty() && self.outgoing.capacity() > 0 {
+            let rest = self.waiting.split_off(self.waiting.len().min(PER_MESSAGE));
+            let orders = mem::replace(&mut self.waiting, rest);
+            self.send(term, orders);
+        }
+        self.waiting.len() <= MOST_WAITING
+    }
+
+    /// Says that the controller is there.
+    pub(super) fn beat(&self, term: u64) {
+        self.send(term, Vec::new());
+    }
+
+    fn send(&self, term: u64, orders: Vec<v1::Order>) {
+        let beat = self.beat;
+        let orders = v1::Orders { term, orders, beat };
+        self.say(v1::from_controller::Message::Orders(orders));
+    }
+
+    fn say(&self, message: v1::from_controller::Message) {
+        let message = v1::FromController {
+            message: Some(message),
+        };
+        // Whoever is gone is told nothing; its stream says so to the desk.
+        let _ = self.outgoing.try_send(Ok(message));
+    }
+}
+
+/// A port, as its switch describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Port {
+    pub(super) number: u32,
+    pub(super) name: String,
+    pub(super) rate: Rate,
+    /// Where it leads: addresses that share so many bits with this one.
+    pub(super) behind: Vec<(IpAddr, u8)>,
+}
+
+/// What an agent says first.
+#[derive(Clone, Debug)]
+pub(super) struct Hello {
+    pub(super) name: String,
+    pub(super) ports: Vec<Port>,
+    pub(super) governor: Option<Governor>,
+}
+
+/// How many ports a switch has at most.
+const MOST_PORTS: usize = 1024;
+/// How many prefixes are behind a port at most.
+const MOST_PREFIXES: usize = 1024;
+/// Names are for people.
+const LONGEST_NAME: usize = 63;
+
+impl Hello {
+    pub(super) fn parse(hello: v1::Hello) -> Result<Self, Refusal> {
+        let count = hello.ports.len();
+        if count > MOST_PORTS {
+            let most = MOST_PORTS;
+            return Err(Refusal::Ports { count, most });
+        }
+        let ports = hello.ports.into_iter().map(|port| {
+            let behind = port.behind.iter().take(MOST_PREFIXES).map(|prefix| {
+                let address = translate::address(&prefix.address)?;
+                Ok((address, u8::try_from(prefix.bits).unwrap_or(u8::MAX)))
+            });
+            Ok(Port {
+                number: port.number,
+                name: port.name.chars().take(LONGEST_NAME).collect(),
+                rate: Rate::from_bits_per_second(port.rate_bits_per_second),
+                behind: behind.collect::<Result<_, Refusal>>()?,
+            })
+        });
+        Ok(Self {
+            name: hello.name,
+            ports: ports.collect::<Result<_, Refusal>>()?,
+            governor: hello.governor.map(governor),
+        })
+    }
+
+    /// The slowest link, by which it is known when many flows are too many.
+    pub(super) fn slowest(&self) -> Rate {
+        let rates = self.ports.iter().map(|port| port.rate);
+        rates.min().unwrap_or(Rate::ZERO)
+    }
+}
+
+pub(super) fn governor(governor: v1::Governor) -> Governor {
+    Governor {
+        name: governor.name,
+        term: governor.term,
+    }
+}
+
+/// A switch.
+#[derive(Debug)]
+pub(super) struct Switch {
+    pub(super) name: String,
+    pub(super) ports: Vec<Port>,
+    pub(super) session: Option<Session>,
+}
+
+/// All switches that have ever said hello, by the number that the logic knows them by.
+#[derive(Debug, Default)]
+pub(super) struct Switches {
+    switches: BTreeMap<u32, Switch>,
+    numbers: BTreeMap<String, u32>,
+}
+
+/// How many switches there are at most.
+const MOST_SWITCHES: usize = 10_000;
+
+impl Switches {
+    /// The number of a switch, a new one if it has none.
+    pub(super) fn number(&mut self, name: &str) -> Result<u32, Refusal> {
+        if let Some(number) = self.numbers.get(name) {
+            return Ok(*number);
+        }
+        if self.numbers.len() >= MOST_SWITCHES {
+            return Err(Refusal::Switches(MOST_SWITCHES));
+        }
+        let number = self.numbers.len() as u32;
+        self.numbers.insert(name.to_owned(), number);
+        Ok(number)
+    }
+
+    pub(super) fn attach(&mut self, number: u32, hello: Hello, session: Session) {
+        let switch = Switch {
+            name: hello.name,
+            ports: hello.ports,
+            session: Some(session),
+        };
+        self.switches.insert(number, switch);
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Switch> {
+        self.switches.get_mut(&number)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Switch)> {
+        self.switches
+            .iter()
+            .map(|(number, switch)| (*number, switch))
+    }
+
+    /// The session with this number, and its switch's.
+    pub(super) fn session(&mut self, id: u64) -> Option<(u32, &mut Session)> {
+        self.sessions().find(|(_, session)| session.id == id)
+    }
+
+    pub(super) fn sessions(&mut self) -> impl Iterator<Item = (u32, &mut Session)> {
+        let switches = self.switches.iter_mut();
+        switches.filter_map(|(number, switch)| Some((*number, switch.session.as_mut()?)))
+    }
+}
+
+impl Switches {
+    /// The ports that lead to an address, by the longest prefix of each switch.
+    pub(super) fn towards(&self, address: IpAddr) -> Vec<(u32, u32)> {
+        let ports = self.switches.iter().filter_map(|(number, switch)| {
+            let prefixes = switch.ports.iter().flat_map(|port| {
+                let matching = port
+                    .behind
+                    .iter()
+                    .filter(|(network, bits)| weir_sed::shares_prefix(*network, address, *bits));
+                matching.map(|(_, bits)| (*bits, port.number))
+            });
+            let (_, port) = prefixes.max_by_key(|(bits, _)| *bits)?;
+            Some((*number, port))
+        });
+        ports.collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! What one end of a connection proves to be, and whom it believes.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
+
+use crate::role::Role;
+
+/// A certificate, its key, and the authority by which the other end's certificate is judged.
+#[derive(Clone)]
+pub struct Credentials {
+    authority: Vec<u8>,
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Credentials")
+            .finish_non_exhaustive()
+    }
+}
+
+/// A file is missing.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {source}; `weir sed certificates` makes what is needed")]
+pub struct CredentialsError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// How long a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+impl Credentials {
+    /// `authority.pem`, `NAME.pem` and `NAME.key` in a directory, as
+    /// [`Authority`](crate::certificates::Authority) writes them.
+    ///
+    /// # Errors
+    /// [`CredentialsError`], with the file's name.
+    pub fn from_directory(directory: &Path, name: &str) -> Result<Self, CredentialsError> {
+        let read = |file: String| {
+            let path = directory.join(file);
+            fs::read(&path).map_err(|source| CredentialsError { path, source })
+        };
+        Ok(Self {
+            authority: read("authority.pem".to_owned())?,
+            certificate: read(format!("{name}.pem"))?,
+            key: read(format!("{name}.key"))?,
+        })
+    }
+
+    pub(crate) fn server(&self) -> ServerTlsConfig {
+        ServerTlsConfig::new()
+            .identity(Identity::from_pem(&self.certificate, &self.key))
+            .client_ca_root(Certificate::from_pem(&self.authority))
+            .timeout(HANDSHAKE)
+    }
+
+    /// The other end has to be the controller, wherever it is.
+    pub(crate) fn client(&self) -> ClientTlsConfig {
+        ClientTlsConfig::new()
+            .identity(Identity::from_pem(&self.certificate, &self.key))
+            .ca_certificate(Certificate::from_pem(&self.authority))
+            .domain_name(Role::Controller.to_string())
+    }
+}

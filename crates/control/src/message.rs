@@ -1,0 +1,100 @@
+//! Whole messages as bytes, as gRPC carries them: for who keeps, replays or makes up what agents and
+//! controllers say.
+
+use prost::Message;
+use weir_sed::{Order, Report};
+
+use crate::translate::{self, Garbled};
+use crate::v1::{FromAgent, FromController, from_agent, from_controller};
+
+/// Why bytes are no message.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum MessageError {
+    /// They are no protobuf.
+    #[error("not protobuf: {0}")]
+    Protobuf(#[from] prost::DecodeError),
+    /// It says something that makes no sense.
+    #[error(transparent)]
+    Garbled(#[from] Garbled),
+}
+
+/// What an agent reports in this message; nothing in a hello.
+///
+/// # Errors
+/// [`MessageError`].
+pub fn reports(bytes: &[u8]) -> Result<Vec<Report>, MessageError> {
+    let Some(from_agent::Message::Reports(message)) = FromAgent::decode(bytes)?.message else {
+        return Ok(Vec::new());
+    };
+    let reports = message.reports.into_iter().map(translate::report);
+    Ok(reports.collect::<Result<_, _>>()?)
+}
+
+/// What a controller orders in this message; nothing in a welcome.
+///
+/// # Errors
+/// [`MessageError`].
+pub fn orders(bytes: &[u8]) -> Result<Vec<Order>, MessageError> {
+    let Some(from_controller::Message::Orders(message)) = FromController::decode(bytes)?.message
+    else {
+        return Ok(Vec::new());
+    };
+    let orders = message.orders.into_iter().map(translate::order);
+    Ok(orders.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use weir_units::{ByteSize, Duration};
+    use weir_wire::FlowKey;
+
+    use super::*;
+    use crate::v1::{Orders, Reports};
+
+    fn message() -> Vec<u8> {
+        let report = Report::Opened {
+            flow: FlowKey::UNSPECIFIED,
+            port: 3,
+            age: Duration::from_nanos(5),
+            demand: Some(weir_sed::Demand {
+                size: ByteSize::from_bytes(7),
+                within: Duration::from_nanos(9),
+            }),
+        };
+        let reports = vec![translate::to_report(&report); 3];
+        let reports = Reports { reports, beat: 1 };
+        let message = Some(from_agent::Message::Reports(reports));
+        FromAgent { message }.encode_to_vec()
+    }
+
+    #[test]
+    fn messages_are_read() {
+        assert_eq!(reports(&message()).map(|reports| reports.len()), Ok(3));
+        let told = Orders {
+            term: 1,
+            orders: vec![translate::to_order(&Order::Renew)],
+            beat: 0,
+        };
+        let message = Some(from_controller::Message::Orders(told));
+        let bytes = FromController { message }.encode_to_vec();
+        assert_eq!(orders(&bytes), Ok(vec![Order::Renew]));
+    }
+
+    proptest! {
+        /// Nothing that comes breaks the reader.
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            changes in prop::collection::vec(any::<(prop::sample::Index, u8)>(), 0..4),
+        ) {
+            let _ = (reports(&bytes), orders(&bytes));
+            let mut changed = message();
+            for (place, byte) in changes {
+                let place = place.index(changed.len());
+                changed[place] = byte;
+            }
+            let _ = (reports(&changed), orders(&changed));
+        }
+    }
+}

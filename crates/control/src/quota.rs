@@ -1,0 +1,53 @@
+//! Logs whose rate does not depend on how much others have to complain about.
+
+use std::time::{Duration, Instant};
+
+/// So many lines a second; the others are counted, and told of with the next.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    second: Instant,
+    used: u32,
+    left_out: u64,
+}
+
+/// How many lines a second.
+const LINES: u32 = 5;
+
+impl Quota {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            second: now,
+            used: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Whether a line may be logged now; and how many were not since the last one that was.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<u64> {
+        if now.duration_since(self.second) >= Duration::from_secs(1) {
+            self.second = now;
+            self.used = 0;
+        }
+        if self.used == LINES {
+            self.left_out += 1;
+            return None;
+        }
+        self.used += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_five_lines_a_second_and_a_number() {
+        let begin = Instant::now();
+        let mut quota = Quota::new(begin);
+        let taken = (0..1000).filter_map(|_| quota.take(begin)).count();
+        assert_eq!(taken, 5);
+        assert_eq!(quota.take(begin + Duration::from_secs(1)), Some(995));
+        assert_eq!(quota.take(begin + Duration::from_secs(1)), Some(0));
+    }
+}

@@ -1,0 +1,51 @@
+//! Who may say what, by the names in certificates.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use webpki::EndEntityCert;
+
+/// What the holder of a certificate is, which is a DNS name in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `controller.weir`: agents, applications and operators listen to it.
+    Controller,
+    /// `NAME.switch.weir`: it reports what happens in that switch, and obeys.
+    Switch(String),
+    /// `application.weir`: it registers its own flows, those of the address it calls from and of the
+    /// addresses in its certificate.
+    Application,
+    /// `operator.weir`: it sees the status.
+    Operator,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Controller => formatter.write_str("controller.weir"),
+            Self::Switch(name) => write!(formatter, "{name}.switch.weir"),
+            Self::Application => formatter.write_str("application.weir"),
+            Self::Operator => formatter.write_str("operator.weir"),
+        }
+    }
+}
+
+impl Role {
+    /// Whether a certificate, whose signatures have been verified, says so.
+    pub(crate) fn is_held(&self, certificate: &CertificateDer<'_>) -> bool {
+        is_valid_for(certificate, ServerName::try_from(self.to_string()).ok())
+    }
+}
+
+/// Whether a certificate names this address.
+pub(crate) fn has_address(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
+    is_valid_for(certificate, Some(ServerName::from(address)))
+}
+
+fn is_valid_for(certificate: &CertificateDer<'_>, name: Option<ServerName<'_>>) -> bool {
+    let (Some(name), Ok(certificate)) = (name, EndEntityCert::try_from(certificate)) else {
+        return false;
+    };
+    certificate.verify_is_valid_for_subject_name(&name).is_ok()
+}

@@ -1,0 +1,168 @@
+//! Which of two controllers has the say.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustls::crypto::aws_lc_rs::default_provider;
+
+/// A controller as agents know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Governor {
+    /// What it shares with those whose place it takes, and with nobody else.
+    pub name: String,
+    /// How many there have been of this name, with it.
+    pub term: u64,
+}
+
+/// Why a controller has no name and term to start with.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Another controller has the directory.
+    #[error(
+        "{0} belongs to a controller that is running: stop it first (`weir sed status` shows it), or give \
+         this one another --state for other switches"
+    )]
+    Held(PathBuf),
+    /// What is there is not a controller's.
+    #[error(
+        "{path}: `{text}` is not the state of a controller, which is a name and a number; remove it for a new one"
+    )]
+    Garbled {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        text: String,
+    },
+    /// It cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// There are no random numbers for a name.
+    #[error("the system gives no random numbers")]
+    NoRandomness,
+}
+
+/// A controller's claim to its name, as long as it lives.
+#[derive(Debug)]
+pub struct State {
+    governor: Governor,
+    /// Holds the lock.
+    _lock: Option<File>,
+}
+
+impl State {
+    /// Takes a directory, and the next term of the name that is in it; a new name where there is none.
+    ///
+    /// # Errors
+    /// [`StateError::Held`] where another controller has it; others if it is of no use.
+    pub fn claim(directory: &Path) -> Result<Self, StateError> {
+        let path = directory.join("controller");
+        let failed = |source| {
+            let path = path.clone();
+            StateError::File { path, source }
+        };
+        fs::create_dir_all(directory).map_err(failed)?;
+        let lock_path = directory.join("controller.lock");
+        let lock = File::create(&lock_path).map_err(failed)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(StateError::Held(directory.to_owned()));
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        let mut text = String::new();
+        match File::open(&path).and_then(|mut file| file.read_to_string(&mut text)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failed(source)),
+        }
+        let governor = match text.trim() {
+            "" => Governor {
+                name: random_name()?,
+                term: 1,
+            },
+            text => next_of(text).ok_or_else(|| StateError::Garbled {
+                path: path.clone(),
+                text: text.to_owned(),
+            })?,
+        };
+        // Whole or not at all: a name that is lost would be another controller's to every switch.
+        let next = directory.join("controller.next");
+        let text = format!("{} {}\n", governor.name, governor.term);
+        fs::write(&next, text)
+            .and_then(|()| fs::rename(&next, &path))
+            .map_err(failed)?;
+        Ok(Self {
+            governor,
+            _lock: Some(lock),
+        })
+    }
+
+    /// A name of its own, for a controller that leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`StateError::NoRandomness`].
+    pub fn passing() -> Result<Self, StateError> {
+        let (name, term) = (random_name()?, 1);
+        Ok(Self {
+            governor: Governor { name, term },
+            _lock: None,
+        })
+    }
+
+    /// Who that is.
+    pub fn governor(&self) -> &Governor {
+        &self.governor
+    }
+}
+
+fn next_of(text: &str) -> Option<Governor> {
+    let (name, term) = text.split_once(' ')?;
+    let term: u64 = term.parse().ok()?;
+    Some(Governor {
+        name: name.to_owned(),
+        term: term.checked_add(1)?,
+    })
+}
+
+fn random_name() -> Result<String, StateError> {
+    let mut bytes = [0; 8];
+    let filled = default_provider().secure_random.fill(&mut bytes);
+    filled.map_err(|_| StateError::NoRandomness)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_start_has_a_higher_term_and_a_second_controller_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = State::claim(directory.path()).unwrap();
+        assert_eq!(first.governor().term, 1);
+        let error = State::claim(directory.path()).unwrap_err();
+        assert!(matches!(error, StateError::Held(_)), "{error}");
+        let name = first.governor().name.clone();
+        drop(first);
+        let second = State::claim(directory.path()).unwrap();
+        assert_eq!(*second.governor(), Governor { name, term: 2 });
+    }
+
+    #[test]
+    fn another_text_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        for wrong in ["nonsense", "name -3", "name 18446744073709551615"] {
+            fs::write(directory.path().join("controller"), wrong).unwrap();
+            let error = State::claim(directory.path()).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a controller tells.
+
+use weir_sed::{AgentConfig, Order};
+use weir_units::{ByteSize, Duration};
+use weir_wire::tcp::Sequence;
+
+use super::{Garbled, demand, flow, to_demand, to_flow};
+use crate::v1;
+use crate::v1::order::Order as Kind;
+
+pub(crate) fn order(order: v1::Order) -> Result<Order, Garbled> {
+    Ok(match order.order.ok_or(Garbled::Missing("order"))? {
+        Kind::Allow(allow) => Order::Allow {
+            flow: flow(allow.flow)?,
+            window: allow.window_bytes,
+        },
+        Kind::Release(released) => Order::Release {
+            flow: flow(Some(released))?,
+        },
+        Kind::Retransmit(packet) => Order::Retransmit {
+            flow: flow(packet.flow)?,
+            sequence: Sequence::new(packet.sequence),
+        },
+        Kind::Renew(_) => Order::Renew,
+        Kind::Describe(_) => Order::Describe,
+        Kind::Remember(remember) => Order::Remember {
+            flow: flow(remember.flow)?,
+            demand: demand(remember.demand)?,
+        },
+    })
+}
+
+pub(crate) fn to_order(order: &Order) -> v1::Order {
+    let kind = match order {
+        Order::Allow { flow, window } => Kind::Allow(v1::Allow {
+            flow: Some(to_flow(flow)),
+            window_bytes: *window,
+        }),
+        Order::Release { flow } => Kind::Release(to_flow(flow)),
+        Order::Retransmit { flow, sequence } => Kind::Retransmit(v1::Packet {
+            flow: Some(to_flow(flow)),
+            sequence: sequence.number(),
+        }),
+        Order::Renew => Kind::Renew(v1::Nothing {}),
+        Order::Describe => Kind::Describe(v1::Nothing {}),
+        Order::Remember { flow, demand } => Kind::Remember(v1::Remember {
+            flow: Some(to_flow(flow)),
+            demand: Some(to_demand(demand)),
+        }),
+    };
+    v1::Order { order: Some(kind) }
+}
+
+/// How a controller wants its agents to work.
+pub(crate) fn to_settings(config: &AgentConfig) -> v1::AgentSettings {
+    v1::AgentSettings {
+        threshold_bytes: config.threshold.bytes(),
+        recovery_bytes: config.recovery.bytes(),
+        packet_bytes: config.packet.bytes(),
+        counters_interval_nanoseconds: config.counters_interval.as_nanos(),
+        retransmit: config.retransmit,
+        gentle_above: config.gentle_above,
+    }
+}
+
+/// What a controller wants may be more than can be done: no interval is shorter than that.
+const SHORTEST_INTERVAL: Duration = Duration::from_micros(100);
+
+pub(crate) fn settings(
+    settings: Option<v1::AgentSettings>,
+    lease: Duration,
+) -> Result<AgentConfig, Garbled> {
+    let settings = settings.ok_or(Garbled::Missing("settings"))?;
+    let interval = Duration::from_nanos(settings.counters_interval_nanoseconds);
+    Ok(AgentConfig {
+        threshold: ByteSize::from_bytes(settings.threshold_bytes.max(1)),
+        recovery: ByteSize::from_bytes(settings.recovery_bytes),
+        packet: ByteSize::from_bytes(settings.packet_bytes.max(1)),
+        counters_interval: interval.max(SHORTEST_INTERVAL),
+        retransmit: settings.retransmit,
+        gentle_above: settings.gentle_above,
+        lease,
+        ..AgentConfig::paper()
+    })
+}

@@ -1,0 +1,143 @@
+use proptest::prelude::*;
+use weir_sed::{Order, Report};
+use weir_wire::tcp::Sequence;
+
+use super::*;
+
+fn any_address() -> impl Strategy<Value = (IpAddr, IpAddr)> {
+    prop_oneof![
+        any::<([u8; 4], [u8; 4])>().prop_map(|(one, other)| (one.into(), other.into())),
+        // Mapped addresses are the same as those that they map.
+        any::<([u8; 15], [u8; 15])>().prop_map(|(one, other)| {
+            let six = |bytes: [u8; 15]| {
+                let mut all = [0xfd; 16];
+                all[1..].copy_from_slice(&bytes);
+                IpAddr::from(all)
+            };
+            (six(one), six(other))
+        }),
+    ]
+}
+
+fn any_flow() -> impl Strategy<Value = FlowKey> {
+    (any_address(), any::<(u16, u16, u8)>()).prop_map(|((source, destination), rest)| FlowKey {
+        source,
+        destination,
+        source_port: rest.0,
+        destination_port: rest.1,
+        protocol: rest.2,
+    })
+}
+
+fn any_demand() -> impl Strategy<Value = Demand> {
+    (any::<u64>(), 0..=i64::MAX as u64).prop_map(|(size, within)| Demand {
+        size: ByteSize::from_bytes(size),
+        within: Duration::from_nanos(within),
+    })
+}
+
+fn any_report() -> impl Strategy<Value = Report> {
+    let flow = any_flow();
+    prop_oneof![
+        (
+            any_flow(),
+            any::<(u32, u64)>(),
+            prop::option::of(any_demand())
+        )
+            .prop_map(|(flow, (port, age), demand)| Report::Opened {
+                flow,
+                port,
+                age: Duration::from_nanos(age),
+                demand,
+            }),
+        (any_flow(), any::<(u32, u32)>()).prop_map(|(flow, (segment, reverse_port))| {
+            Report::Accepted {
+                flow,
+                segment,
+                reverse_port,
+            }
+        }),
+        any_flow().prop_map(|flow| Report::Closed { flow }),
+        any::<u32>().prop_map(|port| Report::Congested { port }),
+        any::<u32>().prop_map(|port| Report::Recovered { port }),
+        prop::collection::vec((any_flow(), any::<u64>()), 0..5)
+            .prop_map(|acknowledged| Report::Counters { acknowledged }),
+        (flow, any::<u32>()).prop_map(|(flow, sequence)| Report::Dropped {
+            flow,
+            sequence: Sequence::new(sequence),
+        }),
+    ]
+}
+
+fn any_order() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        (any_flow(), any::<u32>()).prop_map(|(flow, window)| Order::Allow { flow, window }),
+        any_flow().prop_map(|flow| Order::Release { flow }),
+        (any_flow(), any::<u32>()).prop_map(|(flow, sequence)| Order::Retransmit {
+            flow,
+            sequence: Sequence::new(sequence),
+        }),
+        Just(Order::Renew),
+        Just(Order::Describe),
+        (any_flow(), any_demand()).prop_map(|(flow, demand)| Order::Remember { flow, demand }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn reports_come_back(told in any_report()) {
+        prop_assert_eq!(report(to_report(&told)), Ok(told));
+    }
+
+    #[test]
+    fn orders_come_back(told in any_order()) {
+        prop_assert_eq!(order(to_order(&told)), Ok(told));
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_named() {
+    let good = v1::Flow {
+        source: vec![10, 0, 0, 1],
+        destination: vec![10, 0, 0, 2],
+        source_port: 1,
+        destination_port: 2,
+        protocol: 6,
+    };
+    assert_eq!(flow(None), Err(Garbled::Missing("flow")));
+    let short = v1::Flow {
+        source: vec![1, 2],
+        ..good.clone()
+    };
+    assert_eq!(flow(Some(short)), Err(Garbled::Address(2)));
+    let mixed = v1::Flow {
+        source: vec![0xfd; 16],
+        ..good.clone()
+    };
+    assert_eq!(flow(Some(mixed)), Err(Garbled::Families));
+    let port = v1::Flow {
+        source_port: 65_536,
+        ..good.clone()
+    };
+    assert!(
+        flow(Some(port))
+            .unwrap_err()
+            .to_string()
+            .contains("source_port")
+    );
+    let protocol = v1::Flow {
+        protocol: 256,
+        ..good
+    };
+    assert!(
+        flow(Some(protocol))
+            .unwrap_err()
+            .to_string()
+            .contains("256")
+    );
+    let past = v1::Demand {
+        size_bytes: 1,
+        within_nanoseconds: -5,
+    };
+    assert_eq!(demand(Some(past)), Err(Garbled::Past(-5)));
+}

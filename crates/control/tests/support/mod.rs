@@ -1,0 +1,139 @@
+//! A controller, a switch with senders and receivers in real time, and a wire between the two that can be cut.
+
+pub(crate) mod plane;
+pub(crate) mod wire;
+
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use weir_control::certificates::Authority;
+use weir_control::{
+    Client, Controller, ControllerError, ControllerOptions, Credentials, Role, State, v1,
+};
+use weir_sed::ControllerConfig;
+use weir_units::Duration as Span;
+
+/// Short, for tests that wait for its end.
+pub(crate) const LEASE: Duration = Duration::from_millis(800);
+
+/// Certificates for everybody.
+pub(crate) struct Certificates(TempDir);
+
+impl Certificates {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let authority = Authority::open(directory.path()).unwrap();
+        for (name, role) in [
+            ("controller", Role::Controller),
+            ("switch", Role::Switch("tor".to_owned())),
+            ("application", Role::Application),
+            ("operator", Role::Operator),
+        ] {
+            authority.issue(name, &[role], &[]).unwrap();
+        }
+        let own = ["10.0.0.1".parse().unwrap()];
+        authority.issue("host", &[Role::Application], &own).unwrap();
+        Self(directory)
+    }
+
+    pub(crate) fn of(&self, name: &str) -> Credentials {
+        Credentials::from_directory(self.0.path(), name).unwrap()
+    }
+}
+
+pub(crate) fn config() -> ControllerConfig {
+    ControllerConfig {
+        lease: Span::from(LEASE),
+        ..ControllerConfig::paper()
+    }
+}
+
+/// A controller in a runtime of its own, which ends like a process that is killed.
+pub(crate) struct Process {
+    pub(crate) address: SocketAddr,
+    runtime: Option<Runtime>,
+    ended: mpsc::Receiver<Result<(), ControllerError>>,
+}
+
+impl Process {
+    pub(crate) fn start(certificates: &Certificates, state: State) -> Self {
+        Self::start_with(certificates, state, config(), 1000)
+    }
+
+    pub(crate) fn start_with(
+        certificates: &Certificates,
+        state: State,
+        config: ControllerConfig,
+        flows_per_client: usize,
+    ) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let options = ControllerOptions {
+            listen: ([127, 0, 0, 1], 0).into(),
+            credentials: certificates.of("controller"),
+            state,
+            config,
+            rules: Vec::new(),
+            flows_per_client,
+            metrics: None,
+        };
+        let controller = runtime.block_on(Controller::bind(options)).unwrap();
+        let address = controller.address();
+        let (sender, ended) = mpsc::channel();
+        runtime.spawn(async move {
+            let result = controller.run(std::future::pending()).await;
+            let _ = sender.send(result);
+        });
+        Self {
+            address,
+            runtime: Some(runtime),
+            ended,
+        }
+    }
+
+    /// What it ended with by itself.
+    pub(crate) fn ended(&self) -> Result<(), ControllerError> {
+        self.ended.recv_timeout(PATIENCE).unwrap()
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.runtime.take().unwrap().shutdown_background();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// How long to wait for what has to come, on however busy a machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until something is so.
+pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < PATIENCE, "it does not come to {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What an operator sees.
+pub(crate) fn status(
+    runtime: &Runtime,
+    certificates: &Certificates,
+    address: SocketAddr,
+) -> v1::Status {
+    let credentials = certificates.of("operator");
+    runtime.block_on(async {
+        let client = Client::connect(&address.to_string(), &credentials)
+            .await
+            .unwrap();
+        client.status(0).await.unwrap()
+    })
+}

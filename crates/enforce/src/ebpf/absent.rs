@@ -1,0 +1,67 @@
+//! In place of the programs in a build without them.
+
+use weir_fabric::WindowLimit;
+use weir_units::Time;
+
+use super::Options;
+use super::event::{Event, KEY};
+use super::pace::Pace;
+use super::status::Kernel;
+use crate::bpf::BpfError;
+
+/// The programs at some interfaces: there are none.
+#[derive(Debug)]
+pub enum Plane {}
+
+impl Plane {
+    /// Says what is missing.
+    ///
+    /// # Errors
+    /// [`BpfError::NotBuilt`]; before that, an interface that is not there.
+    pub fn attach(interfaces: &[String], _: &Options) -> Result<Self, BpfError> {
+        for name in interfaces {
+            super::interface::Interface::find(name)?;
+        }
+        Err(BpfError::NotBuilt)
+    }
+
+    pub(super) fn interface(&self, _: u32) -> Option<&str> {
+        match *self {}
+    }
+
+    pub(super) fn take_gone(&mut self) -> Vec<String> {
+        match *self {}
+    }
+
+    pub(super) fn interfaces(&self) -> Vec<String> {
+        match *self {}
+    }
+
+    pub(super) fn listen(&self, _: &mut Vec<Event>) -> Result<(), BpfError> {
+        match *self {}
+    }
+
+    pub(super) fn set_pace(&mut self, _: Pace) {
+        match *self {}
+    }
+
+    pub(super) fn set_cap(&self, _: u32, _: WindowLimit, _: Time) {
+        match *self {}
+    }
+
+    pub(super) fn free(&self, _: u32) -> Result<(), BpfError> {
+        match *self {}
+    }
+
+    pub(super) fn forget(&self, _: u32, _: &[u8; KEY]) -> Result<(), BpfError> {
+        match *self {}
+    }
+
+    pub(super) fn active_at(&self, _: &[u8; KEY]) -> Option<Time> {
+        match *self {}
+    }
+
+    pub(super) fn counted(&self) -> Kernel {
+        match *self {}
+    }
+}

@@ -1,0 +1,87 @@
+//! The memory in which the programs look how large a window may be.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir_fabric::WindowLimit;
+use weir_units::Time;
+
+/// The words of an array map that the kernel and this process share.
+#[derive(Debug)]
+pub(super) struct SharedWords {
+    memory: NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: the memory belongs to this value alone within the process, and its words are atomic.
+unsafe impl Send for SharedWords {}
+
+impl SharedWords {
+    /// Maps the first `words` words of an array map's values.
+    pub(super) fn map(map: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping of a file, at an address that the kernel chooses.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                words * size_of::<u64>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                map.as_raw_fd(),
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { memory, words })
+    }
+
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping has so many words, aligned to a page, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.words) }
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `map` has made, which nobody refers to any more.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), self.words * size_of::<u64>()) };
+    }
+}
+
+/// The caps of all slots: `struct cap` of `bpf/enforce.bpf.c`.
+#[derive(Debug)]
+pub(super) struct Caps(SharedWords);
+
+/// Words of one cap: what is allowed, the floor, the expiry, nothing.
+const WORDS: usize = 4;
+
+impl Caps {
+    pub(super) fn map(map: BorrowedFd<'_>, slots: u32) -> io::Result<Self> {
+        SharedWords::map(map, slots as usize * WORDS).map(Self)
+    }
+
+    /// Has a limit hold until a time of the monotonic clock.
+    pub(super) fn set(&self, slot: u32, limit: WindowLimit, until: Time) {
+        if let Some([allowed, floor, expires_at, _]) = self.cap(slot) {
+            allowed.store(limit.allowed.bytes(), Ordering::Relaxed);
+            floor.store(limit.floor.bytes(), Ordering::Relaxed);
+            expires_at.store(until.since(Time::ZERO).as_nanos(), Ordering::Release);
+        }
+    }
+
+    /// Has none hold any more.
+    pub(super) fn clear(&self, slot: u32) {
+        if let Some([_, _, expires_at, _]) = self.cap(slot) {
+            expires_at.store(0, Ordering::Release);
+        }
+    }
+
+    fn cap(&self, slot: u32) -> Option<&[AtomicU64; WORDS]> {
+        let first = slot as usize * WORDS;
+        self.0.words().get(first..)?.first_chunk()
+    }
+}

@@ -1,0 +1,199 @@
+//! What the programs tell: the structures of `bpf/enforce.bpf.c` and `bpf/flow.h`.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use weir_scenario::Dscp;
+use weir_tcon::{Beginning, Milestone, Report};
+use weir_units::{ByteSize, Duration, Time};
+use weir_wire::FlowKey;
+use weir_wire::tcp::Sequence;
+
+/// The length of `struct key`.
+pub(super) const KEY: usize = 36;
+
+/// Something that a program has told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Event {
+    Opened(Opened),
+    Closed { slot: u32 },
+    Reported { slot: u32, seen: Seen },
+}
+
+/// A connection whose handshake is complete.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Opened {
+    pub(super) slot: u32,
+    /// As the kernel's table has it.
+    pub(super) key: [u8; KEY],
+    /// As the sender of the data names it.
+    pub(super) flow: FlowKey,
+    pub(super) interface: u32,
+    pub(super) dscp: Dscp,
+    pub(super) beginning: Beginning,
+}
+
+/// What was seen of a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Seen {
+    pub(super) report: Report,
+    /// Acknowledgments of what was never sent, since the flow began.
+    pub(super) forged: u64,
+    /// Windows that were lowered, since the flow began.
+    pub(super) lowered: u64,
+}
+
+impl Event {
+    /// `None` for what is none of the three.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Fields(bytes);
+        let (kind, slot) = (fields.number()?, fields.number()?);
+        match kind {
+            1 => read_opened(slot, fields).map(Self::Opened),
+            2 => Some(Self::Closed { slot }),
+            3 => read_report(fields).map(|seen| Self::Reported { slot, seen }),
+            _ => None,
+        }
+    }
+}
+
+fn read_opened(slot: u32, mut fields: Fields<'_>) -> Option<Opened> {
+    let (_now, rtt) = (fields.long()?, fields.long()?);
+    let key: [u8; KEY] = fields.take()?;
+    let (interface, first, segment_size) = (fields.number()?, fields.number()?, fields.number()?);
+    let [_scale, _has_sack, has_ecn, traffic_class] = fields.take()?;
+    Some(Opened {
+        slot,
+        key,
+        flow: flow_of(&key)?,
+        interface,
+        dscp: Dscp::of_traffic_class(traffic_class),
+        beginning: Beginning {
+            first: Sequence::new(first),
+            segment_size,
+            is_marked: has_ecn != 0,
+            rtt: measured(rtt),
+            sender_rtt: Duration::ZERO,
+        },
+    })
+}
+
+fn read_report(mut fields: Fields<'_>) -> Option<Seen> {
+    let now = fields.time()?;
+    let (delivered, marked, sent_again) = (fields.size()?, fields.size()?, fields.size()?);
+    let (timeouts, forged, lowered) = (fields.long()?, fields.long()?, fields.long()?);
+    let sent_at = fields.time()?;
+    let (rtt, least_rtt) = (fields.long()?, fields.long()?);
+    let passed = Milestone {
+        sent_at: fields.time()?,
+        delivered: fields.size()?,
+        delivered_at: fields.time()?,
+        first_sent_at: fields.time()?,
+        in_flight: {
+            let _end = fields.number()?;
+            ByteSize::from_bytes(fields.number()?.into())
+        },
+    };
+    let (_sent_again, _padding) = (fields.number()?, fields.number()?);
+    let has_passed = fields.number()? != 0;
+    let report = Report {
+        now,
+        delivered,
+        marked,
+        sent_again,
+        timeouts,
+        sent_at,
+        rtt: measured(rtt),
+        least_rtt: measured(least_rtt),
+        passed: has_passed.then_some(passed),
+        una: Sequence::new(fields.number()?),
+        nxt: Sequence::new(fields.number()?),
+        sacked: ByteSize::from_bytes(fields.number()?.into()),
+        sack_end: Sequence::new(fields.number()?),
+        duplicates: fields.number()?,
+        prior_in_flight: ByteSize::from_bytes(fields.number()?.into()),
+        edge: Sequence::new(fields.number()?),
+        answers: fields.number()?,
+    };
+    Some(Seen {
+        report,
+        forged,
+        lowered,
+    })
+}
+
+fn measured(nanos: u64) -> Option<Duration> {
+    (nanos > 0).then(|| Duration::from_nanos(nanos))
+}
+
+fn flow_of(key: &[u8; KEY]) -> Option<FlowKey> {
+    let mut fields = Fields(key);
+    let (local, remote) = (fields.address()?, fields.address()?);
+    let (local_port, remote_port) = (fields.take()?, fields.take()?);
+    Some(FlowKey {
+        source: local,
+        destination: remote,
+        source_port: u16::from_be_bytes(local_port),
+        destination_port: u16::from_be_bytes(remote_port),
+        protocol: FlowKey::TCP,
+    })
+}
+
+/// The fields of a structure, one after the other.
+struct Fields<'b>(&'b [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        self.take().map(u32::from_ne_bytes)
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        self.take().map(u64::from_ne_bytes)
+    }
+
+    fn time(&mut self) -> Option<Time> {
+        self.long()
+            .map(|nanos| Time::ZERO + Duration::from_nanos(nanos))
+    }
+
+    fn size(&mut self) -> Option<ByteSize> {
+        self.long().map(ByteSize::from_bytes)
+    }
+
+    fn address(&mut self) -> Option<IpAddr> {
+        let bytes: [u8; 16] = self.take()?;
+        Some(IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_name_flows_as_their_senders_do() {
+        let mut key = [0; KEY];
+        key[10..16].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
+        key[16..32].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
+        key[32..].copy_from_slice(&[0, 80, 0x1f, 0x90]);
+        let flow = flow_of(&key).unwrap();
+        assert_eq!(flow.source, IpAddr::from([10, 0, 0, 1]));
+        assert_eq!(flow.destination, IpAddr::V6(Ipv6Addr::LOCALHOST));
+        assert_eq!((flow.source_port, flow.destination_port), (80, 8080));
+    }
+
+    #[test]
+    fn what_is_no_event_is_none() {
+        assert_eq!(Event::read(&[]), None);
+        assert_eq!(Event::read(&[9; 8]), None);
+        let closed = [2_u32.to_ne_bytes(), 7_u32.to_ne_bytes()].concat();
+        assert_eq!(Event::read(&closed), Some(Event::Closed { slot: 7 }));
+        let cut = [3_u32.to_ne_bytes(), 7_u32.to_ne_bytes(), [0; 4]].concat();
+        assert_eq!(Event::read(&cut), None);
+    }
+}

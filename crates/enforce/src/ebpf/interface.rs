@@ -1,0 +1,99 @@
+//! The interfaces of this thread's network namespace.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::Arc;
+
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketType, socket};
+
+use crate::bpf::BpfError;
+
+/// `ARPHRD_ETHER` of linux/if_arp.h.
+const ETHERNET: u16 = 1;
+
+/// An interface, by its name and its number.
+#[derive(Clone, Debug)]
+pub(super) struct Interface {
+    pub(super) name: String,
+    pub(super) index: u32,
+    /// Knows the namespace, whichever thread asks.
+    socket: Arc<OwnedFd>,
+}
+
+impl Interface {
+    /// Finds one that carries Ethernet frames.
+    pub(super) fn find(name: &str) -> Result<Self, BpfError> {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|errno| {
+            BpfError::System {
+                doing: "making a socket",
+                source: errno.into(),
+            }
+        })?;
+        let index = name_to_index(&socket, name).map_err(|_| BpfError::NoInterface {
+            name: name.to_owned(),
+            existing: names().join(", "),
+        })?;
+        match hardware_type(&socket, name) {
+            Ok(ETHERNET) => Ok(Self {
+                name: name.to_owned(),
+                index,
+                socket: Arc::new(socket),
+            }),
+            Ok(_) => Err(BpfError::NotEthernet {
+                name: name.to_owned(),
+            }),
+            Err(source) => Err(BpfError::System {
+                doing: "asking for an interface's hardware type",
+                source,
+            }),
+        }
+    }
+
+    /// Whether it is there, and the same one.
+    pub(super) fn exists(&self) -> bool {
+        name_to_index(&*self.socket, &self.name) == Ok(self.index)
+    }
+}
+
+/// Loopback says that it is no Ethernet, although its frames have such headers: it is left out, as both
+/// ends of its flows are here.
+fn hardware_type(socket: &OwnedFd, name: &str) -> io::Result<u16> {
+    // SAFETY: a structure of numbers and arrays, of which zeros make one.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let places = request.ifr_name.iter_mut();
+    for (place, byte) in places.take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    let descriptor = socket.as_raw_fd();
+    // SAFETY: the request reads a name, which ends with a zero, and writes within the structure.
+    if unsafe { libc::ioctl(descriptor, libc::SIOCGIFHWADDR, &mut request) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the request has written this member.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    Ok(address.sa_family)
+}
+
+/// As /proc lists them, which is of this thread's namespace.
+fn names() -> Vec<String> {
+    let list = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let lines = list.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(name, _)| name.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_not_there_is_told_with_those_that_are() {
+        let error = Interface::find("weir-no-such").unwrap_err().to_string();
+        assert!(
+            error.contains("`weir-no-such`") && error.contains("lo"),
+            "{error}"
+        );
+        let error = Interface::find("lo").unwrap_err().to_string();
+        assert!(error.contains("no Ethernet frames"), "{error}");
+    }
+}

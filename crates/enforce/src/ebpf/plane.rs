@@ -1,0 +1,254 @@
+//! The programs in the kernel, and the maps through which they are spoken to.
+
+use std::fmt;
+use std::os::fd::AsFd as _;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libbpf_rs::{
+    MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
+};
+use weir_fabric::WindowLimit;
+use weir_units::{Duration, Time};
+
+use super::attachment::Attachment;
+use super::caps::{Caps, SharedWords};
+use super::event::{Event, KEY};
+use super::interface::Interface;
+use super::pace::Pace;
+use super::status::Kernel;
+use super::{Hook, Options};
+use crate::bpf::BpfError;
+use crate::bpf::loader::{check_permission, collect_log, refused};
+
+const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
+
+/// The offset of `active_at` in a value of the map `flows`: see `struct tracked` and `struct flow`.
+const ACTIVE_AT: usize = 16 + 10 * 8;
+
+/// How long a reader waits for the first report.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// `BPF_RB_NO_WAKEUP` of linux/bpf.h.
+const NO_WAKEUP: u64 = 1;
+
+/// The programs at some interfaces of this thread's network namespace. Dropping it removes them.
+#[derive(Debug)]
+pub struct Plane {
+    // The attachments go first, then what the programs use.
+    attachments: Vec<(Interface, [Attachment; 2])>,
+    ring: Ring,
+    events: Arc<Mutex<Vec<Event>>>,
+    caps: Caps,
+    settings: SharedWords,
+    flows: MapHandle,
+    slots: MapHandle,
+    counters: MapHandle,
+    pace: Pace,
+    _object: Object,
+}
+
+struct Ring(RingBuffer<'static>);
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+impl Plane {
+    /// Loads the programs and puts them at each of the interfaces, both ways.
+    ///
+    /// # Errors
+    /// See [`BpfError`]: an interface does not exist or carries no Ethernet frames, the process may not
+    /// load programs, the kernel takes none.
+    pub fn attach(interfaces: &[String], options: &Options) -> Result<Self, BpfError> {
+        let interfaces = interfaces.iter().map(|name| Interface::find(name));
+        let interfaces: Vec<_> = interfaces.collect::<Result<_, _>>()?;
+        check_permission()?;
+        collect_log();
+        let object = load(options)?;
+        let caps = Caps::map(map(&object, "caps")?.as_fd(), options.flows).map_err(mapping)?;
+        let settings = map(&object, "settings")?;
+        let settings = SharedWords::map(settings.as_fd(), 2).map_err(mapping)?;
+        let slots = map(&object, "slots")?;
+        for slot in 0..options.flows {
+            push(&slots, slot).map_err(refused)?;
+        }
+        let events = Arc::default();
+        let ring = listen(&map(&object, "events")?, &events)?;
+        let mut plane = Self {
+            attachments: Vec::new(),
+            ring,
+            events,
+            caps,
+            settings,
+            flows: map(&object, "flows")?,
+            slots,
+            counters: map(&object, "counters")?,
+            pace: Pace::new(0, options.reports_per_second),
+            _object: object,
+        };
+        plane.set_pace(plane.pace);
+        plane.attachments = (interfaces.into_iter())
+            .map(|interface| {
+                let places = plane.places(&interface, options.hook)?;
+                Ok((interface, places))
+            })
+            .collect::<Result<_, BpfError>>()?;
+        Ok(plane)
+    }
+
+    fn places(&self, interface: &Interface, hook: Hook) -> Result<[Attachment; 2], BpfError> {
+        Ok([
+            Attachment::new(&self._object, "leaving", interface, hook)?,
+            Attachment::new(&self._object, "arriving", interface, hook)?,
+        ])
+    }
+
+    /// The name of an interface with programs.
+    pub(super) fn interface(&self, index: u32) -> Option<&str> {
+        let mut all = self.attachments.iter();
+        let (interface, _) = all.find(|(interface, _)| interface.index == index)?;
+        Some(&interface.name)
+    }
+
+    /// Takes interfaces out that have disappeared; gives their names.
+    pub(super) fn take_gone(&mut self) -> Vec<String> {
+        let gone = (self.attachments).extract_if(.., |(interface, _)| !interface.exists());
+        gone.map(|(interface, _)| interface.name).collect()
+    }
+
+    /// The interfaces with programs.
+    pub(super) fn interfaces(&self) -> Vec<String> {
+        let all = self.attachments.iter();
+        all.map(|(interface, _)| interface.name.clone()).collect()
+    }
+
+    /// Waits a while for what the programs tell; adds it to `heard`.
+    pub(super) fn listen(&self, heard: &mut Vec<Event>) -> Result<(), BpfError> {
+        match self.pace.sleep {
+            Some(sleep) => std::thread::sleep(sleep.into()),
+            None => match self.ring.0.poll(PATIENCE.into()) {
+                // A signal has its own handler.
+                Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
+                result => result.map_err(refused)?,
+            },
+        }
+        // What came without a call does not end the waiting, and those after it call nobody.
+        self.ring.0.consume().map_err(refused)?;
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.append(&mut events);
+        Ok(())
+    }
+
+    pub(super) fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+        if let [interval, wake] = self.settings.words() {
+            interval.store(pace.interval.as_nanos(), Ordering::Relaxed);
+            let flags = if pace.sleep.is_some() { NO_WAKEUP } else { 0 };
+            wake.store(flags, Ordering::Relaxed);
+        }
+    }
+
+    /// Has a limit hold until a time of the monotonic clock.
+    pub(super) fn set_cap(&self, slot: u32, limit: WindowLimit, until: Time) {
+        self.caps.set(slot, limit, until);
+    }
+
+    /// The flow of a slot is over, and the programs have forgotten it: the slot is free.
+    pub(super) fn free(&self, slot: u32) -> Result<(), BpfError> {
+        self.caps.clear(slot);
+        push(&self.slots, slot).map_err(refused)
+    }
+
+    /// Has the programs forget a flow.
+    pub(super) fn forget(&self, slot: u32, key: &[u8; KEY]) -> Result<(), BpfError> {
+        self.caps.clear(slot);
+        match self.flows.delete(key) {
+            Ok(()) => self.free(slot),
+            // They have done so themselves, and tell of it.
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// When a flow was last heard of; `None` where the programs have forgotten it.
+    pub(super) fn active_at(&self, key: &[u8; KEY]) -> Option<Time> {
+        let value = self.flows.lookup(key, MapFlags::ANY).ok()??;
+        let nanos = u64::from_ne_bytes(*value.get(ACTIVE_AT..)?.first_chunk()?);
+        Some(Time::ZERO + Duration::from_nanos(nanos))
+    }
+
+    /// What the programs have counted.
+    pub(super) fn counted(&self) -> Kernel {
+        let count = |counter: u32| {
+            let values = (self.counters).lookup_percpu(&counter.to_ne_bytes(), MapFlags::ANY);
+            let values = values.ok().flatten().unwrap_or_default();
+            let numbers = values
+                .iter()
+                .filter_map(|bytes| bytes.first_chunk().copied());
+            numbers.map(u64::from_ne_bytes).sum()
+        };
+        // `enum counter` of bpf/enforce.bpf.c.
+        Kernel {
+            opened: count(0),
+            closed: count(1),
+            refused: count(2),
+            unknown_packets: count(3),
+            lowered: count(4),
+            reports: count(5),
+            lost_reports: count(6),
+        }
+    }
+}
+
+fn load(options: &Options) -> Result<Object, BpfError> {
+    let mut open = ObjectBuilder::default()
+        .open_memory(PROGRAMS)
+        .map_err(refused)?;
+    for mut map in open.maps_mut() {
+        let entries = match map.name().to_str() {
+            Some("flows" | "slots" | "caps") => options.flows,
+            Some("handshakes") => options.half_open,
+            _ => continue,
+        };
+        map.set_max_entries(entries).map_err(refused)?;
+    }
+    open.load().map_err(refused)
+}
+
+fn map(object: &Object, name: &'static str) -> Result<MapHandle, BpfError> {
+    let mut maps = object.maps();
+    let map = maps
+        .find(|map| map.name() == name)
+        .ok_or(BpfError::Object { missing: name })?;
+    MapHandle::try_from(&map).map_err(refused)
+}
+
+fn mapping(source: std::io::Error) -> BpfError {
+    BpfError::System {
+        doing: "mapping a BPF map",
+        source,
+    }
+}
+
+fn push(slots: &MapHandle, slot: u32) -> libbpf_rs::Result<()> {
+    slots.update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
+}
+
+fn listen(ring: &MapHandle, events: &Arc<Mutex<Vec<Event>>>) -> Result<Ring, BpfError> {
+    let heard = Arc::clone(events);
+    let mut builder = RingBufferBuilder::new();
+    let take = move |bytes: &[u8]| {
+        if let Some(event) = Event::read(bytes) {
+            heard
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(event);
+        }
+        0
+    };
+    builder.add(ring, take).map_err(refused)?;
+    builder.build().map(Ring).map_err(refused)
+}

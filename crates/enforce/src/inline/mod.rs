@@ -1,0 +1,269 @@
+//! In line: an element, such as transparent congestion control, between two interfaces of a router or of
+//! the host of virtual machines, as a cable between them.
+//!
+//! What comes in at one port leaves by the other, with the Ethernet addresses that it has. IP packets pass
+//! the element segment by segment, as in a switch ([`segment`](crate::segment)), and leave as
+//! super-packets again where it left neighbours alike; whatever else comes passes as it is. When the
+//! runner ends, so does the cable: whoever wants frames to pass without it has another path for them.
+//!
+//! Frames in VLANs pass untouched where their tags are in them; packet sockets lose tags that the
+//! interface takes out (`ethtool -K IF rxvlan off` leaves them in).
+//!
+//! ```no_run
+//! use weir_enforce::inline::Inline;
+//! use weir_enforce::port::PacketSocket;
+//! use weir_enforce::segment::Segment;
+//! use weir_fabric::Element;
+//!
+//! # fn element() -> impl Element<Segment> { todo!() }
+//! let ports = [PacketSocket::bind("lan")?.into(), PacketSocket::bind("wan")?.into()];
+//! let mut cable = Inline::new(ports, element());
+//! let stop = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK)?;
+//! // Somebody else writes to `stop` when it is to end.
+//! cable.run(&stop)?;
+//! println!("{} frames", cable.counters().frames);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use weir_fabric::{Element, Faults, Link, Pipe, PortIndex, Queue, Routes, Switch, Tally};
+use weir_units::{Duration, Rate, Time};
+
+use crate::port::Port;
+use crate::segment::{Pool, Run, Segment};
+
+/// How many frames are taken from one port before the other one has its turn.
+const FRAMES: usize = 32;
+/// The longest sleep while nothing is due.
+const IDLE: Duration = Duration::from_secs(1);
+/// What comes in by one leaves by the other.
+const SIDES: [PortIndex; 2] = [PortIndex::new(0), PortIndex::new(1)];
+
+/// What has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that came in, super-packets counted once.
+    pub frames: u64,
+    /// Of these, what is no IP packet, or none that makes sense: passed as it came.
+    pub untouched: u64,
+    /// Segments that the element has seen.
+    pub segments: u64,
+    /// Frames that the other side had no room for.
+    pub full: u64,
+    /// Frames for a side that is down or gone.
+    pub down: u64,
+}
+
+/// Two ports, and an element between them.
+#[derive(Debug)]
+pub struct Inline {
+    ports: [Port; 2],
+    switch: Switch<Segment>,
+    pool: Pool,
+    /// What is about to leave by each port.
+    leaving: [Option<Run>; 2],
+    begun: Instant,
+    counters: Counters,
+}
+
+impl Inline {
+    /// This element between these two ports.
+    pub fn new(ports: [Port; 2], element: impl Element<Segment>) -> Self {
+        let routes = Routes::new().with(0, [SIDES[0]]).with(1, [SIDES[1]]);
+        // Only the element holds packets: nothing else takes time, or has an end.
+        let pipe = |seed| {
+            let link = Link::new(Rate::MAX, Duration::ZERO);
+            Pipe::new(Queue::new([], seed), link, Faults::none())
+        };
+        let switch = Switch::new([pipe(0), pipe(1)], routes, 0);
+        let Ok(switch) = switch else {
+            unreachable!("both routes lead to ports that are there");
+        };
+        Self {
+            ports,
+            switch: switch.with_element(element),
+            pool: Pool::new(),
+            leaving: [None, None],
+            begun: Instant::now(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// What has passed so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What the element holds.
+    pub fn held(&self) -> Tally {
+        self.switch.inside()
+    }
+
+    /// The element, if it is one of this type.
+    pub fn element<E: Element<Segment>>(&self) -> Option<&E> {
+        self.switch.element()
+    }
+
+    /// The same, to be changed: to be given another policy, for instance.
+    pub fn element_mut<E: Element<Segment>>(&mut self) -> Option<&mut E> {
+        self.switch.element_mut()
+    }
+
+    /// Passes frames on until `stop` can be read.
+    ///
+    /// # Errors
+    /// What the system says of waiting. A port that is down is waited for; see [`Counters::down`].
+    pub fn run(&mut self, stop: impl AsFd) -> io::Result<()> {
+        while !self.run_for(&stop, Duration::MAX)? {}
+        Ok(())
+    }
+
+    /// The same for a span at most; tells whether `stop` can be read. Call it again to go on.
+    ///
+    /// # Errors
+    /// See [`Self::run`].
+    pub fn run_for(&mut self, stop: impl AsFd, span: Duration) -> io::Result<bool> {
+        let until = self.now().checked_add(span).unwrap_or(Time::MAX);
+        loop {
+            let (stopped, ready) = self.wait(stop.as_fd(), until)?;
+            for side in [0, 1] {
+                if ready.get(side) == Some(&true) {
+                    self.take_in(side);
+                }
+            }
+            self.on_time();
+            if stopped || self.now() >= until {
+                return Ok(stopped);
+            }
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time::ZERO + Duration::from(self.begun.elapsed())
+    }
+
+    /// Waits until the element wants to do something, or something comes in; tells whether `stop` is ready
+    /// and which ports are.
+    fn wait(&self, stop: BorrowedFd<'_>, until: Time) -> io::Result<(bool, [bool; 2])> {
+        let now = self.now();
+        let due = self.switch.next_timer().unwrap_or(Time::MAX).min(until);
+        let nanos = due.since(now.min(due)).min(IDLE).as_nanos();
+        let timeout = Timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as i64,
+        };
+        let [one, other] = &self.ports;
+        let mut sources = [
+            PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(other.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut sources, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [stop, one, other] = sources.map(|source| !source.revents().is_empty());
+        Ok((stop, [one, other]))
+    }
+
+    /// Takes what has come in at one side.
+    fn take_in(&mut self, side: usize) {
+        for _ in 0..FRAMES {
+            let Some(port) = self.ports.get(side) else {
+                return;
+            };
+            let frame = self.pool.reading();
+            let length = match port.receive(frame.buffer_mut()) {
+                Ok(Some(length)) => length,
+                // It is empty; or down, and says so once.
+                Ok(None) | Err(_) => break,
+            };
+            self.counters.frames += 1;
+            if frame.parse(length).is_ok() {
+                self.pass_segments(side);
+            } else {
+                self.pass_untouched(side, length);
+            }
+        }
+        self.flush();
+    }
+
+    /// The segments of the frame that has been read meet the element, one by one.
+    fn pass_segments(&mut self, side: usize) {
+        let (ingress, now) = (SIDES[side & 1], self.now());
+        let to = u32::from(side == 0);
+        let frame = self.pool.keep(Duration::ZERO);
+        for index in 0..frame.frame.segments() {
+            let segment = Segment::new(Arc::clone(&frame), index, to);
+            self.counters.segments += 1;
+            self.switch.forward(now, ingress, segment, |_, _| {});
+            self.collect(now);
+        }
+    }
+
+    /// What is nothing that the element knows of leaves as it came, behind what came before.
+    fn pass_untouched(&mut self, side: usize, length: usize) {
+        self.counters.untouched += 1;
+        self.flush();
+        let other = 1 - (side & 1);
+        let frame = self.pool.reading().buffer_mut();
+        if let Some(bytes) = frame.get(..length) {
+            send(
+                &self.ports[other],
+                &[IoSlice::new(bytes)],
+                &mut self.counters,
+            );
+        }
+    }
+
+    /// The element does what is due.
+    fn on_time(&mut self) {
+        let now = self.now();
+        if self.switch.next_timer().is_some_and(|time| time <= now) {
+            self.switch.on_time(now, |_, _| {});
+            self.collect(now);
+            self.flush();
+        }
+    }
+
+    /// Collects what the element has let go.
+    fn collect(&mut self, now: Time) {
+        for side in [0, 1] {
+            while let Some(segment) = self.switch.receive(now, SIDES[side]) {
+                let run = &mut self.leaving[side];
+                if run.as_mut().is_some_and(|run| run.extend(&segment)) {
+                    continue;
+                }
+                if let Some(run) = run.replace(Run::new(&segment)) {
+                    send(&self.ports[side], &run.frame().slices(), &mut self.counters);
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        for side in [0, 1] {
+            if let Some(run) = self.leaving[side].take() {
+                send(&self.ports[side], &run.frame().slices(), &mut self.counters);
+            }
+        }
+    }
+}
+
+fn send(port: &Port, frame: &[IoSlice<'_>], counters: &mut Counters) {
+    match port.send(frame) {
+        Ok(true) => {}
+        Ok(false) => counters.full += 1,
+        Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => counters.full += 1,
+        Err(_) => counters.down += 1,
+    }
+}

@@ -1,0 +1,121 @@
+//! Real segments as packets of the fabric, from the buffer that they are read into to the frames that they
+//! leave in.
+//!
+//! A [`Pool`] reads frames; each of a frame's segments is a [`Segment`] of its own, which queues and elements
+//! mark, rewrite, keep and clone without touching a byte: they share the frame, and note what is to change.
+//! A [`Run`] collects consecutive segments with the same changes, and cuts the frame that they leave in.
+
+mod pool;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use weir_fabric::Packet;
+use weir_units::{ByteSize, Duration};
+use weir_wire::tcp::{self, Flags, Sequence, Timestamps};
+use weir_wire::{Ecn, FlowKey};
+
+use crate::offload::{Changes, Cut, SuperFrame};
+
+pub use pool::Pool;
+pub use run::Run;
+
+/// A frame on its way, and what is known of when it came.
+#[derive(Debug)]
+pub struct Arrived {
+    /// The frame.
+    pub frame: SuperFrame,
+    /// For how long it may have waited to be read.
+    pub unread: Duration,
+}
+
+/// One segment of a frame: what a network card would have put on the wire as a packet of its own.
+///
+/// A segment that is to be damaged is dropped instead, as the receiver's checksum would have it: the
+/// checksums of super-packets are not there yet.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    from: Arc<Arrived>,
+    index: u16,
+    changes: Changes,
+    length: u32,
+    destination: u32,
+}
+
+impl Segment {
+    /// The segment at `index` of a frame, for a destination of the switch that it is going to meet.
+    pub fn new(from: Arc<Arrived>, index: u16, destination: u32) -> Self {
+        Self {
+            changes: from.frame.ecn().into(),
+            // IP packets are shorter than 2^32 bytes.
+            length: from.frame.segment_length(index).bytes() as u32,
+            from,
+            index,
+            destination,
+        }
+    }
+
+    /// As a network card puts it on the wire: see [`SuperFrame::on_wire`].
+    pub fn on_wire(&self) -> Cut<'_> {
+        self.from.frame.on_wire(self.index, self.changes)
+    }
+}
+
+impl Packet for Segment {
+    #[inline]
+    fn length(&self) -> ByteSize {
+        ByteSize::from_bytes(u64::from(self.length))
+    }
+
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.changes.ecn
+    }
+
+    #[inline]
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.changes.ecn = ecn;
+    }
+
+    #[inline]
+    fn destination(&self) -> u32 {
+        self.destination
+    }
+
+    fn flow(&self) -> FlowKey {
+        *self.from.frame.flow()
+    }
+
+    fn tcp(&self) -> Option<tcp::Segment> {
+        let segment = self.from.frame.tcp(self.index)?;
+        Some(self.changes.tcp.view(segment))
+    }
+
+    fn set_window(&mut self, window: u16) {
+        self.changes.tcp.set_window(window);
+    }
+
+    fn refuse_sack(&mut self) {
+        self.changes.tcp.remove_sack();
+    }
+
+    fn clear_sack_blocks(&mut self) {
+        self.changes.tcp.remove_sack();
+    }
+
+    fn set_acknowledgment(&mut self, number: Sequence) {
+        self.changes.tcp.set_acknowledgment(number);
+    }
+
+    fn set_timestamps(&mut self, timestamps: Timestamps) {
+        self.changes.tcp.set_timestamps(timestamps);
+    }
+
+    fn set_flags(&mut self, flags: Flags) {
+        if let Some(segment) = self.tcp() {
+            self.changes.tcp.set_flags(segment.flags, flags);
+        }
+    }
+}

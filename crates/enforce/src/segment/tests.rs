@@ -1,0 +1,172 @@
+use etherparse::{SlicedPacket, TransportSlice};
+use proptest::prelude::*;
+use weir_fabric::Packet;
+use weir_wire::tcp::{Flags, Sequence, Timestamps};
+
+use super::*;
+use crate::offload::VnetHeader;
+use crate::offload::tests::{Described, described, finished, joined, parsed, verified};
+
+/// What elements do to a segment.
+#[derive(Clone, Debug)]
+enum Act {
+    Window(u16),
+    Acknowledgment(u32),
+    Timestamps(u32, u32),
+    Flags(u8),
+    NoSack,
+    Ecn(u8),
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        any::<u16>().prop_map(Act::Window),
+        any::<u32>().prop_map(Act::Acknowledgment),
+        any::<(u32, u32)>().prop_map(|(value, echo)| Act::Timestamps(value, echo)),
+        any::<u8>().prop_map(Act::Flags),
+        Just(Act::NoSack),
+        (0_u8..4).prop_map(Act::Ecn),
+    ];
+    prop::collection::vec(act, 0..5)
+}
+
+fn act_on(packet: &mut Segment, acts: &[Act]) {
+    for act in acts {
+        match *act {
+            Act::Window(window) => packet.set_window(window),
+            Act::Acknowledgment(number) => packet.set_acknowledgment(Sequence::new(number)),
+            Act::Timestamps(value, echo) => packet.set_timestamps(Timestamps { value, echo }),
+            Act::Flags(bits) => packet.set_flags(Flags::from_bits(bits)),
+            Act::NoSack => packet.clear_sack_blocks(),
+            Act::Ecn(bits) => packet.set_ecn(Ecn::from_bits(bits)),
+        }
+    }
+}
+
+fn arrived(described: &Described) -> Arc<Arrived> {
+    Arc::new(Arrived {
+        frame: parsed(&described.bytes()).unwrap(),
+        unread: Duration::ZERO,
+    })
+}
+
+/// The TCP header that etherparse finds in a frame whose checksum it has verified.
+fn header_of(frame: &[u8]) -> Option<tcp::Segment> {
+    verified(frame);
+    let packet = SlicedPacket::from_ethernet(&frame[VnetHeader::LENGTH..]).unwrap();
+    match packet.transport.unwrap() {
+        TransportSlice::Tcp(segment) => Some(tcp::Segment::parse(segment.slice()).unwrap().1),
+        _ => None,
+    }
+}
+
+proptest! {
+    // Each case is up to 20,000 packets.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// What elements see is what leaves, with right checksums, as long as before.
+    #[test]
+    fn segments_leave_as_elements_see_them(described in described(), acts in acts()) {
+        let from = arrived(&described);
+        for index in 0..from.frame.segments() {
+            let mut packet = Segment::new(Arc::clone(&from), index, 7);
+            let before = packet.length();
+            act_on(&mut packet, &acts);
+            let sent = joined(&packet.on_wire());
+            prop_assert_eq!(sent.len() as u64, before.bytes() + 14 + VnetHeader::LENGTH as u64);
+            prop_assert_eq!(header_of(&sent), packet.tcp());
+            prop_assert_eq!(verified(&sent).ecn, packet.ecn().bits());
+            let frame = joined(&Run::new(&packet).frame());
+            prop_assert_eq!(header_of(&finished(frame)), packet.tcp());
+            prop_assert_eq!((packet.destination(), packet.length()), (7, before));
+        }
+    }
+
+    /// Whatever becomes of which segment, runs carry all of them, in their order.
+    #[test]
+    fn runs_carry_what_was_put_into_them(
+        described in described(),
+        changes in prop::collection::vec(acts(), 1..3),
+        which in prop::collection::vec(0_usize..2, 1..30),
+    ) {
+        let from = arrived(&described);
+        let packets: Vec<_> = (0..from.frame.segments())
+            .zip(which.iter().cycle())
+            .map(|(index, which)| {
+                let mut packet = Segment::new(Arc::clone(&from), index, 0);
+                act_on(&mut packet, &changes[which % changes.len()]);
+                packet
+            })
+            .collect();
+        let mut runs: Vec<Run> = Vec::new();
+        for packet in &packets {
+            if !runs.last_mut().is_some_and(|run| run.extend(packet)) {
+                runs.push(Run::new(packet));
+            }
+        }
+        let mut sent = Vec::new();
+        for run in &runs {
+            let frame = parsed(&joined(&run.frame())).unwrap();
+            prop_assert_eq!(frame.segments(), run.segments());
+            let segments = 0..frame.segments();
+            sent.extend(segments.map(|index| joined(&frame.on_wire(index, frame.ecn()))));
+        }
+        let expected = packets.iter().map(|packet| joined(&packet.on_wire()));
+        let expected: Vec<_> = expected.collect();
+        prop_assert_eq!(sent.len(), expected.len());
+        for (sent, expected) in sent.iter().zip(&expected) {
+            prop_assert_eq!(header_of(sent), header_of(expected));
+            prop_assert_eq!(verified(sent).payload, verified(expected).payload);
+        }
+    }
+
+    /// What has been damaged on its way is rewritten without harm, or not at all.
+    #[test]
+    fn damaged_frames_never_grow(described in described(), place: prop::sample::Index, byte: u8, acts in acts()) {
+        let mut bytes = described.bytes();
+        let headers = bytes.len().min(100);
+        *place.get_mut(&mut bytes[..headers]) = byte;
+        let Ok(frame) = parsed(&bytes) else {
+            return Ok(());
+        };
+        let from = Arc::new(Arrived { frame, unread: Duration::ZERO });
+        for index in 0..from.frame.segments() {
+            let mut packet = Segment::new(Arc::clone(&from), index, 0);
+            let before = joined(&packet.on_wire());
+            let ecn = packet.ecn();
+            act_on(&mut packet, &acts);
+            packet.set_ecn(ecn);
+            let after = joined(&packet.on_wire());
+            prop_assert_eq!(before.len(), after.len());
+            if packet.tcp().is_none() {
+                prop_assert_eq!(before, after);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_says_cwr_by_a_change_travels_alone() {
+    let described = Described {
+        v4: true,
+        udp: false,
+        gso: true,
+        size: 100,
+        payload: vec![1; 300],
+        sequence: 1,
+        flags: Flags::ACK.bits(),
+        options: 0,
+        ecn: Ecn::Ect0,
+    };
+    let from = arrived(&described);
+    let packet = |index| Segment::new(Arc::clone(&from), index, 0);
+    let mut run = Run::new(&packet(0));
+    assert!(run.extend(&packet(1)) && !run.extend(&packet(1)) && run.extend(&packet(2)));
+    assert_eq!(run.segments(), 3);
+    let reduced = |index| {
+        let mut packet = packet(index);
+        packet.set_flags(Flags::ACK | Flags::CWR);
+        packet
+    };
+    assert!(!Run::new(&reduced(0)).extend(&reduced(1)));
+}

@@ -1,0 +1,163 @@
+//! The short way: where nothing can happen to a packet on a link, it is known when it is sent when it
+//! will come out, and it can be told at once to whoever is next.
+//!
+//! A pipe without rules, account and faults does nothing but to send packets one after the other.
+//! [`Pipe::send_through`] hands such a packet back with the time at which it reaches the far end, and
+//! [`Pipe::announce`] takes one that is certain to come later. What is announced is kept in the order in
+//! which it comes, so that the pipe does exactly what it would have done had each packet come in its time:
+//! should one be announced that comes before others, these are given to the link anew.
+
+#[cfg(test)]
+mod tests;
+
+use weir_units::{ByteSize, Time};
+
+use super::{Pipe, Place};
+use crate::link::Moment;
+use crate::packet::Packet;
+
+/// A packet that is certain to come.
+#[derive(Debug)]
+pub(super) struct Announced<P> {
+    /// When it comes, and where: of those that come at the same time the lowest number is the first.
+    order: (Time, u32),
+    /// The link before it is sent.
+    before: Moment,
+    /// When it reaches the link's far end.
+    pub(super) arrival: Time,
+    length: ByteSize,
+    pub(super) packet: P,
+}
+
+impl<P: Packet + Clone> Pipe<P> {
+    /// Whether nothing but the link decides what becomes of a packet of this length.
+    #[inline]
+    pub(crate) fn is_plain(&self, length: ByteSize) -> bool {
+        self.undisturbed && !self.queue.is_watched() && length <= self.link.mtu()
+    }
+
+    /// A packet enters. Where nothing can happen to it before it has come out, it is given back with
+    /// the time at which it does, as though it had been [received](Self::receive) then; the caller
+    /// answers for it that the link and its faults do not change before `until`. Otherwise it is
+    /// [sent](Self::send).
+    #[inline(always)]
+    pub fn send_through(&mut self, now: Time, packet: P, until: Time) -> Option<(Time, P)> {
+        let length = packet.length();
+        let is_alone = self.line.is_empty() && self.announced.is_empty();
+        if !is_alone || !self.is_plain(length) || self.link.delay().is_zero() {
+            self.send(now, packet);
+            return None;
+        }
+        self.queue.pass(length);
+        let times = self.link.transmit(now, length);
+        if times.1 >= until {
+            self.line_up(times, length, packet);
+            return None;
+        }
+        self.delivered.record(length);
+        Some((times.1, packet))
+    }
+
+    /// A packet is certain to come at `entry`, after now, by the way in with the number `from`; the pipe
+    /// [is plain](Self::is_plain) and will be until then. Tells whether [`Self::next_time`] has changed.
+    #[inline(always)]
+    pub(crate) fn announce(&mut self, entry: Time, from: u32, packet: P) -> bool {
+        let length = packet.length();
+        self.queue.pass(length);
+        let mut announced = Announced {
+            order: (entry, from),
+            before: self.link.moment(),
+            arrival: Time::MAX,
+            length,
+            packet,
+        };
+        let last = self.announced.back();
+        if last.is_some_and(|last| last.order > announced.order) {
+            return self.squeeze_in(announced);
+        }
+        (_, announced.arrival) = self.link.transmit(entry, length);
+        let is_next = self.next_arrival == Time::MAX;
+        self.next_arrival = self.next_arrival.min(announced.arrival);
+        self.announced.push_back(announced);
+        is_next
+    }
+
+    /// Puts a packet before others that come later.
+    #[cold]
+    fn squeeze_in(&mut self, announced: Announced<P>) -> bool {
+        let order = announced.order;
+        let place = self.announced.partition_point(|other| other.order <= order);
+        if let Some(next) = self.announced.get(place) {
+            self.link.go_back(next.before);
+        }
+        self.announced.insert(place, announced);
+        self.transmit_announced(place)
+    }
+
+    /// Gives those from a place on to the link anew. Tells whether [`Self::next_time`] has changed.
+    fn transmit_announced(&mut self, place: usize) -> bool {
+        for announced in self.announced.iter_mut().skip(place) {
+            announced.before = self.link.moment();
+            let entry = announced.order.0;
+            (_, announced.arrival) = self.link.transmit(entry, announced.length);
+        }
+        let before = self.next_arrival;
+        self.update_arrival();
+        self.next_arrival != before
+    }
+
+    /// The first packet that was announced comes and goes: nobody is before it.
+    #[inline(always)]
+    pub(super) fn deliver_announced(&mut self) -> Option<P> {
+        let first = self.announced.pop_front()?;
+        self.next_arrival = match self.announced.front() {
+            Some(next) => next.arrival,
+            None => Time::MAX,
+        };
+        self.delivered.record(first.length);
+        Some(first.packet)
+    }
+
+    /// Lets a packet enter now by the way in with the number `from`, before others that were announced.
+    #[cold]
+    pub(crate) fn send_between(&mut self, now: Time, from: u32, packet: P) {
+        while let Some(first) = self.announced.front() {
+            if first.order > (now, from) {
+                break;
+            }
+            self.take_in_first();
+        }
+        if let Some(next) = self.announced.front() {
+            self.link.go_back(next.before);
+        }
+        self.send(now, packet);
+        self.transmit_announced(0);
+    }
+
+    /// Whether packets have been announced.
+    #[inline]
+    pub(crate) fn has_announced(&self) -> bool {
+        !self.announced.is_empty()
+    }
+
+    /// Takes in all that was announced: the pipe is looked at, or changes.
+    #[inline]
+    pub(super) fn take_in_all(&mut self) {
+        while self.has_announced() {
+            self.take_in_first();
+        }
+    }
+
+    /// Puts the first packet that was announced into the line.
+    #[cold]
+    fn take_in_first(&mut self) {
+        if let Some(first) = self.announced.pop_front() {
+            self.line.push_back(Place {
+                start: first.before.free_at().max(first.order.0),
+                arrival: first.arrival,
+                length: first.length,
+                packet: first.packet,
+            });
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use weir_units::{Duration, Rate};
+
+use super::*;
+use crate::packet::testing::Numbered;
+use crate::{FaultSettings, Faults, Link, Queue};
+
+fn at(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+fn pipe() -> Pipe<Numbered> {
+    // A packet takes a whole number of nanoseconds and a fraction.
+    let link = Link::new(Rate::from_mbps(7_777), Duration::from_nanos(300))
+        .with_framing(ByteSize::from_bytes(2));
+    let faults = Faults::new(FaultSettings::default(), 1);
+    Pipe::new(Queue::new([], 1), link, faults)
+}
+
+/// What comes out by `now`, and when.
+fn drain(pipe: &mut Pipe<Numbered>, now: Time, out: &mut Vec<(Time, u64)>) {
+    while let Some(time) = pipe.next_time().filter(|time| *time <= now) {
+        let packet = pipe.receive(time).expect("something was to come");
+        out.push((time, packet.number));
+    }
+}
+
+/// How a packet comes: how long before it is announced, if it is, and its length.
+type Coming = (Option<u64>, u64);
+
+fn packet(number: usize, length: u64) -> Numbered {
+    Numbered::new(number as u64, length)
+}
+
+/// Each packet is sent in its time.
+fn one_by_one(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
+    let (mut pipe, mut out) = (pipe(), Vec::new());
+    for (number, ((entry, _), (_, length))) in packets.iter().enumerate() {
+        drain(&mut pipe, at(*entry), &mut out);
+        pipe.send(at(*entry), packet(number, *length));
+    }
+    drain(&mut pipe, at(u64::MAX - 1), &mut out);
+    out
+}
+
+/// Some of them are announced before.
+fn announced(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
+    let mut steps: Vec<_> = packets
+        .iter()
+        .enumerate()
+        .map(|(number, (&(entry, from), &(notice, length)))| {
+            // Who is announced comes later than that.
+            let notice = notice.map(|notice| notice.clamp(1, entry));
+            let time = entry - notice.unwrap_or(0);
+            (time, notice.is_some(), entry, from, packet(number, length))
+        })
+        .collect();
+    // Announcements of the same time in any order, here from the last to the first.
+    steps.reverse();
+    steps.sort_by_key(|(time, early, _, from, _)| (*time, if *early { 0 } else { from + 1 }));
+    let (mut pipe, mut out) = (pipe(), Vec::new());
+    for (time, early, entry, from, packet) in steps {
+        drain(&mut pipe, at(time), &mut out);
+        let before = pipe.next_time();
+        if early {
+            let changed = pipe.announce(at(entry), from, packet);
+            assert_eq!(changed, pipe.next_time() != before);
+        } else {
+            pipe.send_between(at(time), from, packet);
+        }
+    }
+    assert!(pipe.counters().balance(pipe.inside()));
+    drain(&mut pipe, at(u64::MAX - 1), &mut out);
+    assert!(pipe.counters().balance(pipe.inside()));
+    out
+}
+
+proptest! {
+    #[test]
+    fn what_is_announced_comes_out_as_though_it_had_been_sent_in_its_time(
+        packets in prop::collection::btree_map(
+            (1_u64..6_000, 0_u32..5),
+            (prop::option::of(1_u64..3_000), 40_u64..1_500),
+            0..40,
+        ),
+    ) {
+        prop_assert_eq!(announced(&packets), one_by_one(&packets));
+    }
+
+    #[test]
+    fn what_is_announced_is_there_when_the_pipe_is_looked_at(
+        packets in prop::collection::vec((1_u64..3_000, 40_u64..1_500), 1..20),
+        look in 0_u64..5_000,
+    ) {
+        let mut pipe = pipe();
+        for (number, (entry, length)) in packets.iter().enumerate() {
+            pipe.announce(at(*entry), number as u32, packet(number, *length));
+        }
+        let (mut early, mut out) = (Vec::new(), Vec::new());
+        drain(&mut pipe, at(look), &mut early);
+        prop_assert_eq!(pipe.packets().count(), packets.len() - early.len());
+        pipe.settle(at(look));
+        drain(&mut pipe, at(u64::MAX - 1), &mut out);
+        prop_assert_eq!(early.len() + out.len(), packets.len());
+        prop_assert!(pipe.counters().balance(pipe.inside()));
+    }
+}
+
+#[test]
+fn what_goes_through_is_told_when_it_comes_out() {
+    let (mut through, mut usual) = (pipe(), pipe());
+    let never = Time::MAX;
+    for number in 0..3 {
+        let now = at(100 * number);
+        let (arrival, _) = through
+            .send_through(now, Numbered::new(number, 1_000), never)
+            .unwrap();
+        usual.send(now, Numbered::new(number, 1_000));
+        assert_eq!(usual.next_time(), Some(arrival));
+        assert!(usual.receive(arrival).is_some());
+    }
+    assert_eq!(through.sent(), usual.sent());
+    assert!(through.counters().balance(through.inside()));
+    // Something changes before it is through: it is on its way then, and others behind it too.
+    let until = at(1_000);
+    for number in 3..5 {
+        let sent = through.send_through(at(900), Numbered::new(number, 1_000), until);
+        assert!(sent.is_none());
+    }
+    assert_eq!(through.packets().count(), 2);
+}

@@ -1,0 +1,147 @@
+//! Tables in memory, for programs that go on with them: the columns of the Parquet files under the same
+//! names, without the files.
+
+use std::borrow::Cow;
+
+use crate::table::{Cell, Row, Sample};
+use crate::{EpochRecord, FlowRecord, GroupSample, PortSample};
+
+/// Columns of equal length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Frame {
+    columns: Vec<FrameColumn>,
+}
+
+/// A column: its name and a cell for each row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameColumn {
+    /// What it is called; the unit is in the name.
+    pub name: Cow<'static, str>,
+    /// What is in it.
+    pub cells: Cells,
+}
+
+/// Cells of one kind; `None` where a row says nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cells {
+    /// Texts.
+    Text(Vec<Option<String>>),
+    /// Numbers: seconds, parts of a whole.
+    Number(Vec<Option<f64>>),
+    /// Counts: bytes, bits per second, packets. Larger ones stay at the largest.
+    Count(Vec<Option<i64>>),
+}
+
+impl Frame {
+    /// The columns, in the order of the files.
+    pub fn columns(&self) -> &[FrameColumn] {
+        &self.columns
+    }
+
+    /// The columns, to be taken apart.
+    pub fn into_columns(self) -> Vec<FrameColumn> {
+        self.columns
+    }
+
+    /// A frame of no rows, with the columns of these.
+    fn like<R: Row>() -> Self {
+        let blank = R::BLANK;
+        let columns = blank.cells();
+        Self::with(columns.map(|(name, cell)| (Cow::Borrowed(name), cell)))
+    }
+
+    /// A frame of no rows, with columns for cells of these kinds.
+    pub(crate) fn with<'c>(columns: impl Iterator<Item = (Cow<'static, str>, Cell<'c>)>) -> Self {
+        let columns = columns.map(|(name, cell)| FrameColumn {
+            name,
+            cells: match cell {
+                Cell::Text(_) => Cells::Text(Vec::new()),
+                Cell::Number(_) => Cells::Number(Vec::new()),
+                Cell::Count(_) => Cells::Count(Vec::new()),
+            },
+        });
+        Self {
+            columns: columns.collect(),
+        }
+    }
+
+    fn push<R: Row>(&mut self, row: &R) {
+        self.push_cells(row.cells().map(|(_, cell)| cell));
+    }
+
+    /// Adds a row. A cell of another kind than its column's is left empty: there is none, because names
+    /// and kinds of a table's cells are the same for every row.
+    pub(crate) fn push_cells<'c>(&mut self, cells: impl Iterator<Item = Cell<'c>>) {
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
+            match (&mut column.cells, cell) {
+                (Cells::Text(texts), Cell::Text(text)) => texts.push(text.map(str::to_owned)),
+                (Cells::Number(numbers), Cell::Number(number)) => numbers.push(number),
+                (Cells::Count(counts), Cell::Count(count)) => {
+                    counts.push(count.map(|count| i64::try_from(count).unwrap_or(i64::MAX)));
+                }
+                (Cells::Text(texts), _) => texts.push(None),
+                (Cells::Number(numbers), _) => numbers.push(None),
+                (Cells::Count(counts), _) => counts.push(None),
+            }
+        }
+    }
+}
+
+/// The tables of one run, in memory.
+///
+/// ```
+/// use weir_results::{EpochRecord, RunFrames};
+/// use weir_units::{Duration, Time};
+///
+/// let mut frames = RunFrames::default();
+/// frames.epoch(&EpochRecord {
+///     group: "requests",
+///     index: 0,
+///     epoch: 0,
+///     start: Time::ZERO,
+///     completion: Some(Duration::from_millis(2)),
+///     attempts: 1,
+/// });
+/// assert_eq!(frames.epochs.columns()[0].name, "group");
+/// ```
+#[derive(Clone, Debug)]
+pub struct RunFrames {
+    /// A row for each flow, as in `flows.parquet`.
+    pub flows: Frame,
+    /// Ports and groups over time, as in `samples.parquet`.
+    pub samples: Frame,
+    /// A row for each request of an epoch, as in `epochs.parquet`.
+    pub epochs: Frame,
+}
+
+impl Default for RunFrames {
+    fn default() -> Self {
+        Self {
+            flows: Frame::like::<FlowRecord<'_>>(),
+            samples: Frame::like::<Sample<'_>>(),
+            epochs: Frame::like::<EpochRecord<'_>>(),
+        }
+    }
+}
+
+impl RunFrames {
+    /// Adds a flow.
+    pub fn flow(&mut self, flow: &FlowRecord<'_>) {
+        self.flows.push(flow);
+    }
+
+    /// Adds a request of an epoch.
+    pub fn epoch(&mut self, epoch: &EpochRecord<'_>) {
+        self.epochs.push(epoch);
+    }
+
+    /// Adds a sample of a port.
+    pub fn port(&mut self, sample: &PortSample<'_>) {
+        self.samples.push(&Sample::Port(*sample));
+    }
+
+    /// Adds a sample of a group.
+    pub fn group(&mut self, sample: &GroupSample<'_>) {
+        self.samples.push(&Sample::Group(*sample));
+    }
+}

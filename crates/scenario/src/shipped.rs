@@ -1,0 +1,92 @@
+//! The scenarios that ship, by their names.
+
+use std::path::Path;
+
+use crate::{Document, ScenarioError};
+
+/// Names, each with the text of its file.
+macro_rules! shipped {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))),*]
+    };
+}
+
+/// Name and text of each.
+pub static SHIPPED: &[(&str, &str)] = shipped! {
+    "buffer-sharing"
+    "buffer-sharing-1g"
+    "dctcp-queue"
+    "dcquic-queue"
+    "incast"
+    "convergence"
+    "cubic-fairness"
+    "handshake"
+    "packet-size"
+    "migration"
+    "coexistence"
+    "dcudp-throughput"
+    "dcudp-recovery"
+    "dcudp-fairness"
+    "dcudp-coexistence"
+    "tcon-wan"
+    "tcon-scale"
+    "tcon-dctcp"
+    "sed-small"
+    "sed-large"
+    "sed-large-ports"
+    "sed-latency"
+};
+
+impl Document {
+    /// Reads the file or, if there is none, the scenario that ships under this name.
+    ///
+    /// # Errors
+    /// As [`Document::load`].
+    pub fn load_or_shipped(path: &Path) -> Result<Self, ScenarioError> {
+        let is_there = path.exists() && !path.is_dir();
+        match text(path).filter(|_| !is_there) {
+            Some(text) => Self::parse(&path.display().to_string(), text),
+            None => Self::load(path),
+        }
+    }
+}
+
+/// What to tell of an error of [`Document::load_or_shipped`]: where somebody may have meant a name, which
+/// there are.
+pub fn told(path: &Path, error: &ScenarioError) -> String {
+    let is_name = path.components().count() == 1 && !path.exists();
+    match error {
+        ScenarioError::Unreadable { .. } if is_name => {
+            let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+            let names = names.join(", ");
+            format!("{error}; these scenarios ship: {names}")
+        }
+        error => error.to_string(),
+    }
+}
+
+fn text(name: &Path) -> Option<&'static str> {
+    let found = SHIPPED
+        .iter()
+        .find(|(shipped, _)| Path::new(shipped) == name);
+    found.map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_in_the_folder_ships() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+        let mut count = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap();
+            let text = super::text(Path::new(name)).unwrap_or_else(|| panic!("{name:?}"));
+            assert_eq!(text, std::fs::read_to_string(&path).unwrap());
+            count += 1;
+        }
+        assert_eq!(count, SHIPPED.len());
+    }
+}

@@ -1,0 +1,121 @@
+//! What passes tells an agent about connections: that they begin, how far they are, that they end.
+
+use weir_fabric::{ConnectionId, Packet, PortIndex, Way};
+use weir_units::{Duration, Time};
+use weir_wire::FlowKey;
+use weir_wire::tcp::{Flags, Segment};
+
+use super::Agent;
+use crate::demand::Demand;
+use crate::message::Report;
+
+impl<P: Packet + Clone + Send + 'static> Agent<P> {
+    /// Connections that are over or silent make room; the controller hears of those that had no FIN.
+    pub(super) fn forget(&mut self, now: Time) {
+        while let Some(gone) = self.connections.reclaim(now) {
+            for (way, flow) in [(Way::Forth, gone.flow), (Way::Back, gone.flow.reversed())] {
+                let half = gone.state.half(way);
+                if half.is_open {
+                    leave(&mut self.open, half.egress);
+                    self.reports.push_back(Report::Closed { flow });
+                }
+            }
+        }
+    }
+
+    /// Whether a FIN or reset is not its flow's: who does not see a flow cannot guess where it is.
+    pub(super) fn is_forged(&self, flow: &FlowKey, segment: &Segment) -> bool {
+        if !segment.flags.intersects(Flags::FIN | Flags::RST) {
+            return false;
+        }
+        let half = self.find(flow).and_then(|(id, way)| {
+            let connection = self.connections.get(id)?;
+            Some(connection.state.half(way))
+        });
+        half.is_some_and(|half| !half.is_near(segment.sequence))
+    }
+
+    /// The controller may have to begin anew: keeps for it what a flow demands.
+    pub(super) fn remember(&mut self, flow: &FlowKey, demand: Demand) {
+        let Some((id, way)) = self.find(flow) else {
+            return;
+        };
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.state.half_mut(way).demand = Some(demand);
+        }
+    }
+
+    /// What a segment says about its connection, for the controller and for later.
+    pub(super) fn note(
+        &mut self,
+        now: Time,
+        id: ConnectionId,
+        way: Way,
+        flow: FlowKey,
+        segment: &Segment,
+        egress: Option<PortIndex>,
+    ) {
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        let flags = segment.flags;
+        let half = connection.state.half_mut(way);
+        half.on_sent(segment);
+        if let Some(port) = egress
+            && flags.contains(Flags::SYN)
+        {
+            if !half.is_open {
+                half.is_open = true;
+                half.opened_at = now;
+                join(&mut self.open, port);
+            }
+            half.egress = Some(port);
+            let port = port.index() as u32;
+            if flags.contains(Flags::ACK) {
+                let segment = connection.handshake.segment_size(way.reversed());
+                self.reports.extend(segment.map(|segment| Report::Accepted {
+                    flow: flow.reversed(),
+                    segment,
+                    reverse_port: port,
+                }));
+            } else {
+                self.reports.push_back(Report::Opened {
+                    flow,
+                    port,
+                    age: Duration::ZERO,
+                    demand: None,
+                });
+            }
+        }
+        if flags.contains(Flags::ACK) {
+            (connection.state.half_mut(way.reversed())).on_acknowledged(segment.acknowledgment);
+        }
+        let reset = flags.contains(Flags::RST);
+        for (ended, way, flow) in [
+            (reset || flags.contains(Flags::FIN), way, flow),
+            (reset, way.reversed(), flow.reversed()),
+        ] {
+            let half = connection.state.half_mut(way);
+            if ended && half.is_open {
+                half.is_open = false;
+                leave(&mut self.open, half.egress);
+                self.reports.push_back(Report::Closed { flow });
+            }
+        }
+    }
+}
+
+fn join(open: &mut Vec<u32>, port: PortIndex) {
+    if open.len() <= port.index() {
+        open.resize(port.index() + 1, 0);
+    }
+    if let Some(open) = open.get_mut(port.index()) {
+        *open += 1;
+    }
+}
+
+fn leave(open: &mut [u32], port: Option<PortIndex>) {
+    if let Some(open) = port.and_then(|port| open.get_mut(port.index())) {
+        *open = open.saturating_sub(1);
+    }
+}

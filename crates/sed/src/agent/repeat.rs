@@ -1,0 +1,80 @@
+//! Duplicate ACKs, for packets that a queue has dropped (RSED).
+
+use weir_fabric::{ConnectionId, Output, Packet, Way};
+use weir_units::Time;
+
+use super::Agent;
+use super::queue::Repeat;
+
+impl<P: Packet + Clone + Send + 'static> Agent<P> {
+    /// A packet is to be sent again once everything before it has arrived: duplicates of an earlier ACK
+    /// would have another packet sent again, which is not lost.
+    pub(super) fn await_repeat(&mut self, now: Time, repeat: Repeat) {
+        let Some(connection) = self.connections.get_mut(repeat.id) else {
+            return;
+        };
+        let half = connection.state.half_mut(repeat.way);
+        if let Some(port) = half.egress {
+            half.awaited += 1;
+            self.queues.wait(port, repeat);
+            self.queues.try_at(port, now);
+        }
+    }
+
+    pub(super) fn look_for_repeats(&mut self, now: Time, id: ConnectionId, way: Way) {
+        let Some(connection) = self.connections.get(id) else {
+            return;
+        };
+        let half = connection.state.half(way);
+        if half.awaited > 0
+            && let Some(port) = half.egress
+        {
+            self.queues.try_at(port, now);
+        }
+    }
+
+    /// Makes duplicate ACKs for what has to be sent again, one packet at a time, and only while the queue
+    /// is below the threshold: all at once they would fill it beyond its end again.
+    pub(super) fn repeat(&mut self, now: Time, out: &mut Output<'_, P>) {
+        while let Some(port) = self.queues.repeat_due(now) {
+            let Some(pipe) = out.pipe(port) else {
+                return;
+            };
+            let (backlog, rate) = (pipe.queue().backlog().size, pipe.link().rate());
+            if backlog >= self.config.threshold {
+                let excess = backlog - self.config.threshold + self.config.packet;
+                self.queues.try_at(port, now + rate.time_for(excess));
+                continue;
+            }
+            let connections = &mut self.connections;
+            let ready = self.queues.next_ready(port, |repeat| {
+                let half = connections.get_mut(repeat.id)?.state.half_mut(repeat.way);
+                half.is_due(repeat.sequence)
+            });
+            if let Some(repeat) = ready {
+                self.send_duplicates(repeat, out);
+                let turn = rate.time_for(self.config.packet);
+                self.queues.try_at(port, now + turn);
+            }
+        }
+    }
+
+    pub(super) fn send_duplicates(&mut self, repeat: Repeat, out: &mut Output<'_, P>) {
+        let Some(connection) = self.connections.get_mut(repeat.id) else {
+            return;
+        };
+        let half = connection.state.half_mut(repeat.way);
+        let Some((ingress, mut packet)) = half.template.clone() else {
+            return;
+        };
+        half.on_repeated();
+        packet.set_window(half.shown);
+        self.counters.repeats += 1;
+        for _ in 0..DUPLICATES {
+            out.inject(ingress, packet.clone());
+        }
+    }
+}
+
+/// How many duplicate ACKs say that a packet is lost (RFC 5681, section 3.2).
+const DUPLICATES: u32 = 3;

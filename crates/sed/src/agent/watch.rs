@@ -1,0 +1,116 @@
+//! What the controller is told of queues and of how far flows are, and of everything when it begins anew.
+
+use weir_fabric::{Output, Packet, PortIndex, Way};
+use weir_units::{ByteSize, Time};
+
+use super::Agent;
+use crate::message::Report;
+
+impl<P: Packet + Clone + Send + 'static> Agent<P> {
+    /// Looks at the queue that a packet has just gone to.
+    pub(super) fn watch(&mut self, now: Time, egress: Option<PortIndex>, out: &mut Output<'_, P>) {
+        let Some(port) = egress else {
+            return;
+        };
+        let Some(pipe) = out.pipe(port) else {
+            return;
+        };
+        let backlog = pipe.queue().backlog().size;
+        if backlog < self.config.threshold || self.queues.is_congested(port) {
+            return;
+        }
+        let excess = backlog.checked_sub(self.config.recovery);
+        let drained = pipe
+            .link()
+            .rate()
+            .time_for(excess.unwrap_or(ByteSize::ZERO));
+        self.queues.set_congested(port, Some(now + drained));
+        self.counters.congested += 1;
+        self.report_counters(now);
+        let port = port.index() as u32;
+        self.reports.push_back(Report::Congested { port });
+    }
+
+    /// Looks whether congested queues have recovered.
+    pub(super) fn watch_recovery(&mut self, now: Time, out: &mut Output<'_, P>) {
+        while let Some(port) = self.queues.due(now) {
+            let Some(pipe) = out.pipe(port) else {
+                return;
+            };
+            let backlog = pipe.queue().backlog().size;
+            if backlog < self.config.recovery {
+                self.queues.set_congested(port, None);
+                let port = port.index() as u32;
+                self.reports.push_back(Report::Recovered { port });
+            } else {
+                // One packet more has to leave for it to be below.
+                let excess = backlog - self.config.recovery + self.config.packet;
+                let drained = pipe.link().rate().time_for(excess);
+                self.queues.set_congested(port, Some(now + drained));
+            }
+        }
+    }
+
+    /// Tells how far flows are that have gone on since this was last told.
+    pub(super) fn report_counters(&mut self, now: Time) {
+        self.next_counters = Some(now + self.config.counters_interval);
+        let mut acknowledged = Vec::new();
+        for (_, connection) in self.connections.iter_mut() {
+            let flow = connection.flow;
+            for (way, flow) in [(Way::Forth, flow), (Way::Back, flow.reversed())] {
+                let half = connection.state.half_mut(way);
+                acknowledged.extend(half.news().map(|bytes| (flow, bytes)));
+            }
+        }
+        if !acknowledged.is_empty() {
+            self.reports.push_back(Report::Counters { acknowledged });
+        }
+    }
+
+    /// Tells a controller that has just begun of every flow and every congested port.
+    pub(super) fn describe(&mut self, now: Time) {
+        for (_, connection) in self.connections.iter_mut() {
+            let (flow, handshake) = (connection.flow, connection.handshake);
+            let state = &mut connection.state;
+            let ports = [Way::Forth, Way::Back].map(|way| state.half(way).egress);
+            let [Some(port), back] = ports.map(|port| port.map(|port| port.index() as u32)) else {
+                continue;
+            };
+            let half = state.half(Way::Forth);
+            // After its FIN it has nothing to send any more.
+            if half.is_open {
+                self.reports.push_back(Report::Opened {
+                    flow,
+                    port,
+                    age: now.since(half.opened_at),
+                    demand: half.demand,
+                });
+            }
+            let half = state.half(Way::Back);
+            if let (true, Some(port), Some(demand)) = (half.is_open, back, half.demand) {
+                self.reports.push_back(Report::Opened {
+                    flow: flow.reversed(),
+                    port,
+                    age: now.since(half.opened_at),
+                    demand: Some(demand),
+                });
+            }
+            if let (Some(segment), Some(reverse_port)) = (handshake.segment_size(Way::Forth), back)
+            {
+                self.reports.push_back(Report::Accepted {
+                    flow,
+                    segment,
+                    reverse_port,
+                });
+            }
+            for way in [Way::Forth, Way::Back] {
+                state.half_mut(way).forget_news();
+            }
+        }
+        self.report_counters(now);
+        for port in self.queues.congested() {
+            let port = port.index() as u32;
+            self.reports.push_back(Report::Congested { port });
+        }
+    }
+}

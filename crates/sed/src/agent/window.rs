@@ -1,0 +1,153 @@
+//! Windows: made smaller in what passes, given back when the controller says so, or nothing any more.
+
+use weir_fabric::{Clamped, ConnectionId, Output, Packet, PortIndex, Way, WindowLimit};
+use weir_units::{ByteSize, Time};
+use weir_wire::FlowKey;
+use weir_wire::tcp::{Flags, Segment};
+
+use super::Agent;
+use super::flow::Half;
+
+impl<P: Packet + Clone + Send + 'static> Agent<P> {
+    /// Makes the window smaller that a packet offers to the other end, and remembers the packet.
+    pub(super) fn clamp(
+        &mut self,
+        id: ConnectionId,
+        way: Way,
+        ingress: PortIndex,
+        packet: &mut P,
+        segment: &Segment,
+    ) {
+        let gentle = self.opening_window(id, way, segment);
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        let handshake = connection.handshake;
+        // Whoever may not even send one segment gets no ACK that could later tell it to go on.
+        let full = handshake.segment_size(way.reversed()).unwrap_or(1);
+        let half = connection.state.half_mut(way.reversed());
+        let plain = segment.payload == 0 && !segment.flags.intersects(SPECIAL);
+        if plain {
+            half.template = Some((ingress, packet.clone()));
+        }
+        let limit = match segment.flags.contains(Flags::SYN) {
+            true => half.limit.map(|limit| limit.max(full)).or(gentle),
+            false => half.limit,
+        };
+        if let Some(limit) = limit {
+            match limit_of(limit).clamp(packet, &handshake, way) {
+                Clamped::Lowered => self.counters.clamped += 1,
+                Clamped::Kept => {}
+                Clamped::UnknownScale => self.counters.unknown_scale += 1,
+            }
+        }
+        // The window of a SYN is in other units.
+        if !segment.flags.contains(Flags::SYN) {
+            half.shown = packet.tcp().map_or(0, |segment| segment.window);
+        }
+    }
+
+    /// The window of a SYN-ACK where there are many flows already.
+    pub(super) fn opening_window(
+        &self,
+        id: ConnectionId,
+        way: Way,
+        segment: &Segment,
+    ) -> Option<u32> {
+        let above = self.config.gentle_above?;
+        if !segment.flags.contains(Flags::SYN | Flags::ACK) {
+            return None;
+        }
+        let connection = self.connections.get(id)?;
+        let port = connection.state.half(way.reversed()).egress?;
+        let open = self.open.get(port.index()).copied().unwrap_or(0);
+        (open > above).then(|| connection.handshake.segment_size(way.reversed()))?
+    }
+
+    /// Changes what a flow may have; one that was stopped and may go on has to be told, as no ACK is on
+    /// its way.
+    pub(super) fn set_limit(
+        &mut self,
+        flow: &FlowKey,
+        limit: Option<u32>,
+        out: &mut Output<'_, P>,
+    ) {
+        let Some((id, way)) = self.find(flow) else {
+            return;
+        };
+        let Some(connection) = self.connections.get_mut(id) else {
+            return;
+        };
+        let handshake = connection.handshake;
+        let half = connection.state.half_mut(way);
+        let was_stopped = half.limit == Some(0);
+        half.limit = limit;
+        half.is_inherited = false;
+        if !was_stopped || limit == Some(0) {
+            return;
+        }
+        let Some((ingress, mut packet)) = half.template.clone() else {
+            return;
+        };
+        if let Some(limit) = limit {
+            limit_of(limit).clamp(&mut packet, &handshake, way.reversed());
+        }
+        half.shown = packet.tcp().map_or(0, |segment| segment.window);
+        self.counters.updates += 1;
+        out.inject(ingress, packet);
+    }
+
+    /// Releases all flows as the controller has been silent for a lease.
+    pub(super) fn expire(&mut self, out: &mut Output<'_, P>) {
+        self.leased_until = None;
+        self.inherited_until = None;
+        self.counters.expired += 1;
+        self.release_where(out, |_| true);
+    }
+
+    /// Another controller has begun: what the one before ordered holds for a lease, until this one has
+    /// made up its mind.
+    pub(super) fn inherit(&mut self, now: Time) {
+        for (_, connection) in self.connections.iter_mut() {
+            for way in [Way::Forth, Way::Back] {
+                let half = connection.state.half_mut(way);
+                half.is_inherited = half.limit.is_some();
+            }
+        }
+        self.inherited_until = Some(now + self.config.lease);
+    }
+
+    /// Releases what an earlier controller ordered and this one has said nothing about.
+    pub(super) fn disinherit(&mut self, out: &mut Output<'_, P>) {
+        self.inherited_until = None;
+        self.release_where(out, |half| half.is_inherited);
+    }
+
+    fn release_where(&mut self, out: &mut Output<'_, P>, is_over: impl Fn(&Half<P>) -> bool) {
+        let mut limited = Vec::new();
+        for (_, connection) in self.connections.iter() {
+            let flow = connection.flow;
+            for (way, flow) in [(Way::Forth, flow), (Way::Back, flow.reversed())] {
+                let half = connection.state.half(way);
+                if half.limit.is_some() && is_over(half) {
+                    limited.push(flow);
+                }
+            }
+        }
+        for flow in limited {
+            self.set_limit(&flow, None, out);
+        }
+    }
+}
+
+/// Segments that are not remembered to be sent again.
+const SPECIAL: Flags = Flags::from_bits(Flags::SYN.bits() | Flags::FIN.bits() | Flags::RST.bits());
+
+/// Whole segments, or nothing: a window that is rounded below one segment would stop the flow.
+fn limit_of(window: u32) -> WindowLimit {
+    let allowed = ByteSize::from_bytes(window.into());
+    WindowLimit {
+        allowed,
+        floor: allowed,
+    }
+}

@@ -1,0 +1,126 @@
+//! `weir enforce status`
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use weir_enforce::ebpf::control::{self, Answer, DEFAULT_PATH, Question};
+use weir_enforce::ebpf::{FlowStatus, Status as Found};
+
+use crate::failure::Failure;
+use crate::{interrupt, output};
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir enforce status              the flows with the most bytes
+  weir enforce status --watch      again every second
+  weir enforce status --json       all flows, for programs")]
+pub(super) struct Status {
+    /// Where the enforcer listens
+    #[arg(long, value_name = "SOCKET", default_value = DEFAULT_PATH)]
+    control: PathBuf,
+
+    /// Show it again every second, until Ctrl-C
+    #[arg(long, short)]
+    watch: bool,
+
+    /// Print JSON; with --watch one document a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// How many flows people are shown.
+const SHOWN: usize = 40;
+
+impl Status {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        if !self.watch {
+            return self.show();
+        }
+        interrupt::end_on_signals()?;
+        loop {
+            if !self.json {
+                // To the top left, and nothing below.
+                output::print("\x1b[H\x1b[J")?;
+            }
+            self.show()?;
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    fn show(&self) -> Result<(), Failure> {
+        match control::ask(&self.control, Question::Status).map_err(Failure::of)? {
+            Answer::Status(found) if self.json && self.watch => output::print_json_line(&found),
+            Answer::Status(found) if self.json => output::print_json(&found),
+            Answer::Status(found) => output::print(&text(&found)),
+            Answer::Refused { reason } => Err(Failure::Failed(reason)),
+            Answer::Reloaded { .. } => Err(Failure::Failed(
+                "the enforcer answers something else".into(),
+            )),
+        }
+    }
+}
+
+fn text(found: &Found) -> String {
+    let totals = &found.totals;
+    let mut out = format!(
+        "{}: {} flows controlled, {} passed, {} without room, {} windows lowered\n",
+        found.interfaces.join(", "),
+        totals.controlled,
+        totals.passed,
+        totals.kernel.refused,
+        totals.kernel.lowered,
+    );
+    if found.flows.is_empty() {
+        return out;
+    }
+    let _ = writeln!(
+        out,
+        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9}",
+        "from", "to", "by", "RTT", "window", "enforced", "rate", "delivered", "marked", "again"
+    );
+    for flow in found.flows.iter().take(SHOWN) {
+        out.push_str(&line(flow));
+    }
+    if found.flows.len() > SHOWN {
+        let _ = writeln!(out, "and {} more (--json)", found.flows.len() - SHOWN);
+    }
+    out
+}
+
+fn line(flow: &FlowStatus) -> String {
+    let size = |bytes| short(bytes as f64, "B");
+    let rate = flow.pacing_rate.map(|bits| short(bits as f64, "bps"));
+    format!(
+        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9}\n",
+        flow.from,
+        flow.to,
+        flow.congestion,
+        format!("{:.3}ms", flow.rtt_us / 1e3),
+        size(flow.window),
+        size(flow.enforced),
+        rate.unwrap_or_default(),
+        size(flow.delivered),
+        size(flow.marked),
+        size(flow.sent_again),
+    )
+}
+
+/// Three digits or so, in powers of 1000.
+fn short(value: f64, unit: &str) -> String {
+    let steps = ["", "k", "M", "G", "T"];
+    let mut scaled = value;
+    for step in steps {
+        if scaled < 1000.0 || step == "T" {
+            return match step {
+                "" => format!("{scaled:.0}{unit}"),
+                _ => format!("{scaled:.1}{step}{unit}"),
+            };
+        }
+        scaled /= 1000.0;
+    }
+    format!("{value}{unit}")
+}

@@ -1,0 +1,40 @@
+//! `weir policy reload`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use weir_enforce::ebpf::control::{self, Answer, DEFAULT_PATH, Question};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir policy reload                               have the enforcer of this machine read its file again
+  weir policy reload --control /run/weir/b.sock    another one
+
+Flows keep their algorithms; the new rules hold for connections that open from now on. A file with
+mistakes changes nothing: the rules before it stay in force. SIGHUP does the same.")]
+pub(crate) struct Reload {
+    /// Where the enforcer listens
+    #[arg(long, value_name = "SOCKET", default_value = DEFAULT_PATH)]
+    control: PathBuf,
+}
+
+impl Reload {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        match control::ask(&self.control, Question::Reload).map_err(Failure::of)? {
+            Answer::Reloaded { file, rules } => {
+                output::print(&format!("{}: {rules} rules in force\n", file.display()))
+            }
+            Answer::Refused { reason } => Err(Failure::Failed(format!(
+                "{reason}\nthe policy before it stays in force"
+            ))),
+            Answer::Status(_) => Err(Failure::Failed(
+                "the enforcer answers something else".into(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! `weir sed`
+
+mod certificates;
+mod controller;
+mod status;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use tokio::runtime::Runtime;
+use weir_control::{Credentials, DEFAULT_PORT};
+
+use crate::failure::Failure;
+
+/// Deadlines for TCP that nobody changes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sed {
+    /// Decide which flow may have how much on its way, for the agents of all switches
+    Controller(controller::Controller),
+    /// Show what a controller knows and has ordered
+    Status(status::Status),
+    /// Make certificates for a controller and all who talk to it
+    Certificates(certificates::Certificates),
+}
+
+impl Sed {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let runtime = Runtime::new().map_err(Failure::of)?;
+        match self {
+            Self::Controller(controller) => runtime.block_on(controller.run()),
+            Self::Status(status) => runtime.block_on(status.run()),
+            Self::Certificates(certificates) => certificates.run(),
+        }
+    }
+}
+
+/// Where certificates are.
+#[derive(Debug, Args)]
+struct CertificateArguments {
+    /// Directory with authority.pem, and NAME.pem and NAME.key for this end
+    #[arg(long, value_name = "DIR", default_value = "/etc/weir/sed")]
+    certificates: PathBuf,
+}
+
+impl CertificateArguments {
+    fn credentials(&self, name: &str) -> Result<Credentials, Failure> {
+        credentials(&self.certificates, name)
+    }
+}
+
+fn credentials(directory: &Path, name: &str) -> Result<Credentials, Failure> {
+    let credentials = Credentials::from_directory(directory, name);
+    credentials.map_err(|error| Failure::option("certificates", error))
+}
+
+/// A controller's address; a host alone has the usual port.
+fn controller_address(text: &str) -> String {
+    let has_port = match text.rsplit_once(':') {
+        // An IPv6 address has colons of its own, and brackets before its port.
+        Some((host, _)) => !host.contains(':') || host.ends_with(']'),
+        None => false,
+    };
+    match has_port {
+        true => text.to_owned(),
+        false if text.contains(':') && !text.starts_with('[') => format!("[{text}]:{DEFAULT_PORT}"),
+        false => format!("{text}:{DEFAULT_PORT}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::controller_address;
+
+    #[test]
+    fn a_host_alone_has_the_usual_port() {
+        for (text, address) in [
+            ("tor", "tor:9600"),
+            ("tor:1", "tor:1"),
+            ("10.0.0.1", "10.0.0.1:9600"),
+            ("fd00::1", "[fd00::1]:9600"),
+            ("[fd00::1]", "[fd00::1]:9600"),
+            ("[fd00::1]:1", "[fd00::1]:1"),
+        ] {
+            assert_eq!(controller_address(text), address);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `weir sed controller`
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
+use weir_control::{Controller as Process, ControllerOptions, DEFAULT_PORT, State};
+use weir_metrics::{Exporter, Registry};
+use weir_sed::{ControllerConfig, Late, Method};
+use weir_units::{ByteSize, Duration};
+
+use super::CertificateArguments;
+use crate::arguments::{limit, size};
+use crate::failure::Failure;
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir sed certificates /etc/weir/sed --switch tor1
+  weir sed controller --listen 0.0.0.0:9600 --rtt 100us
+  weir sed controller --rtt 100us --allocation planned --retransmit --metrics 9101
+
+Agents listen to it as long as it lives: what it has ordered holds for a lease after it was last heard of,
+and a controller that is started again learns of flows and deadlines from the switches.")]
+pub(crate) struct Controller {
+    /// Where to listen; a port alone is on 127.0.0.1
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
+    listen: Option<SocketAddr>,
+
+    #[command(flatten)]
+    certificates: CertificateArguments,
+
+    /// Directory with its name and term; one controller at a time has it
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/weir/sed")]
+    state: PathBuf,
+
+    /// Round-trip time of the empty network
+    #[arg(long, value_name = "TIME", value_parser = limit, default_value = "200us")]
+    rtt: Duration,
+
+    /// Length from which on a queue is congested: K
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "45KB")]
+    threshold: ByteSize,
+
+    /// Length below which it no longer is; half of K unless it is said
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    recovery: Option<ByteSize>,
+
+    /// How windows are chosen
+    #[arg(long, value_enum, default_value_t = Allocation::Paper)]
+    allocation: Allocation,
+
+    /// What becomes of flows that are late
+    #[arg(long, value_enum, default_value_t = LateChoice::Spare)]
+    late: LateChoice,
+
+    /// Have dropped packets sent again at once (RSED)
+    #[arg(long)]
+    retransmit: bool,
+
+    /// For how long orders hold when nothing is heard of the controller
+    #[arg(long, value_name = "TIME", value_parser = limit, default_value = "2s")]
+    lease: Duration,
+
+    /// How many flows each address may have registered
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    flows_per_client: usize,
+
+    /// Show metrics by HTTP at /metrics, for Prometheus; a port alone is on 127.0.0.1
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
+    metrics: Option<SocketAddr>,
+}
+
+/// How windows are chosen.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Allocation {
+    /// Algorithm 2: what each flow needs
+    Paper,
+    /// In turns, and nobody who cannot be in time before those who can
+    Planned,
+}
+
+/// What becomes of flows that are late.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LateChoice {
+    /// They share what is left
+    Spare,
+    /// They are stopped
+    Stop,
+}
+
+/// Leases shorter than that would end between two words of the controller.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
+impl Controller {
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let config = self.config()?;
+        let credentials = self.certificates.credentials("controller")?;
+        let state = State::claim(&self.state).map_err(|error| Failure::option("state", error))?;
+        let governor = state.governor().clone();
+        let registry = Registry::new();
+        let exporter = match self.metrics {
+            Some(address) => {
+                let exporter = Exporter::bind(address, registry.clone()).await;
+                Some(exporter.map_err(Failure::of)?)
+            }
+            None => None,
+        };
+        let listen = self.listen.unwrap_or(([127, 0, 0, 1], DEFAULT_PORT).into());
+        let process = Process::bind(ControllerOptions {
+            listen,
+            credentials,
+            state,
+            config,
+            rules: Vec::new(),
+            flows_per_client: self.flows_per_client,
+            metrics: Some(registry),
+        });
+        let process = process.await.map_err(Failure::of)?;
+        eprintln!(
+            "controller {} with term {} listens on {}",
+            governor.name,
+            governor.term,
+            process.address()
+        );
+        if let Some(exporter) = &exporter {
+            eprintln!("metrics at http://{}/metrics", exporter.local_address());
+        }
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::of)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(Failure::of)?;
+        let stop = async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        process.run(stop).await.map_err(Failure::of)?;
+        eprintln!(
+            "ended; windows in force hold for {} more at most",
+            self.lease
+        );
+        Ok(())
+    }
+
+    fn config(&self) -> Result<ControllerConfig, Failure> {
+        let recovery = self.recovery.unwrap_or(self.threshold / 2);
+        if self.threshold.is_zero() {
+            return Err(Failure::option("threshold", "it must be above zero"));
+        }
+        if recovery > self.threshold {
+            let problem = format!("{recovery} is more than --threshold {}", self.threshold);
+            return Err(Failure::option("recovery", problem));
+        }
+        if self.lease < SHORTEST_LEASE {
+            return Err(Failure::option(
+                "lease",
+                format!("it is at least {SHORTEST_LEASE}"),
+            ));
+        }
+        Ok(ControllerConfig {
+            threshold: self.threshold,
+            recovery,
+            rtt: self.rtt,
+            method: match self.allocation {
+                Allocation::Paper => Method::Paper,
+                Allocation::Planned => Method::Planned,
+            },
+            late: match self.late {
+                LateChoice::Spare => Late::Spare,
+                LateChoice::Stop => Late::Stop,
+            },
+            retransmit: self.retransmit,
+            lease: self.lease,
+            ..ControllerConfig::paper()
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! `weir tune`: the Python package takes over, or its absence is told.
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(dead_code, reason = "the support is shared with other tests")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use support::{said, weir};
+
+#[test]
+fn a_missing_package_is_told_with_how_to_get_it() {
+    let output = weir(&["tune", "--help"])
+        .env("WEIR_PYTHON", "/nowhere/python")
+        .output();
+    said(output.unwrap()).failed(1, &["/nowhere/python", "make python", "docs/tuning.md"]);
+}
+
+#[test]
+fn the_package_gets_the_arguments_as_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let python = directory.path().join("python");
+    // As a Python with the package: it can be asked, and then it is told to do the work.
+    fs::write(
+        &python,
+        "#!/bin/sh\nif [ \"$1\" = -c ]; then exit 0; fi\necho \"$@\"\nexit 3\n",
+    )
+    .unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = weir(&["tune", "--objective", "-drops", "--export", "sonic"])
+        .env("WEIR_PYTHON", &python)
+        .output();
+    let said = said(output.unwrap());
+    assert_eq!(said.code, Some(3), "{}", said.stderr);
+    assert_eq!(
+        said.stdout.trim(),
+        "-m weir.tuning --objective -drops --export sonic"
+    );
+}

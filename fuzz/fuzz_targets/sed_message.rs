@@ -1,0 +1,27 @@
+//! Any bytes where an agent's or a controller's message should be: reading them does not panic, and neither
+//! does a controller that is told what they say.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use weir_control::message;
+use weir_sed::{Controller, ControllerConfig, Demands, PortId};
+use weir_units::{Rate, Time};
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = message::orders(bytes);
+    let Ok(reports) = message::reports(bytes) else {
+        return;
+    };
+    let mut controller = Controller::new(ControllerConfig::paper(), Demands::new(Vec::new(), 10));
+    for port in 0..4 {
+        controller.add_port(PortId { switch: 0, port }, Rate::from_gbps(1));
+    }
+    let mut now = Time::from_nanos(1 << 40);
+    for report in reports {
+        controller.receive(now, 0, report);
+        controller.on_time(now);
+        while controller.next_order().is_some() {}
+        now = Time::from_nanos(now.as_nanos() + 10_000_000);
+    }
+});

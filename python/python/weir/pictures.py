@@ -1,0 +1,242 @@
+"""Pictures of sweeps, surrogates and tunings, and HTML pages of them that need nothing else.
+
+    weir.pictures.heat_maps(data).savefig("figure2.svg")
+    Path("report.html").write_text(weir.pictures.sweep_report(data))
+"""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from weir.errors import DatasetError, missing
+
+try:
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise missing("weir.pictures", "learn", error) from error
+
+from weir.surrogate.data import Data
+from weir.surrogate.evaluation import learning_curve, summarize
+from weir.surrogate.model import FEWEST, Surrogate
+from weir.surrogate.outputs import DEFAULT
+
+if TYPE_CHECKING:
+    from weir.tuning.result import TuneResult
+
+ECN, LOW, HIGH = "ecn_threshold_bytes", "red_min_bytes", "red_max_bytes"
+RATE, RTT = "line_rate_bps", "cubic_rtt_s"
+KB = 1000.0
+TITLES = {
+    "share": "CUBIC's share of the goodput",
+    "drops": "dropped packets",
+    "queue_mean": "mean queue, bytes",
+    "queue_max": "longest queue, bytes",
+}
+
+
+def heat_maps(data: Data, output: str = "share", rtt: float | None = None) -> Figure:
+    """The paper's Figures 2 (`share`) and 3 (`drops`): an output over the ECN threshold and the drop-tail
+    threshold, a map for each line rate, which the paper does not tell. `rtt` chooses CUBIC's round trip in
+    seconds; without, the middle one that there is.
+
+    Raises DatasetError where the data has no drop-tail settings.
+    """
+    _needs(data, ECN, LOW, HIGH)
+    data = data.take(pl.col(LOW) == pl.col(HIGH))
+    if RTT in data.inputs and len(data):
+        rtts = data.frame[RTT].unique().sort().to_list()
+        chosen = rtts[len(rtts) // 2] if rtt is None else rtt
+        data = data.take(pl.col(RTT) == chosen)
+    if not len(data):
+        raise DatasetError("no drop-tail settings (red_min = red_max) with that round trip in the data")
+    frame = data.frame.with_columns(value=pl.Series(data.y(output)))
+    rates = frame[RATE].unique().sort().to_list() if RATE in frame.columns else [None]
+    figure = Figure(figsize=(4.6 * len(rates), 4.2), layout="constrained")
+    axes = figure.subplots(1, len(rates), squeeze=False)[0]
+    least, most = float(frame["value"].min()), float(frame["value"].max())  # type: ignore[arg-type]
+    for axis, rate in zip(axes, rates):
+        part = frame if rate is None else frame.filter(pl.col(RATE) == rate)
+        marks, levels = (part[name].unique().sort().to_numpy() for name in (ECN, HIGH))
+        cells = np.full((len(marks), len(levels)), np.nan)
+        means = part.group_by(ECN, HIGH).agg(pl.col("value").mean())
+        for mark, level, value in means.select(ECN, HIGH, "value").iter_rows():
+            cells[np.searchsorted(marks, mark), np.searchsorted(levels, level)] = value
+        image = axis.imshow(cells, origin="upper", aspect="auto", cmap="viridis", vmin=least, vmax=most)
+        axis.set_xticks(range(len(levels)), [f"{level / KB:.0f}" for level in levels], rotation=60)
+        axis.set_yticks(range(len(marks)), [f"{mark / KB:.0f}" for mark in marks])
+        axis.set_xlabel("drop-tail threshold, KB")
+        axis.set_title("" if rate is None else f"{rate / 1e9:g} Gbps")
+    axes[0].set_ylabel("ECN threshold, KB")
+    figure.colorbar(image, ax=list(axes), label=TITLES.get(output, output))
+    return figure
+
+
+def red_against_drop_tail(data: Data) -> Figure:
+    """Section 6.4: RED settings beside the drop-tail setting with the same `red_max` and the same conditions:
+    drops and queues, a point for each pair."""
+    _needs(data, LOW, HIGH)
+    names = ("drops", "queue_mean", "queue_max")
+    frame = data.frame.with_columns([pl.Series(f"_{name}", data.y(name)) for name in names])
+    keys = [name for name in data.inputs if name != LOW]
+    tail = frame.filter(pl.col(LOW) == pl.col(HIGH)).group_by(keys).agg([pl.col(f"_{name}").mean() for name in names])
+    red = frame.filter(pl.col(LOW) < pl.col(HIGH))
+    pairs = red.join(tail, on=keys, suffix="_tail")
+    if pairs.is_empty():
+        raise DatasetError("no RED setting in the data has a drop-tail setting with the same red_max beside it")
+    figure = Figure(figsize=(12, 4), layout="constrained")
+    for axis, name in zip(figure.subplots(1, 3), names):
+        across, up = pairs[f"_{name}_tail"].to_numpy(), pairs[f"_{name}"].to_numpy()
+        axis.scatter(across, up, s=8, alpha=0.5)
+        _diagonal(axis, across, up)
+        axis.set_xlabel("drop-tail")
+        axis.set_ylabel("RED")
+        axis.set_title(f"{TITLES[name]}\nRED less in {(up < across).mean():.0%} of {len(up)} pairs")
+    return figure
+
+
+def learning_curves(scores: pl.DataFrame) -> Figure:
+    """r² by the number of rows to learn from, of what `weir.surrogate.learning_curve` gave: means and standard
+    deviations over the splits."""
+    summary = summarize(scores)
+    outputs = summary["output"].unique(maintain_order=True).to_list()
+    figure = Figure(figsize=(3.4 * len(outputs), 3.6), layout="constrained")
+    for axis, output in zip(figure.subplots(1, len(outputs), squeeze=False)[0], outputs):
+        for (model,), part in summary.filter(pl.col("output") == output).group_by(["model"], maintain_order=True):
+            part = part.sort("rows")
+            axis.errorbar(part["rows"], part["r2"], part["r2_std"].fill_null(0), marker="o", capsize=3, label=str(model))
+        axis.set_title("mean of all" if output == "all" else str(output))
+        axis.set_xlabel("rows to learn from")
+        axis.set_ylim(min(0.0, max(-0.5, float(part["r2"].min()))), 1.02)  # type: ignore[arg-type]
+    axis.legend()
+    figure.supylabel("r²")
+    return figure
+
+
+def predicted_against_simulated(surrogate: Surrogate, unseen: Data) -> Figure:
+    """A point for each setting that the surrogate has not seen, for each output."""
+    predicted = surrogate.predict(pl.DataFrame(unseen.x()))
+    figure = Figure(figsize=(3.6 * len(surrogate.outputs), 3.8), layout="constrained")
+    for axis, output in zip(figure.subplots(1, len(surrogate.outputs), squeeze=False)[0], surrogate.outputs):
+        true, guess = unseen.y(output), predicted[output].to_numpy()
+        axis.scatter(true, guess, s=6, alpha=0.4)
+        _diagonal(axis, true, guess)
+        axis.set_title(output)
+        axis.set_xlabel("simulated")
+    figure.supylabel("predicted")
+    return figure
+
+
+def pareto(result: TuneResult, measures: Sequence[str] = ()) -> Figure:
+    """What was simulated in a tuning, by the objective and each other measure; the front is filled."""
+    front = {id(tried) for tried in result.pareto(measures)}
+    names = [name for name in (measures or sorted(result.tried[0].values[0])) if name != "objective"]
+    figure = Figure(figsize=(4.6 * len(names), 4), layout="constrained")
+    for axis, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names):
+        for tried in result.tried:
+            on_front = id(tried) in front
+            marker = "s" if tried.default else "o"
+            color = "tab:red" if tried.default else "tab:blue" if tried.kept else "tab:gray"
+            face = color if on_front else "none"
+            axis.scatter(result.measure(tried, name), tried.cost, marker=marker, edgecolors=color, facecolors=face)
+        axis.set_xlabel(name)
+    figure.supylabel(f"objective: {result.objective}"[:60])
+    return figure
+
+
+def sweep_report(data: Data, *, models: Sequence[str] = ("paper-deep", "gaussian"), splits: int = 10) -> str:
+    """A page about a sweep: heat maps, RED against drop-tail, how well models learn from it. What the data
+    cannot show is left out, with the reason."""
+    page = _Page(f"A sweep of {len(data)} runs", f"Made by version {data.code} of the simulator's code.")
+    for output in ("share", "drops"):
+        page.add(TITLES[output], lambda output=output: heat_maps(data, output))
+    page.add("RED against drop-tail", lambda: red_against_drop_tail(data))
+
+    def curves() -> Figure:
+        scores = learning_curve(data, models, (0.01, 0.05, 0.2), splits=splits)
+        page.table("Models", summarize(scores))
+        return learning_curves(scores)
+
+    def scatter() -> Figure:
+        train = min(max(FEWEST, round(0.05 * len(data))), len(data) - 1)
+        order = np.random.default_rng(0).permutation(len(data))
+        surrogate = Surrogate.fit(data.take(order[:train]), DEFAULT, intervals=False)
+        return predicted_against_simulated(surrogate, data.take(order[train:]))
+
+    page.add("Learning curves", curves)
+    page.add("Predicted against simulated", scatter)
+    return page.text()
+
+
+def tuning_report(result: TuneResult) -> str:
+    """A page about a tuning: the best setting beside the defaults, the Pareto front, all that was simulated."""
+    page = _Page("Thresholds", f"{result.simulations} simulations")
+    page.words(result.to_text())
+    page.add("Trade-offs", lambda: pareto(result))
+    page.table("All that was simulated", result.frame)
+    return page.text()
+
+
+class _Page:
+    """An HTML page in the making."""
+
+    def __init__(self, title: str, about: str) -> None:
+        self.title = title
+        self.parts = [f"<h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>"]
+
+    def add(self, title: str, draw: object) -> None:
+        """A picture, or why there is none."""
+        self.parts.append(f"<h2>{html.escape(title)}</h2>")
+        place = len(self.parts)
+        try:
+            figure = draw()  # type: ignore[operator]
+        except DatasetError as error:
+            self.parts.append(f"<p>Left out: {html.escape(str(error))}.</p>")
+            return
+        drawn = io.StringIO()
+        figure.savefig(drawn, format="svg", metadata={"Date": None})
+        svg = drawn.getvalue()
+        self.parts.insert(place, svg[svg.index("<svg") :])
+
+    def words(self, text: str) -> None:
+        """Text as it is."""
+        self.parts.append(f"<pre>{html.escape(text)}</pre>")
+
+    def table(self, title: str, frame: pl.DataFrame) -> None:
+        """A table."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in frame.columns)
+        rows = ("".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) for row in frame.iter_rows())
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        self.parts.append(f"<h3>{html.escape(title)}</h3><table><tr>{head}</tr>{body}</table>")
+
+    def text(self) -> str:
+        """The whole page."""
+        style = (
+            "body{font:15px sans-serif;max-width:1200px;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
+            "table{border-collapse:collapse}td,th{padding:.2em .6em;border-bottom:1px solid #ccc;text-align:right}"
+        )
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(self.title)}</title>'
+            f"<style>{style}</style><body>{''.join(self.parts)}</body></html>\n"
+        )
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _diagonal(axis: object, *values: np.ndarray) -> None:
+    both = np.concatenate(values)
+    ends = [float(both.min()), float(both.max())]
+    axis.plot(ends, ends, color="gray", linewidth=0.8)  # type: ignore[attr-defined]
+
+
+def _needs(data: Data, *names: str) -> None:
+    absent = [name for name in names if name not in data.inputs]
+    if absent:
+        raise DatasetError(f"the sweep does not go through {', '.join(absent)}")

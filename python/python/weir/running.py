@@ -1,0 +1,79 @@
+"""One scenario, simulated."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from weir import _weir
+from weir.settings import Settings, as_pairs
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gave. The tables are those of docs/results.md; they share memory with the simulator's."""
+
+    #: The keys of `summary.json`.
+    summary: dict[str, Any]
+    #: Arrow tables of flows, samples and epochs: anything that knows `__arrow_c_stream__` takes them.
+    tables: dict[str, _weir.Table]
+    #: The scenario's variants by name, where they were asked for.
+    variants: dict[str, Run]
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """A row for each flow."""
+        return pl.DataFrame(self.tables["flows"])
+
+    @cached_property
+    def samples(self) -> pl.DataFrame:
+        """Ports and groups over time."""
+        return pl.DataFrame(self.tables["samples"])
+
+    @cached_property
+    def epochs(self) -> pl.DataFrame:
+        """A row for each request of an epoch, where the scenario has the workload `epochs`."""
+        return pl.DataFrame(self.tables["epochs"])
+
+
+def run(
+    scenario: str | os.PathLike[str],
+    settings: Settings | None = None,
+    *,
+    seed: int | None = None,
+    variants: bool = False,
+) -> Run:
+    """Simulates a scenario: a file, or the name of one that ships (`weir.scenarios()`).
+
+    `settings` are values in place of the file's, by path: `{"parameters.line_rate": "5Gbps"}`. With
+    `variants` the scenario's variants run beside it on all cores. Other Python threads go on meanwhile;
+    Ctrl-C ends the simulation.
+
+    Raises ScenarioError for a scenario that cannot be read or has mistakes, SimulationError for one that
+    cannot be simulated.
+    """
+    pairs = as_pairs(settings or {})
+    if seed is not None:
+        pairs.append(("seed", str(int(seed))))
+    text, own, others = _weir.run(os.fspath(scenario), pairs, variants)
+    summary: dict[str, Any] = json.loads(text)
+    of_variants: dict[str, Any] = summary.pop("variants")
+    return Run(
+        summary,
+        _by_name(own),
+        {name: Run(of_variants[name], _by_name(tables), {}) for name, tables in others},
+    )
+
+
+def scenarios() -> list[str]:
+    """The names of the scenarios that ship."""
+    return _weir.scenarios()
+
+
+def _by_name(tables: tuple[_weir.Table, _weir.Table, _weir.Table]) -> dict[str, _weir.Table]:
+    return dict(zip(("flows", "samples", "epochs"), tables))

@@ -1,0 +1,29 @@
+"""Values for keys of a scenario, as the command line's `--set` has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from weir.errors import ScenarioError
+
+Value = str | int | float | bool
+Settings = Mapping[str, Value]
+
+
+def as_text(path: str, value: Value) -> str:
+    """A value as TOML has it; texts stay as they are: `25Gbps`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return value
+    raise ScenarioError(
+        f"{path}: a value is a text, a number, True or False, and not {type(value).__name__}: "
+        f'write for example {{"parameters.line_rate": "5Gbps"}}'
+    )
+
+
+def as_pairs(settings: Settings) -> list[tuple[str, str]]:
+    """Settings as the native part takes them."""
+    return [(path, as_text(path, value)) for path, value in settings.items()]

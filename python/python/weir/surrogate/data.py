@@ -1,0 +1,118 @@
+"""Datasets of sweeps as inputs and outputs to learn from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from weir import _weir
+from weir.errors import DatasetError
+from weir.surrogate.outputs import DEFAULT, column
+from weir.sweeping import Runs
+
+#: What every row of a sweep's dataset begins with.
+BOOKS = ("run", "key", "code", "seed", "error", "stopped_at_s", "cpu_s")
+#: What the columns of outputs begin with.
+OUTPUTS = ("groups.", "ports.", "reduction")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows of runs that gave something, with the columns that are inputs."""
+
+    frame: pl.DataFrame
+    #: The numeric inputs that differ from row to row.
+    inputs: tuple[str, ...]
+    #: The inputs that are the same in all rows.
+    constants: dict[str, float]
+    #: The version of the simulator's code that made the rows.
+    code: str
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def x(self) -> dict[str, np.ndarray]:
+        """The inputs by column."""
+        return {name: self.frame[name].to_numpy().astype(float) for name in self.inputs}
+
+    def y(self, output: str) -> np.ndarray:
+        """An output: one of `weir.surrogate.outputs.NAMED`, or any column."""
+        return column(self.frame, output, self.constants)
+
+    def take(self, rows: Sequence[int] | np.ndarray | pl.Expr) -> Data:
+        """Some of the rows, by number or by condition; inputs stay inputs."""
+        if isinstance(rows, pl.Expr):
+            frame = self.frame.filter(rows)
+        else:
+            frame = self.frame[np.asarray(rows)]
+        return Data(frame, self.inputs, self.constants, self.code)
+
+    def with_rows(self, more: pl.DataFrame) -> Data:
+        """These rows and more of the same inputs and version."""
+        frame = pl.concat([self.frame, _usable(more)], how="diagonal_relaxed")
+        return Data(frame, self.inputs, self.constants, self.code)
+
+
+def dataset(
+    source: str | os.PathLike[str] | pl.DataFrame | Runs, *, any_version: bool = False
+) -> Data:
+    """Reads the dataset of a sweep: `runs.parquet`, or what `weir.sweep` gave.
+
+    Rows of failed runs are left out. Raises DatasetError for what is no such dataset, and for rows of
+    another version of the simulator than this one, unless `any_version` says that this is meant.
+    """
+    name, frame = _read(source)
+    absent = [book for book in ("code", "seed") if book not in frame.columns]
+    if absent or not any(column.startswith(OUTPUTS) for column in frame.columns):
+        raise DatasetError(
+            f"{name}: this is no dataset of a sweep; weir sweep writes one, runs.parquet, into its directory"
+        )
+    codes = frame["code"].unique().sort().to_list()
+    if len(codes) > 1:
+        raise DatasetError(f"{name}: rows of several versions of weir ({', '.join(codes)}): they do not mix")
+    if codes and codes[0] != _weir.CODE_VERSION and not any_version:
+        raise DatasetError(
+            f"{name}: made by version {codes[0]} of weir's code, and this is version {_weir.CODE_VERSION}: "
+            "run the sweep again, or say any_version=True (--any-version) if the difference does not matter"
+        )
+    frame = _usable(frame)
+    if frame.is_empty():
+        raise DatasetError(f"{name}: no run gave anything")
+    names = [
+        column
+        for column in frame.columns
+        if column not in BOOKS and not column.startswith(OUTPUTS) and frame[column].dtype.is_numeric()
+    ]
+    varied = tuple(name for name in names if frame[name].n_unique() > 1)
+    constants = {name: float(frame[name][0]) for name in names if name not in varied}
+    if not varied:
+        raise DatasetError(f"{name}: all runs have the same inputs: a sweep over some key is needed")
+    return Data(frame, varied, constants, codes[0])
+
+
+def _read(source: Any) -> tuple[str, pl.DataFrame]:
+    if isinstance(source, Runs):
+        return str(source.path), source.frame
+    if isinstance(source, pl.DataFrame):
+        return "the data frame", source
+    name = os.fspath(source)
+    if os.path.isdir(name):
+        name = os.path.join(name, "runs.parquet")
+    try:
+        return name, pl.read_parquet(name)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DatasetError(f"{name}: {error}") from error
+
+
+def _usable(frame: pl.DataFrame) -> pl.DataFrame:
+    if "error" in frame.columns:
+        frame = frame.filter(pl.col("error").is_null()).drop("error")
+    return frame
+
+
+__all__ = ["DEFAULT", "Data", "dataset"]

@@ -1,0 +1,274 @@
+//! Sweeps: planned, carried out on this machine, or handed out as tasks.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::prelude::*;
+use weir_results::{Dataset, Value};
+use weir_scenario::{Document, shipped};
+use weir_sweep::{Journal, Planned, Row, Rows, Shard, Task, Watch};
+use weir_units::{ByteSize, Duration, Rate};
+
+use crate::errors;
+use crate::run::as_settings;
+use crate::table::Table;
+use crate::watch::{Stop, watched};
+
+/// A sweep, read and checked.
+#[pyclass(frozen, module = "weir")]
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    sweep: weir_sweep::Sweep,
+}
+
+#[pymethods]
+impl Sweep {
+    /// Reads a sweep's file. `early_stop`: as the file says, always, or never.
+    #[staticmethod]
+    fn load(
+        path: PathBuf,
+        settings: Vec<(String, String)>,
+        early_stop: Option<bool>,
+    ) -> PyResult<Self> {
+        let sweep = weir_sweep::Sweep::load(&path).map_err(errors::sweep)?;
+        Self::new(sweep, settings, early_stop)
+    }
+
+    /// Single combinations of settings of a scenario, a file or one that ships.
+    #[staticmethod]
+    fn of_points(
+        scenario: PathBuf,
+        points: Vec<Vec<(String, String)>>,
+        seeds: Vec<u64>,
+        settings: Vec<(String, String)>,
+        early_stop: Option<bool>,
+    ) -> PyResult<Self> {
+        let base = Document::load_or_shipped(&scenario)
+            .map_err(|error| errors::scenario(shipped::told(&scenario, &error)))?;
+        let points: Vec<_> = points.into_iter().map(as_settings).collect();
+        let sweep = weir_sweep::Sweep::of_points(&scenario, base, &points, seeds);
+        Self::new(sweep.map_err(errors::sweep)?, settings, early_stop)
+    }
+
+    /// What it is, in one line.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.sweep.title
+    }
+
+    /// Where it comes from.
+    #[getter]
+    fn source(&self) -> &str {
+        &self.sweep.source
+    }
+
+    /// The keys that it goes through, each with the name of its column.
+    #[getter]
+    fn keys(&self) -> Vec<(String, String)> {
+        let axes = self.sweep.axes().iter();
+        axes.map(|axis| (axis.path.clone(), axis.column.clone()))
+            .collect()
+    }
+
+    /// How many runs it has.
+    fn __len__(&self) -> usize {
+        self.sweep.runs()
+    }
+
+    /// The inputs of all runs in base units, by the names of their columns, and what is wrong with a run.
+    fn inputs(&self, py: Python<'_>) -> PyResult<Table> {
+        py.detach(|| {
+            let mut inputs = Dataset::default();
+            for run in self.sweep.plan() {
+                let error = run
+                    .scenario
+                    .err()
+                    .map(|error| ("error".to_owned(), Value::Text(error)));
+                inputs.push(run.inputs.into_iter().chain(error));
+            }
+            Table::of(inputs.frame())
+        })
+    }
+
+    /// Opens a directory for the rows of the sweep, or of about `some` of its runs.
+    fn open(
+        &self,
+        py: Python<'_>,
+        directory: PathBuf,
+        resume: bool,
+        some: Option<u64>,
+    ) -> PyResult<OpenSweep> {
+        py.detach(|| {
+            let planned = match some {
+                Some(count) => self.sweep.plan_some(count),
+                None => self.sweep.plan(),
+            };
+            let (journal, rows, stale) =
+                Journal::open(&directory, Shard::WHOLE, &planned, resume).map_err(errors::sweep)?;
+            Ok(OpenSweep {
+                sweep: self.sweep.clone(),
+                directory,
+                planned,
+                journal,
+                rows: Mutex::new(rows),
+                stale: stale.rows,
+            })
+        })
+    }
+}
+
+impl Sweep {
+    fn new(
+        sweep: weir_sweep::Sweep,
+        settings: Vec<(String, String)>,
+        early_stop: Option<bool>,
+    ) -> PyResult<Self> {
+        let sweep = sweep.with(&as_settings(settings)).map_err(errors::sweep)?;
+        let rule = sweep.steady().cloned();
+        let sweep = match early_stop {
+            None => sweep,
+            Some(true) => sweep.with_steady(Some(rule.unwrap_or_default())),
+            Some(false) => sweep.with_steady(None),
+        };
+        Ok(Self { sweep })
+    }
+}
+
+/// A sweep with its directory: no other process can write the same journal meanwhile.
+#[pyclass(frozen, module = "weir")]
+#[derive(Debug)]
+pub(crate) struct OpenSweep {
+    sweep: weir_sweep::Sweep,
+    directory: PathBuf,
+    planned: Vec<Planned>,
+    journal: Journal,
+    rows: Mutex<Rows>,
+    stale: usize,
+}
+
+impl OpenSweep {
+    fn rows(&self) -> std::sync::MutexGuard<'_, Rows> {
+        self.rows
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl OpenSweep {
+    /// How many runs there are.
+    fn __len__(&self) -> usize {
+        self.planned.len()
+    }
+
+    /// How many of them have rows.
+    #[getter]
+    fn done(&self) -> usize {
+        self.rows().len()
+    }
+
+    /// How many rows the directory has of other settings or another version of the code.
+    #[getter]
+    fn stale(&self) -> usize {
+        self.stale
+    }
+
+    /// Carries out what has no row, `jobs` runs at a time, or one for each core if it is 0. `progress` is
+    /// called now and then with how many runs have rows, and with how many there are.
+    fn carry_out(&self, py: Python<'_>, jobs: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let stop = Stop::default();
+        let rows = self.rows().clone();
+        let watch = Counted {
+            stop: &stop,
+            over: AtomicUsize::new(rows.len()),
+        };
+        let work = || (self.sweep).carry_out_left(&self.planned, rows, &self.journal, jobs, &watch);
+        let look = |py: Python<'_>| match &progress {
+            None => Ok(()),
+            Some(progress) => {
+                let over = watch.over.load(Ordering::Relaxed);
+                progress.call1(py, (over, self.planned.len())).map(drop)
+            }
+        };
+        let rows = watched(py, &stop, work, look)?.map_err(errors::sweep)?;
+        let over = rows.len();
+        *self.rows() = rows;
+        match progress {
+            None => Ok(()),
+            Some(progress) => progress.call1(py, (over, self.planned.len())).map(drop),
+        }
+    }
+
+    /// What has no row, as texts for [`carry_out_task`].
+    fn tasks(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        py.detach(|| {
+            let rows = self.rows();
+            let left = self.planned.iter().filter(|run| !rows.has(&run.key));
+            left.map(|run| {
+                let task = Task::of(&self.sweep, run);
+                task.and_then(|task| task.to_json()).map_err(errors::sweep)
+            })
+            .collect()
+        })
+    }
+
+    /// Adds what a task gave.
+    fn add(&self, py: Python<'_>, row: &str) -> PyResult<()> {
+        let row: Row = serde_json::from_str(row).map_err(errors::sweep)?;
+        py.detach(|| {
+            self.journal.add(&row).map_err(errors::sweep)?;
+            self.rows().push(row);
+            Ok(())
+        })
+    }
+
+    /// Makes `runs.parquet` of all rows of the directory, and gives its path and its rows.
+    fn finish(&self, py: Python<'_>) -> PyResult<(PathBuf, Table)> {
+        py.detach(|| {
+            let written = (self.sweep)
+                .write_dataset(&self.directory)
+                .map_err(errors::sweep)?;
+            Ok((written.path, Table::of(written.dataset.frame())?))
+        })
+    }
+}
+
+/// Counts runs that are over.
+struct Counted<'s> {
+    stop: &'s Stop,
+    over: AtomicUsize,
+}
+
+impl Watch for Counted<'_> {
+    fn goes_on(&self) -> bool {
+        self.stop.goes_on()
+    }
+
+    fn over(&self, _: &Row) {
+        self.over.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Carries out one of [`OpenSweep::tasks`], here or on another machine, and gives its row.
+#[pyfunction]
+pub(crate) fn carry_out_task(py: Python<'_>, task: &str) -> PyResult<String> {
+    let task = Task::from_json(task).map_err(errors::sweep)?;
+    let stop = Stop::default();
+    let work = || task.carry_out(&mut || stop.goes_on());
+    let row = watched(py, &stop, work, |_| Ok(()))?.map_err(errors::sweep)?;
+    serde_json::to_string(&row).map_err(errors::sweep)
+}
+
+/// A size in bytes, a rate in bits per second or a time in seconds, if the text is one: `200KB`, `25Gbps`,
+/// `50us`.
+#[pyfunction]
+pub(crate) fn base_units(text: &str) -> Option<f64> {
+    let size = text.parse::<ByteSize>().map(|size| size.bytes() as f64);
+    let rate = || {
+        text.parse::<Rate>()
+            .map(|rate| rate.bits_per_second() as f64)
+    };
+    let span = || text.parse::<Duration>().map(|span| span.as_secs_f64());
+    size.or_else(|_| rate()).or_else(|_| span()).ok()
+}

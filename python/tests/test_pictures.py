@@ -1,0 +1,18 @@
+from made_up import made_up
+
+from weir import pictures
+from weir.surrogate import dataset
+
+
+def test_a_report_of_a_sweep_is_one_page():
+    page = pictures.sweep_report(dataset(made_up()), models=["paper-shallow"], splits=2)
+    assert page.count("<svg") == 5 and "Left out" not in page
+    assert "12.5 Gbps" in page and "http://" not in page.split("<svg")[0]
+    assert "<script" not in page and "src=" not in page
+
+
+def test_what_data_cannot_show_is_told():
+    import polars as pl
+
+    page = pictures.sweep_report(dataset(made_up().filter(pl.col("red_min_bytes") < pl.col("red_max_bytes"))), models=["paper-shallow"], splits=1)
+    assert page.count("Left out") == 3
