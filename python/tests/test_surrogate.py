@@ -112,6 +112,16 @@ def test_a_hundred_thousand_settings(surrogate):
     assert predicted["share"].is_between(0, 1).all() and (predicted["drops"] >= 0).all()
 
 
+def test_the_gaussian_process_is_scikit_learns(surrogate, data):
+    from weir.surrogate.features import physical
+    from weir.surrogate.model import _predicted
+
+    features = physical(data.x())
+    for learned in surrogate.learned.values():
+        (pipeline,) = learned.regressors
+        assert _predicted(pipeline, features) == pytest.approx(pipeline.predict(features), abs=1e-6)
+
+
 def test_mistakes(surrogate, data):
     with pytest.raises(SurrogateError, match="too few"):
         Surrogate.fit(data.take(np.arange(10)))

@@ -18,6 +18,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from weir.errors import SurrogateError
+from weir.surrogate import gaussian
 from weir.surrogate.data import Data
 from weir.surrogate.features import FEATURES
 from weir.surrogate.models import DEFAULT as DEFAULT_MODEL
@@ -256,8 +257,15 @@ def _refitted(prototype: Any, fitted: Any, features: np.ndarray, target: np.ndar
 
 
 def _mean(regressors: list[Any], features: np.ndarray) -> np.ndarray:
-    mean: np.ndarray = np.mean([regressor.predict(features) for regressor in regressors], axis=0)
+    mean: np.ndarray = np.mean([_predicted(regressor, features) for regressor in regressors], axis=0)
     return mean
+
+
+def _predicted(regressor: Any, features: np.ndarray) -> np.ndarray:
+    steps = getattr(regressor, "named_steps", {})
+    if "gaussianprocessregressor" not in steps:
+        return np.asarray(regressor.predict(features))
+    return gaussian.mean(steps["gaussianprocessregressor"], steps["standardscaler"].transform(features))
 
 
 def _forward(values: np.ndarray, logarithm: bool) -> np.ndarray:

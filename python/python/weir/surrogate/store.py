@@ -31,6 +31,11 @@ TRUSTED = [
     "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn._loss._loss.CyHalfSquaredError",
+    "sklearn.tree._tree.Tree",
+    *(
+        f"sklearn.gaussian_process.kernels.{kernel}"
+        for kernel in ("ConstantKernel", "Matern", "Product", "Sum", "WhiteKernel")
+    ),
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
 ]
 
