@@ -1,7 +1,7 @@
 //! What a UDP socket's handles, connections and driver share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use weir_dcudp::{ConnectionHandle, EndpointEvent};
