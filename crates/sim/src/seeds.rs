@@ -54,6 +54,18 @@ pub(crate) fn seed_bytes(words: [u64; 2]) -> [u8; 32] {
     seed
 }
 
+/// The seed of one side's endpoint, all of whose 32 bytes differ from the other side's.
+pub(crate) fn side_bytes(seed: u64, side: u64) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (part, eight) in (0..).zip(bytes.chunks_exact_mut(8)) {
+        let word = [side, part]
+            .into_iter()
+            .fold(seed, |seed, part| mix(mix(seed) ^ part));
+        eight.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
 /// The output function of SplitMix64 (Steele, Lea and Flood 2014, figure 16): a bijection in which
 /// each input bit changes each output bit with probability one half.
 fn mix(number: u64) -> u64 {

@@ -12,7 +12,7 @@ use super::end::DcudpEnd;
 use super::transport::dcudp_transport;
 use crate::hosts::Address;
 use crate::packet::{Location, ports};
-use crate::seeds::seed_bytes;
+use crate::seeds::side_bytes;
 
 /// How a group's connections are made.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ impl DcudpSetup {
             Arc::new(self.of_flow(rate, seed))
         };
         let accepted = ServerConfig::new(transport(responder));
-        let asking = Endpoint::new(None, seed_bytes([seed, 0]))?;
-        let waiting = Endpoint::new(Some(accepted), seed_bytes([seed, 1]))?;
+        let asking = Endpoint::new(None, side_bytes(seed, 0))?;
+        let waiting = Endpoint::new(Some(accepted), side_bytes(seed, 1))?;
         let asking = DcudpEnd::client(now, asking, transport(initiator), server);
         Ok((asking, DcudpEnd::server(waiting, client)))
     }
