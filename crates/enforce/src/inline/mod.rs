@@ -15,14 +15,15 @@
 //! use weir_enforce::segment::Segment;
 //! use weir_fabric::Element;
 //!
-//! # fn element() -> impl Element<Segment> { todo!() }
+//! # fn example(element: impl Element<Segment> + Send + 'static) -> Result<(), Box<dyn std::error::Error>> {
 //! let ports = [PacketSocket::bind("lan")?.into(), PacketSocket::bind("wan")?.into()];
-//! let mut cable = Inline::new(ports, element());
+//! let mut cable = Inline::new(ports, element);
 //! let stop = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK)?;
 //! // Somebody else writes to `stop` when it is to end.
 //! cable.run(&stop)?;
 //! println!("{} frames", cable.counters().frames);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok(())
+//! # }
 //! ```
 
 #[cfg(test)]

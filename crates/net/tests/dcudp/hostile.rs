@@ -16,6 +16,7 @@ fn request(socket: u32, cookie: u64) -> Vec<u8> {
     packet.extend(7_u32.to_be_bytes());
     packet.extend(1452_u32.to_be_bytes());
     packet.extend(1024_u32.to_be_bytes());
+    packet.extend(0_u32.to_be_bytes());
     packet.extend(socket.to_be_bytes());
     packet.extend(cookie.to_be_bytes());
     packet.extend([5; 16]);
