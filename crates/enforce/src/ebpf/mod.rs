@@ -32,8 +32,16 @@ mod attachment;
 mod caps;
 pub mod control;
 mod enforcer;
+#[cfg_attr(
+    not(bpf_programs),
+    allow(dead_code, reason = "only programs tell of anything")
+)]
 mod event;
 mod figures;
+#[cfg_attr(
+    not(bpf_programs),
+    allow(dead_code, reason = "there is nothing to attach")
+)]
 mod interface;
 mod pace;
 #[cfg(bpf_programs)]
