@@ -2,15 +2,7 @@
 // What the programs at an interface use of the kernel: its ABI for them (linux/bpf.h).
 #pragma once
 
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed int __s32;
-typedef signed long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
+#include "types.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
