@@ -27,9 +27,6 @@ PYTHON_ENV = python/.venv
 UV_VERSION = 0.13.9
 # Extension modules find Python's symbols in the program that loads them.
 PYTHON_BUILD = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$(CURDIR)/$(PYTHON_ENV)/bin/python
-# `make test` leaves out what takes Ray; `make long` does not.
-PYTHON_EXTRAS = --extra learn
-PYTEST_FLAGS = -m "not long"
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
 .DEFAULT_GOAL := help
@@ -61,7 +58,7 @@ unit: ## unit, property and command-line tests
 
 setup: ## install what tests and kernel DCTCP can use beyond Rust and a C compiler (Debian, Ubuntu; root)
 	apt-get update -q
-	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark python3-venv
 
 stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, where they can be built or are there
 	@if $(CAN_BUILD_QUICHE); then \
@@ -74,7 +71,7 @@ stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, wher
 
 python: ## build the Python package, with all that it can use, into python/.venv
 	@$(HAS_PYTHON) || { echo "make python needs Python 3.10 or later with venv: apt-get install python3-venv"; exit 1; }
-	@$(MAKE) -s python-env PYTHON_EXTRAS=--all-extras
+	@$(MAKE) -s python-env
 	@$(PYTHON_ENV)/bin/uv tool run --from 'maturin==1.16.0' maturin build --release --quiet \
 		--manifest-path python/Cargo.toml --interpreter $(PYTHON_ENV)/bin/python --out python/dist
 	@rm -f python/python/weir/_weir.abi3.so
@@ -84,7 +81,7 @@ python: ## build the Python package, with all that it can use, into python/.venv
 python-env:
 	@test -x $(PYTHON_ENV)/bin/uv || { $(PYTHON) -m venv $(PYTHON_ENV) && \
 		$(PYTHON_ENV)/bin/python -m pip install --quiet uv==$(UV_VERSION); }
-	@cd python && UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact $(PYTHON_EXTRAS) --group dev
+	@cd python && UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact --all-extras --group dev
 
 python-test: ## lint and test the Python package, where Python 3.10 with venv is there
 	@if ! $(HAS_PYTHON); then \
@@ -96,7 +93,7 @@ python-test: ## lint and test the Python package, where Python 3.10 with venv is
 		$(PYTHON_BUILD) $(CARGO) build $(CARGO_FLAGS) --profile test -p weir-python && \
 		install target/debug/libweir_python.so python/python/weir/_weir.abi3.so && \
 		cd python && .venv/bin/python -m mypy && \
-		PYTHONPATH=$(CURDIR)/python/python .venv/bin/python -m pytest $(PYTEST_FLAGS); \
+		PYTHONPATH=$(CURDIR)/python/python .venv/bin/python -m pytest; \
 	fi
 
 interop: ## run the interoperability matrix and write docs/interop.md (a long build)
@@ -105,7 +102,6 @@ interop: ## run the interoperability matrix and write docs/interop.md (a long bu
 
 long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
 	PROPTEST_CASES=$(LONG_CASES) $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
-	@$(MAKE) -s python-test PYTHON_EXTRAS=--all-extras PYTEST_FLAGS=
 
 longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC engine (hours)
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \

@@ -8,8 +8,6 @@ import weir
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'weir[ray]'")
 from ray.cluster_utils import Cluster  # noqa: E402
 
-pytestmark = pytest.mark.long
-
 TIMES = ["cpu_s"]
 
 
