@@ -61,10 +61,10 @@ impl Connection {
         let link = &self.handle.link;
         let now = link.now();
         let mut core = link.lock();
-        core.engine.update_keys(now)?;
+        let begun = core.engine.update_keys(now);
         link.send(&mut core, now);
         link.settle(core, now);
-        Ok(())
+        begun
     }
 
     fn poll_datagram(&self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ConnectionError>> {

@@ -56,6 +56,37 @@ fn survives_heavy_loss() {
     }
 }
 
+/// The client's data fill its window before the server can read them, and the server has told the
+/// client so by no ACK: what is left of the handshake must not wait for room.
+#[test]
+fn a_window_full_of_data_does_not_hold_the_handshake_back() {
+    for seed in 0..100 {
+        let faults = FaultSettings {
+            loss: Probability::new(0.3).unwrap(),
+            ..FaultSettings::default()
+        };
+        let mut world = World::new(Plan {
+            seed,
+            faults,
+            ..Plan::default()
+        });
+        let client = world.connect();
+        let connected = world.run_until(Duration::from_secs(20), |world| {
+            world.hosts[CLIENT].connections[&client].is_established()
+        });
+        assert!(connected, "seed {seed}");
+        let server = *world.hosts[SERVER].connections.keys().next().unwrap();
+        let data = pattern(20_000);
+        let got = world.transfer(
+            (CLIENT, client),
+            (SERVER, server),
+            &data,
+            Duration::from_secs(20),
+        );
+        assert!(got == Some(data), "seed {seed}");
+    }
+}
+
 #[test]
 fn a_large_server_flight_waits_for_address_validation() {
     let plan = Plan::default();

@@ -132,3 +132,25 @@ fn key_updates_keep_to_the_rules() {
     connection.close(now, 0, b"");
     assert_eq!(connection.update_keys(now), Err(UpdateKeysError::Closed));
 }
+
+#[test]
+fn an_update_after_the_peers_needs_no_data() {
+    let mut world = World::new(Plan::default());
+    let (client, server) = world.connected();
+    world.run_for(Duration::from_millis(50));
+    let now = world.now;
+    let updated = world.connection(SERVER, server).update_keys(now);
+    assert_eq!(updated, Ok(()));
+    world.run_for(Duration::from_millis(50));
+    let now = world.now;
+    let connection = world.connection(CLIENT, client);
+    assert_eq!(connection.stats().key_updates, 1);
+    // Nothing that the client sent under the server's new keys was to be acknowledged.
+    assert_eq!(
+        connection.update_keys(now),
+        Err(UpdateKeysError::Unacknowledged)
+    );
+    world.run_for(Duration::from_millis(50));
+    let now = world.now;
+    assert_eq!(world.connection(CLIENT, client).update_keys(now), Ok(()));
+}

@@ -235,7 +235,7 @@ async fn update_keys(connection: &weir_net::Connection) -> Result<()> {
         match connection.update_keys() {
             Ok(()) => return Ok(()),
             Err(error @ UpdateKeysError::Closed) => return Err(error.into()),
-            // Until the handshake is confirmed.
+            // Until the handshake is confirmed, and the last update over.
             Err(_) => a_moment().await,
         }
     }

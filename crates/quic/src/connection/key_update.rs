@@ -12,7 +12,7 @@ pub enum UpdateKeysError {
     #[error("the handshake is not confirmed yet")]
     NotConfirmed,
     /// The peer has not acknowledged a packet under the keys of the last update (RFC 9001,
-    /// section 6.1).
+    /// section 6.1). A PING asks it to, so that a connection on which nothing moves gets there too.
     #[error("the peer has not acknowledged the last key update yet")]
     Unacknowledged,
     /// The peer may still need the keys of the phase before (RFC 9001, section 6.5).
@@ -41,9 +41,11 @@ impl Connection {
             .as_mut()
             .filter(|_| self.handshake.confirmed)
             .ok_or(UpdateKeysError::NotConfirmed)?;
-        keys.begin_update(now, next_sent, retention)?;
-        self.timers.ping_due = true;
-        Ok(())
+        let begun = keys.begin_update(now, next_sent, retention);
+        let unacknowledged = begun == Err(UpdateKeysError::Unacknowledged);
+        let asks = unacknowledged && !self.recovery.has_eliciting_outstanding(Space::Data);
+        self.timers.ping_due |= begun.is_ok() || asks;
+        begun
     }
 
     /// The peer acknowledged 1-RTT packets.

@@ -6,9 +6,9 @@ use super::Connection;
 use super::close::State;
 use super::draft::SMALLEST_ROOM;
 use super::event::ConnectionError;
-use crate::Space;
 use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
 use crate::recovery::{HandshakeState, TimeoutAction};
+use crate::{Level, Space};
 
 /// The timers that do not belong to recovery or ACKs.
 #[derive(Debug)]
@@ -167,7 +167,23 @@ impl Connection {
             has_handshake_keys: self.keys.handshake.is_some(),
             amplification_limited: self.path().amplification_budget()
                 < SMALLEST_MAX_UDP_PAYLOAD as u64,
+            waiting: self.waiting_handshake(),
         }
+    }
+
+    /// The first space of the handshake in which data wait and nothing is in flight.
+    fn waiting_handshake(&self) -> Option<Space> {
+        if self.keys.is_only_one_rtt() {
+            return None;
+        }
+        [Level::Initial, Level::Handshake]
+            .into_iter()
+            .filter(|level| self.keys.local(*level, self.side).is_some())
+            .map(Level::space)
+            .find(|space| {
+                self.outgoing.crypto[*space as usize].wants_to_send()
+                    && !self.recovery.has_eliciting_outstanding(*space)
+            })
     }
 
     /// When an ACK is due, unless nothing may be sent to the peer's address before it is validated.

@@ -18,6 +18,8 @@ pub(crate) struct HandshakeState {
     pub(crate) confirmed: bool,
     /// Whether nothing can be sent before the peer sends more (RFC 9000, section 8.1).
     pub(crate) amplification_limited: bool,
+    /// A space of the handshake in which data wait while nothing is in flight.
+    pub(crate) waiting: Option<Space>,
 }
 
 /// What a time-out asks for.
@@ -103,9 +105,15 @@ impl Recovery {
             let state = &self.spaces[space as usize];
             (state.eliciting_outstanding > 0).then(|| (state.last_eliciting + duration, space))
         };
+        // Lost data of the handshake may find the window full of 1-RTT packets, which the peer cannot
+        // read without them and for which there is no timer yet: they are not blocked as a probe.
+        let waiting = state
+            .waiting
+            .map(|space| (self.handshake_event + duration, space));
         let handshake = due(Space::Initial, duration)
             .into_iter()
             .chain(due(Space::Handshake, duration))
+            .chain(waiting)
             .min();
         if handshake.is_none() && !self.is_address_validated(state.confirmed) {
             // The server may have sent all that it may send before our address is validated, and

@@ -169,6 +169,7 @@ impl Sender {
                 has_handshake_keys: true,
                 confirmed: true,
                 amplification_limited: false,
+                waiting: None,
             },
             now: at(1_000),
         }
