@@ -87,6 +87,35 @@ fn a_window_full_of_data_does_not_hold_the_handshake_back() {
     }
 }
 
+/// A peer that has discarded its keys for Initial packets may drop a datagram that begins with one as a
+/// whole: one of the server's two probes does not.
+#[test]
+fn a_server_probes_with_handshake_packets_alone_too() {
+    let mut world = World::new(Plan::default());
+    world.connect();
+    assert!(world.run_until(Duration::from_millis(1), |world| {
+        !world.hosts[SERVER].connections.is_empty()
+    }));
+    let now = world.now;
+    world.pipes[CLIENT].set_script(now, Some(Script::matching(|_| true, Verdict::Drop)));
+    world.run_for(Duration::from_micros(200));
+    let server = *world.hosts[SERVER].connections.keys().next().unwrap();
+    let connection = world.connection(SERVER, server);
+    let mut first_bytes = Vec::new();
+    while first_bytes.len() < 2 {
+        let due = connection.timeout().unwrap();
+        connection.handle_timeout(due);
+        let mut datagram = Vec::new();
+        while connection.poll_transmit(due, &mut datagram, 1).is_some() {
+            first_bytes.push(datagram[0]);
+            datagram.clear();
+        }
+    }
+    // RFC 9000, sections 17.2.2 and 17.2.4.
+    assert_eq!(first_bytes[0] & 0xf0, 0xc0, "an Initial packet");
+    assert_eq!(first_bytes[1] & 0xf0, 0xe0, "a Handshake packet");
+}
+
 #[test]
 fn a_large_server_flight_waits_for_address_validation() {
     let plan = Plan::default();

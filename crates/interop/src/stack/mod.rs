@@ -7,6 +7,7 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use weir_net::tls::Identity;
@@ -28,6 +29,10 @@ pub(crate) const SERVER_NAME: &str = "localhost";
 
 /// The most that an echo may have.
 pub(crate) const LARGEST_ECHO: usize = 16 << 20;
+
+/// A handshake may take so long: among heavy losses probes are soon seconds apart, and s2n-quic by
+/// itself gives up after ten.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why something did not work; what was being done is in the text.
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -160,5 +165,5 @@ pub(crate) struct Facts {
 
 /// Waits until the engine is rid of something that it does not take at once.
 pub(crate) async fn a_moment() {
-    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
 }

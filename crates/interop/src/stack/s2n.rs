@@ -14,11 +14,13 @@ use s2n_quic::provider::datagram::default::{
 };
 use s2n_quic::provider::endpoint_limits::{ConnectionAttempt, Limiter, Outcome};
 use s2n_quic::provider::io::tokio::{Builder as IoBuilder, Provider as Io};
+use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
 use s2n_quic::stream::BidirectionalStream;
 
 use super::{
-    Client, Connection, Facts, LARGEST_ECHO, Local, Result, SERVER_NAME, Server, Setup, Stack, tls,
+    Client, Connection, Facts, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result, SERVER_NAME, Server,
+    Setup, Stack, tls,
 };
 
 mod events;
@@ -39,6 +41,7 @@ impl Stack for S2n {
             .with_io(io(setup)?)?
             .with_event(Events)?
             .with_datagram(datagrams()?)?
+            .with_limits(limits()?)?
             .with_endpoint_limits(Gate { retry: setup.retry })?
             .start()?;
         let address = server.local_addr()?;
@@ -64,6 +67,7 @@ impl Stack for S2n {
             .with_io(io(setup)?)?
             .with_event(Events)?
             .with_datagram(datagrams()?)?
+            .with_limits(limits()?)?
             .start()?;
         Ok(Box::new(S2nClient { client }))
     }
@@ -84,6 +88,10 @@ fn io(setup: &Setup) -> Result<Io> {
 fn datagrams() -> Result<Datagrams> {
     let builder = Datagrams::builder().with_send_capacity(DATAGRAMS)?;
     Ok(builder.with_recv_capacity(DATAGRAMS)?.build()?)
+}
+
+fn limits() -> Result<Limits> {
+    Ok(Limits::new().with_max_handshake_duration(HANDSHAKE_TIMEOUT)?)
 }
 
 /// Asks for proof of the address, or does not. s2n-quic asks it about clients without a token only.

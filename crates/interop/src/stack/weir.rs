@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use weir_net::tls::{CipherSuite, ClientTls, ServerTls};
 use weir_net::{
-    ByteSize, DatagramConfig, Duration, Endpoint, EndpointBuilder, RetryPolicy, TransportConfig,
+    ByteSize, DatagramConfig, Endpoint, EndpointBuilder, RetryPolicy, TransportConfig,
     UpdateKeysError, Version, Versions,
 };
 
 use super::{
-    ALPN, Client, Connection, Facts, LARGEST_ECHO, Local, Result, SERVER_NAME, Server, Setup,
-    Stack, a_moment,
+    ALPN, Client, Connection, Facts, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result, SERVER_NAME,
+    Server, Setup, Stack, a_moment,
 };
 
 pub(super) struct Weir;
@@ -56,7 +56,7 @@ impl Stack for Weir {
 fn builder(setup: &Setup) -> EndpointBuilder {
     let mut transport = TransportConfig {
         datagrams: Some(DatagramConfig::default()),
-        handshake_timeout: Duration::from_secs(30),
+        handshake_timeout: HANDSHAKE_TIMEOUT.into(),
         ..TransportConfig::data_center()
     };
     if let Some(size) = setup.packet_size {

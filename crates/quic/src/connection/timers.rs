@@ -153,11 +153,20 @@ impl Connection {
                 Space::Data => self.handshake.complete,
                 _ => self.recovery.has_eliciting_outstanding(space),
             };
-            if space != expired && asks {
-                self.recovery
-                    .oldest_unacked_frames(space, 1, &mut self.outgoing);
-                self.probes[space as usize] = self.probes[space as usize].max(1);
+            if space == expired || !asks {
+                continue;
             }
+            let mut packets = 1;
+            if expired == Space::Initial && self.probes[Space::Initial as usize] > 1 {
+                // A peer that has discarded the keys for Initial packets may drop a datagram that begins
+                // with one as a whole (quiche does): the second datagram goes without.
+                self.probes[Space::Initial as usize] = 1;
+                packets = 2;
+            }
+            self.recovery
+                .oldest_unacked_frames(space, packets.into(), &mut self.outgoing);
+            let probes = &mut self.probes[space as usize];
+            *probes = (*probes).max(packets);
         }
     }
 
