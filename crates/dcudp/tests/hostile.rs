@@ -320,6 +320,9 @@ proptest! {
             let now = world.now;
             if world.hosts[CLIENT].connection.is_some() {
                 world.hosts[CLIENT].connection().close(now);
+                // Who closes has no more to write.
+                let flow = &mut world.hosts[CLIENT].flow;
+                flow.to_send = flow.sent;
                 world.service(CLIENT);
             }
         }

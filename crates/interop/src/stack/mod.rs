@@ -32,7 +32,7 @@ pub(crate) const LARGEST_ECHO: usize = 16 << 20;
 
 /// A handshake may take so long: among heavy losses probes are soon seconds apart, and s2n-quic by
 /// itself gives up after ten.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why something did not work; what was being done is in the text.
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -18,7 +18,7 @@ pub(crate) fn delay(one_way: Duration) -> Rule {
 /// Of a hundred datagrams about `percent` are lost, as the seed says.
 pub(crate) fn lose(percent: u64, seed: u64) -> Rule {
     let mut chance = Chance::new(seed);
-    Box::new(move |_| match chance.percent(percent) {
+    under_load(move || match chance.percent(percent) {
         true => Verdict::Lose,
         false => Verdict::Pass,
     })
@@ -27,9 +27,28 @@ pub(crate) fn lose(percent: u64, seed: u64) -> Rule {
 /// Of a hundred datagrams about `percent` are changed in a byte, as the seed says.
 pub(crate) fn corrupt(percent: u64, seed: u64) -> Rule {
     let mut chance = Chance::new(seed);
-    Box::new(move |_| match chance.percent(percent) {
+    under_load(move || match chance.percent(percent) {
         true => Verdict::Corrupt(chance.next() as usize),
         false => Verdict::Pass,
+    })
+}
+
+/// The verdicts of `rule`, but a few datagrams after a silence arrive: probes back off, and a few unlucky
+/// ones in a row, each after twice the time, would decide whether a case ends before its stacks give up.
+fn under_load(mut rule: impl FnMut() -> Verdict + 'static) -> Rule {
+    const SILENCE: Duration = Duration::from_millis(500);
+    const SPARED: usize = 6;
+    let (mut last, mut spared) = (None, 0);
+    Box::new(move |datagram| {
+        let since = last.replace(datagram.at);
+        if since.is_some_and(|since| datagram.at >= since + SILENCE) {
+            spared = SPARED;
+        }
+        if spared == 0 {
+            return rule();
+        }
+        spared -= 1;
+        Verdict::Pass
     })
 }
 

@@ -57,7 +57,7 @@ pub(super) const DRAIN: Typed<f64> = Typed {
 pub(super) const PATIENCE: Typed<u64> = Typed {
     name: "patience",
     doc: "after so many round trips without a mark the increment doubles with each",
-    default: 16,
+    default: 4,
     min: 1,
     max: 1_000_000,
 };
