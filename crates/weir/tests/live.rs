@@ -127,6 +127,50 @@ fn a_bulk_flow_has_about_the_rate_of_its_link() {
     }
 }
 
+/// DCUDP over a link of 100 Mbps that marks as the paper's does.
+const DCUDP: &str = r#"
+    title = "DCUDP, live and simulated"
+    source = "a test"
+    duration = "2s"
+    warm_up = "500ms"
+
+    [dumbbell]
+    rate = "100Mbps"
+    queue = { kind = "two-threshold", ecn_min = "15KB", ecn_max = "150KB", probability = 0.1, buffer = "4MB" }
+    [dumbbell.senders.sender]
+    rtt = "1ms"
+
+    [groups.flow]
+    from = "sender"
+    to = "receiver"
+    transport = "dcudp"
+    congestion = "dcudp-proportional"
+    workload = "bulk"
+    dcudp = { rate = "160Mbps", quit = { window = 64 } }
+"#;
+
+#[test]
+fn dcudp_has_the_goodput_that_the_simulation_says() {
+    if !possible("dcudp_has_the_goodput_that_the_simulation_says") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = scenario(directory.path(), DCUDP);
+    let path = path.to_str().unwrap();
+    let goodput =
+        |summary: &Value| summary["groups"]["flow"]["goodput_bps"].as_f64().unwrap() / 1e6;
+    let simulated = goodput(&run(&["run", "--json", path]).json());
+    let live = run(&["run", "--live", "--json", path]).json();
+    let ratio = goodput(&live) / simulated;
+    assert!(
+        (0.6..1.05).contains(&ratio),
+        "{ratio} of {simulated}: {live:#}"
+    );
+    if live["emulation"]["faithful"] == true {
+        assert!(ratio > 0.95, "{ratio} of {simulated}: {live:#}");
+    }
+}
+
 /// Two senders and a receiver; each transport carries the same workload.
 const STAR: &str = r#"
     title = "A star, live"

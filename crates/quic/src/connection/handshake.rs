@@ -203,6 +203,7 @@ impl Connection {
             self.recovery.discard(space, &mut self.paths[0]);
             self.outgoing.crypto[space as usize] = Default::default();
             self.probes[space as usize] = 0;
+            self.timers.handshake_waits = None;
         }
     }
 

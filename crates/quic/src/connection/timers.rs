@@ -23,6 +23,9 @@ pub(super) struct Timers {
     pub(super) paced_until: Option<Time>,
     /// A keep-alive PING is to be sent.
     pub(super) ping_due: bool,
+    /// The space of the handshake that has data to send, nothing in flight, and may not send; and since
+    /// when.
+    pub(super) handshake_waits: Option<(Space, Time)>,
 }
 
 impl Timers {
@@ -34,6 +37,7 @@ impl Timers {
             idle_timeout: config.idle_timeout,
             paced_until: None,
             ping_due: false,
+            handshake_waits: None,
         }
     }
 
@@ -176,8 +180,15 @@ impl Connection {
             has_handshake_keys: self.keys.handshake.is_some(),
             amplification_limited: self.path().amplification_budget()
                 < SMALLEST_MAX_UDP_PAYLOAD as u64,
-            waiting: self.waiting_handshake(),
+            waiting: self.timers.handshake_waits,
         }
+    }
+
+    /// Nothing may be sent now: notes whether that holds the handshake back.
+    pub(super) fn note_waiting_handshake(&mut self, now: Time) {
+        let space = self.waiting_handshake();
+        let since = self.timers.handshake_waits.map_or(now, |(_, since)| since);
+        self.timers.handshake_waits = space.map(|space| (space, since));
     }
 
     /// The first space of the handshake in which data wait and nothing is in flight.

@@ -125,6 +125,7 @@ impl Connection {
         self.note_limits();
         let size = buffer.len() - begin;
         if size == 0 {
+            self.note_waiting_handshake(now);
             return self.transmit_mtu_probe(now, buffer);
         }
         let path = self.path();

@@ -18,8 +18,8 @@ pub(crate) struct HandshakeState {
     pub(crate) confirmed: bool,
     /// Whether nothing can be sent before the peer sends more (RFC 9000, section 8.1).
     pub(crate) amplification_limited: bool,
-    /// A space of the handshake in which data wait while nothing is in flight.
-    pub(crate) waiting: Option<Space>,
+    /// A space of the handshake in which data wait while nothing is in flight, and since when.
+    pub(crate) waiting: Option<(Space, Time)>,
 }
 
 /// What a time-out asks for.
@@ -109,7 +109,7 @@ impl Recovery {
         // read without them and for which there is no timer yet: they are not blocked as a probe.
         let waiting = state
             .waiting
-            .map(|space| (self.handshake_event + duration, space));
+            .map(|(space, since)| (since + duration, space));
         let handshake = due(Space::Initial, duration)
             .into_iter()
             .chain(due(Space::Handshake, duration))
