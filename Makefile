@@ -57,6 +57,8 @@ unit: ## unit, property and command-line tests
 	PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES)
 
 setup: ## install what tests and kernel DCTCP can use beyond Rust and a C compiler (Debian, Ubuntu; root)
+	@# What an interrupted installation has left half done would keep apt-get from doing anything.
+	-DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a </dev/null
 	apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark python3-venv
 
