@@ -27,6 +27,8 @@ pub(crate) const SIZES: &Scale = &[
 ];
 /// Numbers of epochs.
 pub(crate) const EPOCHS: &Scale = &[(1.0, "epoch")];
+/// Parts of one.
+pub(crate) const PARTS: &Scale = &[(0.01, "%")];
 /// Seconds.
 pub(crate) const TIMES: &Scale = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
 

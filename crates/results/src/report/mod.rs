@@ -1,6 +1,7 @@
 //! The report of an experiment: one HTML page that needs nothing else, neither network nor script.
 
 mod axis;
+mod fairness;
 mod html;
 mod plot;
 mod plots;

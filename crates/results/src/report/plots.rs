@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use indexmap::{IndexMap, IndexSet};
 use weir_units::Duration;
 
+use super::fairness;
 use super::html::Escaped;
 use super::plot::{Across, Level, Plot, Series, Size};
 use super::{RunPlots, Threshold};
-use crate::quantity::{RATES, SIZES, TIMES, in_scale};
+use crate::quantity::{PARTS, RATES, SIZES, TIMES, in_scale};
 use crate::trace::{COLUMNS, EpochTrace, GroupTrace, PortTrace};
 use crate::{RunSummary, Traces};
 
@@ -43,7 +44,7 @@ impl Reach {
     }
 }
 
-/// The goodput of the groups, the queue of each port, and the epochs.
+/// The goodput of the groups and how evenly they share, the queue of each port, and the epochs.
 pub(super) fn of_run(
     out: &mut String,
     run: &RunSummary,
@@ -58,6 +59,12 @@ pub(super) fn of_run(
             legend(out, &goodput);
         }
         figure(out, &goodput);
+    }
+    if size == Size::Wide
+        && let Some(plot) = fairness(run, plots.traces, size)
+    {
+        heading(out, size, &plot.title);
+        figure(out, &plot);
     }
     for name in plots.traces.ports().keys() {
         if let Some(plot) = queue(run, plots, name, size, reach.queue) {
@@ -244,6 +251,26 @@ fn goodput(run: &RunSummary, plots: &RunPlots<'_>, size: Size, reach: f64) -> Pl
         reach,
         ..base(run, plots.traces, size)
     }
+}
+
+/// Of two groups or more.
+fn fairness(run: &RunSummary, traces: &Traces, size: Size) -> Option<Plot> {
+    let line = fairness::line(run, traces, per_step(size));
+    if line.is_empty() {
+        return None;
+    }
+    let series = Series {
+        name: "Jain's index".to_owned(),
+        line,
+        ..Series::default()
+    };
+    Some(Plot {
+        title: "Fairness between the groups' flows".to_owned(),
+        scale: PARTS,
+        series: vec![series],
+        reach: 1.0,
+        ..base(run, traces, size)
+    })
 }
 
 /// Level over each stretch.

@@ -5,7 +5,7 @@ mod group;
 mod port;
 
 pub(crate) use epochs::EpochTrace;
-pub(crate) use group::GroupTrace;
+pub(crate) use group::{GroupTrace, Stretch};
 pub(crate) use port::PortTrace;
 
 use indexmap::IndexMap;

@@ -1,0 +1,138 @@
+//! Jain's index over time: how evenly groups share while flows come and go.
+
+use weir_units::Time;
+
+use crate::trace::{GroupTrace, Stretch};
+use crate::{RunSummary, Traces};
+
+/// A group's goodput, and how many flows had it.
+struct Member {
+    flows: f64,
+    stretches: Vec<Stretch>,
+    /// From its first stretch with goodput to its last one: before it had not begun, and then it was over.
+    /// One without goodput in between is starved.
+    active: (usize, usize),
+}
+
+impl Member {
+    fn new(flows: u64, trace: &GroupTrace, per_step: usize) -> Option<Self> {
+        let stretches: Vec<Stretch> = trace.goodput(per_step).collect();
+        let has_goodput = |stretch: &Stretch| !stretch.rate.is_zero();
+        let first = stretches.iter().position(has_goodput)?;
+        let last = stretches.iter().rposition(has_goodput)?;
+        Some(Self {
+            flows: flows.max(1) as f64,
+            stretches,
+            active: (first, last),
+        })
+    }
+
+    /// How many flows there are in this stretch, and what each has on average, in bits per second.
+    fn flows_at(&self, index: usize) -> Option<(f64, f64)> {
+        let stretch = self.stretches.get(index)?;
+        let (first, last) = self.active;
+        let is_active = (first..=last).contains(&index);
+        is_active.then(|| {
+            (
+                self.flows,
+                stretch.rate.bits_per_second() as f64 / self.flows,
+            )
+        })
+    }
+}
+
+/// The index (Jain, Chiu and Hawe 1984, equation 1) of all groups' flows in each stretch in which two groups
+/// or more were there, as seconds and a part of one. Each flow counts with its group's mean: how evenly a
+/// group shares within itself, `fairness` in summary.json tells.
+pub(super) fn line(run: &RunSummary, traces: &Traces, per_step: usize) -> Vec<(f64, f64)> {
+    let members: Vec<Member> = (traces.groups().iter())
+        .filter_map(|(name, trace)| {
+            let flows = run.groups.get(name).map_or(1, |group| group.flows);
+            Member::new(flows, trace, per_step)
+        })
+        .collect();
+    let Some(longest) = members.iter().max_by_key(|member| member.stretches.len()) else {
+        return Vec::new();
+    };
+    let points = longest
+        .stretches
+        .iter()
+        .enumerate()
+        .flat_map(|(index, stretch)| {
+            let there = || members.iter().filter_map(|member| member.flows_at(index));
+            let index = (there().count() > 1).then(|| jain(there())).flatten();
+            let seconds = |time: Time| time.since(Time::ZERO).as_secs_f64();
+            let ends = [seconds(stretch.start), seconds(stretch.end)];
+            index
+                .map(|index| ends.map(|end| (end, index)))
+                .into_iter()
+                .flatten()
+        });
+    points.collect()
+}
+
+/// Of so many flows with so much each; `None` if nobody has anything.
+fn jain(rates: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for (flows, rate) in rates {
+        count += flows;
+        sum += flows * rate;
+        squares += flows * rate * rate;
+    }
+    (squares > 0.0).then(|| sum * sum / (count * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_units::{ByteSize, Duration, Rate};
+
+    use super::*;
+    use crate::{GroupSample, GroupSummary};
+
+    /// One flow with 30 Mbps for 10 s, and two that have 5 Mbps each from 4 s to 6 s.
+    #[test]
+    fn a_group_counts_from_its_first_goodput_to_its_last() {
+        let mut traces = Traces::new(Duration::from_secs(10));
+        for number in 1..=1000_u64 {
+            let time = Time::from_nanos(number * 10_000_000);
+            let joined = number.clamp(400, 600) - 400;
+            for (group, bytes) in [("one", number * 37_500), ("two", joined * 12_500)] {
+                traces.group(&GroupSample {
+                    time,
+                    group,
+                    delivered: ByteSize::from_bytes(bytes),
+                    goodput: Rate::ZERO,
+                    retransmits: 0,
+                    timeouts: 0,
+                    window: None,
+                });
+            }
+        }
+        let groups = [("one", 1), ("two", 2)].map(|(name, flows)| {
+            let group = GroupSummary {
+                flows,
+                ..GroupSummary::default()
+            };
+            (name.to_owned(), group)
+        });
+        let run = RunSummary {
+            groups: groups.into(),
+            ..RunSummary::default()
+        };
+        let line = line(&run, &traces, 1);
+        let (first, last) = (line.first().unwrap().0, line.last().unwrap().0);
+        assert!(
+            (3.9..=4.1).contains(&first) && (5.9..=6.1).contains(&last),
+            "{first} {last}"
+        );
+        // (30 + 5 + 5)² / (3 · (900 + 25 + 25))
+        let (_, index) = line[line.len() / 2];
+        assert!((index - 1600.0 / 2850.0).abs() < 0.01, "{index}");
+    }
+
+    #[test]
+    fn a_group_alone_has_no_index() {
+        let traces = Traces::new(Duration::from_secs(1));
+        assert!(line(&RunSummary::default(), &traces, 1).is_empty());
+    }
+}
