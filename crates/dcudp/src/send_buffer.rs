@@ -10,7 +10,7 @@ use crate::config::LARGEST_WINDOW;
 use crate::packet::Position;
 use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
-use crate::stream_queue::StreamQueue;
+use crate::stream_queue::{Part, StreamQueue};
 
 /// How many packets one NAK may declare lost. A receiver that misses more repeats itself.
 const MOST_LOST_AT_ONCE: u64 = 4096;
@@ -18,7 +18,7 @@ const MOST_LOST_AT_ONCE: u64 = 4096;
 /// A data packet that is kept until it is acknowledged.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) payload: Bytes,
+    payload: Payload,
     pub(crate) position: Position,
     pub(crate) in_order: bool,
     /// Which message, counted; of a stream, the first count.
@@ -26,6 +26,24 @@ pub(crate) struct Outgoing {
     /// When it was last sent.
     pub(crate) sent_at: Time,
     pub(crate) delivery: PacketDelivery,
+}
+
+/// What a data packet carries.
+#[derive(Clone, Debug)]
+enum Payload {
+    /// A part of the stream, which the queue keeps.
+    Stream(Part),
+    /// A part of a message, or nothing.
+    Message(Bytes),
+}
+
+impl Payload {
+    fn len(&self) -> usize {
+        match self {
+            Self::Stream(part) => part.len(),
+            Self::Message(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// A message of which something has not been sent.
@@ -207,12 +225,12 @@ impl SendBuffer {
     /// Makes the next packet out of what is new. `None` where nothing is.
     pub(crate) fn cut(&mut self) -> Option<u64> {
         let count = self.next();
-        let packet = if !self.stream.is_empty() {
-            let payload = self.stream.cut(self.payload);
+        let packet = if let Some(part) = self.stream.cut(self.payload) {
+            let payload = Payload::Stream(part);
             outgoing(payload, Position::Only, true, MessageNumber::FIRST_COUNT)
         } else if let Some(message) = self.messages.front_mut() {
             let length = message.rest.len().min(self.payload);
-            let payload = message.rest.split_to(length);
+            let payload = Payload::Message(message.rest.split_to(length));
             self.queued -= length;
             let is_last = message.rest.is_empty();
             let position = Position::new(!message.begun, is_last);
@@ -224,7 +242,8 @@ impl SendBuffer {
             packet
         } else if self.finish_wanted && self.finish.is_none() {
             self.finish = Some(count);
-            outgoing(Bytes::new(), Position::Middle, true, self.next_message)
+            let payload = Payload::Message(Bytes::new());
+            outgoing(payload, Position::Middle, true, self.next_message)
         } else {
             return None;
         };
@@ -242,6 +261,14 @@ impl SendBuffer {
 
     pub(crate) fn packet(&self, count: u64) -> Option<&Outgoing> {
         self.packets.get(self.index(count)?)
+    }
+
+    /// What a packet carries.
+    pub(crate) fn payload<'a>(&'a self, packet: &'a Outgoing) -> &'a [u8] {
+        match &packet.payload {
+            Payload::Stream(part) => self.stream.get(*part),
+            Payload::Message(bytes) => bytes,
+        }
     }
 
     fn index(&self, count: u64) -> Option<usize> {
@@ -287,6 +314,9 @@ impl SendBuffer {
                 self.in_flight -= size;
             }
             self.kept -= packet.payload.len();
+            if let Payload::Stream(part) = packet.payload {
+                self.stream.release(part);
+            }
             self.base += 1;
             batch.packets += 1;
             batch.bytes += size;
@@ -327,7 +357,7 @@ impl SendBuffer {
     }
 }
 
-fn outgoing(payload: Bytes, position: Position, in_order: bool, message: u64) -> Outgoing {
+fn outgoing(payload: Payload, position: Position, in_order: bool, message: u64) -> Outgoing {
     Outgoing {
         payload,
         position,

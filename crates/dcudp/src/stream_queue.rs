@@ -1,27 +1,53 @@
-//! What an application has written to a stream and no packet carries yet.
+//! What an application has written to a stream, until it is acknowledged.
 //!
 //! Chunks hold whole packets' payloads, so that a packet is a part of a chunk and nothing is moved
-//! between writing and sending. They are no larger than allocators keep at hand.
+//! between writing and sending. Acknowledgments are cumulative, so chunks are freed in the order in which
+//! they were written; the large ones are used again, which allocators make expensive otherwise.
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
-
 /// The largest chunk in bytes.
 const LARGEST: usize = 64 * 1024;
+/// Smaller ones are not kept to be used again.
+const WORTH_KEEPING: usize = LARGEST / 2;
+/// So many are kept, while anything is unacknowledged.
+const MOST_SPARE: usize = 16;
+
+/// A packet's payload: where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Counted from the first chunk that there ever was.
+    chunk: u64,
+    begin: usize,
+    end: usize,
+}
+
+impl Part {
+    pub(crate) fn len(self) -> usize {
+        self.end - self.begin
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamQueue {
     /// None but the last one is empty.
-    chunks: VecDeque<BytesMut>,
+    chunks: VecDeque<Vec<u8>>,
+    /// The number of the first of them.
+    first: u64,
+    /// The number of the one that is cut next, and where.
+    next: (u64, usize),
+    /// Bytes that have not been cut.
     length: usize,
+    spare: Vec<Vec<u8>>,
 }
 
 impl StreamQueue {
+    /// Bytes that have not been cut.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
+    /// Whether all has been cut.
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -42,37 +68,91 @@ impl StreamQueue {
     }
 
     /// A chunk for so much, up to the largest.
-    fn add(&mut self, wanted: usize, payload: usize) -> &mut BytesMut {
-        if self.chunks.back().is_some_and(BytesMut::is_empty) {
-            self.chunks.pop_back();
-        }
+    fn add(&mut self, wanted: usize, payload: usize) -> &mut Vec<u8> {
         let payload = payload.max(1);
         let packets = wanted.div_ceil(payload).min(LARGEST / payload).max(1);
+        let size = packets * payload;
+        // Of the same size, as packets have: a connection's packets change theirs once at most.
+        let spare = self.spare.pop_if(|spare| spare.capacity() == size);
         self.chunks
-            .push_back(BytesMut::with_capacity(packets * payload));
+            .push_back(spare.unwrap_or_else(|| Vec::with_capacity(size)));
         let last = self.chunks.len() - 1;
         &mut self.chunks[last]
     }
 
     /// The payload of the next packet, in bytes.
     pub(crate) fn next_size(&self, payload: usize) -> usize {
-        self.chunks
-            .front()
-            .map_or(0, |chunk| chunk.len().min(payload))
+        self.next_part(payload).map_or(0, Part::len)
     }
 
-    /// The payload of the next packet; empty where nothing is left.
-    pub(crate) fn cut(&mut self, payload: usize) -> Bytes {
-        let size = self.next_size(payload);
-        let Some(chunk) = self.chunks.front_mut() else {
-            return Bytes::new();
-        };
-        let cut = chunk.split_to(size).freeze();
-        if chunk.is_empty() && (chunk.capacity() == 0 || self.chunks.len() > 1) {
-            self.chunks.pop_front();
+    fn next_part(&self, payload: usize) -> Option<Part> {
+        let (chunk, begin) = self.next;
+        let length = self.chunk(chunk)?.len();
+        Some(Part {
+            chunk,
+            begin,
+            end: length.min(begin + payload),
+        })
+    }
+
+    fn chunk(&self, number: u64) -> Option<&Vec<u8>> {
+        let index = number.checked_sub(self.first)?;
+        self.chunks.get(usize::try_from(index).ok()?)
+    }
+
+    /// The payload of the next packet; `None` where nothing is left.
+    pub(crate) fn cut(&mut self, payload: usize) -> Option<Part> {
+        let part = self.next_part(payload).filter(|part| part.len() > 0)?;
+        self.length -= part.len();
+        self.next.1 = part.end;
+        self.leave_if_full();
+        Some(part)
+    }
+
+    /// Goes on to the next chunk if nothing can be written to this one and all of it has been cut.
+    fn leave_if_full(&mut self) {
+        let (number, at) = self.next;
+        let chunk = self.chunk(number);
+        if chunk.is_some_and(|chunk| at == chunk.len() && at == chunk.capacity()) {
+            self.next = (number + 1, 0);
         }
-        self.length -= size;
-        cut
+    }
+
+    /// What lies there; nothing of what has been released.
+    pub(crate) fn get(&self, part: Part) -> &[u8] {
+        let chunk = self.chunk(part.chunk);
+        let bytes = chunk.and_then(|chunk| chunk.get(part.begin..part.end));
+        bytes.unwrap_or_default()
+    }
+
+    /// This part and all that were cut before it are no longer needed.
+    pub(crate) fn release(&mut self, part: Part) {
+        while self.first < part.chunk {
+            self.free_first();
+        }
+        let is_cut = self.next.0 > self.first;
+        if is_cut
+            && self
+                .chunks
+                .front()
+                .is_some_and(|chunk| chunk.len() == part.end)
+        {
+            self.free_first();
+        }
+        if self.chunks.is_empty() {
+            self.spare = Vec::new();
+        }
+    }
+
+    fn free_first(&mut self) {
+        self.first += 1;
+        let Some(mut chunk) = self.chunks.pop_front() else {
+            return;
+        };
+        if chunk.capacity() >= WORTH_KEEPING && self.spare.len() < MOST_SPARE {
+            chunk.clear();
+            self.spare.push(chunk);
+        }
     }
 }
 
@@ -83,28 +163,44 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_cut(
-            steps in prop::collection::vec((0..200_000_usize, 0..30_usize), 1..20),
+        fn what_is_written_is_cut_and_stays_until_released(
+            steps in prop::collection::vec((0..200_000_usize, 0..30_usize, 0..30_usize), 1..20),
             payload in 1..9000_usize,
         ) {
-            let (mut queue, mut written, mut cut) = (StreamQueue::default(), Vec::new(), Vec::new());
-            for (length, packets) in steps {
-                let data: Vec<u8> = (0..length).map(|at| (written.len() + at) as u8).collect();
+            let (mut queue, mut written) = (StreamQueue::default(), Vec::new());
+            // Parts, and where they begin in what was written.
+            let mut kept: VecDeque<(Part, usize)> = VecDeque::new();
+            let mut cut = 0;
+            for (length, packets, released) in steps {
+                let data: Vec<u8> = (0..length).map(|at| ((written.len() + at) * 31 / 7) as u8).collect();
                 queue.write(&data, payload);
                 written.extend(data);
                 for _ in 0..packets {
                     let size = queue.next_size(payload);
-                    let packet = queue.cut(payload);
-                    prop_assert_eq!(packet.len(), size);
-                    prop_assert_eq!(size == 0, cut.len() == written.len());
-                    cut.extend(packet);
+                    let part = queue.cut(payload);
+                    prop_assert_eq!(part.map_or(0, Part::len), size);
+                    prop_assert_eq!(size == 0, cut == written.len());
+                    kept.extend(part.map(|part| (part, cut)));
+                    cut += size;
                 }
-                prop_assert_eq!(queue.len(), written.len() - cut.len());
+                for (part, _) in kept.drain(..released.min(kept.len())) {
+                    queue.release(part);
+                }
+                for (part, begin) in &kept {
+                    prop_assert!(queue.get(*part) == &written[*begin..begin + part.len()]);
+                }
+                prop_assert_eq!(queue.len(), written.len() - cut);
             }
-            while !queue.is_empty() {
-                cut.extend(queue.cut(payload));
+            for (part, _) in kept {
+                queue.release(part);
             }
-            prop_assert!(cut == written);
+            while let Some(part) = queue.cut(payload) {
+                prop_assert!(queue.get(part) == &written[cut..cut + part.len()]);
+                cut += part.len();
+                queue.release(part);
+            }
+            prop_assert_eq!(cut, written.len());
+            prop_assert!(queue.chunks.len() <= 1);
         }
     }
 
@@ -114,13 +210,27 @@ mod tests {
         for _ in 0..1000 {
             queue.write(&[7; 777], 1436);
         }
-        let packets: Vec<usize> = std::iter::from_fn(|| {
-            let size = queue.cut(1436).len();
-            (size > 0).then_some(size)
-        })
-        .collect();
+        let packets: Vec<usize> = std::iter::from_fn(|| queue.cut(1436).map(Part::len)).collect();
         let (last, full) = packets.split_last().unwrap();
         assert!(full.iter().all(|size| *size == 1436));
         assert_eq!(full.len() * 1436 + last, 777_000);
+    }
+
+    #[test]
+    fn large_chunks_are_used_again() {
+        let mut queue = StreamQueue::default();
+        let block = [7; 128 * 1024];
+        let mut kept = VecDeque::new();
+        for _ in 0..100 {
+            queue.write(&block, 1436);
+            kept.extend(std::iter::from_fn(|| queue.cut(1436)));
+            // 64 KB stay unacknowledged.
+            for part in kept.drain(..kept.len() - 45) {
+                queue.release(part);
+            }
+            assert!(queue.chunks.len() + queue.spare.len() <= 5);
+        }
+        kept.drain(..).for_each(|part| queue.release(part));
+        assert!(queue.spare.len() <= MOST_SPARE);
     }
 }

@@ -254,6 +254,7 @@ impl Connection {
         let Some(packet) = self.sender.buffer.packet(count) else {
             return;
         };
+        let payload = self.sender.buffer.payload(packet);
         let fields = DataFields {
             count,
             position: packet.position,
@@ -261,9 +262,8 @@ impl Connection {
             marks,
             message: packet.message,
         };
-        self.channel
-            .write_data(now, &fields, &packet.payload, buffer);
+        self.channel.write_data(now, &fields, payload, buffer);
         self.counters.data_sent += 1;
-        self.counters.payload_sent += packet.payload.len() as u64;
+        self.counters.payload_sent += payload.len() as u64;
     }
 }
