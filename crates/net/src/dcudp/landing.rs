@@ -1,6 +1,7 @@
 //! Where datagrams are received, and from where the application reads them: nothing is copied in
 //! between.
 
+use std::collections::VecDeque;
 use std::io::IoSliceMut;
 use std::mem;
 
@@ -13,10 +14,14 @@ use crate::socket::{BATCH, BUFFER, Landing};
 /// keep a whole buffer in use for a few bytes.
 const SMALL: usize = BUFFER / 4;
 
+/// As many buffers as the default receive window can pin, and some that are on their way.
+const MOST_LENT: usize = 64;
+
 /// Buffers that go on to the application, and what the kernel tells about each.
 pub(super) struct OwnedBuffers {
     chunks: [BytesMut; BATCH],
     metas: [RecvMeta; BATCH],
+    lent: Lent,
 }
 
 impl OwnedBuffers {
@@ -24,27 +29,124 @@ impl OwnedBuffers {
         Self {
             chunks: std::array::from_fn(|_| BytesMut::zeroed(BUFFER)),
             metas: [RecvMeta::default(); BATCH],
+            lent: Lent::default(),
         }
     }
 
     /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
     pub(super) fn take(&mut self, count: usize) -> impl Iterator<Item = (RecvMeta, BytesMut)> {
-        let messages = self.metas.iter().zip(&mut self.chunks).take(count);
+        let Self {
+            chunks,
+            metas,
+            lent,
+        } = self;
+        let messages = metas.iter().zip(chunks).take(count);
         messages.map(|(meta, chunk)| {
             let length = meta.len.min(chunk.len());
             if length < SMALL {
                 return (*meta, BytesMut::from(&chunk[..length]));
             }
-            let mut message = mem::replace(chunk, BytesMut::zeroed(BUFFER));
-            message.truncate(length);
+            let message = chunk.split_to(length);
+            lent.exchange(chunk);
             (*meta, message)
         })
     }
+}
+
+/// Buffers whose contents are still to be read, the oldest first: zeroing a new one costs a third of what the
+/// kernel takes to fill it.
+#[derive(Default)]
+struct Lent(VecDeque<BytesMut>);
+
+impl Lent {
+    /// Puts a whole buffer in the place of `rest`, what is left of one whose beginning has been given away.
+    fn exchange(&mut self, rest: &mut BytesMut) {
+        let returned = self.0.front_mut().and_then(whole);
+        if returned.is_some() {
+            self.0.pop_front();
+        }
+        let fresh = returned.unwrap_or_else(|| BytesMut::zeroed(BUFFER));
+        let rest = mem::replace(rest, fresh);
+        if self.0.len() == MOST_LENT {
+            // Something in it is not being read: it goes when that is.
+            self.0.pop_front();
+        }
+        self.0.push_back(rest);
+    }
+}
+
+/// The whole buffer that `rest` is the end of, if nothing else of it is in use any more.
+fn whole(rest: &mut BytesMut) -> Option<BytesMut> {
+    rest.clear();
+    if !rest.try_reclaim(BUFFER) {
+        return None;
+    }
+    // SAFETY: every buffer begins as one of `BUFFER` zeroed bytes and is never made larger, so that all bytes of
+    // the allocation that was reclaimed are initialized, and it is as long.
+    unsafe { rest.set_len(BUFFER) };
+    Some(mem::take(rest))
 }
 
 impl Landing for OwnedBuffers {
     fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]) {
         let slices = self.chunks.each_mut().map(|chunk| IoSliceMut::new(chunk));
         (slices, &mut self.metas)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message of this length in the first buffer.
+    fn receive(buffers: &mut OwnedBuffers, value: u8, length: usize) -> BytesMut {
+        let (slices, metas) = buffers.parts();
+        for mut slice in slices {
+            assert_eq!(slice.len(), BUFFER);
+            slice.fill(value);
+        }
+        metas[0].len = length;
+        let (_, message) = buffers.take(1).next().unwrap();
+        assert!(message.len() == length && message.iter().all(|byte| *byte == value));
+        message
+    }
+
+    #[test]
+    fn what_has_been_read_is_filled_again_and_nothing_else() {
+        let mut buffers = OwnedBuffers::new();
+        let first = receive(&mut buffers, 1, BUFFER);
+        let mut second = receive(&mut buffers, 2, BUFFER - 1);
+        let beginning = first.as_ptr();
+        drop(first);
+        let third = receive(&mut buffers, 3, SMALL);
+        // The first buffer came back after the third had been put in place.
+        let part = second.split_to(100);
+        drop(second);
+        let fourth = receive(&mut buffers, 4, BUFFER);
+        assert_eq!(fourth.as_ptr(), beginning);
+        assert_eq!(lent_after(&mut buffers, 5), 4);
+        assert!(part.iter().all(|byte| *byte == 2) && third.iter().all(|byte| *byte == 3));
+    }
+
+    fn lent_after(buffers: &mut OwnedBuffers, value: u8) -> usize {
+        receive(buffers, value, SMALL);
+        buffers.lent.0.len()
+    }
+
+    #[test]
+    fn buffers_that_are_read_late_are_let_go() {
+        let mut buffers = OwnedBuffers::new();
+        let kept: Vec<BytesMut> = (0..100)
+            .map(|value| receive(&mut buffers, value, BUFFER))
+            .collect();
+        assert_eq!(buffers.lent.0.len(), MOST_LENT);
+        for (value, message) in kept.iter().enumerate() {
+            assert!(message.iter().all(|byte| usize::from(*byte) == value));
+        }
+        drop(kept);
+        for value in 0..100 {
+            receive(&mut buffers, value, BUFFER);
+        }
+        assert_eq!(buffers.lent.0.len(), MOST_LENT);
     }
 }
