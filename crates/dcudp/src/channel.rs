@@ -111,6 +111,24 @@ impl Channel {
         self.seal(start, body, buffer);
     }
 
+    /// Whether a data packet is more than its header and its payload.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.protection.is_some()
+    }
+
+    /// The header of a data packet.
+    pub(crate) fn data_header(&self, now: Time, fields: &DataFields) -> DataHeader {
+        DataHeader {
+            sequence: SequenceNumber::of(fields.count),
+            position: fields.position,
+            in_order: fields.in_order,
+            marks: fields.marks,
+            message: crate::MessageNumber::of(fields.message),
+            timestamp: self.timestamp(now),
+            destination: self.peer,
+        }
+    }
+
     /// Writes a data packet.
     pub(crate) fn write_data(
         &mut self,
@@ -119,17 +137,8 @@ impl Channel {
         payload: &[u8],
         buffer: &mut Vec<u8>,
     ) {
-        let header = DataHeader {
-            sequence: SequenceNumber::of(fields.count),
-            position: fields.position,
-            in_order: fields.in_order,
-            marks: fields.marks,
-            message: crate::MessageNumber::of(fields.message),
-            timestamp: self.timestamp(now),
-            destination: self.peer,
-        };
         let start = buffer.len();
-        header.encode(buffer);
+        self.data_header(now, fields).encode(buffer);
         let body = self.write_number(buffer);
         buffer.extend_from_slice(payload);
         self.seal(start, body, buffer);

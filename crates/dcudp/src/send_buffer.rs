@@ -7,10 +7,10 @@ use weir_congestion::PacketDelivery;
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::config::LARGEST_WINDOW;
-use crate::packet::Position;
+use crate::packet::{HEADER_LENGTH, Position};
 use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
-use crate::stream_queue::{Part, StreamQueue};
+use crate::stream_queue::{Part, Run, StreamQueue};
 
 /// How many packets one NAK may declare lost. A receiver that misses more repeats itself.
 const MOST_LOST_AT_ONCE: u64 = 4096;
@@ -261,6 +261,30 @@ impl SendBuffer {
 
     pub(crate) fn packet(&self, count: u64) -> Option<&Outgoing> {
         self.packets.get(self.index(count)?)
+    }
+
+    /// Whether the packet that [`Self::cut`] would make can leave from where its payload lies, as the next one
+    /// of `run` if there is one.
+    pub(crate) fn can_extend(&self, run: Option<Run>) -> bool {
+        self.stream.can_extend(run, self.payload)
+    }
+
+    /// Writes a packet's header before its payload: the run with that packet.
+    pub(crate) fn extend(
+        &mut self,
+        run: Option<Run>,
+        count: u64,
+        header: [u8; HEADER_LENGTH],
+    ) -> Option<Run> {
+        match self.packet(count)?.payload {
+            Payload::Stream(part) => self.stream.extend(run, part, header),
+            Payload::Message(_) => None,
+        }
+    }
+
+    /// The packets of a run, as they leave.
+    pub(crate) fn run(&self, run: Run) -> &[u8] {
+        self.stream.run(run)
     }
 
     /// What a packet carries.

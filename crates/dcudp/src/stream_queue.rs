@@ -1,10 +1,12 @@
 //! What an application has written to a stream, until it is acknowledged.
 //!
-//! Chunks hold whole packets' payloads, so that a packet is a part of a chunk and nothing is moved
-//! between writing and sending. Acknowledgments are cumulative, so chunks are freed in the order in which
+//! Chunks hold whole packets' payloads, each behind room for its header, so that packets lie in a chunk
+//! as they leave and nothing is moved between writing and sending. Acknowledgments are cumulative, so chunks are freed in the order in which
 //! they were written; the large ones are used again, which allocators make expensive otherwise.
 
 use std::collections::VecDeque;
+
+use crate::packet::HEADER_LENGTH;
 
 /// The largest chunk in bytes.
 const LARGEST: usize = 64 * 1024;
@@ -28,10 +30,72 @@ impl Part {
     }
 }
 
+/// Packets that follow each other in a chunk, with their headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    chunk: u64,
+    begin: usize,
+    end: usize,
+    /// The bytes of its first packet, header and all.
+    pub(crate) segment: usize,
+}
+
+impl Run {
+    /// Bytes of all packets.
+    pub(crate) fn len(self) -> usize {
+        self.end - self.begin
+    }
+}
+
+/// Memory for some packets.
+#[derive(Debug)]
+struct Chunk {
+    bytes: Vec<u8>,
+    /// The payload of each packet.
+    payload: usize,
+    /// As much as it may hold: whole packets.
+    size: usize,
+}
+
+impl Chunk {
+    fn stride(&self) -> usize {
+        HEADER_LENGTH + self.payload
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() == self.size
+    }
+
+    /// Takes as much of `data` as fits into one packet; gives the rest.
+    fn write<'a>(&mut self, data: &'a [u8]) -> &'a [u8] {
+        let mut used = self.bytes.len() % self.stride();
+        if used == 0 {
+            self.bytes.extend_from_slice(&[0; HEADER_LENGTH]);
+            used = HEADER_LENGTH;
+        }
+        let (now, later) = data.split_at(data.len().min(self.stride() - used));
+        self.bytes.extend_from_slice(now);
+        later
+    }
+
+    /// What a packet with this payload has of what begins at `at`: where it begins and ends.
+    fn part(&self, at: usize, payload: usize) -> (usize, usize) {
+        let begin = at + HEADER_LENGTH.saturating_sub(at % self.stride());
+        let end_of_packet = (at / self.stride() + 1) * self.stride();
+        let end = end_of_packet.min(begin + payload).min(self.bytes.len());
+        (begin, end.max(begin))
+    }
+
+    /// Whether there is room for a header before what begins here.
+    fn is_behind_header(&self, begin: usize) -> bool {
+        begin % self.stride() == HEADER_LENGTH
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct StreamQueue {
     /// None but the last one is empty.
-    chunks: VecDeque<Vec<u8>>,
+    chunks: VecDeque<Chunk>,
     /// The number of the first of them.
     first: u64,
     /// The number of the one that is cut next, and where.
@@ -57,25 +121,26 @@ impl StreamQueue {
         self.length += data.len();
         while !data.is_empty() {
             let chunk = match self.chunks.back_mut() {
-                Some(chunk) if chunk.capacity() > chunk.len() => chunk,
+                Some(chunk) if !chunk.is_full() => chunk,
                 _ => self.add(data.len(), payload),
             };
-            let room = chunk.capacity() - chunk.len();
-            let (now, later) = data.split_at(data.len().min(room));
-            chunk.extend_from_slice(now);
-            data = later;
+            data = chunk.write(data);
         }
     }
 
     /// A chunk for so much, up to the largest.
-    fn add(&mut self, wanted: usize, payload: usize) -> &mut Vec<u8> {
+    fn add(&mut self, wanted: usize, payload: usize) -> &mut Chunk {
         let payload = payload.max(1);
-        let packets = wanted.div_ceil(payload).min(LARGEST / payload).max(1);
-        let size = packets * payload;
+        let stride = HEADER_LENGTH + payload;
+        let packets = wanted.div_ceil(payload).min(LARGEST / stride).max(1);
+        let size = packets * stride;
         // Of the same size, as packets have: a connection's packets change theirs once at most.
         let spare = self.spare.pop_if(|spare| spare.capacity() == size);
-        self.chunks
-            .push_back(spare.unwrap_or_else(|| Vec::with_capacity(size)));
+        self.chunks.push_back(Chunk {
+            bytes: spare.unwrap_or_else(|| Vec::with_capacity(size)),
+            payload,
+            size,
+        });
         let last = self.chunks.len() - 1;
         &mut self.chunks[last]
     }
@@ -86,23 +151,23 @@ impl StreamQueue {
     }
 
     fn next_part(&self, payload: usize) -> Option<Part> {
-        let (chunk, begin) = self.next;
-        let length = self.chunk(chunk)?.len();
-        Some(Part {
-            chunk,
+        let (number, at) = self.next;
+        let (begin, end) = self.chunk(number)?.part(at, payload);
+        (begin < end).then_some(Part {
+            chunk: number,
             begin,
-            end: length.min(begin + payload),
+            end,
         })
     }
 
-    fn chunk(&self, number: u64) -> Option<&Vec<u8>> {
+    fn chunk(&self, number: u64) -> Option<&Chunk> {
         let index = number.checked_sub(self.first)?;
         self.chunks.get(usize::try_from(index).ok()?)
     }
 
     /// The payload of the next packet; `None` where nothing is left.
     pub(crate) fn cut(&mut self, payload: usize) -> Option<Part> {
-        let part = self.next_part(payload).filter(|part| part.len() > 0)?;
+        let part = self.next_part(payload)?;
         self.length -= part.len();
         self.next.1 = part.end;
         self.leave_if_full();
@@ -113,7 +178,7 @@ impl StreamQueue {
     fn leave_if_full(&mut self) {
         let (number, at) = self.next;
         let chunk = self.chunk(number);
-        if chunk.is_some_and(|chunk| at == chunk.len() && at == chunk.capacity()) {
+        if chunk.is_some_and(|chunk| chunk.is_full() && at == chunk.size) {
             self.next = (number + 1, 0);
         }
     }
@@ -121,7 +186,50 @@ impl StreamQueue {
     /// What lies there; nothing of what has been released.
     pub(crate) fn get(&self, part: Part) -> &[u8] {
         let chunk = self.chunk(part.chunk);
-        let bytes = chunk.and_then(|chunk| chunk.get(part.begin..part.end));
+        let bytes = chunk.and_then(|chunk| chunk.bytes.get(part.begin..part.end));
+        bytes.unwrap_or_default()
+    }
+
+    /// Whether the next packet can leave from where it lies, as the next one of `run` if there is one.
+    pub(crate) fn can_extend(&self, run: Option<Run>, payload: usize) -> bool {
+        let (Some(part), Some(chunk)) = (self.next_part(payload), self.chunk(self.next.0)) else {
+            return false;
+        };
+        chunk.is_behind_header(part.begin)
+            && run.is_none_or(|run| {
+                (run.chunk, run.end + HEADER_LENGTH) == (part.chunk, part.begin)
+                    && run.segment >= HEADER_LENGTH + part.len()
+            })
+    }
+
+    /// Writes a packet's header before its payload, which [`Self::can_extend`] has found to have room for
+    /// it: the run with that packet.
+    pub(crate) fn extend(
+        &mut self,
+        run: Option<Run>,
+        part: Part,
+        header: [u8; HEADER_LENGTH],
+    ) -> Option<Run> {
+        let index = usize::try_from(part.chunk.checked_sub(self.first)?).ok()?;
+        let begin = part.begin.checked_sub(HEADER_LENGTH)?;
+        let chunk = self.chunks.get_mut(index)?;
+        *chunk.bytes.get_mut(begin..)?.first_chunk_mut()? = header;
+        let new = Run {
+            chunk: part.chunk,
+            begin,
+            end: part.end,
+            segment: HEADER_LENGTH + part.len(),
+        };
+        Some(Run {
+            end: part.end,
+            ..run.unwrap_or(new)
+        })
+    }
+
+    /// The packets of a run, as they leave.
+    pub(crate) fn run(&self, run: Run) -> &[u8] {
+        let chunk = self.chunk(run.chunk);
+        let bytes = chunk.and_then(|chunk| chunk.bytes.get(run.begin..run.end));
         bytes.unwrap_or_default()
     }
 
@@ -135,7 +243,7 @@ impl StreamQueue {
             && self
                 .chunks
                 .front()
-                .is_some_and(|chunk| chunk.len() == part.end)
+                .is_some_and(|chunk| chunk.bytes.len() == part.end)
         {
             self.free_first();
         }
@@ -146,12 +254,13 @@ impl StreamQueue {
 
     fn free_first(&mut self) {
         self.first += 1;
-        let Some(mut chunk) = self.chunks.pop_front() else {
+        let Some(chunk) = self.chunks.pop_front() else {
             return;
         };
-        if chunk.capacity() >= WORTH_KEEPING && self.spare.len() < MOST_SPARE {
-            chunk.clear();
-            self.spare.push(chunk);
+        let mut bytes = chunk.bytes;
+        if bytes.capacity() >= WORTH_KEEPING && self.spare.len() < MOST_SPARE {
+            bytes.clear();
+            self.spare.push(bytes);
         }
     }
 }
@@ -182,6 +291,21 @@ mod tests {
                     prop_assert_eq!(size == 0, cut == written.len());
                     kept.extend(part.map(|part| (part, cut)));
                     cut += size;
+                }
+                // What leaves from where it lies is what would have been copied.
+                let mut run = None;
+                while queue.can_extend(run, payload) {
+                    let part = queue.cut(payload).unwrap();
+                    run = queue.extend(run, part, [9; HEADER_LENGTH]);
+                    kept.push_back((part, cut));
+                    cut += part.len();
+                }
+                if let Some(run) = run {
+                    let packets: Vec<&[u8]> = queue.run(run).chunks(run.segment).collect();
+                    for (packet, (part, _)) in packets.iter().rev().zip(kept.iter().rev()) {
+                        let (header, payload) = packet.split_at(HEADER_LENGTH);
+                        prop_assert!(header == [9; HEADER_LENGTH] && payload == queue.get(*part));
+                    }
                 }
                 for (part, _) in kept.drain(..released.min(kept.len())) {
                     queue.release(part);

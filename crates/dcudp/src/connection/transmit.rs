@@ -13,6 +13,7 @@ use crate::packet::{
     Ack, Control, KeepAlive, LossRange, LossRanges, Marks, SocketId, write_loss_range,
 };
 use crate::sequence::SequenceNumber;
+use crate::stream_queue::Run;
 
 /// The kernel takes this many segments of one batch (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 64;
@@ -34,6 +35,15 @@ pub struct Transmit {
     pub segment_size: Option<usize>,
 }
 
+/// What leaves next.
+enum Due {
+    /// What has been written, if anything: its codepoint, and the size of each datagram where there may be
+    /// several.
+    Written(Ecn, Option<usize>),
+    /// Data, if there are any.
+    Data,
+}
+
 impl Connection {
     /// Writes the next batch of datagrams to the end of `buffer`: at most `max_datagrams`, and never
     /// more than fits one IP packet. To be called until it gives `None`.
@@ -44,25 +54,72 @@ impl Connection {
         max_datagrams: usize,
     ) -> Option<Transmit> {
         let begin = buffer.len();
-        let mut ecn = Ecn::Ect0;
-        let mut segment = None;
+        let (ecn, segment) = match self.write_due(now, buffer, max_datagrams) {
+            Due::Written(ecn, segment) => (ecn, segment),
+            Due::Data => {
+                let segment = self.transmit_data(now, buffer, max_datagrams);
+                (Ecn::Ect0, segment)
+            }
+        };
+        self.batch(now, buffer.len() - begin, ecn, segment)
+    }
+
+    /// The same, with the batch itself: data that need no protection are not copied into `buffer` but leave
+    /// from where they were written to.
+    pub fn poll_transmit_in_place<'a>(
+        &'a mut self,
+        now: Time,
+        buffer: &'a mut Vec<u8>,
+        max_datagrams: usize,
+    ) -> Option<(Transmit, &'a [u8])> {
+        let begin = buffer.len();
+        let (ecn, segment) = match self.write_due(now, buffer, max_datagrams) {
+            Due::Written(ecn, segment) => (ecn, segment),
+            Due::Data => {
+                if let Some(run) = self.transmit_run(now, max_datagrams) {
+                    let transmit = self.batch(now, run.len(), Ecn::Ect0, Some(run.segment))?;
+                    return Some((transmit, self.sender.buffer.run(run)));
+                }
+                let segment = self.transmit_data(now, buffer, max_datagrams);
+                (Ecn::Ect0, segment)
+            }
+        };
+        let transmit = self.batch(now, buffer.len() - begin, ecn, segment)?;
+        Some((transmit, buffer.get(begin..)?))
+    }
+
+    /// Writes what goes before data.
+    fn write_due(&mut self, now: Time, buffer: &mut Vec<u8>, max_datagrams: usize) -> Due {
         match self.state {
-            State::Closed => return None,
+            State::Closed => {}
             State::Closing(_) => {
                 self.transmit_shutdown(now, buffer);
             }
             State::Open => {
                 if self.transmit_handshake(now, buffer) {
-                    ecn = Ecn::NotEct;
-                } else if let Some(client) = &self.client {
+                    return Due::Written(Ecn::NotEct, None);
+                }
+                if let Some(client) = &self.client {
                     let room = client.early_room().min(max_datagrams);
-                    segment = self.transmit_early(now, buffer, room);
-                } else if !self.transmit_control(now, buffer) {
-                    segment = self.transmit_data(now, buffer, max_datagrams);
+                    let segment = self.transmit_early(now, buffer, room);
+                    return Due::Written(Ecn::Ect0, segment);
+                }
+                if !self.transmit_control(now, buffer) {
+                    return Due::Data;
                 }
             }
         }
-        let size = buffer.len() - begin;
+        Due::Written(Ecn::Ect0, None)
+    }
+
+    /// A batch of this size leaves, if it has any.
+    fn batch(
+        &mut self,
+        now: Time,
+        size: usize,
+        ecn: Ecn,
+        segment: Option<usize>,
+    ) -> Option<Transmit> {
         if size == 0 {
             return None;
         }
@@ -215,6 +272,39 @@ impl Connection {
         segment
     }
 
+    /// How many data packets a batch may have.
+    fn most_packets(&self, max_datagrams: usize) -> usize {
+        let largest = self.packet_size.as_usize();
+        max_datagrams
+            .min(MAX_SEGMENTS)
+            .min((MAX_BATCH / largest).max(1))
+    }
+
+    /// Completes data packets where they lie, if they are neither protected nor repeated.
+    fn transmit_run(&mut self, now: Time, max_datagrams: usize) -> Option<Run> {
+        // What was lost lies anywhere, and is little.
+        if self.channel.is_protected() || self.sender.buffer.has_lost() {
+            return None;
+        }
+        let mut run: Option<Run> = None;
+        for _ in 0..self.most_packets(max_datagrams) {
+            let is_short = run.is_some_and(|run| run.len() % run.segment != 0);
+            if is_short || !self.sender.buffer.can_extend(run) {
+                break;
+            }
+            let Some(count) = self.sender.next_packet(now) else {
+                break;
+            };
+            let fields = self.on_data(now, count)?;
+            let header = self.channel.data_header(now, &fields).to_bytes();
+            run = self.sender.buffer.extend(run, count, header);
+        }
+        if run.is_some() {
+            self.sender.after_batch(now, &self.rtt);
+        }
+        run
+    }
+
     /// Writes data packets of equal size, the last one possibly shorter: the size of the first one.
     fn transmit_data(
         &mut self,
@@ -222,12 +312,8 @@ impl Connection {
         buffer: &mut Vec<u8>,
         max_datagrams: usize,
     ) -> Option<usize> {
-        let largest = self.packet_size.as_usize();
-        let most = max_datagrams
-            .min(MAX_SEGMENTS)
-            .min((MAX_BATCH / largest).max(1));
         let mut segment = None;
-        for _ in 0..most {
+        for _ in 0..self.most_packets(max_datagrams) {
             if segment.is_some_and(|segment| self.sender.next_size() > segment) {
                 break;
             }
@@ -246,24 +332,33 @@ impl Connection {
     }
 
     fn write_data(&mut self, now: Time, count: u64, buffer: &mut Vec<u8>) {
+        let Some(fields) = self.on_data(now, count) else {
+            return;
+        };
+        let sent = &self.sender.buffer;
+        if let Some(packet) = sent.packet(count) {
+            let payload = sent.payload(packet);
+            self.channel.write_data(now, &fields, payload, buffer);
+        }
+    }
+
+    /// A data packet leaves: what its header says.
+    fn on_data(&mut self, now: Time, count: u64) -> Option<DataFields> {
         let reduced = self.sender.on_sent(now, count, &self.rtt);
         let marks = Marks {
             reduced,
             ..self.sender_marks()
         };
-        let Some(packet) = self.sender.buffer.packet(count) else {
-            return;
-        };
+        let packet = self.sender.buffer.packet(count)?;
         let payload = self.sender.buffer.payload(packet);
-        let fields = DataFields {
+        self.counters.data_sent += 1;
+        self.counters.payload_sent += payload.len() as u64;
+        Some(DataFields {
             count,
             position: packet.position,
             in_order: packet.in_order,
             marks,
             message: packet.message,
-        };
-        self.channel.write_data(now, &fields, payload, buffer);
-        self.counters.data_sent += 1;
-        self.counters.payload_sent += payload.len() as u64;
+        })
     }
 }

@@ -125,6 +125,11 @@ pub struct DataHeader {
 impl DataHeader {
     /// Writes the header to the end of `buffer`.
     pub fn encode(&self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&self.to_bytes());
+    }
+
+    /// The header as it is on the wire.
+    pub fn to_bytes(&self) -> [u8; HEADER_LENGTH] {
         let order = if self.in_order { IN_ORDER } else { 0 };
         let message = self.position.bits() << POSITION_SHIFT
             | order
@@ -136,7 +141,7 @@ impl DataHeader {
             self.timestamp.0,
             self.destination.0,
         ];
-        write_words(buffer, words);
+        to_bytes(words)
     }
 }
 
@@ -166,7 +171,7 @@ impl ControlHeader {
             self.timestamp.0,
             self.destination.0,
         ];
-        write_words(buffer, words);
+        buffer.extend_from_slice(&to_bytes(words));
     }
 }
 
@@ -224,8 +229,10 @@ impl Header {
     }
 }
 
-fn write_words(buffer: &mut Vec<u8>, words: [u32; 4]) {
-    for word in words {
-        buffer.extend_from_slice(&word.to_be_bytes());
+fn to_bytes(words: [u32; 4]) -> [u8; HEADER_LENGTH] {
+    let mut bytes = [0; HEADER_LENGTH];
+    for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+        *place = word.to_be_bytes();
     }
+    bytes
 }

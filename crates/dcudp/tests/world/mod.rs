@@ -291,17 +291,23 @@ impl World {
                 return;
             };
             let mut buffer = std::mem::take(&mut self.buffer);
-            let transmit = connection.poll_transmit(self.now, &mut buffer, self.batch);
-            if let Some(transmit) = transmit {
-                assert_eq!(transmit.size, buffer.len());
-                let segment = transmit.segment_size.unwrap_or(transmit.size);
-                for bytes in buffer.chunks(segment) {
-                    self.send(index, transmit.remote, transmit.ecn, bytes.to_vec());
-                }
-            }
+            // One end has its data copied, the other sends them from where they lie.
+            let batch = match index {
+                0 => connection
+                    .poll_transmit(self.now, &mut buffer, self.batch)
+                    .map(|transmit| (transmit, buffer.clone())),
+                _ => connection
+                    .poll_transmit_in_place(self.now, &mut buffer, self.batch)
+                    .map(|(transmit, contents)| (transmit, contents.to_vec())),
+            };
             self.buffer = buffer;
-            if transmit.is_none() {
+            let Some((transmit, contents)) = batch else {
                 return;
+            };
+            assert_eq!(transmit.size, contents.len());
+            let segment = transmit.segment_size.unwrap_or(transmit.size);
+            for bytes in contents.chunks(segment) {
+                self.send(index, transmit.remote, transmit.ecn, bytes.to_vec());
             }
         }
     }

@@ -141,50 +141,20 @@ impl Link {
     /// Sends one batch; whether there was one.
     fn transmit_batch(&self, core: &mut Core, now: Time) -> Result<bool, Blocked> {
         if let Some((transmit, contents)) = core.unsent.take() {
-            return match self.pass_on(core, now, &transmit, &contents) {
-                Ok(()) => Ok(true),
-                Err(Blocked) => {
-                    core.unsent = Some((transmit, contents));
-                    Err(Blocked)
-                }
-            };
+            let sent = self.shared.socket.send(&transmit, &contents);
+            return core.after_send(now, sent, transmit, || contents);
         }
         BUFFER.with_borrow_mut(|buffer| {
             buffer.clear();
             let most = self.shared.socket.max_datagrams();
-            let Some(transmit) = core.engine.poll_transmit(now, buffer, most) else {
+            let due = core.engine.poll_transmit_in_place(now, buffer, most);
+            let Some((transmit, contents)) = due else {
                 return Ok(false);
             };
-            let passed = self.pass_on(core, now, &transmit, buffer);
-            if passed.is_err() {
-                core.unsent = Some((transmit, mem::take(buffer)));
-            }
-            passed.map(|()| true)
+            let sent = self.shared.socket.send(&transmit, contents);
+            let kept = matches!(sent, Err(NotSent::Full)).then(|| contents.to_vec());
+            core.after_send(now, sent, transmit, || kept.unwrap_or_default())
         })
-    }
-
-    /// Gives a batch to the socket. What the interface cannot carry would be lost for ever.
-    fn pass_on(
-        &self,
-        core: &mut Core,
-        now: Time,
-        transmit: &Transmit,
-        contents: &[u8],
-    ) -> Result<(), Blocked> {
-        match self.shared.socket.send(transmit, contents) {
-            Ok(()) => {}
-            Err(NotSent::Full) => return Err(Blocked),
-            Err(NotSent::TooLarge) => {
-                let size = transmit.segment_size.unwrap_or(transmit.size);
-                let error = DcudpError::PacketTooLarge {
-                    remote: transmit.remote,
-                    size: ByteSize::from_bytes(size as u64),
-                };
-                core.end.get_or_insert(Err(error));
-                core.engine.abort(now, 0);
-            }
-        }
-        Ok(())
     }
 
     /// Ends an action on the connection: passes on what the engine has to tell, sets the timer, and
@@ -270,6 +240,34 @@ impl Core {
     /// The receive batch is over.
     pub(super) fn end_batch(&mut self) {
         self.in_batch = false;
+    }
+
+    /// The socket has been given a batch. It is kept where there was no room for it; what the interface cannot
+    /// carry would be lost for ever, and ends the connection.
+    fn after_send(
+        &mut self,
+        now: Time,
+        sent: Result<(), NotSent>,
+        transmit: Transmit,
+        contents: impl FnOnce() -> Vec<u8>,
+    ) -> Result<bool, Blocked> {
+        match sent {
+            Ok(()) => {}
+            Err(NotSent::Full) => {
+                self.unsent = Some((transmit, contents()));
+                return Err(Blocked);
+            }
+            Err(NotSent::TooLarge) => {
+                let size = transmit.segment_size.unwrap_or(transmit.size);
+                let error = DcudpError::PacketTooLarge {
+                    remote: transmit.remote,
+                    size: ByteSize::from_bytes(size as u64),
+                };
+                self.end.get_or_insert(Err(error));
+                self.engine.abort(now, 0);
+            }
+        }
+        Ok(true)
     }
 
     /// Whether a batch waits for room in the socket.
