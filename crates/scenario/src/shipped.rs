@@ -28,6 +28,7 @@ pub static SHIPPED: &[(&str, &str)] = shipped! {
     "dcudp-recovery"
     "dcudp-fairness"
     "dcudp-coexistence"
+    "dcudp-live"
     "tcon-wan"
     "tcon-scale"
     "tcon-dctcp"

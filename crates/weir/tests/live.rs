@@ -127,7 +127,7 @@ fn a_bulk_flow_has_about_the_rate_of_its_link() {
     }
 }
 
-/// DCUDP over a link of 100 Mbps that marks as the paper's does.
+/// DCUDP over a link of 100 Mbps that marks above what a host sends at once.
 const DCUDP: &str = r#"
     title = "DCUDP, live and simulated"
     source = "a test"
@@ -136,7 +136,7 @@ const DCUDP: &str = r#"
 
     [dumbbell]
     rate = "100Mbps"
-    queue = { kind = "two-threshold", ecn_min = "15KB", ecn_max = "150KB", probability = 0.1, buffer = "4MB" }
+    queue = { kind = "two-threshold", ecn_min = "30KB", ecn_max = "150KB", probability = 0.1, buffer = "4MB" }
     [dumbbell.senders.sender]
     rtt = "1ms"
     rate = "1Gbps"

@@ -17,6 +17,8 @@ use crate::control::FlowFailure;
 
 /// As many as the addresses and ports of a scenario's clients allow.
 const MOST_CONNECTIONS: usize = 100_000;
+/// As many receive windows fit into a socket's buffer.
+const WINDOWS: u64 = 8;
 
 /// How a flow's connections are set up. Packets that are less than the quantum apart leave in batches,
 /// which the host's link spreads again.
@@ -35,8 +37,8 @@ pub(super) fn config(
     config.transport = transport;
     config.transport.pacing_quantum = quantum;
     config.transport.seed = seed;
-    // What does not fit is not taken into the window.
-    config.buffers.receive = ByteSize::from_bytes(window);
+    // The connections of a flow meet at one socket: simulated hosts lose nothing there either.
+    config.buffers.receive = ByteSize::from_bytes(window * WINDOWS);
     config.max_connections = MOST_CONNECTIONS;
     Ok(config)
 }
