@@ -1,7 +1,8 @@
 //! Real interfaces: [`port`]s that frames come in and go out by, and the super-packets that segmentation
 //! [`offload`] hands through them; their [`segment`]s as packets that a switch and its elements treat one by
 //! one; an element between two ports, [`inline`]; congestion controls for the kernel's TCP, by [`bpf`];
-//! congestion control for whatever TCP sends through this machine's interfaces, by [`ebpf`].
+//! congestion control for whatever TCP sends through this machine's interfaces, by [`ebpf`]; and what an
+//! operator has of the latter and of the former as a command, in [`operation`].
 //!
 //! ```no_run
 //! use weir_enforce::offload::SuperFrame;
@@ -27,5 +28,6 @@ pub mod bpf;
 pub mod ebpf;
 pub mod inline;
 pub mod offload;
+pub mod operation;
 pub mod port;
 pub mod segment;

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use weir_enforce::ebpf::{Enforcer, Hook, Options, Plane, Status};
+use weir_enforce::ebpf::{Enforcer, Hook, Options, Plane};
+use weir_enforce::operation::{Enforce as _, Status};
 use weir_scenario::Policy;
 
 use support::{Host, Pair, SERVER, can_run};
@@ -149,7 +150,7 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 fn lowered(status: &Status) -> u64 {
-    status.totals.kernel.lowered
+    status.totals.lowered
 }
 
 const SMALL: &str = "[[rules]]\ncongestion = { name = \"cubic\", max_window = \"40KB\" }\n";
@@ -175,7 +176,7 @@ fn windows_are_lowered_and_bytes_are_exact() {
         let enforcer = running.stop();
         let status = enforcer.status();
         assert!(lowered(&status) > 20, "{hook:?}: {status:?}");
-        assert_eq!(status.totals.kernel.opened, 1, "{hook:?}");
+        assert_eq!(status.totals.opened, 1, "{hook:?}");
         drop(enforcer);
         let filters = pair.client.output("tc filter show dev one ingress");
         assert_eq!(filters, "", "{hook:?}");
@@ -273,15 +274,11 @@ fn connections_come_and_go_and_others_pass() {
     std::thread::sleep(Duration::from_millis(300));
     let status = running.stop().status();
     let totals = status.totals;
-    assert_eq!(
-        totals.kernel.opened + totals.kernel.refused,
-        800,
-        "{totals:?}"
-    );
+    assert_eq!(totals.opened + totals.refused, 800, "{totals:?}");
     assert_eq!((totals.passed, totals.controlled), (400, 0), "{totals:?}");
     // Those that pass are forgotten, unless they have ended before.
-    assert!((400..=800).contains(&totals.kernel.closed), "{totals:?}");
-    assert_eq!(totals.kernel.refused, 0, "{totals:?}");
+    assert!((400..=800).contains(&totals.closed), "{totals:?}");
+    assert_eq!(totals.refused, 0, "{totals:?}");
 }
 
 #[test]
@@ -294,7 +291,7 @@ fn an_interface_that_disappears_is_told() {
     pair.client.output("ip link delete one");
     wait("it is told", || {
         enforcer.step().unwrap();
-        enforcer.is_idle()
+        enforcer.is_over()
     });
     assert_eq!(enforcer.take_gone(), ["one"]);
 }

@@ -140,3 +140,30 @@ fn a_packet_socket_sees_the_other_end_of_a_pair() {
         assert!(port.send(&cut.slices()).unwrap());
     });
 }
+
+/// The kernel takes them out of what comes in, and tells of them beside it.
+#[test]
+fn tags_of_vlans_are_in_the_frames() {
+    alone(|| {
+        if !ip("link add v0 type veth peer name v1") {
+            return;
+        }
+        ip("link set v0 up");
+        ip("link set v1 up");
+        let [from, to] = ["v0", "v1"].map(|name| PacketSocket::bind(name).unwrap());
+        to.set_promiscuous().unwrap();
+        assert!(to.is_attached() && to.take_dropped() == 0);
+        // A virtio-net header that says nothing, addresses, a tag, and UDP over IPv4 without a checksum.
+        let mut sent = vec![0; 10];
+        sent.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0x60, 7, 8, 0]);
+        sent.extend([
+            0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0x66, 0xca, 10, 1, 0, 1, 10, 1, 0, 2,
+        ]);
+        sent.extend([0x13, 0x88, 0x17, 0x70, 0, 12, 0, 0, 1, 2, 3, 4]);
+        assert!(from.send(&[std::io::IoSlice::new(&sent)]).unwrap());
+        let frame = datagram(|buffer| to.receive(buffer).unwrap(), 6000);
+        assert_eq!(frame.bytes()[10..], sent[10..]);
+        ip("link delete v0");
+        assert!(!to.is_attached());
+    });
+}

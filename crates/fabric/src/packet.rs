@@ -27,6 +27,12 @@ pub trait Packet {
         false
     }
 
+    /// The differentiated services code point of its IP header (RFC 2474), 0 to 63. By default that of packets
+    /// which nobody has classified.
+    fn dscp(&self) -> u8 {
+        0
+    }
+
     /// The host that it goes to: an index into the [`Routes`](crate::Routes) of a switch. By default
     /// [`NOWHERE`](crate::Routes::NOWHERE), for packets that meet no switch.
     fn destination(&self) -> u32 {

@@ -6,8 +6,7 @@ use std::net::IpAddr;
 use weir_fabric::Packet as FabricPacket;
 use weir_results::TconSummary;
 use weir_scenario::{HostIndex, SwitchIndex, TconRule, Topology};
-use weir_tcon::{Choose, Limits, Tcon, Treatment};
-use weir_wire::FlowKey;
+use weir_tcon::{Candidate, Choose, Limits, Tcon, Treatment};
 
 use crate::network::Network;
 use crate::packet::Location;
@@ -51,11 +50,7 @@ impl<W: WhoseAddress> Rules<W> {
         let treatment = |rule: &TconRule| {
             let control = rule.control.as_ref()?;
             let treatment = Treatment::new(control.congestion.clone());
-            Some(Treatment {
-                ecn: control.ecn.unwrap_or(treatment.ecn),
-                buffer: control.buffer,
-                ..treatment
-            })
+            Some(treatment.with(control.ecn, control.buffer))
         };
         Self {
             rules: (rules.iter())
@@ -67,10 +62,10 @@ impl<W: WhoseAddress> Rules<W> {
 }
 
 impl<W: WhoseAddress> Choose for Rules<W> {
-    fn choose(&self, flow: &FlowKey) -> Option<&Treatment> {
+    fn choose(&self, flow: &Candidate) -> Option<&Treatment> {
         let (from, to) = (
-            self.whose.host(flow.source)?,
-            self.whose.host(flow.destination)?,
+            self.whose.host(flow.key.source)?,
+            self.whose.host(flow.key.destination)?,
         );
         let (_, treatment) = self.rules.iter().find(|(rule, _)| rule.fits(from, to))?;
         treatment.as_ref()

@@ -1,10 +1,24 @@
 //! What was done to the flows.
 
+use weir_units::ByteSize;
+
 /// Counts since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Flows that were treated: one for each way of a connection.
     pub flows: u64,
+    /// Those of them that are over.
+    pub ended: u64,
+    /// Flows that were left alone, as whoever chooses said.
+    pub passed: u64,
+    /// Data that the receivers have.
+    pub delivered: ByteSize,
+    /// The part of it whose acknowledgments told of marks.
+    pub marked: ByteSize,
+    /// Data that was lost and sent again from here.
+    pub masked: ByteSize,
+    /// Data that the senders have sent again.
+    pub sent_again: ByteSize,
     /// Segments of data that were sent on for the first time.
     pub segments: u64,
     /// Segments that were lost and sent again from here.
@@ -23,4 +37,19 @@ pub struct Counters {
     pub unkept: u64,
     /// Acknowledgments of what was never sent.
     pub forged: u64,
+}
+
+/// What was done to one flow, since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Data that the receiver has.
+    pub delivered: ByteSize,
+    /// The part of it whose acknowledgments told of marks.
+    pub marked: ByteSize,
+    /// Data that was lost and sent again from here, without the sender's notice.
+    pub masked: ByteSize,
+    /// Data that the sender has sent again.
+    pub sent_again: ByteSize,
+    /// Acknowledgments whose window was lowered.
+    pub lowered: u64,
 }

@@ -11,11 +11,11 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment};
 
-use crate::counters::Counters;
+use crate::counters::{Counters, FlowCounters};
 use crate::ecn::Negotiation;
 use crate::memory::Memory;
 use crate::stream::{Answer, Shared, Stream};
-use crate::treatment::Choose;
+use crate::treatment::{Candidate, Choose};
 
 /// How much a [`Tcon`] may remember.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +64,20 @@ pub struct Tcon<P> {
 struct State<P> {
     stage: Stage,
     negotiation: Negotiation,
-    /// When the SYN passed that went forth, and the one that went back; `None` if it came twice.
-    syns: [Option<Time>; 2],
+    /// The SYN that went forth, and the one that went back.
+    syns: [Syn; 2],
     /// The data that goes forth, and the data that goes back.
     streams: [Option<Box<Stream<P>>>; 2],
+}
+
+/// What was seen of the SYN of one end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Syn {
+    /// When it passed; `None` if it came twice, or has not come.
+    at: Option<Time>,
+    /// Where it came in; `None` if it has not.
+    ingress: Option<PortIndex>,
+    dscp: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +96,7 @@ impl<P> Default for State<P> {
         Self {
             stage: Stage::New,
             negotiation: Negotiation::default(),
-            syns: [None; 2],
+            syns: [Syn::default(); 2],
             streams: [None, None],
         }
     }
@@ -97,6 +107,10 @@ impl<P> Default for State<P> {
 pub struct FlowReport {
     /// As the sender of its data names it.
     pub flow: FlowKey,
+    /// Where it leaves by, if the receiver has been heard.
+    pub egress: Option<PortIndex>,
+    /// The rule of its [treatment](crate::Treatment::rule).
+    pub rule: u32,
     /// The algorithm.
     pub congestion: &'static str,
     /// The smoothed round-trip time between here and the receiver; zero before it is known.
@@ -111,6 +125,8 @@ pub struct FlowReport {
     pub in_flight: ByteSize,
     /// What is kept of it.
     pub kept: ByteSize,
+    /// What was done to it.
+    pub counters: FlowCounters,
 }
 
 impl<P> Tcon<P> {
@@ -162,7 +178,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
     pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
         self.connections.iter().flat_map(|(_, connection)| {
             let streams = connection.state.streams.iter().flatten();
-            streams.map(|stream| report(connection.flow, stream))
+            streams.map(|stream| report(connection, stream))
         })
     }
 
@@ -173,6 +189,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
     {
         while let Some(connection) = self.connections.reclaim(now) {
             for stream in connection.state.streams.into_iter().flatten() {
+                self.shared.counters.ended += 1;
                 stream.dissolve(&mut self.shared, out);
             }
         }
@@ -192,12 +209,12 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
             return out.forward(ingress, packet);
         };
         if segment.flags.contains(Flags::SYN) {
-            connection.on_syn(now, way, &mut packet, segment, choose);
+            connection.on_syn(now, way, ingress, &mut packet, segment, choose);
             return out.forward(ingress, packet);
         }
         if connection.state.stage == Stage::Opening && connection.is_open() {
             let seed = self.seed ^ shared.counters.flows;
-            shared.counters.flows += connection.start(now, way, choose, seed);
+            connection.start(now, way, choose, seed, &mut shared.counters);
         }
         let handshake = connection.handshake;
         let state = &mut connection.state;
@@ -263,51 +280,82 @@ impl<P: Packet> State<P> {
 }
 
 trait Opening<P> {
+    /// What is known of the data that goes `way`.
+    fn candidate(&self, way: Way) -> Candidate;
     fn on_syn(
         &mut self,
         now: Time,
         way: Way,
+        ingress: PortIndex,
         packet: &mut P,
         segment: &Segment,
         choose: &dyn Choose,
     );
-    fn start(&mut self, now: Time, way: Way, choose: &dyn Choose, seed: u64) -> u64;
+    fn start(
+        &mut self,
+        now: Time,
+        way: Way,
+        choose: &dyn Choose,
+        seed: u64,
+        counters: &mut Counters,
+    );
 }
 
 impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
+    fn candidate(&self, way: Way) -> Candidate {
+        let [forth, back] = self.state.syns;
+        let (key, own, other) = match way {
+            Way::Forth => (self.flow, forth, back),
+            Way::Back => (self.flow.reversed(), back, forth),
+        };
+        Candidate {
+            key,
+            dscp: own.ingress.map_or(other.dscp, |_| own.dscp),
+            ingress: own.ingress,
+            egress: other.ingress,
+        }
+    }
+
     fn on_syn(
         &mut self,
         now: Time,
         way: Way,
+        ingress: PortIndex,
         packet: &mut P,
         segment: &Segment,
         choose: &dyn Choose,
     ) {
-        let flow = self.flow;
-        let handshake = self.handshake;
-        let state = &mut self.state;
-        if state.stage == Stage::New {
-            state.stage = Stage::Opening;
-            let marks = |flow| choose.choose(&flow).is_some_and(|treatment| treatment.ecn);
-            state.negotiation = Negotiation::new(match (marks(flow), marks(flow.reversed())) {
-                (true, false) => Some(Way::Forth),
-                (false, true) => Some(Way::Back),
-                _ => None,
-            });
-        }
-        if let Some(syn) = state.syns.get_mut(way.index()) {
-            *syn = match syn {
-                None => Some(now),
-                Some(_) => None,
+        if let Some(syn) = self.state.syns.get_mut(way.index()) {
+            *syn = Syn {
+                at: syn.ingress.is_none().then_some(now),
+                ingress: Some(ingress),
+                dscp: packet.dscp(),
             };
         }
-        let negotiation = &mut state.negotiation;
-        negotiation.on_syn(packet, segment, way, &handshake);
+        if self.state.stage == Stage::New {
+            self.state.stage = Stage::Opening;
+            let marks = |way| choose.choose(&self.candidate(way)).is_some_and(|it| it.ecn);
+            self.state.negotiation =
+                Negotiation::new(match (marks(Way::Forth), marks(Way::Back)) {
+                    (true, false) => Some(Way::Forth),
+                    (false, true) => Some(Way::Back),
+                    _ => None,
+                });
+        }
+        let negotiation = &mut self.state.negotiation;
+        negotiation.on_syn(packet, segment, way, &self.handshake);
     }
 
-    fn start(&mut self, now: Time, way: Way, choose: &dyn Choose, seed: u64) -> u64 {
+    fn start(
+        &mut self,
+        now: Time,
+        way: Way,
+        choose: &dyn Choose,
+        seed: u64,
+        counters: &mut Counters,
+    ) {
         self.state.stage = Stage::Started;
-        let [forth, back] = self.state.syns;
+        let [forth, back] = self.state.syns.map(|syn| syn.at);
         // From the SYN to its answer, and from the answer to what opened the connection.
         let first = forth.zip(back).map(|(forth, back)| back.since(forth));
         let second = back
@@ -317,33 +365,31 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
             Way::Forth => (first, second),
             Way::Back => (second, first),
         };
-        let mut started = 0;
         for way in [Way::Forth, Way::Back] {
-            let flow = match way {
-                Way::Forth => self.flow,
-                Way::Back => self.flow.reversed(),
-            };
-            let Some(treatment) = choose.choose(&flow) else {
+            let Some(treatment) = choose.choose(&self.candidate(way)) else {
+                counters.passed += 1;
                 continue;
             };
             let is_marked = self.state.negotiation.is_active(way);
             let seed = seed ^ (way.index() as u64) << 63;
             let stream = Stream::new(treatment, &self.handshake, way, is_marked, rtts(way), seed);
             if let Some(place) = self.state.streams.get_mut(way.index()) {
-                started += u64::from(stream.is_some());
+                counters.flows += u64::from(stream.is_some());
                 *place = stream.map(Box::new);
             }
         }
-        started
     }
 }
 
-fn report<P: Packet + Clone + 'static>(flow: FlowKey, stream: &Stream<P>) -> FlowReport {
+fn report<P: Packet + Clone + 'static>(
+    connection: &Connection<State<P>>,
+    stream: &Stream<P>,
+) -> FlowReport {
+    let candidate = connection.candidate(stream.way);
     FlowReport {
-        flow: match stream.way {
-            Way::Forth => flow,
-            Way::Back => flow.reversed(),
-        },
+        flow: candidate.key,
+        egress: candidate.egress,
+        rule: stream.rule,
         congestion: stream.steering.name(),
         rtt: stream.steering.rtt.smoothed(),
         window: stream.steering.window(),
@@ -351,6 +397,7 @@ fn report<P: Packet + Clone + 'static>(flow: FlowKey, stream: &Stream<P>) -> Flo
         pacing_rate: stream.steering.pacing_rate(),
         in_flight: stream.in_flight(),
         kept: stream.kept(),
+        counters: stream.counters,
     }
 }
 

@@ -44,7 +44,7 @@ mod stream;
 mod told;
 mod treatment;
 
-pub use counters::Counters;
+pub use counters::{Counters, FlowCounters};
 pub use element::{FlowReport, Limits, Tcon};
 pub use observed::{Beginning, Milestone, Observed, Report};
-pub use treatment::{Choose, Treatment};
+pub use treatment::{Candidate, Choose, Treatment};

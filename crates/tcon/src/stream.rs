@@ -10,7 +10,7 @@ use weir_fabric::{Clamped, Handshake, Packet, Tally, Way, WindowLimit};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
-use crate::counters::Counters;
+use crate::counters::{Counters, FlowCounters};
 use crate::flight::Flight;
 use crate::memory::Memory;
 use crate::steering::Steering;
@@ -32,6 +32,9 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct Stream<P> {
     pub(crate) way: Way,
+    /// By which rule it is treated.
+    pub(crate) rule: u32,
+    pub(crate) counters: FlowCounters,
     pub(crate) steering: Steering,
     flight: Flight<P>,
     /// The first numbers of the segments that wait for their turn, in the order in which they came.
@@ -87,6 +90,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         };
         Some(Self {
             way,
+            rule: treatment.rule,
+            counters: FlowCounters::default(),
             steering: Steering::new(&treatment.congestion, &context, rtt),
             flight: Flight::new(first),
             waiting: VecDeque::new(),
@@ -147,6 +152,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let way = self.way.reversed();
         if self.limit().clamp(packet, handshake, way) == Clamped::Lowered {
             counters.lowered += 1;
+            self.counters.lowered += 1;
         }
         let Some(mut segment) = packet.tcp() else {
             return;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use weir_congestion::AlgorithmSpec;
+use weir_fabric::PortIndex;
 use weir_units::ByteSize;
 use weir_wire::FlowKey;
 
@@ -17,17 +18,34 @@ pub struct Treatment {
     pub ecn: bool,
     /// How much may be kept of one flow.
     pub buffer: ByteSize,
+    /// Which rule says so, as whoever chooses counts them: it comes back in reports.
+    pub rule: u32,
+}
+
+/// A flow about which somebody has to decide: the data that goes one way of a connection that opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Addresses and ports, as the sender of the data names them.
+    pub key: FlowKey,
+    /// The differentiated services code point (RFC 2474) of its sender's SYN; of the other end's, as long
+    /// as that alone has passed.
+    pub dscp: u8,
+    /// Where its sender's packets come in, if one has.
+    pub ingress: Option<PortIndex>,
+    /// Where those of the other end come in: this is where the data goes.
+    pub egress: Option<PortIndex>,
 }
 
 /// Who decides which flows are treated, and how.
 pub trait Choose: fmt::Debug + Send + 'static {
-    /// How the data of `flow` is treated, as its sender names it; `None` leaves it alone.
-    fn choose(&self, flow: &FlowKey) -> Option<&Treatment>;
+    /// How the data of `flow` is treated; `None` leaves it alone. It is asked as the first SYN passes, for whom
+    /// to negotiate ECN, and again when the connection is open, which is what holds.
+    fn choose(&self, flow: &Candidate) -> Option<&Treatment>;
 }
 
 /// Every flow alike.
 impl Choose for Treatment {
-    fn choose(&self, _: &FlowKey) -> Option<&Treatment> {
+    fn choose(&self, _: &Candidate) -> Option<&Treatment> {
         Some(self)
     }
 }
@@ -42,6 +60,18 @@ impl Treatment {
             ecn: matches!(congestion.name(), "dctcp" | "d2tcp"),
             congestion,
             buffer: Self::BUFFER,
+            rule: 0,
+        }
+    }
+
+    /// The same with what somebody may have said beside the algorithm: whether ECN is negotiated, and how much
+    /// is kept of one flow.
+    #[must_use]
+    pub fn with(self, ecn: Option<bool>, buffer: ByteSize) -> Self {
+        Self {
+            ecn: ecn.unwrap_or(self.ecn),
+            buffer,
+            ..self
         }
     }
 }

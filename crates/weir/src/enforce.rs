@@ -1,4 +1,5 @@
-//! `weir enforce`: congestion control for the TCP flows that leave by this machine's interfaces.
+//! `weir enforce`: congestion control for the TCP flows that leave by this machine's interfaces, or that pass
+//! between two of them.
 
 mod running;
 mod status;
@@ -7,8 +8,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use weir_enforce::ebpf::control::DEFAULT_PATH;
 use weir_enforce::ebpf::{Hook, Options};
+use weir_enforce::operation::control::DEFAULT_PATH;
+use weir_fabric::ConnectionLimits;
+use weir_tcon::Limits;
+use weir_units::ByteSize;
 
 use crate::failure::Failure;
 
@@ -20,21 +24,32 @@ use crate::failure::Failure;
 Examples:
   weir enforce --interface eth0 --policy policy.toml     until Ctrl-C
   weir enforce -i eth0 -i eth1 --policy policy.toml --metrics 9100
+  weir enforce --inline lan0 wan0 --policy policy.toml   as a cable between the two
   weir enforce status --watch                            which flows, their windows and rates
   weir policy reload                                     after a change to the policy file
 
-The data that leaves by the interfaces is controlled, of connections that open from now on: programs
-in the kernel lower the receive windows of the acknowledgments that come in. Nothing else changes, and
-when weir ends, by whatever, TCP goes on by its own congestion control. docs/tcon.md tells where to
-run it, docs/policy.md how to write a policy."
+With --interface the data is controlled that leaves by the interfaces, of connections that open from
+now on: programs in the kernel lower the receive windows of the acknowledgments that come in. Nothing
+else changes, and when weir ends, by whatever, TCP goes on by its own congestion control.
+
+With --inline all frames that come in at one of the two interfaces leave by the other, and the data that
+passes is controlled: losses are repaired and hidden from the senders, segments are paced, ECN is
+negotiated for senders that do not know of it. When weir ends, nothing passes any more. The interfaces
+want no addresses of their own.
+
+docs/tcon.md tells where to run which, docs/policy.md how to write a policy."
 )]
 pub(crate) struct Enforce {
     #[command(subcommand)]
     command: Option<Command>,
 
     /// An interface that data leaves by; may be given several times
-    #[arg(long, short, value_name = "NAME", required = true)]
+    #[arg(long, short, value_name = "NAME", required_unless_present = "inline")]
     interface: Vec<String>,
+
+    /// Two interfaces that are joined as by a cable, on which losses are repaired too
+    #[arg(long, value_names = ["NAME", "NAME"], num_args = 2, conflicts_with = "interface")]
+    inline: Option<Vec<String>>,
 
     /// Which flows are controlled, and how
     #[arg(long, short, value_name = "FILE", required = true)]
@@ -48,18 +63,22 @@ pub(crate) struct Enforce {
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
     metrics: Option<SocketAddr>,
 
-    /// How many connections are controlled at a time; others pass
+    /// How many connections are controlled at a time; others pass. With --inline, followed
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().flows,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: u32,
 
+    /// How much of all flows' data may be kept until it is acknowledged; what has no room passes unkept
+    #[arg(long, value_name = "SIZE", default_value_t = Limits::default().memory, conflicts_with = "interface")]
+    memory: ByteSize,
+
     /// How many reports of flows the kernel makes in a second
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().reports_per_second,
-          value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+          value_parser = clap::value_parser!(u32).range(100..=1_000_000), conflicts_with = "inline")]
     reports: u32,
 
     /// Where the programs are put
-    #[arg(long, value_enum, default_value_t = HookName::Auto)]
+    #[arg(long, value_enum, default_value_t = HookName::Auto, conflicts_with = "inline")]
     hook: HookName,
 }
 
@@ -98,6 +117,16 @@ impl Enforce {
                 HookName::Clsact => Hook::Clsact,
             },
             ..Options::default()
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            connections: ConnectionLimits {
+                connections: self.flows as usize,
+                ..ConnectionLimits::default()
+            },
+            memory: self.memory,
         }
     }
 }

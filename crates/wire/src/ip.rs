@@ -27,6 +27,8 @@ pub struct Header {
     pub protocol: u8,
     /// The ECN codepoint.
     pub ecn: Ecn,
+    /// The differentiated services code point (RFC 2474), 0 to 63.
+    pub dscp: u8,
     /// The length of this header with its options, but without extension headers.
     pub header_length: ByteSize,
     /// The length of the packet with this header.
@@ -107,6 +109,7 @@ impl Header {
             destination: Ipv4Addr::new(d0, d1, d2, d3).into(),
             protocol,
             ecn: Ecn::from_bits(tos),
+            dscp: tos >> 2,
             header_length: ByteSize::from_bytes(u64::from(header)),
             length: ByteSize::from_bytes(u64::from(length)),
             fragment: u16::from_be_bytes([f0, f1]) & V4_FRAGMENT != 0,
@@ -117,7 +120,7 @@ impl Header {
         let fixed = bytes
             .first_chunk::<V6_LENGTH>()
             .ok_or(ParseError::Truncated)?;
-        let (&[_, class, _, _, l0, l1, protocol, _], rest) = fixed
+        let (&[version, class, _, _, l0, l1, protocol, _], rest) = fixed
             .split_first_chunk::<8>()
             .ok_or(ParseError::Truncated)?;
         let (source, destination) = rest
@@ -130,6 +133,7 @@ impl Header {
             destination: Ipv6Addr::from(*destination).into(),
             protocol,
             ecn: Ecn::from_bits(class >> 4),
+            dscp: (version << 4 | class >> 4) >> 2,
             header_length: ByteSize::from_bytes(V6_LENGTH as u64),
             length: ByteSize::from_bytes(V6_LENGTH as u64 + payload),
             fragment: false,

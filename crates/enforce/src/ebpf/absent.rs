@@ -6,8 +6,8 @@ use weir_units::Time;
 use super::Options;
 use super::event::{Event, KEY};
 use super::pace::Pace;
-use super::status::Kernel;
 use crate::bpf::BpfError;
+use crate::operation::Totals;
 
 /// The programs at some interfaces: there are none.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Plane {
         match *self {}
     }
 
-    pub(super) fn counted(&self) -> Kernel {
+    pub(super) fn counted(&self, _: Totals) -> Totals {
         match *self {}
     }
 }

@@ -12,9 +12,9 @@ use weir_wire::FlowKey;
 
 use super::event::{Event, KEY, Opened, Seen};
 use super::pace::Pace;
-use super::status::{FlowStatus, Status, Totals};
-use super::{Figures, HOLD, Options, Plane};
+use super::{HOLD, Options, Plane};
 use crate::bpf::BpfError;
+use crate::operation::{Enforce, Figures, FlowStatus, Status, Totals};
 
 /// How often limits are written anew although nothing has changed: several times while they hold.
 const ROUND: Duration = Duration::from_millis(250);
@@ -100,66 +100,11 @@ impl Enforcer {
         }
     }
 
-    /// Shows what it does in a registry too.
-    pub fn set_registry(&mut self, registry: &Registry) {
-        self.figures = Some(Figures::register(registry));
-    }
-
-    /// Has another policy decide about connections that open from now on; flows keep what they have.
-    pub fn set_policy(&mut self, policy: Policy) {
-        self.policy = policy;
-    }
-
-    /// Waits for news, at most a tenth of a second, and deals with them.
-    ///
-    /// # Errors
-    /// [`BpfError`]: the kernel refuses something that it has granted before.
-    pub fn step(&mut self) -> Result<(), BpfError> {
-        let mut heard = std::mem::take(&mut self.heard);
-        self.plane.listen(&mut heard)?;
-        let now = monotonic();
-        let is_awake = self.active > 0;
-        for event in heard.drain(..) {
-            self.on_event(now, event)?;
-        }
-        self.heard = heard;
-        if !is_awake && self.active > 0 {
-            self.set_pace();
-        }
-        if now.since(self.round_at) >= ROUND {
-            self.round_at = now;
-            self.on_round(now)?;
-        }
-        Ok(())
-    }
-
-    /// The names of interfaces that have disappeared since the last call.
-    pub fn take_gone(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.gone)
-    }
-
-    /// Whether there is no interface any more.
-    pub fn is_idle(&self) -> bool {
-        self.plane.interfaces().is_empty()
-    }
-
-    /// What is being done.
-    pub fn status(&self) -> Status {
-        let mut flows: Vec<_> = self.flows.values().map(Flow::status).collect();
-        flows.sort_by_key(|flow| std::cmp::Reverse(flow.delivered));
-        Status {
-            interfaces: self.plane.interfaces(),
-            totals: self.totals(),
-            flows,
-        }
-    }
-
     fn totals(&self) -> Totals {
-        Totals {
+        self.plane.counted(Totals {
             controlled: self.flows.len() as u64,
-            kernel: self.plane.counted(),
             ..self.totals
-        }
+        })
     }
 
     fn on_event(&mut self, now: Time, event: Event) -> Result<(), BpfError> {
@@ -215,17 +160,13 @@ impl Enforcer {
         };
         flow.observed.on_report(&seen.report);
         self.plane.set_cap(slot, flow.observed.limit(), now + HOLD);
-        if let Some(figures) = &self.figures {
-            let before = flow.seen.map(|seen| seen.report);
-            let news = |of: fn(&weir_tcon::Report) -> u64| {
-                of(&seen.report).saturating_sub(before.as_ref().map_or(0, of))
-            };
-            figures.add(
-                news(|report| report.delivered.bytes()),
-                news(|report| report.marked.bytes()),
-                news(|report| report.sent_again.bytes()),
-            );
-        }
+        let before = flow.seen.map(|seen| seen.report);
+        let news = |of: fn(&weir_tcon::Report) -> u64| {
+            of(&seen.report).saturating_sub(before.as_ref().map_or(0, of))
+        };
+        self.totals.delivered += news(|report| report.delivered.bytes());
+        self.totals.marked += news(|report| report.marked.bytes());
+        self.totals.sent_again += news(|report| report.sent_again.bytes());
         flow.seen = Some(seen);
         flow.heard_at = now;
         self.active = self.active.max(1);
@@ -278,6 +219,56 @@ impl Enforcer {
     }
 }
 
+/// With programs at interfaces.
+impl Enforce for Enforcer {
+    type Error = BpfError;
+
+    fn set_registry(&mut self, registry: &Registry) {
+        self.figures = Some(Figures::register(registry, &self.totals()));
+    }
+
+    fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    fn step(&mut self) -> Result<(), BpfError> {
+        let mut heard = std::mem::take(&mut self.heard);
+        self.plane.listen(&mut heard)?;
+        let now = monotonic();
+        let is_awake = self.active > 0;
+        for event in heard.drain(..) {
+            self.on_event(now, event)?;
+        }
+        self.heard = heard;
+        if !is_awake && self.active > 0 {
+            self.set_pace();
+        }
+        if now.since(self.round_at) >= ROUND {
+            self.round_at = now;
+            self.on_round(now)?;
+        }
+        Ok(())
+    }
+
+    fn take_gone(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.gone)
+    }
+
+    fn is_over(&self) -> bool {
+        self.plane.interfaces().is_empty()
+    }
+
+    fn status(&self) -> Status {
+        let mut flows: Vec<_> = self.flows.values().map(Flow::status).collect();
+        flows.sort_by_key(|flow| std::cmp::Reverse(flow.delivered));
+        Status {
+            interfaces: self.plane.interfaces(),
+            totals: self.totals(),
+            flows,
+        }
+    }
+}
+
 impl Flow {
     fn status(&self) -> FlowStatus {
         let report = self.seen.map(|seen| seen.report);
@@ -298,6 +289,8 @@ impl Flow {
             delivered: bytes(|report| report.delivered.bytes()),
             marked: bytes(|report| report.marked.bytes()),
             sent_again: bytes(|report| report.sent_again.bytes()),
+            masked: 0,
+            kept: 0,
             lowered: self.seen.map_or(0, |seen| seen.lowered),
         }
     }

@@ -12,6 +12,7 @@
 //!
 //! ```no_run
 //! use weir_enforce::ebpf::{Enforcer, Options, Plane};
+//! use weir_enforce::operation::Enforce as _;
 //! use weir_scenario::Policy;
 //!
 //! let policy = Policy::load("policy.toml".as_ref())?;
@@ -30,14 +31,12 @@ mod absent;
 mod attachment;
 #[cfg(bpf_programs)]
 mod caps;
-pub mod control;
 mod enforcer;
 #[cfg_attr(
     not(bpf_programs),
     allow(dead_code, reason = "only programs tell of anything")
 )]
 mod event;
-mod figures;
 #[cfg_attr(
     not(bpf_programs),
     allow(dead_code, reason = "there is nothing to attach")
@@ -46,17 +45,14 @@ mod interface;
 mod pace;
 #[cfg(bpf_programs)]
 mod plane;
-mod status;
 
 use weir_units::Duration;
 
 #[cfg(not(bpf_programs))]
 pub use absent::Plane;
 pub use enforcer::{Enforcer, NotHere};
-pub use figures::Figures;
 #[cfg(bpf_programs)]
 pub use plane::Plane;
-pub use status::{FlowStatus, Status, Totals};
 
 /// How long a window holds that is not written anew.
 pub const HOLD: Duration = Duration::from_secs(1);

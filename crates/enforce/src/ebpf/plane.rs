@@ -16,10 +16,10 @@ use super::caps::{Caps, SharedWords};
 use super::event::{Event, KEY};
 use super::interface::Interface;
 use super::pace::Pace;
-use super::status::Kernel;
 use super::{Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
+use crate::operation::{Kernel, Totals};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
 
@@ -180,8 +180,8 @@ impl Plane {
         Some(Time::ZERO + Duration::from_nanos(nanos))
     }
 
-    /// What the programs have counted.
-    pub(super) fn counted(&self) -> Kernel {
+    /// These totals with what the programs have counted.
+    pub(super) fn counted(&self, totals: Totals) -> Totals {
         let count = |counter: u32| {
             let values = (self.counters).lookup_percpu(&counter.to_ne_bytes(), MapFlags::ANY);
             let values = values.ok().flatten().unwrap_or_default();
@@ -191,14 +191,17 @@ impl Plane {
             numbers.map(u64::from_ne_bytes).sum()
         };
         // `enum counter` of bpf/enforce.bpf.c.
-        Kernel {
+        Totals {
             opened: count(0),
             closed: count(1),
             refused: count(2),
             unknown_packets: count(3),
             lowered: count(4),
-            reports: count(5),
-            lost_reports: count(6),
+            kernel: Some(Kernel {
+                reports: count(5),
+                lost_reports: count(6),
+            }),
+            ..totals
         }
     }
 }

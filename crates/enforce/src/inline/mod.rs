@@ -4,10 +4,11 @@
 //! What comes in at one port leaves by the other, with the Ethernet addresses that it has. IP packets pass
 //! the element segment by segment, as in a switch ([`segment`](crate::segment)), and leave as
 //! super-packets again where it left neighbours alike; whatever else comes passes as it is. When the
-//! runner ends, so does the cable: whoever wants frames to pass without it has another path for them.
+//! runner ends, so does the cable, and what the element holds is lost with it: whoever wants frames to pass
+//! without it has another path for them.
 //!
-//! Frames in VLANs pass untouched where their tags are in them; packet sockets lose tags that the
-//! interface takes out (`ethtool -K IF rxvlan off` leaves them in).
+//! An [`Enforcer`] is such a cable between two interfaces by name, with transparent congestion control by
+//! a policy.
 //!
 //! ```no_run
 //! use weir_enforce::inline::Inline;
@@ -26,6 +27,8 @@
 //! # }
 //! ```
 
+mod enforcer;
+mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +44,8 @@ use weir_units::{Duration, Rate, Time};
 
 use crate::port::Port;
 use crate::segment::{Pool, Run, Segment};
+
+pub use enforcer::{AttachError, Enforcer};
 
 /// How many frames are taken from one port before the other one has its turn.
 const FRAMES: usize = 32;
@@ -58,8 +63,12 @@ pub struct Counters {
     pub untouched: u64,
     /// Segments that the element has seen.
     pub segments: u64,
+    /// Frames that could not be read.
+    pub unreadable: u64,
     /// Frames that the other side had no room for.
     pub full: u64,
+    /// Frames that are longer than the other side takes.
+    pub too_long: u64,
     /// Frames for a side that is down or gone.
     pub down: u64,
 }
@@ -102,6 +111,11 @@ impl Inline {
     /// What has passed so far.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+
+    /// The two ports.
+    pub fn ports(&self) -> &[Port; 2] {
+        &self.ports
     }
 
     /// What the element holds.
@@ -185,8 +199,13 @@ impl Inline {
             let frame = self.pool.reading();
             let length = match port.receive(frame.buffer_mut()) {
                 Ok(Some(length)) => length,
-                // It is empty; or down, and says so once.
-                Ok(None) | Err(_) => break,
+                Ok(None) => break,
+                // It is down, and says so once.
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => break,
+                Err(_) => {
+                    self.counters.unreadable += 1;
+                    continue;
+                }
             };
             self.counters.frames += 1;
             if frame.parse(length).is_ok() {
@@ -264,7 +283,10 @@ fn send(port: &Port, frame: &[IoSlice<'_>], counters: &mut Counters) {
     match port.send(frame) {
         Ok(true) => {}
         Ok(false) => counters.full += 1,
-        Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => counters.full += 1,
-        Err(_) => counters.down += 1,
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ENOMEM) => counters.full += 1,
+            Some(libc::EMSGSIZE) => counters.too_long += 1,
+            _ => counters.down += 1,
+        },
     }
 }

@@ -11,7 +11,7 @@ use weir_wire::{Checksum, Ecn, FlowKey, ip};
 use super::frame::{ETHERNET, MacAddress, SuperFrame};
 use super::vnet::{Gso, VnetHeader};
 
-/// The longest headers: virtio-net, Ethernet, IPv4 with all options, TCP with all options.
+/// The longest headers: virtio-net, Ethernet with VLAN tags, IPv4 with all options, TCP with all options.
 const LONGEST: usize = VnetHeader::LENGTH + ETHERNET + 60 + 60;
 /// Offsets in the TCP header.
 const SEQUENCE: usize = 4;
@@ -128,8 +128,8 @@ impl SuperFrame {
         if let Some(place) = headers.first_chunk_mut() {
             *place = to;
         }
-        let length = layout.payload.saturating_sub(ETHERNET) + part.payload;
-        if let Some(header) = headers.get_mut(ETHERNET..layout.transport) {
+        let length = layout.payload.saturating_sub(layout.network) + part.payload;
+        if let Some(header) = headers.get_mut(layout.network..layout.transport) {
             let length = ByteSize::from_bytes(length as u64);
             ip::rewrite(header, length, part.changes.ecn, part.number);
         }

@@ -4,13 +4,18 @@ use thiserror::Error;
 use weir_units::ByteSize;
 use weir_wire::{Ecn, FlowKey, ip, tcp};
 
+use super::vlan::VlanTag;
 use super::vnet::{Gso, GsoKind, VnetError, VnetHeader};
 
 /// An Ethernet address.
 pub type MacAddress = [u8; 6];
 
-/// Destination, source, EtherType; frames with VLAN tags are not read.
-pub(super) const ETHERNET: usize = 14;
+/// The two Ethernet addresses.
+pub(super) const ADDRESSES: usize = 12;
+/// Addresses, as many VLAN tags as are read, EtherType.
+pub(super) const ETHERNET: usize = ADDRESSES + TAGS * VlanTag::LENGTH + 2;
+/// A provider's VLAN tag and a customer's.
+const TAGS: usize = 2;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86DD;
 const UDP_HEADER: usize = 8;
@@ -37,7 +42,10 @@ pub(super) struct Layout {
     pub(super) vnet: VnetHeader,
     /// Of the first segment.
     pub(super) ecn: Ecn,
+    pub(super) dscp: u8,
     pub(super) flow: FlowKey,
+    /// Where the header of IP begins.
+    pub(super) network: usize,
     /// Where the header of TCP or UDP begins; where the payload does, for other protocols.
     pub(super) transport: usize,
     /// Where the payload begins.
@@ -76,7 +84,9 @@ const NOTHING: Layout = Layout {
         headers: 0,
     },
     ecn: Ecn::NotEct,
+    dscp: 0,
     flow: FlowKey::UNSPECIFIED,
+    network: 0,
     transport: 0,
     payload: 0,
     end: 0,
@@ -85,8 +95,8 @@ const NOTHING: Layout = Layout {
 };
 
 impl SuperFrame {
-    /// The capacity that holds whatever a port hands over: the largest IP packet, its Ethernet header
-    /// and its virtio-net header.
+    /// The capacity that holds whatever a port hands over: the largest IP packet, its Ethernet header with
+    /// VLAN tags, and its virtio-net header.
     pub const LARGEST: usize = VnetHeader::LENGTH + ETHERNET + 65_535;
 
     /// An empty frame with a buffer of this many bytes.
@@ -148,7 +158,7 @@ impl SuperFrame {
         if index >= self.layout.segments {
             return ByteSize::ZERO;
         }
-        let headers = self.layout.payload.saturating_sub(ETHERNET);
+        let headers = self.layout.payload.saturating_sub(self.layout.network);
         let payload = self.layout.payload_of(index, index + 1).len();
         ByteSize::from_bytes((headers + payload) as u64)
     }
@@ -179,6 +189,11 @@ impl SuperFrame {
         self.layout.ecn
     }
 
+    /// The differentiated services code point of all its segments.
+    pub fn dscp(&self) -> u8 {
+        self.layout.dscp
+    }
+
     /// The flow of all its segments; ports are zero for other protocols than TCP and UDP, and for
     /// fragments.
     pub fn flow(&self) -> &FlowKey {
@@ -192,18 +207,12 @@ impl Layout {
         let frame = bytes
             .get(VnetHeader::LENGTH..)
             .ok_or(FrameError::Truncated)?;
-        let (ethernet, packet) = frame
-            .split_first_chunk::<ETHERNET>()
-            .ok_or(FrameError::Truncated)?;
-        let &[.., high, low] = ethernet;
-        match u16::from_be_bytes([high, low]) {
-            IPV4 | IPV6 => {}
-            other => return Err(FrameError::NotIp(other)),
-        }
+        let network = network_in(frame)?;
+        let packet = frame.get(network..).ok_or(FrameError::Truncated)?;
         let ip = ip::Header::parse(packet)?;
         let (header, length) = (ip.header_length.bytes(), ip.length.bytes());
         // The packet is no longer than the frame, which is in memory.
-        let (transport, end) = (ETHERNET + header as usize, ETHERNET + length as usize);
+        let (transport, end) = (network + header as usize, network + length as usize);
         let after_ip = frame.get(transport..end).ok_or(FrameError::Truncated)?;
         let protocol = match ip.fragment {
             true => None,
@@ -214,6 +223,7 @@ impl Layout {
         let layout = Self {
             vnet,
             ecn: ip.ecn,
+            dscp: ip.dscp,
             flow: FlowKey {
                 source: ip.source,
                 destination: ip.destination,
@@ -221,6 +231,7 @@ impl Layout {
                 destination_port: protocol.map_or(0, |protocol| protocol.ports.destination),
                 protocol: ip.protocol,
             },
+            network,
             transport,
             payload,
             end,
@@ -274,6 +285,21 @@ impl Layout {
             false => at(first)..at(last),
         }
     }
+}
+
+/// Where the IP packet begins in an Ethernet frame.
+fn network_in(frame: &[u8]) -> Result<usize, FrameError> {
+    let mut at = ADDRESSES;
+    for tags in 0.. {
+        let kind = frame.get(at..).and_then(<[u8]>::first_chunk);
+        let kind = u16::from_be_bytes(*kind.ok_or(FrameError::Truncated)?);
+        match kind {
+            IPV4 | IPV6 => break,
+            VlanTag::CUSTOMER | VlanTag::PROVIDER if tags < TAGS => at += VlanTag::LENGTH,
+            other => return Err(FrameError::NotIp(other)),
+        }
+    }
+    Ok(at + 2)
 }
 
 /// What is behind the header of IP, where it is TCP or UDP.

@@ -8,6 +8,7 @@
 
 mod cut;
 mod frame;
+mod vlan;
 mod vnet;
 
 #[cfg(test)]
@@ -15,4 +16,5 @@ pub(crate) mod tests;
 
 pub use cut::{Changes, Cut};
 pub use frame::{FrameError, MacAddress, SuperFrame};
+pub use vlan::VlanTag;
 pub use vnet::{Gso, GsoKind, PartialChecksum, VnetError, VnetHeader};

@@ -375,3 +375,58 @@ fn a_copy_is_the_frame_if_it_fits() {
     assert_eq!((copy.bytes(), copy.segments()), (&bytes[..], 3));
     assert!(!SuperFrame::with_capacity(bytes.len() - 1).copy_from(&frame));
 }
+
+/// A tag that is put into a frame is in all that is cut out of it, and nothing else has changed.
+#[test]
+fn tags_travel_with_segments() {
+    let described = Described {
+        v4: true,
+        udp: false,
+        gso: true,
+        size: 1000,
+        payload: vec![7; 2500],
+        sequence: 7,
+        flags: 0x18,
+        options: 3,
+        ecn: Ecn::NotEct,
+    };
+    let bytes = described.bytes();
+    let plain = parsed(&bytes).unwrap();
+    let (mut tagged, mut length) = (bytes.clone(), bytes.len());
+    for kind in [VlanTag::CUSTOMER, VlanTag::PROVIDER] {
+        tagged.resize(length + VlanTag::LENGTH, 0);
+        let tag = VlanTag { kind, control: 42 };
+        assert_eq!(tag.insert(&mut tagged[..length], length), None, "no room");
+        length = tag.insert(&mut tagged, length).unwrap();
+        let frame = parsed(&tagged).unwrap();
+        assert_eq!((frame.segments(), frame.flow()), (3, plain.flow()));
+        assert_eq!(frame.segment_length(2), plain.segment_length(2));
+        assert_eq!(frame.tcp(1), plain.tcp(1));
+        // On the wire, with finished checksums.
+        let mut cut = joined(&frame.on_wire(1, Ecn::Ce));
+        while cut[22..24] == VlanTag::PROVIDER.to_be_bytes()
+            || cut[22..24] == VlanTag::CUSTOMER.to_be_bytes()
+        {
+            assert_eq!(cut[24..26], [0, 42]);
+            cut.drain(22..26);
+        }
+        assert_eq!(cut, joined(&plain.on_wire(1, Ecn::Ce)));
+        // As a super-packet: what is left to be done is where it was in the frame.
+        let cut = joined(&frame.cut(0..2, Ecn::NotEct, frame.destination()));
+        let again = parsed(&cut).unwrap();
+        assert_eq!(
+            joined(&again.on_wire(1, Ecn::NotEct)),
+            joined(&frame.on_wire(1, Ecn::NotEct))
+        );
+    }
+    tagged.resize(length + VlanTag::LENGTH, 0);
+    let third = VlanTag {
+        kind: VlanTag::CUSTOMER,
+        control: 1,
+    };
+    third.insert(&mut tagged, length).unwrap();
+    assert_eq!(
+        parsed(&tagged).unwrap_err(),
+        FrameError::NotIp(VlanTag::CUSTOMER)
+    );
+}

@@ -106,6 +106,23 @@ impl VnetHeader {
         })
     }
 
+    /// Where offsets in the header at the beginning of `bytes` point into the frame behind it, they point
+    /// `by` bytes further.
+    pub(super) fn shift(bytes: &mut [u8], by: u16) {
+        let Some([flags, _, h0, h1, _, _, s0, s1, ..]) =
+            bytes.first_chunk_mut::<{ Self::LENGTH }>()
+        else {
+            return;
+        };
+        let shifted = |bytes| u16::from_ne_bytes(bytes).saturating_add(by).to_ne_bytes();
+        if *flags & NEEDS_CHECKSUM != 0 {
+            [*s0, *s1] = shifted([*s0, *s1]);
+        }
+        if [*h0, *h1] != [0, 0] {
+            [*h0, *h1] = shifted([*h0, *h1]);
+        }
+    }
+
     /// The header's bytes.
     pub fn emit(&self) -> [u8; Self::LENGTH] {
         let (start, field) = self

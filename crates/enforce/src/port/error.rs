@@ -35,6 +35,9 @@ pub enum PortError {
     /// There is no interface with the name.
     #[error("there is no interface called `{0}` in this network namespace")]
     NoInterface(String),
+    /// Its frames are of another kind.
+    #[error("`{0}` carries no Ethernet frames")]
+    NotEthernet(String),
     /// The kernel does not know virtio-net headers here.
     #[error("the kernel offers no segmentation offload at {0}: super-packets cannot pass")]
     NoOffload(&'static str),

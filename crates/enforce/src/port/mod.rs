@@ -40,6 +40,23 @@ impl Port {
         }
     }
 
+    /// Whether the interface is still there: see [`PacketSocket::is_attached`]. That of a [`Tap`] is.
+    pub fn is_attached(&self) -> bool {
+        match self {
+            Self::Tap(_) => true,
+            Self::PacketSocket(socket) => socket.is_attached(),
+        }
+    }
+
+    /// How many frames were lost since the last call, because they were not read in time; a [`Tap`] does
+    /// not tell.
+    pub fn take_dropped(&self) -> u64 {
+        match self {
+            Self::Tap(_) => 0,
+            Self::PacketSocket(socket) => socket.take_dropped(),
+        }
+    }
+
     /// Hands the kernel a frame: see [`Tap::send`].
     ///
     /// # Errors
@@ -70,18 +87,6 @@ impl From<Tap> for Port {
 impl From<PacketSocket> for Port {
     fn from(socket: PacketSocket) -> Self {
         Self::PacketSocket(socket)
-    }
-}
-
-/// Reads one frame; `None` while there is none.
-fn read(port: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-    loop {
-        match rustix::io::read(port, &mut *buffer) {
-            Ok(length) => return Ok(Some(length)),
-            Err(Errno::AGAIN) => return Ok(None),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
     }
 }
 

@@ -5,8 +5,10 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use rustix::io::Errno;
+
 use super::interface::name_bytes;
-use super::{PortError, read, write};
+use super::{PortError, write};
 
 const DEVICE: &str = "/dev/net/tun";
 const CAPABILITY: &str = "cap_net_admin";
@@ -110,6 +112,18 @@ impl Tap {
         set(TCP_OFFLOADS | UDP_OFFLOADS)
             .or_else(|_| set(TCP_OFFLOADS))
             .map_err(|_| PortError::NoOffload("TAP interfaces"))
+    }
+}
+
+/// Reads one frame; `None` while there is none.
+fn read(port: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    loop {
+        match rustix::io::read(port, &mut *buffer) {
+            Ok(length) => return Ok(Some(length)),
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

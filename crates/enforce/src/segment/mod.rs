@@ -79,6 +79,10 @@ impl Packet for Segment {
         self.changes.ecn = ecn;
     }
 
+    fn dscp(&self) -> u8 {
+        self.from.frame.dscp()
+    }
+
     #[inline]
     fn destination(&self) -> u32 {
         self.destination

@@ -2,7 +2,8 @@
 //! them, plain sockets at the ends.
 //!
 //! `make bench-lab` runs it, as root. Each row says what it wants, so that a machine that cannot do it
-//! shows.
+//! shows. `cargo bench -p weir-lab --bench switch in-line` runs one of its parts: `carried`, `in-line`, `paced`
+//! or `delayed`.
 
 #![allow(
     clippy::print_stdout,
@@ -33,10 +34,26 @@ fn main() -> Result<(), Failure> {
     println!(
         "Two hosts and a switch; all on this machine. Goodput is what the receiver's application got."
     );
-    carried()?;
-    in_line::measure()?;
-    paced()?;
-    delayed()
+    let parts: [(&str, fn() -> Result<(), Failure>); 4] = [
+        ("carried", carried),
+        ("in-line", in_line::measure),
+        ("paced", paced),
+        ("delayed", delayed),
+    ];
+    // Cargo says `--bench` itself.
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    if let Some(word) = (wanted.iter()).find(|word| parts.iter().all(|(name, _)| name != word)) {
+        return Err(format!("there is no part `{word}`: carried, in-line, paced, delayed").into());
+    }
+    for (name, measure) in parts {
+        if wanted.is_empty() || wanted.iter().any(|word| word == name) {
+            measure()?;
+        }
+    }
+    Ok(())
 }
 
 /// How much passes without limits.

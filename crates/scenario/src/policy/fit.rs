@@ -33,7 +33,7 @@ pub struct Explanation<'p> {
 impl Policy {
     /// The rule that holds for a flow.
     pub fn rule(&self, flow: &PolicyFlow<'_>) -> Option<&PolicyRule> {
-        self.rules.iter().find(|rule| rule.misfit(flow).is_none())
+        self.rules.iter().find(|rule| rule.fits(flow))
     }
 
     /// The same, with the reasons.
@@ -58,6 +58,11 @@ impl Policy {
 }
 
 impl PolicyRule {
+    /// Whether all its conditions hold for a flow.
+    pub fn fits(&self, flow: &PolicyFlow<'_>) -> bool {
+        self.misfit(flow).is_none()
+    }
+
     /// The first condition that does not hold for a flow.
     fn misfit(&self, flow: &PolicyFlow<'_>) -> Option<Misfit> {
         let key = &flow.key;

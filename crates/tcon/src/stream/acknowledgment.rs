@@ -241,6 +241,11 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             shared.counters.echoes += 1;
             marked = news.delivered;
         }
+        let [arrived, echoed] = [news.delivered, marked].map(ByteSize::from_bytes);
+        self.counters.delivered += arrived;
+        self.counters.marked += echoed;
+        shared.counters.delivered += arrived;
+        shared.counters.marked += echoed;
         let delivered = Delivered {
             bytes: news.delivered,
             marked,

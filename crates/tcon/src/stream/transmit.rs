@@ -99,6 +99,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         shared: &mut Shared,
         out: &mut Output<'_, P>,
     ) {
+        let again = ByteSize::from_bytes(distance(end, start));
+        self.counters.sent_again += again;
+        shared.counters.sent_again += again;
         let (mut reached, mut all_kept) = (start, true);
         for position in known.clone() {
             if let Some(record) = self.flight.record(position) {
@@ -207,6 +210,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             out.forward(ingress, packet);
         } else {
             shared.counters.retransmissions += 1;
+            self.counters.masked += ByteSize::from_bytes(length);
+            shared.counters.masked += ByteSize::from_bytes(length);
             out.inject(ingress, packet);
         }
     }

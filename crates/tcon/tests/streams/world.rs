@@ -6,7 +6,7 @@ use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_fabric::{
     self as fabric, FaultSettings, Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Switch,
 };
-use weir_tcon::{Choose, Limits, Tcon, Treatment};
+use weir_tcon::{Candidate, Choose, Limits, Tcon, Treatment};
 use weir_tcp::{Config, Connection};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};
@@ -108,8 +108,8 @@ struct Rule {
 }
 
 impl Choose for Rule {
-    fn choose(&self, flow: &FlowKey) -> Option<&Treatment> {
-        (self.both || flow.source_port == 80).then_some(&self.treatment)
+    fn choose(&self, flow: &Candidate) -> Option<&Treatment> {
+        (self.both || flow.key.source_port == 80).then_some(&self.treatment)
     }
 }
 

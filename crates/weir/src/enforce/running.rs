@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use tokio::runtime::Runtime;
-use weir_enforce::ebpf::control::{Answer, Control, Question};
-use weir_enforce::ebpf::{Enforcer, Plane};
+use weir_enforce::operation::Enforce as DataPlane;
+use weir_enforce::operation::control::{Answer, Control, Question};
+use weir_enforce::{ebpf, inline};
 use weir_metrics::{Exporter, Registry};
 use weir_scenario::Policy;
 
@@ -14,72 +15,126 @@ use crate::interrupt::{Hangup, Stop};
 use crate::output;
 
 pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
-    let policy = load(file).map_err(Failure::Failed)?;
-    let rules = policy.rules.len();
-    // A signal that comes while the programs are put in place has to remove them.
-    let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signals()?);
-    let options = arguments.options();
-    let control = Control::listen(&arguments.control).map_err(Failure::of)?;
-    let plane = Plane::attach(&arguments.interface, &options).map_err(Failure::of)?;
-    let mut enforcer = Enforcer::new(plane, policy, &options);
-    let exporter = match arguments.metrics {
-        Some(address) => Some(Metrics::start(address, &mut enforcer)?),
-        None => None,
-    };
-    let metrics = exporter.as_ref().map_or(String::new(), |metrics| {
-        format!(", http://{}/metrics", metrics.exporter.local_address())
-    });
-    output::print(&format!(
-        "{}: {rules} rules on {}{metrics}\n",
-        file.display(),
-        arguments.interface.join(", "),
-    ))?;
-    while !stop.is_said() {
-        enforcer.step().map_err(Failure::of)?;
-        for name in enforcer.take_gone() {
-            eprintln!("the interface {name} is gone: its flows are their ends' own again");
+    match arguments.inline.as_deref() {
+        Some([one, other]) => Running {
+            file,
+            check: |_| Ok(()),
+            place: format!("between {one} and {other}"),
+            gone: "nothing passes any more",
+            end: "nothing passes any more",
         }
-        if enforcer.is_idle() {
-            return Err(Failure::Failed("no interface is left".to_owned()));
+        .run(arguments, |policy| {
+            let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+            inline::Enforcer::attach([one, other], policy, arguments.limits(), seed)
+                .map_err(Failure::of)
+        }),
+        _ => Running {
+            file,
+            check: |policy| ebpf::Enforcer::check(policy).map_err(|error| error.to_string()),
+            place: format!("on {}", arguments.interface.join(", ")),
+            gone: "its flows are their ends' own again",
+            end: "the programs are removed: TCP goes on by its own congestion control",
         }
-        if hangup.take()
-            && let Answer::Refused { reason } = reload(&mut enforcer, file)
-        {
-            eprintln!("{reason}\nthe policy before it stays in force");
-        }
-        while let Some(asked) = control.next() {
-            let answer = match asked.question {
-                Question::Status => Answer::Status(enforcer.status()),
-                Question::Reload => reload(&mut enforcer, file),
-            };
-            asked.answer(answer);
-        }
+        .run(arguments, |policy| {
+            let options = arguments.options();
+            let plane = ebpf::Plane::attach(&arguments.interface, &options).map_err(Failure::of)?;
+            Ok(ebpf::Enforcer::new(plane, policy, &options))
+        }),
     }
-    eprintln!("the programs are removed: TCP goes on by its own congestion control");
-    Ok(())
 }
 
-/// A file with mistakes changes nothing.
-fn reload(enforcer: &mut Enforcer, file: &Path) -> Answer {
-    match load(file) {
-        Ok(policy) => {
-            let rules = policy.rules.len();
-            enforcer.set_policy(policy);
-            Answer::Reloaded {
-                file: file.to_owned(),
-                rules,
+/// What differs between the data planes, beside themselves.
+struct Running<'f> {
+    /// The policy's.
+    file: &'f Path,
+    /// Whether all that a policy asks for can be done, or what cannot.
+    check: fn(&Policy) -> Result<(), String>,
+    /// Where flows are controlled, for people.
+    place: String,
+    /// What an interface means that has disappeared.
+    gone: &'static str,
+    /// What is so when it is over.
+    end: &'static str,
+}
+
+impl Running<'_> {
+    fn run<P: DataPlane>(
+        &self,
+        arguments: &Enforce,
+        attach: impl FnOnce(Policy) -> Result<P, Failure>,
+    ) -> Result<(), Failure> {
+        let policy = self.load().map_err(Failure::Failed)?;
+        let rules = policy.rules.len();
+        // A signal that comes while things are put in place has to remove them.
+        let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signals()?);
+        let control = Control::listen(&arguments.control).map_err(Failure::of)?;
+        let mut plane = attach(policy)?;
+        let exporter = match arguments.metrics {
+            Some(address) => Some(Metrics::start(address, &mut plane)?),
+            None => None,
+        };
+        let metrics = exporter.as_ref().map_or(String::new(), |metrics| {
+            format!(", http://{}/metrics", metrics.exporter.local_address())
+        });
+        output::print(&format!(
+            "{}: {rules} rules {}{metrics}\n",
+            self.file.display(),
+            self.place,
+        ))?;
+        while !stop.is_said() {
+            plane.step().map_err(Failure::of)?;
+            for name in plane.take_gone() {
+                eprintln!("the interface {name} is gone: {}", self.gone);
+            }
+            if plane.is_over() {
+                return Err(Failure::Failed(self.over(&plane)));
+            }
+            if hangup.take()
+                && let Answer::Refused { reason } = self.reload(&mut plane)
+            {
+                eprintln!("{reason}\nthe policy before it stays in force");
+            }
+            while let Some(asked) = control.next() {
+                let answer = match asked.question {
+                    Question::Status => Answer::Status(plane.status()),
+                    Question::Reload => self.reload(&mut plane),
+                };
+                asked.answer(answer);
             }
         }
-        Err(reason) => Answer::Refused { reason },
+        eprintln!("{}", self.end);
+        Ok(())
     }
-}
 
-/// A policy that can be enforced here, or what is wrong with it.
-fn load(file: &Path) -> Result<Policy, String> {
-    let policy = Policy::load(file).map_err(|error| error.to_string())?;
-    match Enforcer::check(&policy) {
-        Ok(()) => Ok(policy),
-        Err(error) => Err(format!("{}: {error}", file.display())),
+    /// A file with mistakes changes nothing.
+    fn reload(&self, plane: &mut impl DataPlane) -> Answer {
+        match self.load() {
+            Ok(policy) => {
+                let rules = policy.rules.len();
+                plane.set_policy(policy);
+                Answer::Reloaded {
+                    file: self.file.to_owned(),
+                    rules,
+                }
+            }
+            Err(reason) => Answer::Refused { reason },
+        }
+    }
+
+    /// A policy that can be enforced here, or what is wrong with it.
+    fn load(&self) -> Result<Policy, String> {
+        let policy = Policy::load(self.file).map_err(|error| error.to_string())?;
+        match (self.check)(&policy) {
+            Ok(()) => Ok(policy),
+            Err(error) => Err(format!("{}: {error}", self.file.display())),
+        }
+    }
+
+    fn over(&self, plane: &impl DataPlane) -> String {
+        match plane.status().totals.in_line {
+            Some(_) => "a cable needs both its interfaces".to_owned(),
+            None => "no interface is left".to_owned(),
+        }
     }
 }
 
@@ -90,14 +145,14 @@ struct Metrics {
 }
 
 impl Metrics {
-    fn start(address: std::net::SocketAddr, enforcer: &mut Enforcer) -> Result<Self, Failure> {
+    fn start(address: std::net::SocketAddr, plane: &mut impl DataPlane) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .map_err(Failure::of)?;
         let registry = Registry::new();
-        enforcer.set_registry(&registry);
+        plane.set_registry(&registry);
         let exporter = runtime
             .block_on(Exporter::bind(address, registry))
             .map_err(Failure::of)?;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use weir_enforce::ebpf::control::{self, Answer, DEFAULT_PATH, Question};
-use weir_enforce::ebpf::{FlowStatus, Status as Found};
+use weir_enforce::operation::control::{self, Answer, DEFAULT_PATH, Question};
+use weir_enforce::operation::{FlowStatus, InLine, Status as Found};
 
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -71,16 +71,29 @@ fn text(found: &Found) -> String {
         found.interfaces.join(", "),
         totals.controlled,
         totals.passed,
-        totals.kernel.refused,
-        totals.kernel.lowered,
+        totals.refused,
+        totals.lowered,
     );
+    if let Some(in_line) = &totals.in_line {
+        out.push_str(&cable(in_line));
+    }
     if found.flows.is_empty() {
         return out;
     }
     let _ = writeln!(
         out,
-        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9}",
-        "from", "to", "by", "RTT", "window", "enforced", "rate", "delivered", "marked", "again"
+        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9}",
+        "from",
+        "to",
+        "by",
+        "RTT",
+        "window",
+        "enforced",
+        "rate",
+        "delivered",
+        "marked",
+        "again",
+        "masked"
     );
     for flow in found.flows.iter().take(SHOWN) {
         out.push_str(&line(flow));
@@ -91,11 +104,37 @@ fn text(found: &Found) -> String {
     out
 }
 
+/// What is only so in line.
+fn cable(in_line: &InLine) -> String {
+    let mut out = format!(
+        "{} frames; {} losses masked, {} time-outs; {} packets ({}) kept, at most {} ({}), {} without room\n",
+        in_line.frames,
+        in_line.masked,
+        in_line.timeouts,
+        in_line.kept_packets,
+        short(in_line.kept_bytes as f64, "B"),
+        in_line.most_kept_packets,
+        short(in_line.most_kept_bytes as f64, "B"),
+        in_line.unkept,
+    );
+    let lost = [
+        (in_line.overrun, "before they were read"),
+        (in_line.unreadable, "that could not be read"),
+        (in_line.full, "without room at the other interface"),
+        (in_line.too_long, "too long for the other interface"),
+        (in_line.down, "for an interface that was down"),
+    ];
+    for (frames, why) in lost.into_iter().filter(|(frames, _)| *frames > 0) {
+        let _ = writeln!(out, "{frames} frames lost {why}");
+    }
+    out
+}
+
 fn line(flow: &FlowStatus) -> String {
     let size = |bytes| short(bytes as f64, "B");
     let rate = flow.pacing_rate.map(|bits| short(bits as f64, "bps"));
     format!(
-        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9}\n",
+        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9}\n",
         flow.from,
         flow.to,
         flow.congestion,
@@ -106,6 +145,7 @@ fn line(flow: &FlowStatus) -> String {
         size(flow.delivered),
         size(flow.marked),
         size(flow.sent_again),
+        size(flow.masked),
     )
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use weir_enforce::ebpf::control::{self, Answer, DEFAULT_PATH, Question};
+use weir_enforce::operation::control::{self, Answer, DEFAULT_PATH, Question};
 
 use crate::failure::Failure;
 use crate::output;

@@ -51,6 +51,7 @@ fn both_versions_are_read() {
     assert_eq!(header.source, IpAddr::from([10, 0, 0, 1]));
     assert_eq!(header.destination, IpAddr::from([10, 0, 0, 2]));
     assert_eq!((header.protocol, header.ecn), (17, Ecn::Ect0));
+    assert_eq!(header.dscp, 46);
     assert_eq!(
         (header.header_length.bytes(), header.length.bytes()),
         (20, 28)
@@ -60,6 +61,7 @@ fn both_versions_are_read() {
     let header = Header::parse(&v6()).unwrap();
     assert_eq!(header.source, IpAddr::from(Ipv6Addr::LOCALHOST));
     assert_eq!((header.protocol, header.ecn), (6, Ecn::NotEct));
+    assert_eq!(header.dscp, 46);
     assert_eq!(
         (header.header_length.bytes(), header.length.bytes()),
         (40, 48)

@@ -70,6 +70,15 @@ pub enum ControlError {
         /// The socket.
         path: PathBuf,
     },
+    /// This user may not make the socket.
+    #[error(
+        "may not listen at {}: run as root, or let the socket be somewhere else by --control",
+        path.display()
+    )]
+    NotPermitted {
+        /// The socket.
+        path: PathBuf,
+    },
     /// The socket cannot be made.
     #[error("cannot listen at {}: {source}", path.display())]
     Listen {
@@ -140,9 +149,12 @@ impl Control {
     /// # Errors
     /// [`ControlError`], which names the socket.
     pub fn listen(path: &Path) -> Result<Self, ControlError> {
-        let failed = |source| ControlError::Listen {
-            path: path.to_owned(),
-            source,
+        let failed = |source: io::Error| {
+            let path = path.to_owned();
+            match source.kind() {
+                io::ErrorKind::PermissionDenied => ControlError::NotPermitted { path },
+                _ => ControlError::Listen { path, source },
+            }
         };
         if UnixStream::connect(path).is_ok() {
             return Err(ControlError::InUse {

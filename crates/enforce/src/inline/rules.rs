@@ -1,0 +1,106 @@
+//! A policy as what TCon's element asks of flows between two interfaces.
+
+use weir_scenario::{Dscp, Policy, PolicyFlow, PolicyRule};
+use weir_tcon::{Candidate, Choose, Treatment};
+
+use super::SIDES;
+
+/// The rules of a policy, each with what it makes of a flow, and the names of the two interfaces.
+#[derive(Debug)]
+pub(super) struct Rules {
+    rules: Vec<(PolicyRule, Option<Treatment>)>,
+    interfaces: [String; 2],
+}
+
+impl Rules {
+    pub(super) fn new(policy: Policy, interfaces: &[String; 2]) -> Self {
+        let rules = policy.rules.into_iter().map(|rule| {
+            let treatment = treatment(&rule);
+            (rule, treatment)
+        });
+        Self {
+            rules: rules.collect(),
+            interfaces: interfaces.clone(),
+        }
+    }
+
+    /// The interface that a flow's data leaves by: what comes in by the one leaves by the other.
+    fn interface(&self, flow: &Candidate) -> Option<&str> {
+        let [one, other] = &self.interfaces;
+        let is = |port, side| port == Some(SIDES[side]);
+        if is(flow.egress, 0) || is(flow.ingress, 1) {
+            return Some(one);
+        }
+        (is(flow.egress, 1) || is(flow.ingress, 0)).then_some(other)
+    }
+}
+
+fn treatment(rule: &PolicyRule) -> Option<Treatment> {
+    let control = rule.control.as_ref()?;
+    let treatment = Treatment::new(control.congestion.clone());
+    Some(Treatment {
+        rule: rule.line,
+        ..treatment.with(control.ecn, control.buffer)
+    })
+}
+
+impl Choose for Rules {
+    fn choose(&self, flow: &Candidate) -> Option<&Treatment> {
+        let flow = PolicyFlow {
+            key: flow.key,
+            interface: self.interface(flow),
+            dscp: Dscp::of_traffic_class(flow.dscp << 2),
+        };
+        let (_, treatment) = self.rules.iter().find(|(rule, _)| rule.fits(&flow))?;
+        treatment.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_units::ByteSize;
+    use weir_wire::FlowKey;
+
+    use super::*;
+
+    fn candidate(source_port: u16, side: usize, dscp: u8) -> Candidate {
+        Candidate {
+            key: FlowKey {
+                source_port,
+                ..FlowKey::UNSPECIFIED
+            },
+            dscp,
+            ingress: Some(SIDES[side]),
+            egress: None,
+        }
+    }
+
+    #[test]
+    fn a_rule_names_ports_classes_and_the_interface_that_the_data_leaves_by() {
+        let text = "[[rules]]\nfrom_port = 22\npass = true\n\
+                    [[rules]]\ninterface = \"wan*\"\ndscp = \"ef\"\ncongestion = \"dctcp\"\n\
+                    [[rules]]\ninterface = \"wan*\"\ncongestion = \"bbr\"\nbuffer = \"1MB\"\necn = true\n";
+        let policy = Policy::parse("test", text).unwrap();
+        let rules = Rules::new(policy, &["lan0".to_owned(), "wan0".to_owned()]);
+        assert_eq!(rules.choose(&candidate(22, 0, 0)), None);
+        assert_eq!(
+            rules.choose(&candidate(80, 1, 0)),
+            None,
+            "it leaves by lan0"
+        );
+        let found = rules.choose(&candidate(80, 0, 46)).unwrap();
+        assert_eq!(
+            (found.congestion.name(), found.rule, found.ecn),
+            ("dctcp", 4, true)
+        );
+        let found = rules.choose(&candidate(80, 0, 0)).unwrap();
+        let expected = (8, true, ByteSize::from_bytes(1_000_000));
+        assert_eq!((found.rule, found.ecn, found.buffer), expected);
+        let back = Candidate {
+            ingress: None,
+            egress: Some(SIDES[1]),
+            ..candidate(80, 0, 0)
+        };
+        assert_eq!(rules.choose(&back).map(|found| found.rule), Some(8));
+    }
+}

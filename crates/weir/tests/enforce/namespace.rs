@@ -1,0 +1,91 @@
+//! Network namespaces with names, so that the command can be run in them too.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// A network namespace; it goes with the value, and the interfaces in it.
+pub(crate) struct Namespace(String);
+
+impl Namespace {
+    pub(crate) fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let namespace = Self(format!("weir-enforce-{}-{number}", std::process::id()));
+        ip(&format!("netns add {}", namespace.0));
+        namespace
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// Runs `ip` with these words in it.
+    pub(crate) fn ip(&self, words: &str) {
+        ip(&format!("-n {} {words}", self.0));
+    }
+
+    /// A program with its first arguments, to be started in it.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.0, program]);
+        command
+    }
+
+    /// Does something in it. Sockets that are opened there stay there.
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let file = File::open(format!("/run/netns/{}", self.0)).unwrap();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(file.as_fd(), kind).unwrap();
+                work()
+            });
+            thread.join().unwrap()
+        })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        ip(&format!("netns delete {}", self.0));
+    }
+}
+
+/// Joins two namespaces by a veth pair whose ends have these names, both up.
+pub(crate) fn join(one: (&Namespace, &str), other: (&Namespace, &str)) {
+    let ((one, name), (other, peer)) = (one, other);
+    let peer_namespace = other.name();
+    one.ip(&format!(
+        "link add {name} type veth peer name {peer} netns {peer_namespace}"
+    ));
+    one.ip(&format!("link set {name} up"));
+    other.ip(&format!("link set {peer} up"));
+}
+
+fn ip(words: &str) {
+    let output = Command::new("ip").args(words.split(' ')).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    // A namespace may be deleted while a test fails already.
+    assert!(
+        output.status.success() || std::thread::panicking(),
+        "{words}: {said}"
+    );
+}
+
+/// Whether there can be namespaces here; says why not.
+pub(crate) fn possible(test: &str) -> bool {
+    let reason = match (
+        rustix::process::geteuid().is_root(),
+        Command::new("ip").arg("-V").output().is_ok(),
+    ) {
+        (true, true) => return true,
+        (false, _) => "it takes root",
+        (_, false) => "no `ip` here (apt-get install iproute2)",
+    };
+    eprintln!("SKIPPED: {test}: {reason}");
+    false
+}

@@ -1,0 +1,107 @@
+//! `weir enforce`, as it runs.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::namespace::Namespace;
+use crate::support::{Said, run};
+
+/// An enforcer in a namespace; it ends with the value.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    /// Its first line.
+    pub(crate) first: String,
+    pub(crate) policy: PathBuf,
+    pub(crate) socket: PathBuf,
+    _folder: TempDir,
+}
+
+impl Running {
+    /// Starts one with this policy and these arguments, and waits until it is ready.
+    pub(crate) fn start(namespace: &Namespace, policy: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("policy.toml");
+        let socket = folder.path().join("weir.sock");
+        std::fs::write(&file, policy).unwrap();
+        let mut child = (namespace.command(env!("CARGO_BIN_EXE_weir")).arg("enforce"))
+            .args(arguments)
+            .arg("--control")
+            .arg(&socket)
+            .arg("--policy")
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        let output = child.stdout.take().unwrap();
+        BufReader::new(output).read_line(&mut first).unwrap();
+        Self {
+            child,
+            first,
+            policy: file,
+            socket,
+            _folder: folder,
+        }
+    }
+
+    fn ask(&self, words: &[&str]) -> Said {
+        let socket = self.socket.to_str().unwrap();
+        run(&[words, &["--control", socket]].concat())
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        self.ask(&["enforce", "status", "--json"]).json()
+    }
+
+    /// What people see.
+    pub(crate) fn status_text(&self) -> String {
+        self.ask(&["enforce", "status"]).ok().stdout.clone()
+    }
+
+    /// Has it read another policy.
+    pub(crate) fn reload(&self, policy: &str) -> Said {
+        std::fs::write(&self.policy, policy).unwrap();
+        self.ask(&["policy", "reload"])
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end; gives the exit status and what it has said on standard error.
+    pub(crate) fn end(mut self) -> (ExitStatus, String) {
+        let mut said = String::new();
+        let mut errors = self.child.stderr.take().unwrap();
+        errors.read_to_string(&mut said).unwrap();
+        let status = self.child.wait().unwrap();
+        if status.code().is_some() {
+            assert!(!Path::new(&self.socket).exists(), "the socket stays behind");
+        }
+        (status, said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has mostly ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
