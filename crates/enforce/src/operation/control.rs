@@ -35,7 +35,7 @@ pub enum Question {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// To a question about the status.
-    Status(Status),
+    Status(Box<Status>),
     /// The policy of this file is in force; it has so many rules.
     Reloaded {
         /// The file.
@@ -240,9 +240,9 @@ mod tests {
             std::thread::yield_now();
         };
         assert_eq!(asked.question, Question::Status);
-        asked.answer(Answer::Status(Status::default()));
+        asked.answer(Answer::Status(Box::default()));
         let answer = thread.join().unwrap().unwrap();
-        assert_eq!(answer, Answer::Status(Status::default()));
+        assert_eq!(answer, Answer::Status(Box::default()));
         drop(control);
         assert!(!path.exists());
         let error = ask(&path, Question::Reload).unwrap_err().to_string();

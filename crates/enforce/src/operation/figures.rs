@@ -11,12 +11,15 @@ use super::status::{InLine, Kernel, Totals};
 /// The metrics of an enforcer.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    gauges: Vec<(Gauge, fn(&Totals) -> u64)>,
-    counters: Vec<(Counter<u64, AtomicU64>, fn(&Totals) -> u64)>,
+    gauges: Vec<(Gauge, Value)>,
+    counters: Vec<(Counter<u64, AtomicU64>, Value)>,
 }
 
-/// A name, what it means, and where its value is.
-type Row = (&'static str, &'static str, fn(&Totals) -> u64);
+/// Where a metric's value is.
+type Value = fn(&Totals) -> u64;
+
+/// A metric's name, what it means, and its value.
+type Row = (&'static str, &'static str, Value);
 
 const GAUGES: [Row; 1] = [(
     "weir_enforce_flows",

@@ -26,6 +26,9 @@ use network::{Kind, Network, Settings};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
+/// A part of the benchmark: its name, and what measures and prints it.
+type Part = (&'static str, fn() -> Result<(), Failure>);
+
 fn main() -> Result<(), Failure> {
     if let Err(reason) = host::possible() {
         println!("SKIPPED: {reason}");
@@ -34,7 +37,7 @@ fn main() -> Result<(), Failure> {
     println!(
         "Two hosts and a switch; all on this machine. Goodput is what the receiver's application got."
     );
-    let parts: [(&str, fn() -> Result<(), Failure>); 4] = [
+    let parts: [Part; 4] = [
         ("carried", carried),
         ("in-line", in_line::measure),
         ("paced", paced),

@@ -96,7 +96,7 @@ impl Running<'_> {
             }
             while let Some(asked) = control.next() {
                 let answer = match asked.question {
-                    Question::Status => Answer::Status(plane.status()),
+                    Question::Status => Answer::Status(Box::new(plane.status())),
                     Question::Reload => self.reload(&mut plane),
                 };
                 asked.answer(answer);
