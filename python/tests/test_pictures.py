@@ -16,3 +16,12 @@ def test_what_data_cannot_show_is_told():
 
     page = pictures.sweep_report(dataset(made_up().filter(pl.col("red_min_bytes") < pl.col("red_max_bytes"))), models=["paper-shallow"], splits=1)
     assert page.count("Left out") == 3
+
+
+def test_the_command_line_writes_the_page_or_says_what_is_wrong(tmp_path, capsys):
+    made_up().head(300).write_parquet(tmp_path / "runs.parquet")
+    page = tmp_path / "page.html"
+    assert pictures.main([str(tmp_path), str(page)]) == 0
+    assert "A sweep of 300 runs" in page.read_text(encoding="utf-8")
+    assert pictures.main([str(tmp_path / "nothing"), str(page)]) == 1
+    assert "nothing" in capsys.readouterr().err

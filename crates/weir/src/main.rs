@@ -20,6 +20,7 @@ mod logging;
 mod output;
 mod perf;
 mod policy;
+mod python;
 mod run;
 mod scenarios;
 mod sed;

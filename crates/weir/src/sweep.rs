@@ -1,6 +1,7 @@
 //! `weir sweep`
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration as StdDuration;
 
@@ -14,7 +15,10 @@ use weir_sweep::{
 use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::output;
+use crate::python;
 
+/// The Python package's module that draws.
+const PICTURES: &str = "weir.pictures";
 /// So many errors of runs are told; the dataset has all.
 const TOLD_ERRORS: usize = 5;
 
@@ -27,6 +31,7 @@ Examples:
   weir sweep sweeps/table1.toml --out try --some 200   200 runs spread evenly over the sweep
   weir sweep sweeps/table1.toml --out study --set duration=10s
   weir sweep sweeps/table1.toml --out study --shard 3/16 --resume   one part of sixteen, for a cluster
+  weir sweep sweeps/table1.toml --out study --resume --report study.html   a page with pictures (Python package)
 
 Each run's row goes into DIR/runs.jsonl when the run is over; DIR/runs.parquet is made of all rows at the
 end. Rows of other settings or of another version of weir are never mixed in.")]
@@ -67,6 +72,10 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
+    /// Write an HTML page with pictures of all rows that are there at the end (needs the Python package)
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
     /// Say what there is to do, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -92,6 +101,11 @@ impl Sweep {
         let Some(directory) = self.out.as_ref().filter(|_| !self.dry_run) else {
             return self.tell_plan(&sweep, &planned);
         };
+        // Hours of simulation are not to end with a page that cannot be drawn.
+        let python = match self.report {
+            Some(_) => Some(python::with(PICTURES, "weir sweep --report")?),
+            None => None,
+        };
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let (journal, rows, stale) =
             Journal::open(directory, shard, &planned, self.resume).map_err(Failure::of)?;
@@ -100,6 +114,11 @@ impl Sweep {
         let stop = Stop::on_signals()?;
         let rows = self.carry_out(&sweep, &planned, (&journal, rows), &stop)?;
         self.finish(&sweep, directory, &rows)?;
+        if let (Some(python), Some(report)) = (&python, &self.report)
+            && stop.by_signal().is_none()
+        {
+            draw(python, directory, report)?;
+        }
         match stop.by_signal() {
             Some(code) => Err(Failure::Interrupted {
                 message: format!(
@@ -184,6 +203,20 @@ impl Sweep {
             return Err(Failure::Failed("no run gave a result".to_owned()));
         }
         Ok(())
+    }
+}
+
+/// Has the Python package draw the page.
+fn draw(python: &Path, directory: &Path, report: &Path) -> Result<(), Failure> {
+    let status = Command::new(python)
+        .args(["-m", PICTURES])
+        .args([directory, report])
+        .status()
+        .map_err(|error| Failure::Failed(format!("{}: {error}", python.display())))?;
+    match status.success() {
+        true => Ok(()),
+        // It has said why.
+        false => Err(Failure::Failed(format!("no page: {}", report.display()))),
     }
 }
 

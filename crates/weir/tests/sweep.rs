@@ -5,6 +5,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -270,6 +271,29 @@ fn a_steady_run_ends_early() {
     said.ok();
     let stopped = column(&rows(folder.path()), "stopped_at_s");
     assert!(stopped.iter().any(|at| at != "null"), "{stopped:?}");
+}
+
+#[test]
+fn a_page_is_drawn_of_what_is_there_and_asked_for_before_hours_go_by() {
+    let folder = folder(SWEEP);
+    let python = folder.path().join("python");
+    // As a Python with the package: it can be asked, and then it draws.
+    let script =
+        "#!/bin/sh\nif [ \"$1\" = -c ]; then exit 0; fi\necho \"$2 of $(basename $3)\" > \"$4\"\n";
+    fs::write(&python, script).unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let report = folder.path().join("page.html");
+    let run = |python: &Path| {
+        let mut command = weir(&["sweep", "sweep.toml", "--out", "study", "--report"]);
+        let command = command.arg(&report).current_dir(folder.path());
+        said(command.env("WEIR_PYTHON", python).output().unwrap())
+    };
+    let without = folder.path().join("nowhere");
+    run(&without).failed(1, &["weir sweep --report", "make python"]);
+    assert!(!folder.path().join("study").exists());
+    run(&python).ok();
+    let page = fs::read_to_string(&report).unwrap();
+    assert_eq!(page, "weir.pictures of study\n");
 }
 
 #[test]

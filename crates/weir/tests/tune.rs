@@ -14,7 +14,7 @@ fn a_missing_package_is_told_with_how_to_get_it() {
     let output = weir(&["tune", "--help"])
         .env("WEIR_PYTHON", "/nowhere/python")
         .output();
-    said(output.unwrap()).failed(1, &["/nowhere/python", "make python", "docs/tuning.md"]);
+    said(output.unwrap()).failed(1, &["/nowhere/python", "make python", "docs/python.md"]);
 }
 
 #[test]

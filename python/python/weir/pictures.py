@@ -2,26 +2,31 @@
 
     weir.pictures.heat_maps(data).savefig("figure2.svg")
     Path("report.html").write_text(weir.pictures.sweep_report(data))
+
+`python -m weir.pictures DIR FILE` writes the page about a sweep's directory, as `weir sweep --report FILE` does.
 """
 
 from __future__ import annotations
 
+import argparse
 import html
 import io
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from weir.errors import DatasetError, missing
+from weir.errors import DatasetError, WeirError, missing
 
 try:
     from matplotlib.figure import Figure
 except ImportError as error:
     raise missing("weir.pictures", "learn", error) from error
 
-from weir.surrogate.data import Data
+from weir.surrogate.data import Data, dataset
 from weir.surrogate.evaluation import learning_curve, summarize
 from weir.surrogate.model import FEWEST, Surrogate
 from weir.surrogate.outputs import DEFAULT
@@ -240,3 +245,22 @@ def _needs(data: Data, *names: str) -> None:
     absent = [name for name in names if name not in data.inputs]
     if absent:
         raise DatasetError(f"the sweep does not go through {', '.join(absent)}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the page about a sweep, and gives the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m weir.pictures", description="Write a page about a sweep.")
+    parser.add_argument("directory", metavar="DIR", help="where the sweep's rows are")
+    parser.add_argument("report", metavar="FILE", help="the page")
+    options = parser.parse_args(arguments)
+    try:
+        page = sweep_report(dataset(options.directory))
+        Path(options.report).write_text(page, encoding="utf-8")
+    except (WeirError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
