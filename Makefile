@@ -4,6 +4,10 @@
 CARGO ?= cargo
 CARGO_FLAGS ?= --locked
 FUZZ_SECONDS ?= 60
+# In CI nothing is compiled a second time, so what would make that quick only costs.
+ifneq ($(CI),)
+export CARGO_INCREMENTAL = 0
+endif
 # `make test` draws the same cases each time, so that it fails for what was changed and nothing else.
 TEST_SEED ?= 20260509
 # Cases of each property test in `make long` and `make longer`, which draw new ones.
