@@ -75,7 +75,7 @@ impl Driver {
     fn turn(&mut self, cx: &mut Context<'_>) -> Next {
         self.look_at_sockets();
         let mut next = self.send(cx);
-        self.hear_timer(cx);
+        self.shared.timers.hear(cx);
         let (received, now) = self.receive_all(cx);
         self.keep_time(now);
         if !self.woken.is_empty() {
@@ -196,16 +196,6 @@ impl Driver {
                 pending.push(link.clone());
             }
             link.settle_into(core, now, woken);
-        }
-    }
-
-    /// Hears that the timer fired, until it has not, so that it wakes this task when it does again.
-    fn hear_timer(&mut self, cx: &mut Context<'_>) {
-        while let Poll::Ready(result) = self.shared.timers.poll_fired(cx) {
-            if let Err(error) = result {
-                tracing::error!(%error, "the endpoint's timer failed");
-                break;
-            }
         }
     }
 

@@ -110,8 +110,18 @@ impl Timers {
         self.earliest.store(earliest.as_nanos(), Ordering::Relaxed);
     }
 
+    /// Hears that the timer fired, until it has not, so that it wakes this task when it does again.
+    pub(crate) fn hear(&self, cx: &mut Context<'_>) {
+        while let Poll::Ready(result) = self.poll_fired(cx) {
+            if let Err(error) = result {
+                tracing::error!(%error, "a socket's timer failed");
+                break;
+            }
+        }
+    }
+
     /// Ready when the timer has fired since the last call; wakes the task when it fires.
-    pub(crate) fn poll_fired(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_fired(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.timer.poll_read_ready(cx) {
             Poll::Ready(Ok(mut guard)) => {
                 // Arming sets the timer's count to zero, so it need not be read.

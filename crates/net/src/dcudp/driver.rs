@@ -62,7 +62,7 @@ impl Driver {
 
     fn turn(&mut self, cx: &mut Context<'_>) -> Next {
         let mut next = self.send(cx);
-        self.hear_timer(cx);
+        self.shared.timers.hear(cx);
         let received = self.receive(cx);
         let now = self.shared.clock.now();
         self.handle(now, received);
@@ -142,16 +142,6 @@ impl Driver {
                 pending.push(link.clone());
             }
             link.settle(core, now, woken);
-        }
-    }
-
-    /// Hears that the timer fired, until it has not, so that it wakes this task when it does again.
-    fn hear_timer(&mut self, cx: &mut Context<'_>) {
-        while let Poll::Ready(result) = self.shared.timers.poll_fired(cx) {
-            if let Err(error) = result {
-                tracing::error!(%error, "the socket's timer failed");
-                break;
-            }
         }
     }
 
