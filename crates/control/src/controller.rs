@@ -122,6 +122,21 @@ pub struct Controller {
     services: Services,
     desk: Desk,
     inputs: mpsc::Receiver<desk::Input>,
+    sender: mpsc::Sender<desk::Input>,
+}
+
+/// What can be changed of a controller while it works.
+#[derive(Clone, Debug)]
+pub struct ControllerHandle(mpsc::WeakSender<desk::Input>);
+
+impl ControllerHandle {
+    /// Has other rules hold, for flows that begin from now on; tells whether the controller still works.
+    pub async fn set_rules(&self, rules: Vec<Rule>) -> bool {
+        match self.0.upgrade() {
+            Some(desk) => desk.send(desk::Input::SetRules(rules)).await.is_ok(),
+            None => false,
+        }
+    }
 }
 
 /// How many messages wait for the desk: enough for it to be slow for a moment, and few enough for agents to
@@ -161,10 +176,16 @@ impl Controller {
             address,
             incoming,
             server,
-            services: Services::new(sender),
+            services: Services::new(sender.clone()),
             desk: Desk::new(logic, options.state, figures),
             inputs,
+            sender,
         })
+    }
+
+    /// What can be changed while it works.
+    pub fn handle(&self) -> ControllerHandle {
+        ControllerHandle(self.sender.downgrade())
     }
 
     /// Where it listens.

@@ -3,6 +3,7 @@
 //! - [`Controller`] listens for agents, applications and operators, and drives [`weir_sed::Controller`] in
 //!   real time;
 //! - [`AgentChannel`] is an agent's way to it, whatever data plane the agent sits in;
+//! - [`SenderChannel`] is that of senders that are their own agents: DCQUIC endpoints;
 //! - [`Client`] is an application's and an operator's;
 //! - [`certificates`] makes what they prove to each other who they are with.
 //!
@@ -10,6 +11,7 @@
 //! |---|---|
 //! | `controller` | the process: who may say what, which switches there are, when to decide |
 //! | `agent` | the other end of its streams, which comes back by itself |
+//! | `sender` | the same for senders that are their own agents |
 //! | `client` | registrations and the status |
 //! | `translate`, `message` | what is on the wire (`proto/weir/sed/v1`) from and to what [`weir_sed`] has |
 //! | `certificates`, `credentials`, `role` | who is who |
@@ -37,6 +39,7 @@ mod credentials;
 pub mod message;
 mod quota;
 mod role;
+mod sender;
 mod stream;
 mod term;
 mod translate;
@@ -50,9 +53,10 @@ pub mod v1 {
 
 pub use agent::{AgentChannel, AgentError, AgentEvent, AgentOptions, AgentState, PortDescription};
 pub use client::{Client, ClientError};
-pub use controller::{Controller, ControllerError, ControllerOptions};
+pub use controller::{Controller, ControllerError, ControllerHandle, ControllerOptions};
 pub use credentials::{Credentials, CredentialsError};
 pub use role::Role;
+pub use sender::{SenderChannel, SenderOptions};
 pub use term::{Governor, State, StateError};
 pub use translate::Garbled;
 

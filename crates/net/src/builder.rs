@@ -10,6 +10,7 @@ use weir_quic::{
     EndpointConfig, EndpointSecret, PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
     Version, Versions,
 };
+use weir_sed::Allocator;
 use weir_units::{ByteSize, Duration};
 
 use crate::clock;
@@ -44,6 +45,7 @@ pub struct EndpointBuilder {
     watch_interfaces: Option<bool>,
     buffers: SocketBuffers,
     low_latency: Option<Duration>,
+    allocator: Option<Arc<dyn Allocator>>,
     wishes: Wishes,
 }
 
@@ -69,6 +71,7 @@ impl Default for EndpointBuilder {
                 send: buffer,
             },
             low_latency: None,
+            allocator: None,
             wishes: Wishes::default(),
         }
     }
@@ -222,6 +225,14 @@ impl EndpointBuilder {
         self
     }
 
+    /// Has somebody decide what connections may have on their way whose streams have deadlines
+    /// ([`SendStream::set_deadline`](crate::SendStream::set_deadline)): SED's controller, by
+    /// `weir_control::SenderChannel`. Without it a stream's deadline changes nothing.
+    pub fn allocator(mut self, allocator: Arc<dyn Allocator>) -> Self {
+        self.allocator = Some(allocator);
+        self
+    }
+
     /// Writes a qlog file for each connection to this directory, instead of the one that the
     /// environment variable `QLOGDIR` names, if it names one.
     ///
@@ -289,6 +300,7 @@ impl EndpointBuilder {
         let mut shared = Shared::new(sockets, timers, spin, engine);
         shared.lost_events = watchers.lost_events();
         shared.is_server = is_server;
+        shared.allocator = self.allocator;
         shared.is_watched = watch.is_some();
         let shared = Arc::new(shared);
         watchers.connect(registry.as_ref(), &shared);

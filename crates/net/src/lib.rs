@@ -53,6 +53,7 @@
 //! | `socket`, `sockets`, `timers`, `clock`, `spin` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
 
 mod addresses;
+mod allocation;
 mod builder;
 mod chunks;
 mod clock;
@@ -110,4 +111,5 @@ pub use weir_quic::{
     MoveCause, PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId,
     TransportConfig, UpdateKeysError, Version, Versions,
 };
+pub use weir_sed::Allocator;
 pub use weir_units::{ByteSize, Duration};

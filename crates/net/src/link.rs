@@ -17,8 +17,10 @@ use weir_quic::{
     Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, PathError, StreamId,
     Transmit,
 };
-use weir_units::Time;
+use weir_sed::Allowance;
+use weir_units::{ByteSize, Duration, Time};
 
+use crate::allocation::{self, Allocation};
 use crate::connection::Opened;
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::paths::{Announcer, PathNews};
@@ -48,6 +50,8 @@ pub(crate) struct Link {
 pub(crate) struct Core {
     pub(crate) engine: Engine,
     pub(crate) waiting: Waiting,
+    /// Its deadlines, and what it may have on its way because of them.
+    pub(crate) allocation: Allocation,
     /// Who hears of the connection's paths.
     pub(crate) announcer: Announcer,
     /// Why the connection is over.
@@ -91,6 +95,7 @@ impl Link {
         let core = Core {
             engine,
             waiting: Waiting::default(),
+            allocation: Allocation::default(),
             announcer: Announcer::default(),
             error: None,
             connected: false,
@@ -146,6 +151,34 @@ impl Link {
         if self.mark_queued(core) {
             self.shared.queue.push(self.clone());
         }
+    }
+
+    /// A stream has to carry so much more within a span, or nothing any more; without an allocator that is
+    /// nobody's business.
+    pub(crate) fn set_deadline(
+        self: &Arc<Self>,
+        core: &mut Core,
+        id: StreamId,
+        deadline: Option<(ByteSize, Duration)>,
+    ) {
+        let Some(allocator) = &self.shared.allocator else {
+            return;
+        };
+        let (
+            now,
+            Core {
+                allocation, engine, ..
+            },
+        ) = (self.now(), core);
+        let Some((size, within)) = deadline else {
+            return allocation.remove(now, engine, id);
+        };
+        let local = engine.local().unwrap_or(self.shared.local());
+        let (ends, packet) = ((local, engine.remote()), engine.packet_size());
+        let at = now.checked_add(within).unwrap_or(Time::MAX);
+        allocation.add(now, engine, id, (size, at), || {
+            allocation::open(allocator.as_ref(), self, ends, packet)
+        });
     }
 
     /// Whether the connection has to be put on the driver's list.
@@ -225,6 +258,7 @@ impl Link {
         woken: &mut Vec<Waker>,
     ) {
         core.take_events(woken);
+        core.look_at_deadlines(now);
         if mem::take(&mut core.connected) {
             self.shared.give_way.store(true, Ordering::Relaxed);
         }
@@ -243,8 +277,12 @@ impl Link {
     }
 
     fn note_deadline(&self, core: &mut Core, now: Time) {
-        let engine = core.engine.timeout();
-        let next = engine.into_iter().chain(core.waiting.next_deadline()).min();
+        let times = [
+            core.engine.timeout(),
+            core.waiting.next_deadline(),
+            core.allocation.next_time(),
+        ];
+        let next = times.into_iter().flatten().min();
         let Some(next) = next else { return };
         if core.registered.is_none_or(|registered| next < registered) {
             core.registered = Some(next);
@@ -272,6 +310,7 @@ impl Link {
             core.registered = None;
         }
         core.waiting.on_time(now, woken);
+        core.end_lease(now);
         if core.engine.timeout().is_some_and(|timeout| timeout <= now) {
             core.engine.handle_timeout(now);
         }
@@ -317,6 +356,23 @@ impl Core {
                 tracing::debug!(%error, %local, "a connection cannot announce its new address");
             }
         }
+    }
+
+    /// Somebody says what may be on its way.
+    pub(crate) fn allow(&mut self, now: Time, allowance: Allowance) {
+        self.allocation.allow(now, &mut self.engine, allowance);
+    }
+
+    /// Tells whoever decides about that how far streams with deadlines are.
+    fn look_at_deadlines(&mut self, now: Time) {
+        if self.error.is_some() {
+            self.allocation = Allocation::default();
+        }
+        self.allocation.look(now, &mut self.engine);
+    }
+
+    fn end_lease(&mut self, now: Time) {
+        self.allocation.on_time(now, &mut self.engine);
     }
 
     /// Passes the engine's events on to those who wait for them.

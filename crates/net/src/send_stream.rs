@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 use weir_quic::StreamId;
+use weir_units::{ByteSize, Duration};
 
 use crate::connection::Opened;
 use crate::error::WriteError;
@@ -147,6 +148,22 @@ impl SendStream {
     pub fn set_priority(&mut self, priority: i32) {
         if let Ok(mut core) = self.lock() {
             core.engine.set_priority(self.opened.id, priority);
+        }
+    }
+
+    /// The peer should have `size` bytes more of this stream within a span from now: those that are written
+    /// and not acknowledged yet, and those that are still to be written. A second call takes the place of the
+    /// first; `None` takes it back.
+    ///
+    /// The endpoint's [allocator](crate::EndpointBuilder::allocator) hears of it, and decides what the
+    /// connection may have on its way in the meantime: of several streams the hardest deadline counts, so
+    /// give such a stream the [priority](Self::set_priority) too. Without an allocator nothing changes. The
+    /// congestion controller is told by [`Connection::set_deadline`](crate::Connection::set_deadline).
+    pub fn set_deadline(&mut self, deadline: Option<(ByteSize, Duration)>) {
+        if let Ok(mut core) = self.lock() {
+            let (link, now) = (&self.handle.link, self.handle.link.now());
+            link.set_deadline(&mut core, self.opened.id, deadline);
+            link.settle(core, now);
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use weir_quic::{ConnectionHandle, EndpointEvent};
+use weir_sed::Allocator;
 
 use crate::clock::Clock;
 use crate::handle::Handle;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) timers: Timers,
     pub(crate) queue: Queue<Link>,
+    /// Who decides what connections with deadlines may have on their way.
+    pub(crate) allocator: Option<Arc<dyn Allocator>>,
     /// Set with the low-latency setting.
     pub(crate) spin: Option<Spin>,
     routing: Mutex<Routing<weir_quic::Endpoint, Link>>,
@@ -68,6 +71,7 @@ impl Shared {
             timers,
             queue: Queue::default(),
             spin,
+            allocator: None,
             routing: Mutex::new(Routing::new(engine)),
             incoming: Incoming::default(),
             give_way: AtomicBool::new(false),

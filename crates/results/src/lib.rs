@@ -79,7 +79,7 @@ pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 pub use report::{Report, RunPlots, Threshold};
 pub use summary::{
     AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,
-    HostSummary, PortSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError, TconSummary,
-    World,
+    HostSummary, PortDeadlines, PortSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError,
+    TconSummary, World,
 };
 pub use trace::Traces;

@@ -73,11 +73,12 @@ pub use live::{AddressFamily, LiveOptions, Network, NotANetwork};
 pub use loader::{Document, Loaded, NotASetting, Setting, Variant};
 pub use measurements::{Measurements, Reduction};
 pub use policy::{
-    Dscp, Explanation, Misfit, NamePattern, Policy, PolicyFlow, PolicyRule, PortRange, Prefix,
+    DeadlinePolicy, DeadlineRule, Dscp, Explanation, Misfit, NamePattern, Policy, PolicyFlow,
+    PolicyRule, PortRange, Prefix,
 };
 pub use queue::{Buffer, Discipline, Level, Queue, Red, RedLength};
 pub use scenario::Scenario;
-pub use schema::{key_reference, policy_key_reference};
+pub use schema::{deadline_key_reference, key_reference, policy_key_reference};
 pub use sed::{SedAllocation, SedLate, SedOptions, SedReading};
 pub use topology::{
     ETHERNET_FRAMING, Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer,

@@ -1,10 +1,12 @@
-//! `docs/scenario.md` and `docs/policy.md` list every key, as the loader knows it.
+//! `docs/scenario.md`, `docs/policy.md` and `docs/deadlines.md` list every key, as the loader knows it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
-use weir_scenario::{Policy, Scenario, key_reference, policy_key_reference};
+use weir_scenario::{
+    DeadlinePolicy, Policy, Scenario, deadline_key_reference, key_reference, policy_key_reference,
+};
 
 const BEGIN: &str =
     "<!-- The list of keys is written by the test documentation.rs: see below. -->\n";
@@ -17,6 +19,11 @@ fn the_page_has_the_list_of_keys() {
 #[test]
 fn the_page_on_policies_has_the_list_of_keys() {
     check("policy.md", &policy_key_reference());
+}
+
+#[test]
+fn the_page_on_deadlines_has_the_list_of_keys() {
+    check("deadlines.md", &deadline_key_reference());
 }
 
 /// With `UPDATE_DOCS=1` in the environment the list is written instead of compared.
@@ -57,5 +64,15 @@ fn the_examples_of_policies_load() {
     for block in page.split("```toml\n").skip(1) {
         let text = block.split("```").next().unwrap();
         Policy::parse("docs/policy.md", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+}
+
+#[test]
+fn the_examples_of_deadlines_load() {
+    let page = include_str!("../../../docs/deadlines.md");
+    for block in page.split("```toml\n").skip(1) {
+        let text = block.split("```").next().unwrap();
+        DeadlinePolicy::parse("docs/deadlines.md", text)
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
 }

@@ -8,7 +8,7 @@
 
 use weir_units::{ByteSize, Duration, Rate};
 
-use crate::schedule::{Job, most_in_time};
+use crate::schedule::{Chooser, Job};
 
 /// How windows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +58,17 @@ pub struct Candidate {
 impl Candidate {
     /// Equation 4: the window with which the rest arrives just in time, in segments, rounded up.
     fn needed(&self, job: &Job, rtt: Duration) -> u32 {
-        let product = u128::from(job.size.bytes()) * u128::from(rtt.as_nanos());
-        let left = u128::from(job.due.as_nanos().max(1)) * u128::from(self.segment.max(1));
-        let segments = product.div_ceil(left).max(1);
-        self.rest(job)
-            .min(u32::try_from(segments).unwrap_or(u32::MAX))
+        let (size, rtt) = (job.size.bytes(), rtt.as_nanos());
+        let (due, segment) = (job.due.as_nanos().max(1), u64::from(self.segment.max(1)));
+        let segments = match (size.checked_mul(rtt), due.checked_mul(segment)) {
+            // What is usual fits, and is several times faster.
+            (Some(product), Some(left)) => u32::try_from(product.div_ceil(left)),
+            _ => {
+                let product = u128::from(size) * u128::from(rtt);
+                u32::try_from(product.div_ceil(u128::from(due) * u128::from(segment)))
+            }
+        };
+        self.rest(job).min(segments.unwrap_or(u32::MAX).max(1))
     }
 
     /// How many segments are left; one at least, as its last one may get lost.
@@ -74,18 +80,75 @@ impl Candidate {
 
 /// The windows of the flows of a port, in segments. `flows` with deadlines come in the order of these.
 pub fn allocate(settings: &Settings, flows: &[Candidate]) -> Vec<u32> {
-    let mut windows = vec![0; flows.len()];
-    let mut left = settings.total;
-    for (window, _) in without_deadline(&mut windows, flows) {
-        *window = settings.base;
-        left = left.saturating_sub(settings.base);
+    Divider::default().divide(settings, flows).to_vec()
+}
+
+/// Computes windows without asking for memory anew each time: for 100,000 flows that is a good part of the
+/// work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Divider {
+    windows: Vec<u32>,
+    chooser: Chooser,
+    chosen: Vec<bool>,
+}
+
+impl Divider {
+    /// As [`allocate`].
+    pub(crate) fn divide(&mut self, settings: &Settings, flows: &[Candidate]) -> &[u32] {
+        self.windows.clear();
+        self.windows.resize(flows.len(), 0);
+        let windows = &mut self.windows;
+        let mut left = settings.total;
+        for (window, _) in without_deadline(windows, flows) {
+            *window = settings.base;
+            left = left.saturating_sub(settings.base);
+        }
+        left = match settings.method {
+            // There is nothing to be divided.
+            _ if left == 0 => 0,
+            Method::Paper => meet_exactly(settings, flows, windows, left),
+            Method::Planned => self.take_turns(settings, flows, left),
+        };
+        share(settings, flows, &mut self.windows, left);
+        &self.windows
     }
-    match settings.method {
-        Method::Paper => left = meet_exactly(settings, flows, &mut windows, left),
-        Method::Planned => left = take_turns(settings, flows, &mut windows, left),
+
+    /// First those that can be in time, then the others. A turn of theirs is no less than equation 4 asks for.
+    fn take_turns(&mut self, settings: &Settings, flows: &[Candidate], mut left: u32) -> u32 {
+        let early = settings.rtt * 2;
+        // What is sent arrives a round trip before its ACK is counted, and slow start takes another one.
+        let earlier = |job: Job| Job {
+            due: job.due.checked_sub(early).unwrap_or(Duration::ZERO),
+            ..job
+        };
+        let jobs = flows.iter().filter_map(|flow| flow.job.map(earlier));
+        let part = f64::from(left) / f64::from(settings.total.max(1));
+        let rate = settings.rate.mul_f64(part);
+        self.chooser.choose(jobs, rate, &mut self.chosen);
+        let turn = (settings.total / TURNS).max(1);
+        for in_time in [true, false] {
+            let mut chosen = self.chosen.iter();
+            for (window, flow) in self.windows.iter_mut().zip(flows) {
+                let Some(job) = flow.job else {
+                    continue;
+                };
+                let is_stopped = job.due.is_zero() && settings.late == Late::Stop;
+                if chosen.next() != Some(&in_time) || is_stopped {
+                    continue;
+                }
+                if left == 0 {
+                    return 0;
+                }
+                let needed = match in_time {
+                    true => flow.needed(&earlier(job), settings.rtt),
+                    false => 0,
+                };
+                *window = flow.rest(&job).min(turn.max(needed)).min(left);
+                left -= *window;
+            }
+        }
+        left
     }
-    share(settings, flows, &mut windows, left);
-    windows
 }
 
 fn without_deadline<'a>(
@@ -120,54 +183,12 @@ fn meet_exactly(
 /// round trips of slow start, during which the others keep the link busy.
 const TURNS: u32 = 6;
 
-/// First those that can be in time, then the others. A turn of theirs is no less than equation 4 asks for.
-fn take_turns(settings: &Settings, flows: &[Candidate], windows: &mut [u32], mut left: u32) -> u32 {
-    // What is sent arrives a round trip before its ACK is counted, and slow start takes another one.
-    let earlier = |job: Job| Job {
-        due: job
-            .due
-            .checked_sub(settings.rtt * 2)
-            .unwrap_or(Duration::ZERO),
-        ..job
-    };
-    let jobs: Vec<Job> = flows
-        .iter()
-        .filter_map(|flow| flow.job.map(earlier))
-        .collect();
-    let part = f64::from(left) / f64::from(settings.total.max(1));
-    let mut chosen = most_in_time(&jobs, settings.rate.mul_f64(part)).into_iter();
-    let turn = (settings.total / TURNS).max(1);
-    let planned: Vec<Option<bool>> = flows
-        .iter()
-        .map(|flow| flow.job.and_then(|_| chosen.next()))
-        .collect();
-    for in_time in [true, false] {
-        let flows = windows.iter_mut().zip(flows).zip(&planned);
-        for ((window, flow), planned) in flows {
-            let stopped = |job: &Job| job.due.is_zero() && settings.late == Late::Stop;
-            let Some(job) = flow.job.filter(|job| !stopped(job)) else {
-                continue;
-            };
-            if left == 0 {
-                return 0;
-            }
-            if *planned == Some(in_time) {
-                let job = earlier(job);
-                let needed = match in_time {
-                    true => flow.needed(&job, settings.rtt),
-                    false => 0,
-                };
-                *window = flow.rest(&job).min(turn.max(needed)).min(left);
-                left -= *window;
-            }
-        }
-    }
-    left
-}
-
 /// Lines 26 to 28: what is left goes to the flows without deadline, and to those that are late; where
 /// there are none, to those that have a window.
 fn share(settings: &Settings, flows: &[Candidate], windows: &mut [u32], left: u32) {
+    if left == 0 {
+        return;
+    }
     let is_spare = |flow: &Candidate| match flow.job {
         None => true,
         Some(job) => {

@@ -12,10 +12,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use weir_units::{Rate, Time};
 use weir_wire::FlowKey;
 
-use crate::allocation::{Method, Settings, allocate};
+use crate::allocation::{Divider, Method, Settings};
 use crate::demand::{Demand, DemandError, Demands, Pattern};
 use crate::message::{Order, PortId, Report};
-use crate::table::{Entry, Table};
+use crate::table::{Entry, Survey, Table};
 use config::INITIAL_WINDOW;
 pub use config::{ControllerConfig, Reading};
 pub use view::{PortView, Slack};
@@ -71,6 +71,9 @@ pub struct Controller {
     /// When silent flows are next looked for.
     inspection: Time,
     counters: ControllerCounters,
+    /// Where windows are computed: large tables are not put anew each time.
+    survey: Survey,
+    divider: Divider,
 }
 
 impl Controller {
@@ -85,6 +88,8 @@ impl Controller {
             renewal: Time::ZERO,
             inspection: Time::ZERO,
             counters: ControllerCounters::default(),
+            survey: Survey::default(),
+            divider: Divider::default(),
         }
     }
 
@@ -327,7 +332,8 @@ impl Controller {
         port.is_due = false;
         port.computed_at = now;
         let was_governed = port.governed;
-        let stopped = port.table.iter().any(Entry::is_stopped);
+        let survey = &mut self.survey;
+        let stopped = port.table.survey(now, survey);
         // A plan does not wait for the queue: so many flows will fill it.
         let crowded = port.settings.method == Method::Planned
             && port.table.len() > (port.settings.total / INITIAL_WINDOW) as usize;
@@ -346,16 +352,14 @@ impl Controller {
             orders.push_back((id.switch, order));
         };
         if !governed {
-            port.table.set_windows(std::iter::repeat(None), &mut tell);
+            let none = std::iter::repeat(None);
+            port.table.set_windows(survey, none, &mut tell);
             return;
         }
         self.counters.computations += 1;
-        let candidates: Vec<_> = (port.table.iter())
-            .map(|entry| entry.candidate(now))
-            .collect();
-        let windows = allocate(&port.settings, &candidates);
-        port.table
-            .set_windows(windows.into_iter().map(Some), &mut tell);
+        let windows = self.divider.divide(&port.settings, &survey.candidates);
+        let windows = windows.iter().copied().map(Some);
+        port.table.set_windows(survey, windows, &mut tell);
         if !was_governed {
             self.renewal = self.renewal.min(now);
         }

@@ -17,17 +17,17 @@ pub struct Demand {
     pub within: Duration,
 }
 
-/// A rule: what flows demand that are alike. What it leaves open matches everything.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A rule: what flows demand that are alike. An empty list matches everything; of another one value does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// Addresses of the sender: those that share this many bits with this one.
-    pub source: Option<(IpAddr, u8)>,
+    pub sources: Vec<(IpAddr, u8)>,
     /// Addresses of the receiver.
-    pub destination: Option<(IpAddr, u8)>,
+    pub destinations: Vec<(IpAddr, u8)>,
     /// Ports of the sender.
-    pub source_ports: RangeInclusive<u16>,
+    pub source_ports: Vec<RangeInclusive<u16>>,
     /// Ports of the receiver.
-    pub destination_ports: RangeInclusive<u16>,
+    pub destination_ports: Vec<RangeInclusive<u16>>,
     /// What they demand; without, they have no deadline.
     pub demand: Option<Demand>,
 }
@@ -170,13 +170,17 @@ impl Demand {
 
 impl Rule {
     fn matches(&self, flow: &FlowKey) -> bool {
-        let within = |prefix: &Option<(IpAddr, u8)>, address| {
-            prefix.is_none_or(|(network, bits)| shares_prefix(network, address, bits))
+        let within = |prefixes: &[(IpAddr, u8)], address| {
+            let holds = |(network, bits): &(IpAddr, u8)| shares_prefix(*network, address, *bits);
+            prefixes.is_empty() || prefixes.iter().any(holds)
         };
-        within(&self.source, flow.source)
-            && within(&self.destination, flow.destination)
-            && self.source_ports.contains(&flow.source_port)
-            && self.destination_ports.contains(&flow.destination_port)
+        let among = |ports: &[RangeInclusive<u16>], port| {
+            ports.is_empty() || ports.iter().any(|ports| ports.contains(&port))
+        };
+        within(&self.sources, flow.source)
+            && within(&self.destinations, flow.destination)
+            && among(&self.source_ports, flow.source_port)
+            && among(&self.destination_ports, flow.destination_port)
     }
 }
 
@@ -207,6 +211,11 @@ impl Demands {
             per_client: FxHashMap::default(),
             limit,
         }
+    }
+
+    /// Other rules hold from now on, for flows that begin.
+    pub fn set_rules(&mut self, rules: Vec<Rule>) {
+        self.rules = rules;
     }
 
     /// How many registrations there may be altogether.
@@ -396,17 +405,16 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_matches_holds_and_a_registration_before_it() {
-        let rule = |bits, ports, demand| Rule {
-            source: None,
-            destination: Some((IpAddr::from([10, 0, 1, 0]), bits)),
-            source_ports: ports,
-            destination_ports: 0..=u16::MAX,
+        let rule = |bits, source_ports, demand| Rule {
+            destinations: vec![(IpAddr::from([10, 0, 1, 0]), bits)],
+            source_ports,
             demand,
+            ..Rule::default()
         };
         let rules = vec![
-            rule(32, 0..=u16::MAX, Some(demand(1, 1))),
-            rule(24, 5..=6, None),
-            rule(24, 0..=u16::MAX, Some(demand(2, 2))),
+            rule(32, vec![], Some(demand(1, 1))),
+            rule(24, vec![9..=9, 5..=6], None),
+            rule(24, vec![], Some(demand(2, 2))),
         ];
         let mut demands = Demands::new(rules, 10);
         assert_eq!(demands.of(&flow(4)), Some(demand(2, 2)));
@@ -415,6 +423,9 @@ mod tests {
         let client = flow(5).source;
         demands.register(client, flow(5), demand(3, 3)).unwrap();
         assert_eq!(demands.of(&flow(5)), Some(demand(3, 3)));
+        demands.set_rules(Vec::new());
+        assert_eq!(demands.of(&flow(5)), Some(demand(3, 3)));
+        assert_eq!(demands.of(&flow(4)), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! | `table` | the global information flow table |
 //! | `demand` | sizes and deadlines: registered, or by rules |
 //! | `allocation` | equations 3 and 4, Algorithm 2, and the plan |
+//! | `sender` | what transports need that are their own agents |
 //! | `schedule` | how many deadlines can be met at best (Moore–Hodgson) |
 
 mod agent;
@@ -26,6 +27,7 @@ mod controller;
 mod demand;
 mod message;
 pub mod schedule;
+mod sender;
 mod table;
 
 pub use agent::{Agent, AgentConfig, AgentCounters};
@@ -33,4 +35,5 @@ pub use allocation::{Candidate, Late, Method, Settings, allocate, total_window};
 pub use controller::{Controller, ControllerConfig, ControllerCounters, PortView, Reading, Slack};
 pub use demand::{Demand, DemandError, Demands, Pattern, Rule, shares_prefix};
 pub use message::{Order, PortId, Report};
+pub use sender::{Allocator, Allowance, Hear, SenderFlow};
 pub use table::Entry;

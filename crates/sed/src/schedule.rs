@@ -31,28 +31,49 @@ pub struct Job {
 /// assert_eq!(most_in_time(&jobs, Rate::from_gbps(1)), [false, true, true]);
 /// ```
 pub fn most_in_time(jobs: &[Job], rate: Rate) -> Vec<bool> {
-    let mut chosen = vec![true; jobs.len()];
-    // The largest of those chosen so far is on top.
-    let mut sizes = BinaryHeap::new();
-    let mut total = ByteSize::ZERO;
-    for (index, job) in jobs.iter().enumerate() {
-        sizes.push((job.size, index));
-        // A sum of sizes from outside may exceed what a number holds: it is late then in any case.
-        total = total.checked_add(job.size).unwrap_or(ByteSize::MAX);
-        while total > rate.size_in(job.due)
-            && let Some((size, largest)) = sizes.pop()
-        {
-            total = total.checked_sub(size).unwrap_or(ByteSize::ZERO);
-            if let Some(chosen) = chosen.get_mut(largest) {
-                *chosen = false;
-            }
-            // What was cut off above may have been more than it seemed.
-            if sizes.is_empty() {
-                total = ByteSize::ZERO;
+    let mut chosen = Vec::new();
+    Chooser::default().choose(jobs.iter().copied(), rate, &mut chosen);
+    chosen
+}
+
+/// Chooses without asking for memory anew each time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chooser {
+    /// The largest of those chosen so far is on top.
+    sizes: BinaryHeap<(ByteSize, usize)>,
+}
+
+impl Chooser {
+    /// As [`most_in_time`]; the answer takes the place of what is in `chosen`.
+    pub(crate) fn choose(
+        &mut self,
+        jobs: impl Iterator<Item = Job>,
+        rate: Rate,
+        chosen: &mut Vec<bool>,
+    ) {
+        let sizes = &mut self.sizes;
+        sizes.clear();
+        chosen.clear();
+        let mut total = ByteSize::ZERO;
+        for (index, job) in jobs.enumerate() {
+            chosen.push(true);
+            sizes.push((job.size, index));
+            // A sum of sizes from outside may exceed what a number holds: it is late then in any case.
+            total = total.checked_add(job.size).unwrap_or(ByteSize::MAX);
+            while !rate.moves(total, job.due)
+                && let Some((size, largest)) = sizes.pop()
+            {
+                total = total.checked_sub(size).unwrap_or(ByteSize::ZERO);
+                if let Some(chosen) = chosen.get_mut(largest) {
+                    *chosen = false;
+                }
+                // What was cut off above may have been more than it seemed.
+                if sizes.is_empty() {
+                    total = ByteSize::ZERO;
+                }
             }
         }
     }
-    chosen
 }
 
 #[cfg(test)]

@@ -74,11 +74,25 @@ impl Entry {
     }
 }
 
+/// A place for a row. A computation of all windows reads the first half of each row, in no order: that is one
+/// line of the cache so.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot(Option<Entry>);
+
+/// All that is needed of a port's flows to compute their windows, by priority.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pub(crate) candidates: Vec<Candidate>,
+    /// Where each is, and what it has.
+    places: Vec<(u32, Option<u32>)>,
+}
+
 /// The flows of a port, the earliest deadline first (Priority); those without come last, in the order
 /// in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Slot>,
     free: Vec<u32>,
     places: FxHashMap<FlowKey, u32>,
     order: BTreeSet<(Time, Time, u32)>,
@@ -100,13 +114,13 @@ impl Table {
         self.remove(&flow);
         let entry = Entry::new(now, flow, started, demand);
         let place = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(None);
+            self.entries.push(Slot::default());
             self.entries.len() as u32 - 1
         });
         self.order.insert(rank(&entry, place));
         self.places.insert(flow, place);
         if let Some(slot) = self.entries.get_mut(place as usize) {
-            *slot = Some(entry);
+            slot.0 = Some(entry);
         }
     }
 
@@ -115,8 +129,8 @@ impl Table {
         let Some(place) = self.places.remove(flow) else {
             return false;
         };
-        let entry = self.entries.get_mut(place as usize).and_then(Option::take);
-        if let Some(entry) = entry {
+        let slot = self.entries.get_mut(place as usize);
+        if let Some(entry) = slot.and_then(|slot| slot.0.take()) {
             self.order.remove(&rank(&entry, place));
             self.free.push(place);
         }
@@ -128,8 +142,8 @@ impl Table {
         let Some(place) = self.places.get(flow).copied() else {
             return false;
         };
-        let entry = self.entries.get_mut(place as usize);
-        if let Some(entry) = entry.and_then(Option::as_mut) {
+        let slot = self.entries.get_mut(place as usize);
+        if let Some(entry) = slot.and_then(|slot| slot.0.as_mut()) {
             self.order.remove(&rank(entry, place));
             entry.demand = Some(demand);
             self.order.insert(rank(entry, place));
@@ -139,26 +153,46 @@ impl Table {
 
     pub(crate) fn get_mut(&mut self, flow: &FlowKey) -> Option<&mut Entry> {
         let place = *self.places.get(flow)?;
-        self.entries.get_mut(place as usize)?.as_mut()
+        self.entries.get_mut(place as usize)?.0.as_mut()
     }
 
     /// All flows by priority.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let places = self.order.iter();
-        places.filter_map(|(.., place)| self.entries.get(*place as usize)?.as_ref())
+        places.filter_map(|(.., place)| self.entries.get(*place as usize)?.0.as_ref())
     }
 
-    /// Gives each flow its window by priority, and `changed` those whose window is another one now.
+    /// What is needed of all flows to compute their windows takes the place of what is in `survey`; tells
+    /// whether any of them has to wait.
+    pub(crate) fn survey(&self, now: Time, survey: &mut Survey) -> bool {
+        survey.candidates.clear();
+        survey.places.clear();
+        let mut is_any_stopped = false;
+        for (.., place) in &self.order {
+            let slot = self.entries.get(*place as usize);
+            if let Some(entry) = slot.and_then(|slot| slot.0.as_ref()) {
+                is_any_stopped |= entry.is_stopped();
+                survey.candidates.push(entry.candidate(now));
+                survey.places.push((*place, entry.window));
+            }
+        }
+        is_any_stopped
+    }
+
+    /// Gives each flow its window by priority, as they have just been surveyed, and `changed` those whose window
+    /// is another one now. The others, which are most of them mostly, are not touched.
     pub(crate) fn set_windows(
         &mut self,
+        survey: &Survey,
         windows: impl IntoIterator<Item = Option<u32>>,
         mut changed: impl FnMut(&Entry),
     ) {
-        for ((.., place), window) in self.order.iter().zip(windows) {
-            let entry = self.entries.get_mut(*place as usize);
-            if let Some(entry) = entry.and_then(Option::as_mut)
-                && entry.window != window
-            {
+        for ((place, had), window) in survey.places.iter().zip(windows) {
+            if *had == window {
+                continue;
+            }
+            let slot = self.entries.get_mut(*place as usize);
+            if let Some(entry) = slot.and_then(|slot| slot.0.as_mut()) {
                 entry.window = window;
                 changed(entry);
             }

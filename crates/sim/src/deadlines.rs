@@ -1,7 +1,10 @@
 //! Which transfers were in time, and how many could have been.
 
-use weir_results::DeadlineSummary;
-use weir_scenario::Scenario;
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+use weir_results::{DeadlineSummary, PortDeadlines};
+use weir_scenario::{HostIndex, Node, PortIndex, Routes, Scenario, Topology};
 use weir_sed::schedule::{Job, most_in_time};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
@@ -19,6 +22,10 @@ pub struct DueTransfer {
     pub end: Option<Time>,
     /// How much it is.
     pub size: ByteSize,
+    /// Who sends it.
+    pub from: HostIndex,
+    /// Who receives it.
+    pub to: HostIndex,
 }
 
 impl DueTransfer {
@@ -77,12 +84,20 @@ pub fn deadline_summary(
         .filter(|transfer| transfer.end.is_some())
         .map(|transfer| transfer.size)
         .sum();
+    let ports = by_port(scenario, &all);
+    let fewest_missed = ports.values().map(|port| port.fewest_missed).sum();
     Some(DeadlineSummary {
         transfers: all.len() as u64,
         missed: all.iter().filter(|transfer| transfer.is_missed()).count() as u64,
-        fewest_missed: slowest(scenario).map(|rate| fewest_missed(&all, rate)),
+        fewest_missed: (!ports.is_empty()).then_some(fewest_missed),
         busy,
         goodput: rate(carried.bytes(), busy),
+        // One alone says nothing that is not said already.
+        ports: if ports.len() > 1 {
+            ports
+        } else {
+            IndexMap::new()
+        },
     })
 }
 
@@ -98,19 +113,78 @@ fn busy(transfers: &[DueTransfer], now: Time) -> Duration {
     busy
 }
 
-/// The rate at which the slowest of the measured ports carries data: TCP's headers without options and the
-/// link's framing belong to each packet.
-fn slowest(scenario: &Scenario) -> Option<Rate> {
+/// How the transfers went whose bottleneck is each measured port; those that are on nobody's way are left
+/// out. They are in the order of their starts, and each is of one port: what had to be late at each adds up.
+fn by_port(scenario: &Scenario, transfers: &[DueTransfer]) -> IndexMap<String, PortDeadlines> {
+    let (topology, routes) = (&scenario.topology, scenario.topology.routes());
+    let mut known: HashMap<(HostIndex, HostIndex), Option<PortIndex>> = HashMap::new();
+    let mut of_port: Vec<Vec<DueTransfer>> = vec![Vec::new(); scenario.measurements.ports.len()];
+    for transfer in transfers {
+        let (from, to) = (transfer.from, transfer.to);
+        let port = known
+            .entry((from, to))
+            .or_insert_with(|| bottleneck(scenario, &routes, from, to));
+        let position = port.and_then(|port| position_of(scenario, port));
+        if let Some(place) = position.and_then(|position| of_port.get_mut(position)) {
+            place.push(*transfer);
+        }
+    }
+    let ports = scenario.measurements.ports.iter().zip(of_port);
+    let ports = ports.filter(|(_, transfers)| !transfers.is_empty());
+    let summary = |(port, transfers): (&PortIndex, Vec<DueTransfer>)| {
+        let missed = transfers.iter().filter(|transfer| transfer.is_missed());
+        let summary = PortDeadlines {
+            transfers: transfers.len() as u64,
+            missed: missed.count() as u64,
+            fewest_missed: fewest_missed(&transfers, data_rate(topology, *port)),
+        };
+        (topology.port(*port).name.clone(), summary)
+    };
+    ports.map(summary).collect()
+}
+
+/// The position of a port among the measured ones.
+fn position_of(scenario: &Scenario, port: PortIndex) -> Option<usize> {
+    let mut ports = scenario.measurements.ports.iter();
+    ports.position(|measured| *measured == port)
+}
+
+/// The slowest of the measured ports that whatever goes from one host to the other passes, if there is any;
+/// the first of several. From where there are several ways on, nothing is certain.
+fn bottleneck(
+    scenario: &Scenario,
+    routes: &Routes,
+    from: HostIndex,
+    to: HostIndex,
+) -> Option<PortIndex> {
+    let topology = &scenario.topology;
+    let mut on_the_way = Vec::new();
+    let mut ways = routes.from_host(from, to);
+    while let [port] = ways[..] {
+        // A route that somebody has written may lead in circles.
+        if on_the_way.contains(&port) {
+            break;
+        }
+        on_the_way.push(port);
+        ways = match topology.port(port).to {
+            Node::Switch(switch) => routes.from_switch(switch, to).to_vec(),
+            Node::Host(_) => break,
+        };
+    }
+    let measured = on_the_way.into_iter();
+    let measured = measured.filter(|port| position_of(scenario, *port).is_some());
+    measured.min_by_key(|port| data_rate(topology, *port))
+}
+
+/// The rate at which a port carries data: TCP's headers without options and the link's framing belong to each
+/// packet.
+fn data_rate(topology: &Topology, port: PortIndex) -> Rate {
     const HEADERS: u64 = 40;
-    let ports = scenario.measurements.ports.iter();
-    let rates = ports.map(|port| {
-        let port = scenario.topology.port(*port);
-        let mtu = port.mtu.bytes();
-        let wire = (mtu + port.framing.bytes()).max(1);
-        port.rate
-            .mul_f64(mtu.saturating_sub(HEADERS) as f64 / wire as f64)
-    });
-    rates.min()
+    let port = topology.port(port);
+    let mtu = port.mtu.bytes();
+    let wire = (mtu + port.framing.bytes()).max(1);
+    port.rate
+        .mul_f64(mtu.saturating_sub(HEADERS) as f64 / wire as f64)
 }
 
 /// How many had to be late, whatever is done with those that were under way in one go: it takes as given

@@ -196,6 +196,8 @@ impl Flow {
             deadline: self.deadline?,
             end: self.end,
             size: self.size?,
+            from: self.pair.from,
+            to: self.pair.to,
         })
     }
 }

@@ -100,6 +100,12 @@ impl Rate {
         ByteSize::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
+    /// Whether it moves so much in `span`: the same as comparing with [`Self::size_in`], without a division.
+    pub fn moves(self, size: ByteSize, span: Duration) -> bool {
+        let wanted = u128::from(size.bytes()) * (8 * NANOS_PER_SECOND);
+        wanted <= u128::from(self.0) * u128::from(span.as_nanos())
+    }
+
     /// `self` times a factor, rounded down; zero for a factor that is negative or not a number.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)

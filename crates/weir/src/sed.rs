@@ -1,7 +1,10 @@
 //! `weir sed`
 
+mod agent;
 mod certificates;
 mod controller;
+mod per_interface;
+mod rules;
 mod status;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +20,8 @@ use crate::failure::Failure;
 pub(crate) enum Sed {
     /// Decide which flow may have how much on its way, for the agents of all switches
     Controller(controller::Controller),
+    /// Watch the queues of a switch between two interfaces, and lower windows as a controller says
+    Agent(agent::Agent),
     /// Show what a controller knows and has ordered
     Status(status::Status),
     /// Make certificates for a controller and all who talk to it
@@ -28,6 +33,7 @@ impl Sed {
         let runtime = Runtime::new().map_err(Failure::of)?;
         match self {
             Self::Controller(controller) => runtime.block_on(controller.run()),
+            Self::Agent(agent) => agent.run(&runtime),
             Self::Status(status) => runtime.block_on(status.run()),
             Self::Certificates(certificates) => certificates.run(),
         }

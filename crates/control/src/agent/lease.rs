@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::term::Governor;
+use crate::translate::Garbled;
+use crate::v1;
 
 /// Orders hold for a lease from when they were decided. Nobody's clocks agree, so the controller says which
 /// beat of ours it had heard before: what it decided then cannot be older.
@@ -25,6 +27,25 @@ impl Lease {
             begin,
             heard: now,
         }
+    }
+
+    /// As a controller's welcome has it, with how often either end says that it is there.
+    pub(crate) fn welcomed(
+        welcome: &v1::Welcome,
+        begin: Instant,
+        now: Instant,
+    ) -> Result<(Self, Duration), Garbled> {
+        let governor = welcome.governor.as_ref();
+        let governor = governor.ok_or(Garbled::Missing("governor"))?;
+        let governor = Governor {
+            name: governor.name.clone(),
+            term: governor.term,
+        };
+        // Whatever it says, nothing is asked for more often than each millisecond.
+        let length = Duration::from_nanos(welcome.lease_nanoseconds).max(Duration::from_millis(10));
+        let heartbeat = Duration::from_nanos(welcome.heartbeat_nanoseconds);
+        let heartbeat = heartbeat.clamp(Duration::from_millis(1), length / 4);
+        Ok((Self::new(governor, length, begin, now), heartbeat))
     }
 
     pub(crate) fn governor(&self) -> &Governor {

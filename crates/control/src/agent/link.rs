@@ -133,16 +133,8 @@ impl Link {
         let Some(Incoming::Welcome(welcome)) = first.message else {
             return Err(Garbled::Missing("welcome").into());
         };
-        let governor = welcome.governor.ok_or(Garbled::Missing("governor"))?;
-        let governor = Governor {
-            name: governor.name,
-            term: governor.term,
-        };
-        // Whatever it says, nothing is asked for more often than each millisecond.
-        let length = Duration::from_nanos(welcome.lease_nanoseconds).max(Duration::from_millis(10));
-        let heartbeat = Duration::from_nanos(welcome.heartbeat_nanoseconds);
-        let heartbeat = heartbeat.clamp(Duration::from_millis(1), length / 4);
-        let lease = Lease::new(governor.clone(), length, begin, Instant::now());
+        let (lease, heartbeat) = Lease::welcomed(&welcome, begin, Instant::now())?;
+        let governor = lease.governor().clone();
         let config: AgentConfig = translate::settings(welcome.settings, span(lease.obeyed()))?;
         self.hand(AgentEvent::Attached(config))?;
         self.state.send_replace(AgentState::Attached {

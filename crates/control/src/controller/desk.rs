@@ -85,6 +85,8 @@ pub(super) enum Input {
         beat: u64,
         reports: Vec<SenderReport>,
     },
+    /// What flows demand whose applications say nothing.
+    SetRules(Vec<weir_sed::Rule>),
     /// A stream has ended, in whatever way.
     Detach { session: u64 },
     /// A message made no sense: whoever sent it is being disconnected.
@@ -266,6 +268,7 @@ impl Desk {
                 beat,
                 reports,
             } => self.sender_reports(session, beat, reports),
+            Input::SetRules(rules) => self.logic.demands_mut().set_rules(rules),
             Input::Detach { session } => self.detach(session, "its connection has ended"),
             Input::Garbled { whose, refusal } => {
                 self.figures.garbled();
@@ -458,6 +461,7 @@ impl Desk {
                 if let Some(demand) = demand {
                     self.logic.register(now, client, flow, demand)?;
                 }
+                // One that has long been silent may have been forgotten: it is placed again then.
                 if self.senders.open(session, flow, segment, demand)? {
                     self.place(now, &flow, segment, demand, None);
                 }

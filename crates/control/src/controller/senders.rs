@@ -71,7 +71,7 @@ impl Senders {
         self.senders.values_mut().map(|sender| &mut sender.session)
     }
 
-    /// A flow begins, or demands something else; tells whether it begins.
+    /// A flow begins, or demands something else; tells whether it is this sender's.
     pub(super) fn open(
         &mut self,
         owner: u64,
@@ -86,7 +86,7 @@ impl Senders {
             if known.owner == owner {
                 known.demand = demand;
             }
-            return Ok(false);
+            return Ok(known.owner == owner);
         }
         if sender.flows.len() >= MOST_FLOWS {
             return Err(Refusal::Flows(MOST_FLOWS));

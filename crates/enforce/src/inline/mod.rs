@@ -8,7 +8,7 @@
 //! without it has another path for them.
 //!
 //! An [`Enforcer`] is such a cable between two interfaces by name, with transparent congestion control by
-//! a policy.
+//! a policy; an [`AgentCable`] one with queues and SED's agent, which watches them.
 //!
 //! ```no_run
 //! use weir_enforce::inline::Inline;
@@ -27,6 +27,9 @@
 //! # }
 //! ```
 
+mod agent;
+mod agent_figures;
+mod ends;
 mod enforcer;
 mod rules;
 #[cfg(test)]
@@ -45,7 +48,11 @@ use weir_units::{Duration, Rate, Time};
 use crate::port::Port;
 use crate::segment::{Pool, Run, Segment};
 
-pub use enforcer::{AttachError, Enforcer};
+pub use agent::{AgentCable, Outlet, Waker};
+pub use agent_figures::AgentFigures;
+pub use ends::AttachError;
+use ends::Ends;
+pub use enforcer::Enforcer;
 
 /// How many frames are taken from one port before the other one has its turn.
 const FRAMES: usize = 32;
@@ -88,13 +95,22 @@ pub struct Inline {
 impl Inline {
     /// This element between these two ports.
     pub fn new(ports: [Port; 2], element: impl Element<Segment>) -> Self {
-        let routes = Routes::new().with(0, [SIDES[0]]).with(1, [SIDES[1]]);
         // Only the element holds packets: nothing else takes time, or has an end.
         let pipe = |seed| {
             let link = Link::new(Rate::MAX, Duration::ZERO);
             Pipe::new(Queue::new([], seed), link, Faults::none())
         };
-        let switch = Switch::new([pipe(0), pipe(1)], routes, 0);
+        Self::with_pipes(ports, [pipe(0), pipe(1)], element)
+    }
+
+    /// The same with a queue and a link in front of each port.
+    pub fn with_pipes(
+        ports: [Port; 2],
+        pipes: [Pipe<Segment>; 2],
+        element: impl Element<Segment>,
+    ) -> Self {
+        let routes = Routes::new().with(0, [SIDES[0]]).with(1, [SIDES[1]]);
+        let switch = Switch::new(pipes, routes, 0);
         let Ok(switch) = switch else {
             unreachable!("both routes lead to ports that are there");
         };
@@ -118,7 +134,12 @@ impl Inline {
         &self.ports
     }
 
-    /// What the element holds.
+    /// What is in front of each port.
+    pub fn pipes(&self) -> &[Pipe<Segment>] {
+        self.switch.ports()
+    }
+
+    /// What the element holds, and what waits in front of the ports.
     pub fn held(&self) -> Tally {
         self.switch.inside()
     }
@@ -149,28 +170,41 @@ impl Inline {
     pub fn run_for(&mut self, stop: impl AsFd, span: Duration) -> io::Result<bool> {
         let until = self.now().checked_add(span).unwrap_or(Time::MAX);
         loop {
-            let (stopped, ready) = self.wait(stop.as_fd(), until)?;
-            for side in [0, 1] {
-                if ready.get(side) == Some(&true) {
-                    self.take_in(side);
-                }
-            }
-            self.on_time();
+            let stopped = self.turn(stop.as_fd(), until)?;
             if stopped || self.now() >= until {
                 return Ok(stopped);
             }
         }
     }
 
+    /// Waits until something happens, or until then, and does what is to be done; tells whether `stop`
+    /// can be read.
+    fn turn(&mut self, stop: BorrowedFd<'_>, until: Time) -> io::Result<bool> {
+        let (stopped, ready) = self.wait(stop, until)?;
+        for side in [0, 1] {
+            if ready.get(side) == Some(&true) {
+                self.take_in(side);
+            }
+        }
+        self.on_time();
+        Ok(stopped)
+    }
+
     fn now(&self) -> Time {
         Time::ZERO + Duration::from(self.begun.elapsed())
     }
 
-    /// Waits until the element wants to do something, or something comes in; tells whether `stop` is ready
-    /// and which ports are.
+    /// When the element wants to do something, or a packet reaches the end of its link.
+    fn next_time(&self) -> Option<Time> {
+        let leaves = |side| self.switch.next_time(side);
+        let leaving = SIDES.into_iter().filter_map(leaves);
+        leaving.chain(self.switch.next_timer()).min()
+    }
+
+    /// Waits until something is due or comes in; tells whether `stop` is ready and which ports are.
     fn wait(&self, stop: BorrowedFd<'_>, until: Time) -> io::Result<(bool, [bool; 2])> {
         let now = self.now();
-        let due = self.switch.next_timer().unwrap_or(Time::MAX).min(until);
+        let due = self.next_time().unwrap_or(Time::MAX).min(until);
         let nanos = due.since(now.min(due)).min(IDLE).as_nanos();
         let timeout = Timespec {
             tv_sec: (nanos / 1_000_000_000) as i64,
@@ -245,11 +279,13 @@ impl Inline {
         }
     }
 
-    /// The element does what is due.
+    /// The element does what is due, and what has come through its link leaves.
     fn on_time(&mut self) {
         let now = self.now();
-        if self.switch.next_timer().is_some_and(|time| time <= now) {
-            self.switch.on_time(now, |_, _| {});
+        if self.next_time().is_some_and(|time| time <= now) {
+            if self.switch.next_timer().is_some_and(|time| time <= now) {
+                self.switch.on_time(now, |_, _| {});
+            }
             self.collect(now);
             self.flush();
         }

@@ -297,11 +297,10 @@ fn demands(
                 .into_iter()
                 .flatten()
                 .map(|server| DemandRule {
-                    source: None,
-                    destination: Some((server.ip(), 128)),
-                    source_ports: 0..=u16::MAX,
-                    destination_ports: server.port()..=server.port(),
+                    destinations: vec![(server.ip(), 128)],
+                    destination_ports: vec![server.port()..=server.port()],
                     demand: Some(demand),
+                    ..DemandRule::default()
                 }),
         );
     }

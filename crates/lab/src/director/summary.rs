@@ -101,7 +101,7 @@ pub(super) fn deadlines(scenario: &Scenario, books: &Books, span: Span) -> Optio
 
 /// A group's transfers that are over, or were due by `now`.
 fn due_transfers(books: &Books, group: usize, within: Duration, now: Time) -> Vec<DueTransfer> {
-    let transfer = |outcomes: Vec<&FlowOutcome>| {
+    let transfer = |account: &Account, outcomes: Vec<&FlowOutcome>| {
         // The client knows when it began, and the server when everything was there.
         let of = |role| outcomes.iter().find(|outcome| outcome.role == Some(role));
         let (client, server) = (of(Role::Client), of(Role::Server));
@@ -112,13 +112,17 @@ fn due_transfers(books: &Books, group: usize, within: Duration, now: Time) -> Ve
             deadline: start + within,
             end: server.and_then(|server| server.ended),
             size: known.clone().find_map(|outcome| outcome.size)?,
+            from: account.flow.from,
+            to: account.flow.to,
         })
     };
     let accounts = books.of_group(group);
     let transfers = accounts.flat_map(|account| {
         let arrivals = account.arrivals().map(|outcomes| outcomes.iter().collect());
         let whole = std::iter::once(account.outcomes().collect());
-        arrivals.chain(whole).filter_map(transfer)
+        let all = arrivals.chain(whole);
+        all.filter_map(|outcomes| transfer(account, outcomes))
+            .collect::<Vec<_>>()
     });
     let is_due = |transfer: &DueTransfer| transfer.end.is_some() || transfer.deadline <= now;
     transfers.filter(is_due).collect()

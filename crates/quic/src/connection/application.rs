@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use weir_congestion::{Controller, Deadline};
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Time};
 
 use super::Connection;
 use super::stats::{ConnectionStats, PathSnapshot};
@@ -162,6 +162,29 @@ impl Connection {
     pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
         self.deadline = deadline;
         self.path_mut().controller.on_deadline(deadline);
+    }
+
+    /// Caps what may be on its way, on whatever path, beside the congestion controller's window; `None`
+    /// lifts the cap. A cap of zero stops what counts against the window; one below a packet lets single
+    /// packets go, paced.
+    pub fn set_window_cap(&mut self, now: Time, cap: Option<ByteSize>) {
+        self.window_cap = cap;
+        for path in &mut self.paths {
+            path.set_cap(now, cap);
+        }
+        // What the pacer said was for another rate.
+        self.timers.paced_until = None;
+    }
+
+    /// The largest UDP payload that may be sent on the path in use.
+    pub fn packet_size(&self) -> ByteSize {
+        ByteSize::from_bytes(self.path().mtu as u64)
+    }
+
+    /// How much of a stream the peer has acknowledged without a gap; `None` where its sending part is over
+    /// and forgotten.
+    pub fn acknowledged(&mut self, id: StreamId) -> Option<u64> {
+        self.outgoing.streams.acknowledged(id)
     }
 
     /// What happened so far.

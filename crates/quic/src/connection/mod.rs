@@ -99,6 +99,8 @@ pub struct Connection {
     monitor: Option<Box<MigrationMonitor>>,
     /// What the congestion controller was last told of a deadline.
     deadline: Option<Deadline>,
+    /// What somebody else lets be on its way at most, on whatever path.
+    window_cap: Option<ByteSize>,
     outgoing: Outgoing,
     datagrams: Datagrams,
     local_ids: LocalIds,
@@ -221,6 +223,7 @@ impl Connection {
             book: paths::PathBook::new(local),
             monitor: monitor(now, &config, side),
             deadline: None,
+            window_cap: None,
             outgoing,
             datagrams: Datagrams::new(config.datagrams),
             local_ids,

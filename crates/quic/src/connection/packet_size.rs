@@ -213,7 +213,7 @@ impl Connection {
         if !self.sizing.probe_waits {
             return false;
         }
-        let window = self.path().controller.window().bytes();
+        let window = self.path().window().bytes();
         self.sizing.probe_waits = self
             .mtu_probe_due(now)
             .is_some_and(|size| size as u64 <= window / 2);

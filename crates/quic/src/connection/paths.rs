@@ -217,13 +217,8 @@ impl Connection {
             packet_size: self.config.packet_size,
             seed: self.rng.next_u64(),
         });
-        Path::new(
-            id,
-            remote,
-            local,
-            controller,
-            &path_config(&self.config, self.side),
-        )
+        let config = path_config(&self.config, self.side);
+        Path::new(id, remote, local, controller, &config).with_cap(self.window_cap)
     }
 
     /// Adds a path to the list; gives its index.

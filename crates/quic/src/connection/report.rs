@@ -208,7 +208,7 @@ impl Connection {
             rtt_variation: path.rtt.variation(),
             rtt_samples: path.rtt.samples(),
             pto_count: self.recovery.pto_count(),
-            window: path.controller.window(),
+            window: path.window(),
             in_flight: ByteSize::from_bytes(path.in_flight),
             pacing_rate: path.controller.pacing_rate(),
             controller: path.controller.snapshot(),

@@ -122,7 +122,7 @@ impl PathSnapshot {
             rtt_variation: path.rtt.variation(),
             min_rtt: path.rtt.min(),
             latest_rtt: path.rtt.latest(),
-            window: path.controller.window(),
+            window: path.window(),
             in_flight: ByteSize::from_bytes(path.in_flight),
             pacing_rate: path.controller.pacing_rate(),
             algorithm: path.controller.name(),

@@ -131,6 +131,8 @@ pub(crate) struct Path {
     pub(crate) discovery: MtuDiscovery,
     /// The congestion controller.
     pub(crate) controller: Box<dyn Controller>,
+    /// What somebody else lets be on its way at most, whatever the controller says.
+    cap: Option<ByteSize>,
     /// What spreads packets over time.
     pub(crate) pacer: Pacer,
     /// The delivery rate.
@@ -179,6 +181,7 @@ impl Path {
             mtu: config.mtu,
             discovery: MtuDiscovery::new(),
             controller,
+            cap: None,
             pacer: Pacer::new(config.granularity, config.mtu as u64),
             delivery: DeliveryRate::new(),
             in_flight: 0,
@@ -194,6 +197,11 @@ impl Path {
             round_started: Time::ZERO,
             last_sent: None,
         }
+    }
+
+    /// The same with a cap on its window.
+    pub(crate) fn with_cap(self, cap: Option<ByteSize>) -> Self {
+        Self { cap, ..self }
     }
 
     /// Whether datagrams between these addresses belong to the path. An address of ours that is not
@@ -290,10 +298,31 @@ impl Path {
         self.received.saturating_mul(3).saturating_sub(self.sent)
     }
 
-    /// Whether the window lets a packet of `size` bytes go. A window below one packet lets one
-    /// packet go at a time; the pacer spaces them.
+    /// The window: the controller's, or the cap where that is smaller.
+    pub(crate) fn window(&self) -> ByteSize {
+        let window = self.controller.window();
+        self.cap.map_or(window, |cap| cap.min(window))
+    }
+
+    /// Caps the window from now on, or no longer. A cap of zero stops the sender.
+    pub(crate) fn set_cap(&mut self, now: Time, cap: Option<ByteSize>) {
+        self.cap = cap;
+        self.update_pacing(now);
+    }
+
+    /// Whether the cap, and not the controller's window, is the limit: that must not grow behind it and
+    /// break out when the cap is lifted.
+    fn is_capped(&self) -> bool {
+        self.cap.is_some_and(|cap| cap <= self.controller.window())
+    }
+
+    /// Whether the window lets a packet of `size` bytes go. A window of zero lets none go; one below one
+    /// packet lets one packet go at a time, and the pacer spaces them.
     pub(crate) fn can_send(&self, size: u64) -> bool {
-        let window = self.controller.window().bytes();
+        let window = self.window().bytes();
+        if window == 0 {
+            return false;
+        }
         if window < size || window < self.mtu as u64 {
             return self.in_flight == 0;
         }
@@ -302,7 +331,7 @@ impl Path {
 
     /// How many bytes the window lets go now: one packet at least, where [`Path::can_send`] does.
     pub(crate) fn window_room(&self) -> u64 {
-        let window = self.controller.window().bytes();
+        let window = self.window().bytes();
         window.saturating_sub(self.in_flight).max(self.mtu as u64)
     }
 
@@ -327,7 +356,7 @@ impl Path {
     pub(crate) fn on_in_flight(&mut self, now: Time, size: u64) {
         self.pacer.on_sent(now, size);
         self.last_sent = Some(now);
-        let window = self.controller.window().bytes();
+        let window = self.window().bytes();
         if self.in_flight.saturating_add(self.mtu as u64) > window {
             self.limited_at = Some(now);
         }
@@ -346,7 +375,7 @@ impl Path {
     /// packet's sending and now is enough: a full flight that is acknowledged packet by packet
     /// lets the window grow for each of them.
     pub(crate) fn is_app_limited(&self, sent_at: Time) -> bool {
-        self.limited_at.is_none_or(|limited| limited < sent_at)
+        self.is_capped() || self.limited_at.is_none_or(|limited| limited < sent_at)
     }
 
     /// Whether the acknowledgment of a packet that was sent at `sent_at` ends a round trip; the
@@ -362,8 +391,9 @@ impl Path {
     /// The controller's window, its rate or the round-trip time changed.
     pub(crate) fn update_pacing(&mut self, now: Time) {
         let srtt = self.rtt.has_sample().then(|| self.rtt.smoothed());
+        let (controller, window) = (self.controller.as_ref(), self.window());
         self.pacer
-            .update(now, self.controller.as_ref(), srtt, self.mtu as u64);
+            .update(now, controller, window, srtt, self.mtu as u64);
     }
 
     /// What stands in the IP header of a packet that is sent now.

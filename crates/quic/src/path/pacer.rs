@@ -47,17 +47,17 @@ impl Pacer {
         }
     }
 
-    /// Follows the controller: its own rate, or a little more than a window per round trip so that
+    /// Follows the controller, whose `window` may be capped: its own rate, or a little more than a window per round trip so that
     /// the window and not the pacer is the limit (twice it in slow start, where the window
     /// doubles). Before the first sample, without `srtt`, only the window limits the sender.
     pub(crate) fn update(
         &mut self,
         now: Time,
         controller: &dyn Controller,
+        window: ByteSize,
         srtt: Option<Duration>,
         packet: u64,
     ) {
-        let window = controller.window();
         let below_a_packet = window.bytes() < packet;
         let rate = controller.pacing_rate().unwrap_or_else(|| match srtt {
             Some(srtt) if window < ByteSize::MAX => {

@@ -65,7 +65,7 @@ impl AckRequests {
         if !path.rtt.has_sample() || self.asked.is_some() && now < self.asked_at + round {
             return;
         }
-        let packets = path.controller.window().bytes() / (path.mtu as u64).max(1);
+        let packets = path.window().bytes() / (path.mtu as u64).max(1);
         let wish = Wish {
             threshold: (packets / ACKS_PER_ROUND).clamp(1, LARGEST_THRESHOLD),
             delay: (round / ACKS_PER_ROUND).clamp(least, own),

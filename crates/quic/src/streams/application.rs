@@ -54,6 +54,12 @@ impl Streams {
         send.map_or(0, SendHalf::task_size)
     }
 
+    /// How much of the stream was acknowledged without a gap; `None` where its sending half is closed.
+    pub(crate) fn acknowledged(&mut self, id: StreamId) -> Option<u64> {
+        let stream = self.map.known(id)?;
+        Some(stream.send.as_ref()?.acknowledged())
+    }
+
     /// Ends the stream behind what was written. `StreamEvent::Finished` tells when the peer has
     /// it all.
     ///

@@ -187,6 +187,11 @@ impl SendHalf {
         }
     }
 
+    /// How many bytes were acknowledged without a gap.
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.buffer.end() - self.buffer.held()
+    }
+
     /// How many bytes were written and never sent.
     pub(super) fn unsent(&self) -> u64 {
         match self.reset {

@@ -3,6 +3,7 @@
 mod axis;
 mod fairness;
 mod html;
+mod missed;
 mod plot;
 mod plots;
 #[cfg(test)]
@@ -60,6 +61,7 @@ impl Report<'_> {
         for grid in [overview::groups, overview::ports, overview::hosts].map(|grid| grid(summary)) {
             table(&mut out, &grid);
         }
+        missed::draw(&mut out, summary);
         if let Some(run) = self.runs.first() {
             plots::of_run(
                 &mut out,

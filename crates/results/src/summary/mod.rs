@@ -10,7 +10,7 @@ mod tcon;
 mod tests;
 
 pub use completion::CompletionTimes;
-pub use deadlines::DeadlineSummary;
+pub use deadlines::{DeadlineSummary, PortDeadlines};
 pub use emulation::{AchievedRate, Emulation, HostSummary, World};
 pub use group::{EpochSummary, GroupSummary};
 pub use port::{Drops, PortSummary};

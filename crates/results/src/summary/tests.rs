@@ -80,6 +80,7 @@ fn live() -> RunSummary {
             fewest_missed: Some(1),
             busy: Duration::from_millis(450),
             goodput: Rate::from_mbps(930),
+            ports: [("bottleneck".to_owned(), PortDeadlines::default())].into(),
         }),
         hosts: [(
             "a".to_owned(),

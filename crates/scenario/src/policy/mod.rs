@@ -1,4 +1,5 @@
-//! Policy files: which TCP flows are controlled on real interfaces, and by which algorithm.
+//! Policy files: which TCP flows are controlled on real interfaces, and by which algorithm; and, of the same
+//! shape, files of deadlines ([`DeadlinePolicy`]).
 //!
 //! A [`Policy`] is a list of rules; the first one that fits a flow holds, and a flow that none fits is
 //! left alone. `docs/policy.md` describes the file.
@@ -27,6 +28,7 @@
 //! ```
 
 mod condition;
+mod deadlines;
 mod dscp;
 mod fit;
 mod name_pattern;
@@ -40,6 +42,8 @@ use std::net::SocketAddr;
 
 use weir_wire::FlowKey;
 
+pub(crate) use deadlines::SECTIONS as DEADLINE_SECTIONS;
+pub use deadlines::{DeadlinePolicy, DeadlineRule};
 pub use dscp::Dscp;
 pub use fit::{Explanation, Misfit};
 pub use name_pattern::NamePattern;

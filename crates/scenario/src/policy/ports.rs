@@ -14,6 +14,11 @@ pub struct PortRange(RangeInclusive<u16>);
 pub struct NotAPortRange(String);
 
 impl PortRange {
+    /// The ports, from the first to the last.
+    pub fn ports(&self) -> RangeInclusive<u16> {
+        self.0.clone()
+    }
+
     /// Whether the port is one of them.
     pub fn contains(&self, port: u16) -> bool {
         self.0.contains(&port)

@@ -21,6 +21,16 @@ pub struct NotAPrefix {
 }
 
 impl Prefix {
+    /// The first of the addresses.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many bits they have in common.
+    pub fn length(&self) -> u8 {
+        self.length
+    }
+
     /// Whether the address is one of them. Addresses of version 4 that are written as version 6
     /// (`::ffff:10.0.0.1`) are taken for what they are.
     pub fn contains(&self, address: IpAddr) -> bool {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Policy, PolicyRule, condition};
-use crate::document::{At, Fields, Node, Problems, Reported, parse};
+use crate::document::{At, Fields, Problems, Reported, parse};
 use crate::error::Place;
 use crate::schema::{Accepts, Key, Section};
 use crate::topology::{BUFFER, CONGESTION, ECN, PASS};
@@ -13,11 +13,39 @@ use crate::{ScenarioError, TconControl};
 /// The largest file that is read: ten thousand rules have about one megabyte.
 const LARGEST_FILE: u64 = 16 << 20;
 
-const PREFIXES: &str = "a set of addresses such as \"10.0.0.0/8\", or a list of such sets";
-const PORTS: &str = "a port such as 443, a range such as \"8000-8999\", or a list of these";
+pub(super) const PREFIXES: &str =
+    "a set of addresses such as \"10.0.0.0/8\", or a list of such sets";
+pub(super) const PORTS: &str =
+    "a port such as 443, a range such as \"8000-8999\", or a list of these";
 const INTERFACES: &str = "an interface's name, a beginning of names such as \"veth*\", or a list";
 const CLASSES: &str =
     "a name such as \"af41\" or \"ef\", a number from 0 to 63, or a list of these";
+
+/// Whom a rule is about, here and in a file of deadlines.
+pub(super) const FROM: Key = Key::optional(
+    "from",
+    Accepts::Other(PREFIXES),
+    "anybody",
+    "who sends the data",
+);
+pub(super) const TO: Key = Key::optional(
+    "to",
+    Accepts::Other(PREFIXES),
+    "anybody",
+    "who receives the data",
+);
+pub(super) const FROM_PORT: Key = Key::optional(
+    "from_port",
+    Accepts::Other(PORTS),
+    "any",
+    "the TCP port that the data comes from",
+);
+pub(super) const TO_PORT: Key = Key::optional(
+    "to_port",
+    Accepts::Other(PORTS),
+    "any",
+    "the TCP port that the data goes to",
+);
 
 static FILE: Section = Section {
     title: "the top of the file",
@@ -34,30 +62,10 @@ static RULE: Section = Section {
     doc: "A rule is about the data that goes one way of TCP connections. Conditions that are written must \
           all hold; of a list one value must.",
     keys: &[
-        Key::optional(
-            "from",
-            Accepts::Other(PREFIXES),
-            "anybody",
-            "who sends the data",
-        ),
-        Key::optional(
-            "to",
-            Accepts::Other(PREFIXES),
-            "anybody",
-            "who receives the data",
-        ),
-        Key::optional(
-            "from_port",
-            Accepts::Other(PORTS),
-            "any",
-            "the TCP port that the data comes from",
-        ),
-        Key::optional(
-            "to_port",
-            Accepts::Other(PORTS),
-            "any",
-            "the TCP port that the data goes to",
-        ),
+        FROM,
+        TO,
+        FROM_PORT,
+        TO_PORT,
         Key::optional(
             "interface",
             Accepts::Other(INTERFACES),
@@ -87,18 +95,7 @@ impl Policy {
     /// The file cannot be read, or it has mistakes: the error lists those that were found, with their
     /// lines and keys.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
-        let unreadable = |source| ScenarioError::Unreadable {
-            path: path.to_owned(),
-            source,
-        };
-        let length = std::fs::metadata(path).map_err(unreadable)?.len();
-        if length > LARGEST_FILE {
-            return Err(unreadable(std::io::Error::new(
-                std::io::ErrorKind::FileTooLarge,
-                "more than 16 MiB are no policy file",
-            )));
-        }
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let text = text_of(path, "policy")?;
         Self::parse(&path.display().to_string(), &text)
     }
 
@@ -108,23 +105,44 @@ impl Policy {
     /// As [`Policy::load`].
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let problems = Problems::new(&Arc::from(name), None);
-        let policy = parse(text, &problems).and_then(|root| read(&root, &problems));
-        problems.finish(policy)
+        let rules = rules(text, &FILE, &problems, PolicyRule::read);
+        problems.finish(rules.map(|rules| Self { rules }))
     }
 }
 
-fn read(root: &Node, problems: &Problems) -> Result<Policy, Reported> {
+/// The text of a file; `kind` tells of what kind it should be.
+pub(super) fn text_of(path: &Path, kind: &str) -> Result<String, ScenarioError> {
+    let unreadable = |source| ScenarioError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let length = std::fs::metadata(path).map_err(unreadable)?.len();
+    if length > LARGEST_FILE {
+        return Err(unreadable(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            format!("more than 16 MiB are no {kind} file"),
+        )));
+    }
+    std::fs::read_to_string(path).map_err(unreadable)
+}
+
+/// The rules of a file: all of them are read, so that all mistakes are reported.
+pub(super) fn rules<T>(
+    text: &str,
+    file: &'static Section,
+    problems: &Problems,
+    read: fn(At<'_>) -> Result<T, Reported>,
+) -> Result<Vec<T>, Reported> {
+    let root = parse(text, problems)?;
     let at = At {
-        node: root,
+        node: &root,
         key: String::new(),
         problems,
     };
-    let file = Fields::open(at, &FILE)?;
-    let rules = file.needed("rules")?.list("tables `[[rules]]`")?;
-    // All of them, so that all mistakes are reported.
-    let rules: Vec<_> = rules.into_iter().map(PolicyRule::read).collect();
-    let rules = rules.into_iter().collect::<Result<_, _>>()?;
-    Ok(Policy { rules })
+    let fields = Fields::open(at, file)?;
+    let rules = fields.needed("rules")?.list("tables `[[rules]]`")?;
+    let rules: Vec<_> = rules.into_iter().map(read).collect();
+    rules.into_iter().collect()
 }
 
 impl PolicyRule {

@@ -12,7 +12,7 @@ mod tests;
 use crate::document::Value;
 
 pub(crate) use accepts::{Accepts, LONGEST};
-pub use reference::{key_reference, policy_key_reference};
+pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
 
 /// A kind of table.
 #[derive(Debug)]

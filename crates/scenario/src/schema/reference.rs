@@ -1,4 +1,4 @@
-//! The reference of all keys, as `docs/scenario.md` and `docs/policy.md` have it.
+//! The reference of all keys, as `docs/scenario.md`, `docs/policy.md` and `docs/deadlines.md` have it.
 
 use std::fmt::Write as _;
 
@@ -51,6 +51,11 @@ pub fn key_reference() -> String {
 /// The same of a policy.
 pub fn policy_key_reference() -> String {
     page(policy::SECTIONS.into_iter())
+}
+
+/// The same of a file of deadlines.
+pub fn deadline_key_reference() -> String {
+    page(policy::DEADLINE_SECTIONS.into_iter())
 }
 
 fn page(sections: impl Iterator<Item = &'static Section>) -> String {

@@ -190,11 +190,9 @@ fn counters_make_what_is_left_smaller_and_never_larger() {
 #[test]
 fn whoever_answers_may_be_the_one_with_a_deadline() {
     let rule = Rule {
-        source: None,
-        destination: None,
-        source_ports: 80..=80,
-        destination_ports: 0..=u16::MAX,
+        source_ports: vec![80..=80],
         demand: Some(demand(50_000, 10)),
+        ..Rule::default()
     };
     let mut controller = Controller::new(ControllerConfig::paper(), Demands::new(vec![rule], 1));
     for port in 0..3 {

@@ -31,9 +31,10 @@ fn large(variant: &str, senders: u32) -> (DeadlineSummary, f64) {
     let senders = format!("parameters.senders={senders}");
     let settings = [&senders, "parameters.rounds=2", "duration=2s"];
     let run = run("sed-large.toml", variant, &settings);
-    let deadlines = run.deadlines.unwrap();
+    let deadlines = run.deadlines.clone().unwrap();
     let most = 1e9 * 1460.0 / 1538.0;
-    (deadlines, deadlines.goodput.bits_per_second() as f64 / most)
+    let goodput = deadlines.goodput.bits_per_second() as f64;
+    (deadlines, goodput / most)
 }
 
 /// Who missed a deadline of the small scale.
@@ -107,7 +108,7 @@ fn a_controller_that_is_far_away_does_no_lasting_harm() {
         "parameters.latency=10ms",
     ];
     let run = run("sed-latency.toml", "", &settings);
-    let deadlines = run.deadlines.unwrap();
+    let deadlines = run.deadlines.clone().unwrap();
     let completed: u64 = run.groups.values().map(|group| group.completed).sum();
     assert_eq!(completed, deadlines.transfers);
 }

@@ -10,7 +10,7 @@ use weir_metrics::{Exporter, Registry};
 use weir_sed::{ControllerConfig, Late, Method};
 use weir_units::{ByteSize, Duration};
 
-use super::CertificateArguments;
+use super::{CertificateArguments, rules};
 use crate::arguments::{limit, size};
 use crate::failure::Failure;
 
@@ -21,6 +21,7 @@ Examples:
   weir sed certificates /etc/weir/sed --switch tor1
   weir sed controller --listen 0.0.0.0:9600 --rtt 100us
   weir sed controller --rtt 100us --allocation planned --retransmit --metrics 9101
+  weir sed controller --rules deadlines.toml     # docs/deadlines.md; SIGHUP reads it again
 
 Agents listen to it as long as it lives: what it has ordered holds for a lease after it was last heard of,
 and a controller that is started again learns of flows and deadlines from the switches.")]
@@ -35,6 +36,10 @@ pub(crate) struct Controller {
     /// Directory with its name and term; one controller at a time has it
     #[arg(long, value_name = "DIR", default_value = "/var/lib/weir/sed")]
     state: PathBuf,
+
+    /// What flows carry and by when whose applications say nothing
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
 
     /// Round-trip time of the empty network
     #[arg(long, value_name = "TIME", value_parser = limit, default_value = "200us")]
@@ -97,6 +102,8 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 impl Controller {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
         let config = self.config()?;
+        let rules = self.rules.as_deref().map(rules::load).transpose();
+        let rules = rules.map_err(Failure::of)?.unwrap_or_default();
         let credentials = self.certificates.credentials("controller")?;
         let state = State::claim(&self.state).map_err(|error| Failure::option("state", error))?;
         let governor = state.governor().clone();
@@ -114,7 +121,7 @@ impl Controller {
             credentials,
             state,
             config,
-            rules: Vec::new(),
+            rules,
             flows_per_client: self.flows_per_client,
             metrics: Some(registry),
         });
@@ -128,6 +135,9 @@ impl Controller {
         if let Some(exporter) = &exporter {
             eprintln!("metrics at http://{}/metrics", exporter.local_address());
         }
+        let hangup = signal(SignalKind::hangup()).map_err(Failure::of)?;
+        let reload = rules::reload(self.rules.clone(), hangup, process.handle());
+        tokio::spawn(reload);
         let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::of)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(Failure::of)?;
         let stop = async {

@@ -1,7 +1,13 @@
-//! `weir sed`: certificates, a controller, its status.
+//! `weir sed`: certificates, a controller, its status, and, as root, an agent between two interfaces.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
+mod agent;
+#[path = "../enforce/namespace.rs"]
+mod namespace;
+mod network;
+mod rules;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::io::{BufRead, BufReader};
@@ -86,6 +92,7 @@ fn settings_that_contradict_each_other_are_named() {
     controller(&["--threshold", "30KB", "--recovery", "40KB"]).failed(2, &["--recovery", "30KB"]);
     controller(&["--threshold", "0"]).failed(2, &["--threshold", "above zero"]);
     controller(&["--lease", "1ms"]).failed(2, &["--lease", "100ms"]);
+    controller(&["--rules", "/no/such.toml"]).failed(1, &["/no/such.toml"]);
     controller(&["--rtt", "soon"]).failed(2, &["--rtt", "soon"]);
     let names = |name: &str| run(&["sed", "certificates", "/nonexistent", "--switch", name]);
     names("authority").failed(2, &["not free"]);

@@ -1,0 +1,413 @@
+//! The task behind a sender's channel: connects, tells of its flows, passes on what they may have, and connects
+//! again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tonic::Streaming;
+use weir_sed::{Allowance, Demand, Order};
+use weir_units::{ByteSize, Duration as Span};
+use weir_wire::FlowKey;
+
+use super::{Due, Opened, SenderOptions, Wish};
+use crate::agent::{AgentError, AgentState, Lease};
+use crate::connect::connect;
+use crate::quota::Quota;
+use crate::stream::Received;
+use crate::term::Governor;
+use crate::translate::{self, Garbled};
+use crate::v1;
+use crate::v1::flows_client::FlowsClient;
+use crate::v1::from_controller::Message as Incoming;
+use crate::v1::from_sender::Message as Outgoing;
+use crate::v1::sender_report::Report;
+
+/// Pauses between tries: the first, and the longest that it doubles to.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long a controller may take to let a sender in.
+const WELCOME: Duration = Duration::from_secs(5);
+/// How many messages wait for the connection.
+const QUEUED: usize = 16;
+/// How often the controller hears how far flows are.
+const COUNTERS: Duration = Duration::from_millis(5);
+
+/// The task.
+pub(super) struct Link {
+    options: SenderOptions,
+    state: watch::Sender<AgentState>,
+    /// Whose orders are in force, and until when.
+    governed: Option<(Governor, Instant)>,
+    quota: Quota,
+    flows: Flows,
+}
+
+/// The flows that are open.
+#[derive(Default)]
+struct Flows {
+    open: BTreeMap<u64, Flow>,
+    /// The last one that was opened between the same ports.
+    numbers: HashMap<FlowKey, u64>,
+}
+
+struct Flow {
+    opened: Opened,
+    due: Option<Due>,
+    /// When the controller has been told of it: its time counts from there.
+    told_at: Option<Instant>,
+    told_acknowledged: u64,
+    window: Option<u32>,
+}
+
+/// Why a connection is not followed any more.
+enum End {
+    /// Nobody wants it.
+    Dropped,
+    Failed(AgentError),
+}
+
+impl<E: Into<AgentError>> From<E> for End {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A connection to a controller that has let the sender in.
+struct Attached {
+    lease: Lease,
+    heartbeat: Duration,
+    outgoing: mpsc::Sender<v1::FromSender>,
+    incoming: Streaming<v1::FromController>,
+}
+
+type Wishes = mpsc::UnboundedReceiver<Wish>;
+
+impl Link {
+    pub(super) fn new(options: SenderOptions, state: watch::Sender<AgentState>) -> Self {
+        Self {
+            options,
+            state,
+            governed: None,
+            quota: Quota::new(Instant::now()),
+            flows: Flows::default(),
+        }
+    }
+
+    /// Follows controllers until nobody has the channel or a flow any more.
+    pub(super) async fn run(mut self, mut wishes: Wishes) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            for controller in self.options.controllers.clone() {
+                let end = match self.attach(&controller, &mut wishes).await {
+                    Ok(attached) => {
+                        pause = FIRST_PAUSE;
+                        self.follow(attached, &mut wishes).await
+                    }
+                    Err(end) => end,
+                };
+                let End::Failed(error) = end else {
+                    return;
+                };
+                self.flows.forget_controller();
+                if let Some(left_out) = self.quota.take(Instant::now()) {
+                    tracing::warn!(controller, %error, left_out, "no controller for senders");
+                }
+                let failed = AgentState::Failed(error.to_string());
+                self.state.send_replace(failed);
+            }
+            if self
+                .flows
+                .hear_for(&mut wishes, sleep(pause))
+                .await
+                .is_none()
+            {
+                return;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn attach(&mut self, controller: &str, wishes: &mut Wishes) -> Result<Attached, End> {
+        let governor = self.governor(Instant::now());
+        let attaching = attach(controller, &self.options, governor);
+        let attached = self.flows.hear_for(wishes, attaching).await;
+        let attached = attached.unwrap_or(Err(End::Dropped))?;
+        self.state.send_replace(AgentState::Attached {
+            controller: controller.to_owned(),
+            governor: attached.lease.governor().clone(),
+        });
+        Ok(attached)
+    }
+
+    /// Whose orders are in force.
+    fn governor(&mut self, now: Instant) -> Option<v1::Governor> {
+        drop(self.governed.take_if(|(_, until)| *until <= now));
+        let (governor, _) = self.governed.as_ref()?;
+        Some(v1::Governor {
+            name: governor.name.clone(),
+            term: governor.term,
+        })
+    }
+
+    async fn follow(&mut self, mut attached: Attached, wishes: &mut Wishes) -> End {
+        let mut beats = interval(attached.heartbeat);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut counters = interval(COUNTERS);
+        counters.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reports = self.flows.announce(Instant::now());
+        loop {
+            let silent = sleep_until(attached.lease.silent_at().into());
+            let step = tokio::select! {
+                message = attached.incoming.message() => match message {
+                    Ok(Some(message)) => self.obey(&mut attached.lease, message),
+                    Ok(None) => Err(AgentError::Closed.into()),
+                    Err(status) => Err(status.into()),
+                },
+                wish = wishes.recv() => match wish {
+                    Some(wish) => {
+                        reports.extend(self.flows.wish(Instant::now(), wish));
+                        while let Ok(wish) = wishes.try_recv() {
+                            reports.extend(self.flows.wish(Instant::now(), wish));
+                        }
+                        say_any(&attached, &mut reports).await
+                    }
+                    None => Err(End::Dropped),
+                },
+                _ = counters.tick(), if self.flows.are_any() => {
+                    reports.extend(self.flows.counters());
+                    say_any(&attached, &mut reports).await
+                }
+                _ = beats.tick() => say(&attached, &mut reports).await,
+                () = silent => Err(AgentError::Silent.into()),
+            };
+            if let Err(end) = step {
+                return end;
+            }
+        }
+    }
+
+    fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), End> {
+        let Some(Incoming::Orders(orders)) = message.message else {
+            return Err(Garbled::Missing("orders").into());
+        };
+        let now = Instant::now();
+        if orders.term < lease.governor().term {
+            return Ok(());
+        }
+        if !lease.holds(now, orders.beat) {
+            return Err(AgentError::Stale.into());
+        }
+        lease.hear(now);
+        if orders.orders.is_empty() {
+            return Ok(());
+        }
+        self.governed = Some((lease.governor().clone(), now + lease.obeyed()));
+        let lease = span(lease.obeyed());
+        for order in orders.orders {
+            match translate::order(order)? {
+                Order::Allow { flow, window } => self.flows.allow(&flow, Some(window), lease),
+                Order::Release { flow } => self.flows.allow(&flow, None, lease),
+                Order::Renew => self.flows.renew(lease),
+                // For switches.
+                Order::Retransmit { .. } | Order::Describe | Order::Remember { .. } => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn attach(
+    controller: &str,
+    options: &SenderOptions,
+    governor: Option<v1::Governor>,
+) -> Result<Attached, End> {
+    let channel = connect(controller, &options.credentials).await?;
+    let (outgoing, queued) = mpsc::channel(QUEUED);
+    let begin = Instant::now();
+    let hello = v1::FromSender {
+        message: Some(Outgoing::Hello(v1::SenderHello { governor })),
+    };
+    let _ = outgoing.try_send(hello);
+    let mut client = FlowsClient::new(channel);
+    let answered = async {
+        let mut incoming = client.send(Received(queued)).await?.into_inner();
+        let first = incoming.message().await?.ok_or(AgentError::Closed)?;
+        Ok::<_, End>((first, incoming))
+    };
+    let answered = timeout(WELCOME, answered).await;
+    let (first, incoming) = answered.map_err(|_| AgentError::Silent)??;
+    let Some(Incoming::Welcome(welcome)) = first.message else {
+        return Err(Garbled::Missing("welcome").into());
+    };
+    let (lease, heartbeat) = Lease::welcomed(&welcome, begin, Instant::now())?;
+    Ok(Attached {
+        lease,
+        heartbeat,
+        outgoing,
+        incoming,
+    })
+}
+
+impl Flows {
+    fn are_any(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Hears what flows want while something else is waited for; nothing if there will be no more.
+    async fn hear_for<T>(
+        &mut self,
+        wishes: &mut Wishes,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return Some(done),
+                wish = wishes.recv() => drop(self.wish(Instant::now(), wish?)),
+            }
+        }
+    }
+
+    /// A flow wants something; gives what the controller is to be told.
+    fn wish(&mut self, now: Instant, wish: Wish) -> Option<Report> {
+        match wish {
+            Wish::Open(number, opened) => {
+                self.numbers.insert(opened.flow, number);
+                let flow = Flow {
+                    opened,
+                    due: None,
+                    told_at: None,
+                    told_acknowledged: 0,
+                    window: None,
+                };
+                self.open.insert(number, flow);
+                None
+            }
+            Wish::Demand(number, due) => {
+                let flow = self.open.get_mut(&number)?;
+                flow.due = Some(due);
+                flow.told_at.get_or_insert(now);
+                flow.report()
+            }
+            Wish::Close(number) => {
+                let flow = self.open.remove(&number)?.opened.flow;
+                // Another one between the same ports may have begun.
+                if self.numbers.get(&flow) != Some(&number) {
+                    return None;
+                }
+                self.numbers.remove(&flow);
+                Some(Report::Closed(translate::to_flow(&flow)))
+            }
+        }
+    }
+
+    /// All that a controller has to know that has just let the sender in.
+    fn announce(&mut self, now: Instant) -> Vec<Report> {
+        let flows = self.open.values_mut().filter(|flow| flow.due.is_some());
+        let reports = flows.filter_map(|flow| {
+            flow.told_at = Some(now);
+            flow.told_acknowledged = 0;
+            flow.report()
+        });
+        let mut reports: Vec<_> = reports.collect();
+        reports.extend(self.counters());
+        reports
+    }
+
+    /// How far flows are that have gone on.
+    fn counters(&mut self) -> Vec<Report> {
+        let told = self.open.values_mut().filter(|flow| flow.told_at.is_some());
+        let reports = told.filter_map(|flow| {
+            let bytes = flow.opened.acknowledged.load(Ordering::Relaxed);
+            if bytes <= flow.told_acknowledged {
+                return None;
+            }
+            flow.told_acknowledged = bytes;
+            let flow = Some(translate::to_flow(&flow.opened.flow));
+            Some(Report::Acknowledged(v1::Acknowledged { flow, bytes }))
+        });
+        reports.collect()
+    }
+
+    fn allow(&mut self, flow: &FlowKey, window: Option<u32>, lease: Span) {
+        let number = self.numbers.get(flow);
+        if let Some(flow) = number.and_then(|number| self.open.get_mut(number)) {
+            flow.window = window;
+            flow.tell(lease);
+        }
+    }
+
+    /// What is in force goes on being so.
+    fn renew(&mut self, lease: Span) {
+        let governed = self.open.values().filter(|flow| flow.window.is_some());
+        governed.for_each(|flow| flow.tell(lease));
+    }
+
+    /// What the controller has said holds until its lease is over, which transports know themselves.
+    fn forget_controller(&mut self) {
+        for flow in self.open.values_mut() {
+            (flow.window, flow.told_at) = (None, None);
+        }
+    }
+}
+
+impl Flow {
+    /// What the controller has to know of it.
+    fn report(&self) -> Option<Report> {
+        let (due, told_at) = (self.due?, self.told_at?);
+        let within = due.at.saturating_duration_since(told_at);
+        let demand = Demand {
+            size: due.demand.size,
+            // One that is over is over at once.
+            within: span(within).max(Span::from_nanos(1)),
+        };
+        Some(Report::Flow(v1::SenderFlow {
+            flow: Some(translate::to_flow(&self.opened.flow)),
+            segment_bytes: self.opened.segment,
+            demand: Some(translate::to_demand(&demand)),
+        }))
+    }
+
+    fn tell(&self, lease: Span) {
+        (self.opened.hear)(match self.window {
+            None => Allowance::Own,
+            Some(window) => Allowance::AtMost {
+                window: ByteSize::from_bytes(window.into()),
+                lease,
+            },
+        });
+    }
+}
+
+/// Sends what there is, if there is anything.
+async fn say_any(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), End> {
+    match reports.is_empty() {
+        true => Ok(()),
+        false => say(attached, reports).await,
+    }
+}
+
+/// Sends what there is, or that the sender is there.
+async fn say(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), End> {
+    let reports = reports.drain(..).map(|report| v1::SenderReport {
+        report: Some(report),
+    });
+    let reports = v1::SenderReports {
+        reports: reports.collect(),
+        beat: attached.lease.beat(Instant::now()),
+    };
+    let message = v1::FromSender {
+        message: Some(Outgoing::Reports(reports)),
+    };
+    let sent = attached
+        .outgoing
+        .send_timeout(message, attached.heartbeat * 2);
+    sent.await.map_err(|_| AgentError::Full.into())
+}
+
+fn span(duration: Duration) -> Span {
+    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}

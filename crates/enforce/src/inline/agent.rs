@@ -1,0 +1,182 @@
+//! SED's agent between two interfaces: a queue in front of each, which it watches.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+use weir_fabric::{Counters as PipeCounters, Faults, Link, Pipe, Queue, Rule, Tally};
+use weir_metrics::Registry;
+use weir_scenario::ETHERNET_FRAMING;
+use weir_sed::{Agent, AgentConfig, AgentCounters};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::{AgentFigures, AttachError, Counters, Ends, Inline};
+use crate::segment::Segment;
+
+/// How often interfaces are looked after, and figures brought up to date.
+const ROUND: Duration = Duration::from_millis(250);
+
+/// What is in front of an interface: the queue of what leaves by it, and how fast that is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlet {
+    /// The rate, Ethernet's framing counted. One below that of the interface's own link has the queue here,
+    /// where it is seen.
+    pub rate: Rate,
+    /// How much may wait: what has no room is dropped.
+    pub buffer: ByteSize,
+}
+
+impl Outlet {
+    fn pipe(self) -> Pipe<Segment> {
+        let link = Link::new(self.rate, Duration::ZERO).with_framing(ETHERNET_FRAMING);
+        // Nothing here is random.
+        let queue = Queue::new([Rule::tail_drop(self.buffer)], 0);
+        Pipe::new(queue, link, Faults::none())
+    }
+}
+
+/// A cable between two interfaces with queues, and SED's agent before them.
+///
+/// What comes in at one leaves by the other through a queue of a given rate. Whoever has a channel to a
+/// controller carries reports and orders between the two in [`Self::step`].
+#[derive(Debug)]
+pub struct AgentCable {
+    cable: Inline,
+    ends: Ends,
+    wake: Waker,
+    figures: Option<AgentFigures>,
+    looked: Time,
+}
+
+/// Ends the sleep of an [`AgentCable`] from another thread.
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    /// There is something for [`AgentCable::step`] to exchange.
+    pub fn wake(&self) {
+        // What cannot be added to a count so high wakes all the same.
+        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+    }
+
+    fn take(&self) {
+        let _ = rustix::io::read(&*self.0, &mut [0; 8]);
+    }
+}
+
+impl AgentCable {
+    /// Joins two interfaces of the calling thread's network namespace, which take all frames from then on,
+    /// whomever they are for. What leaves by each waits in the queue of its `outlets`. `seed` keeps those who
+    /// choose the flows from choosing their places in the agent's table.
+    ///
+    /// # Errors
+    /// [`AttachError`]: an interface that is not there, carries no Ethernet frames, is the other one or in use;
+    /// no permission.
+    pub fn attach(
+        interfaces: [&str; 2],
+        outlets: [Outlet; 2],
+        config: AgentConfig,
+        seed: u64,
+    ) -> Result<Self, AttachError> {
+        let (ends, ports) = Ends::join(interfaces)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let wake = Waker(Arc::new(eventfd(0, flags).map_err(io::Error::from)?));
+        let agent: Agent<Segment> = Agent::new(config, seed);
+        Ok(Self {
+            cable: Inline::with_pipes(ports, outlets.map(Outlet::pipe), agent),
+            ends,
+            wake,
+            figures: None,
+            looked: Time::ZERO,
+        })
+    }
+
+    /// What ends its sleep.
+    pub fn waker(&self) -> Waker {
+        self.wake.clone()
+    }
+
+    /// Shows what it does in a registry too.
+    pub fn set_registry(&mut self, registry: &Registry) {
+        self.figures = Some(AgentFigures::register(registry, self.ends.names()));
+    }
+
+    /// Passes frames on for a span. `exchange` is called whenever something has happened: it takes what the
+    /// agent reports, hands it what it is ordered, and tells whether that was anything.
+    ///
+    /// # Errors
+    /// What the system says of waiting.
+    pub fn step(
+        &mut self,
+        span: Duration,
+        mut exchange: impl FnMut(Time, &mut Agent<Segment>) -> bool,
+    ) -> io::Result<()> {
+        let until = self.cable.now() + span;
+        loop {
+            if self.cable.turn(self.wake.0.as_fd(), until)? {
+                self.wake.take();
+            }
+            let now = self.cable.now();
+            if let Some(agent) = self.cable.element_mut() {
+                // What it is ordered is due at once, which the next turn sees.
+                exchange(now, agent);
+            }
+            if now >= until {
+                self.look_around(now);
+                return Ok(());
+            }
+        }
+    }
+
+    fn look_around(&mut self, now: Time) {
+        if now.since(self.looked) < ROUND {
+            return;
+        }
+        self.looked = now;
+        self.ends.look_at(self.cable.ports());
+        if let Some(figures) = &self.figures {
+            figures.set(self);
+        }
+    }
+
+    /// The two interfaces.
+    pub fn interfaces(&self) -> &[String; 2] {
+        self.ends.names()
+    }
+
+    /// The names of interfaces that have disappeared since the last call.
+    pub fn take_gone(&mut self) -> Vec<String> {
+        self.ends.take_gone()
+    }
+
+    /// Whether both interfaces are there.
+    pub fn is_whole(&self) -> bool {
+        self.ends.are_there()
+    }
+
+    /// What has passed.
+    pub fn counters(&self) -> Counters {
+        self.cable.counters()
+    }
+
+    /// Frames that were lost before they were read.
+    pub fn overrun(&self) -> u64 {
+        self.ends.overrun()
+    }
+
+    /// What the agent has done.
+    pub fn agent_counters(&self) -> AgentCounters {
+        let agent: Option<&Agent<Segment>> = self.cable.element();
+        agent.map(Agent::counters).unwrap_or_default()
+    }
+
+    /// What waits in front of each interface, and what became of the rest.
+    pub fn queues(&self) -> impl Iterator<Item = (&str, Tally, PipeCounters)> {
+        let names = self.ends.names().iter().map(String::as_str);
+        let queues = self.cable.pipes().iter().map(Pipe::queue);
+        names
+            .zip(queues)
+            .map(|(name, queue)| (name, queue.backlog(), queue.counters()))
+    }
+}

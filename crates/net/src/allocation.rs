@@ -1,0 +1,248 @@
+//! What somebody else lets a connection have on its way, and what he has to know for that.
+//!
+//! A connection whose streams have deadlines is a flow of an [`Allocator`]'s, from the first deadline until
+//! none is left. What the streams demand together is that of them and all before it which asks for the
+//! highest rate: whoever meets it meets the others.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+use weir_quic::{Connection as Engine, StreamId};
+use weir_sed::{Allocator, Allowance, Demand, SenderFlow};
+use weir_units::{ByteSize, Duration, Time};
+use weir_wire::FlowKey;
+
+use crate::link::Link;
+
+/// UDP, as IANA numbers protocols.
+const UDP: u8 = 17;
+
+/// A connection's deadlines and its allowance.
+#[derive(Debug, Default)]
+pub(crate) struct Allocation {
+    flow: Option<Box<dyn SenderFlow>>,
+    due: Vec<Due>,
+    /// What has been carried for deadlines that are over, since the flow was opened.
+    carried: u64,
+    /// Until when the cap holds, if there is one.
+    capped_until: Option<Time>,
+}
+
+/// What a stream has to carry by when.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    id: StreamId,
+    /// Where in the stream it begins.
+    begin: u64,
+    size: u64,
+    at: Time,
+}
+
+impl Due {
+    /// How much of it the peer has, by what it has of the stream; all of one that is forgotten.
+    fn carried(&self, acknowledged: Option<u64>) -> u64 {
+        acknowledged.map_or(self.size, |upto| {
+            upto.saturating_sub(self.begin).min(self.size)
+        })
+    }
+}
+
+impl Allocation {
+    /// A stream has to carry so much more by then.
+    pub(crate) fn add(
+        &mut self,
+        now: Time,
+        engine: &mut Engine,
+        id: StreamId,
+        (size, at): (ByteSize, Time),
+        open: impl FnOnce() -> Option<Box<dyn SenderFlow>>,
+    ) {
+        self.remove(now, engine, id);
+        let Some(begin) = engine.acknowledged(id) else {
+            return;
+        };
+        if self.flow.is_none() {
+            self.flow = open();
+            self.carried = 0;
+        }
+        let size = size.bytes().max(1);
+        let due = Due {
+            id,
+            begin,
+            size,
+            at,
+        };
+        self.due.push(due);
+        self.due.sort_by_key(|due| due.at);
+        self.demand(now, engine);
+    }
+
+    /// A stream has no deadline any more.
+    pub(crate) fn remove(&mut self, now: Time, engine: &mut Engine, id: StreamId) {
+        let Some(place) = self.due.iter().position(|due| due.id == id) else {
+            return;
+        };
+        let due = self.due.remove(place);
+        self.carried += due.carried(engine.acknowledged(id));
+        self.demand(now, engine);
+    }
+
+    /// Looks how far the streams are.
+    #[inline]
+    pub(crate) fn look(&mut self, now: Time, engine: &mut Engine) {
+        if !self.due.is_empty() {
+            self.progress(now, engine);
+        }
+    }
+
+    fn progress(&mut self, now: Time, engine: &mut Engine) {
+        let (mut carried, mut over) = (0, 0);
+        self.due.retain(|due| {
+            let part = due.carried(engine.acknowledged(due.id));
+            let is_left = part < due.size;
+            *(if is_left { &mut carried } else { &mut over }) += part;
+            is_left
+        });
+        self.carried += over;
+        if let Some(flow) = &self.flow {
+            flow.acknowledged(self.carried + carried);
+        }
+        if over > 0 {
+            self.demand(now, engine);
+        }
+    }
+
+    /// Tells what the streams demand together, or that they no longer do.
+    fn demand(&mut self, now: Time, engine: &mut Engine) {
+        let parts = self.due.iter().map(|due| {
+            let left = due.size - due.carried(engine.acknowledged(due.id));
+            (left, due.at)
+        });
+        let parts: Vec<_> = parts.collect();
+        let Some((left, at)) = hardest(now, &parts) else {
+            self.flow = None;
+            return self.lift(now, engine);
+        };
+        let carried: u64 = self
+            .due
+            .iter()
+            .map(|due| due.carried(engine.acknowledged(due.id)))
+            .sum();
+        if let Some(flow) = &self.flow {
+            flow.demand(Demand {
+                size: ByteSize::from_bytes(self.carried + carried + left),
+                within: at.checked_since(now).unwrap_or(Duration::ZERO),
+            });
+        }
+    }
+
+    /// Somebody says what the connection may have on its way.
+    pub(crate) fn allow(&mut self, now: Time, engine: &mut Engine, allowance: Allowance) {
+        match allowance {
+            // What is said late to a connection that has no flow any more.
+            _ if self.flow.is_none() => self.lift(now, engine),
+            Allowance::Own => self.lift(now, engine),
+            Allowance::AtMost { window, lease } => {
+                self.capped_until = Some(now + lease);
+                engine.set_window_cap(now, Some(window));
+            }
+        }
+    }
+
+    /// When [`Self::on_time`] has something to do.
+    pub(crate) fn next_time(&self) -> Option<Time> {
+        self.capped_until
+    }
+
+    /// Lets go of a window whose lease is over.
+    pub(crate) fn on_time(&mut self, now: Time, engine: &mut Engine) {
+        if self.capped_until.is_some_and(|until| until <= now) {
+            self.lift(now, engine);
+        }
+    }
+
+    fn lift(&mut self, now: Time, engine: &mut Engine) {
+        if self.capped_until.take().is_some() {
+            engine.set_window_cap(now, None);
+        }
+    }
+}
+
+/// Of what is left by when, in the order of times, the sum up to that which asks for the highest rate; what is
+/// late counts with the next, or alone where there is no next.
+fn hardest(now: Time, parts: &[(u64, Time)]) -> Option<(u64, Time)> {
+    let mut sum = 0_u64;
+    let mut found: Option<(u64, Time)> = None;
+    for (left, at) in parts {
+        sum = sum.saturating_add(*left);
+        let is_harder = |(other, due): (u64, Time)| match due.checked_since(now) {
+            None | Some(Duration::ZERO) => true,
+            // Products instead of quotients: sum / at > other / due.
+            Some(span) => {
+                let own = at.since(now).as_nanos();
+                u128::from(sum) * u128::from(span.as_nanos()) > u128::from(other) * u128::from(own)
+            }
+        };
+        if found.is_none_or(is_harder) {
+            found = Some((sum, *at));
+        }
+    }
+    found
+}
+
+/// The connection as a flow of an allocator's; nothing where its own address is not known.
+pub(crate) fn open(
+    allocator: &dyn Allocator,
+    link: &Arc<Link>,
+    (local, remote): (SocketAddr, SocketAddr),
+    packet: ByteSize,
+) -> Option<Box<dyn SenderFlow>> {
+    if local.ip().is_unspecified() {
+        tracing::warn!(%local, "a deadline is nobody's: the connection's own address is not known");
+        return None;
+    }
+    let flow = FlowKey {
+        source: local.ip().to_canonical(),
+        destination: remote.ip().to_canonical(),
+        source_port: local.port(),
+        destination_port: remote.port(),
+        protocol: UDP,
+    };
+    let link: Weak<Link> = Arc::downgrade(link);
+    let hear = Arc::new(move |allowance| {
+        if let Some(link) = link.upgrade() {
+            let now = link.now();
+            let mut core = link.lock();
+            core.allow(now, allowance);
+            link.send(&mut core, now);
+            link.settle(core, now);
+        }
+    });
+    let segment = u32::try_from(packet.bytes()).unwrap_or(u32::MAX);
+    Some(allocator.open(flow, segment, hear))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    #[test]
+    fn the_hardest_deadline_is_the_one_that_asks_for_the_highest_rate() {
+        let now = at(1000);
+        assert_eq!(hardest(now, &[]), None);
+        let parts = [(100, at(1100)), (50, at(1200))];
+        assert_eq!(hardest(now, &parts), Some((100, at(1100))));
+        let parts = [(100, at(1100)), (500, at(1200))];
+        assert_eq!(hardest(now, &parts), Some((600, at(1200))));
+        // What is late makes the next harder; alone it is late.
+        let parts = [(100, at(900)), (50, at(1200))];
+        assert_eq!(hardest(now, &parts), Some((150, at(1200))));
+        assert_eq!(hardest(now, &parts[..1]), Some((100, at(900))));
+        let parts = [(u64::MAX, at(1100)), (5, at(1200))];
+        assert_eq!(hardest(now, &parts), Some((u64::MAX, at(1100))));
+    }
+}

@@ -1,0 +1,217 @@
+//! Connections whose streams have deadlines, and somebody who decides what they may have on their way.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use support::{connect, pattern, run, server, transport};
+use weir_net::tls::ClientTls;
+use weir_net::{ByteSize, Connection, Duration, Endpoint};
+use weir_sed::{Allocator, Allowance, Demand, Hear, SenderFlow};
+use weir_wire::FlowKey;
+
+/// What has been said of a flow.
+#[derive(Clone, Default)]
+struct Heard {
+    flow: Option<FlowKey>,
+    segment: u32,
+    hear: Option<Hear>,
+    demands: Vec<Demand>,
+    acknowledged: u64,
+    is_over: bool,
+}
+
+/// Decides nothing by itself.
+#[derive(Clone, Default)]
+struct Book(Arc<Mutex<Vec<Heard>>>);
+
+impl fmt::Debug for Book {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Book")
+    }
+}
+
+#[derive(Debug)]
+struct Entry(Book, usize);
+
+impl Book {
+    fn flows(&self) -> Vec<Heard> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn say(&self, number: usize, allowance: Allowance) {
+        let hear = self.flows()[number].hear.clone().unwrap();
+        hear(allowance);
+    }
+
+    fn change(&self, number: usize, change: impl FnOnce(&mut Heard)) {
+        change(&mut self.0.lock().unwrap()[number]);
+    }
+}
+
+impl Allocator for Book {
+    fn open(&self, flow: FlowKey, segment: u32, hear: Hear) -> Box<dyn SenderFlow> {
+        let mut flows = self.0.lock().unwrap();
+        flows.push(Heard {
+            flow: Some(flow),
+            segment,
+            hear: Some(hear),
+            ..Heard::default()
+        });
+        Box::new(Entry(self.clone(), flows.len() - 1))
+    }
+}
+
+impl SenderFlow for Entry {
+    fn demand(&self, demand: Demand) {
+        self.0.change(self.1, |heard| heard.demands.push(demand));
+    }
+
+    fn acknowledged(&self, bytes: u64) {
+        self.0.change(self.1, |heard| heard.acknowledged = bytes);
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.0.change(self.1, |heard| heard.is_over = true);
+    }
+}
+
+fn at_most(window: u64, lease: Duration) -> Allowance {
+    let window = ByteSize::from_bytes(window);
+    Allowance::AtMost { window, lease }
+}
+
+const LONG: Duration = Duration::from_secs(1000);
+
+fn window(connection: &Connection) -> u64 {
+    connection.stats().paths[0].window.bytes()
+}
+
+/// A client whose connections are governed by the book, connected to a server.
+async fn governed(book: &Book) -> support::Pair {
+    let (server_endpoint, fingerprint) = server();
+    let tls = ClientTls::pinned(fingerprint).build().unwrap();
+    let client = Endpoint::builder()
+        .transport(transport())
+        .client(tls)
+        .allocator(Arc::new(book.clone()))
+        .bind(support::loopback())
+        .unwrap();
+    connect(client, server_endpoint).await
+}
+
+#[test]
+fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
+    run(async {
+        let book = Book::default();
+        let pair = governed(&book).await;
+        let size = 1_000_000;
+        let data = pattern(1, size);
+        let mut send = pair.client.open_uni().await.unwrap();
+        assert_eq!(book.flows().len(), 0);
+        let within = Duration::from_secs(5);
+        send.set_deadline(Some((ByteSize::from_bytes(size as u64), within)));
+        let told = book.flows().remove(0);
+        let flow = told.flow.unwrap();
+        assert_eq!(
+            flow.source_port,
+            pair.client_endpoint.local_address().port()
+        );
+        assert_eq!(
+            flow.destination_port,
+            pair.server_endpoint.local_address().port()
+        );
+        assert_eq!((flow.protocol, flow.source), (17, [127, 0, 0, 1].into()));
+        assert!(told.segment >= 1200);
+        assert_eq!(told.demands[0].size.bytes(), size as u64);
+        assert!(told.demands[0].within <= within);
+
+        // Nothing of the megabyte leaves while the window is zero.
+        book.say(0, at_most(0, LONG));
+        assert_eq!(window(&pair.client), 0);
+        let server = pair.server.clone();
+        let receiving = tokio::spawn(async move {
+            let mut recv = server.accept_uni().await.unwrap();
+            recv.read_to_end(size).await.unwrap()
+        });
+        let sent = data.clone();
+        let sending = tokio::spawn(async move {
+            send.write_all(&sent).await.unwrap();
+            send.finish().unwrap();
+            send.acknowledged().await.unwrap();
+        });
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        assert_eq!(book.flows()[0].acknowledged, 0);
+        assert!(!receiving.is_finished());
+        // With a small one all of it comes, and never more than so much is on its way.
+        book.say(0, at_most(20_000, LONG));
+        assert_eq!(window(&pair.client), 20_000);
+        while !sending.is_finished() {
+            let in_flight = pair.client.stats().paths[0].in_flight.bytes();
+            assert!(in_flight <= 20_000, "{in_flight}");
+            tokio::time::sleep(std::time::Duration::from_micros(200)).await;
+        }
+        sending.await.unwrap();
+        assert_eq!(receiving.await.unwrap(), data);
+        let told = book.flows().remove(0);
+        assert_eq!((told.acknowledged, told.is_over), (size as u64, true));
+        // Without deadlines the window is the connection's own again, whatever is said.
+        assert!(window(&pair.client) > 20_000);
+        book.say(0, at_most(0, LONG));
+        assert!(window(&pair.client) > 20_000);
+    });
+}
+
+#[test]
+fn a_window_holds_for_its_lease_and_no_longer() {
+    run(async {
+        let book = Book::default();
+        let pair = governed(&book).await;
+        let mut send = pair.client.open_uni().await.unwrap();
+        let demand = (ByteSize::from_bytes(100_000), Duration::from_secs(5));
+        send.set_deadline(Some(demand));
+        book.say(0, at_most(0, Duration::from_millis(50)));
+        assert_eq!(window(&pair.client), 0);
+        // Nobody says anything any more: the lease ends, and everything goes on.
+        let data = pattern(2, 100_000);
+        let receiving = async {
+            let mut recv = pair.server.accept_uni().await.unwrap();
+            recv.read_to_end(100_000).await.unwrap()
+        };
+        let (sent, received) = tokio::join!(send.finish_with(data.clone()), receiving);
+        sent.unwrap();
+        assert_eq!(received, data);
+        assert!(window(&pair.client) > 0);
+    });
+}
+
+#[test]
+fn of_several_streams_the_hardest_deadline_counts() {
+    run(async {
+        let book = Book::default();
+        let pair = governed(&book).await;
+        let last = |book: &Book| *book.flows()[0].demands.last().unwrap();
+        let mut first = pair.client.open_uni().await.unwrap();
+        let mut second = pair.client.open_uni().await.unwrap();
+        let size = ByteSize::from_bytes;
+        first.set_deadline(Some((size(1_000_000), Duration::from_secs(100))));
+        second.set_deadline(Some((size(1_000), Duration::from_secs(50))));
+        // Both together are harder than the second alone.
+        assert_eq!(last(&book).size.bytes(), 1_001_000);
+        second.set_deadline(Some((size(1_000), Duration::from_millis(1))));
+        assert_eq!(last(&book).size.bytes(), 1_000);
+        second.set_deadline(None);
+        assert_eq!(last(&book).size.bytes(), 1_000_000);
+        assert!(!book.flows()[0].is_over);
+        // A stream that is dropped has no deadline any more.
+        drop(first);
+        pair.client.close(0, b"");
+        pair.client.closed().await;
+        assert_eq!(book.flows().len(), 1);
+        assert!(book.flows()[0].is_over);
+    });
+}

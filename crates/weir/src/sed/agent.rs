@@ -1,0 +1,249 @@
+//! `weir sed agent`
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use clap::Args;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use weir_control::{AgentChannel, AgentOptions, AgentState, PortDescription};
+use weir_enforce::inline::{AgentCable, Outlet};
+use weir_fabric::ConnectionLimits;
+use weir_metrics::{Exporter, Registry};
+use weir_scenario::Prefix;
+use weir_sed::AgentConfig;
+use weir_units::{ByteSize, Duration, Rate};
+
+use super::per_interface::{PerInterface, per_interface, required_per_interface};
+use super::{CertificateArguments, controller_address};
+use crate::failure::Failure;
+use crate::interrupt::Stop;
+use crate::output;
+
+/// What the command line says.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  weir sed certificates /etc/weir/sed --switch tor1
+  weir sed agent --inline lan0 wan0 --rate 940Mbps --name tor1 --controllers 10.0.0.5
+  weir sed agent --inline lan0 wan0 --rate lan0=9.9Gbps --rate wan0=990Mbps --buffer 150KB \\
+      --name tor1 --controllers 10.0.0.5,10.0.0.6:9600 --metrics 9102
+
+All frames that come in at one of the two interfaces leave by the other, through a queue of its own that is
+emptied at the given rate: a little less than the link's, so that what has to wait waits here. From which
+length on a queue is congested, and all else, the controller says. Without a controller everything passes
+as it is. When weir ends, nothing passes any more. The interfaces want no addresses of their own.
+
+`weir sed status` shows what the controller knows of it; docs/sed.md tells where to run it.")]
+pub(crate) struct Agent {
+    /// Two interfaces that are joined as by a cable
+    #[arg(long, value_names = ["NAME", "NAME"], num_args = 2, required = true)]
+    inline: Vec<String>,
+
+    /// How fast the queue in front of an interface is emptied, Ethernet's framing counted; of both, or of
+    /// each (repeatable)
+    #[arg(long, value_name = "[NAME=]RATE", required = true)]
+    rate: Vec<PerInterface<Rate>>,
+
+    /// How much may wait in front of an interface
+    #[arg(long, value_name = "[NAME=]SIZE", default_value = "512KB")]
+    buffer: Vec<PerInterface<ByteSize>>,
+
+    /// Addresses that are behind an interface, for senders that are their own agents (repeatable)
+    #[arg(long, value_name = "NAME=PREFIX")]
+    behind: Vec<PerInterface<Prefix>>,
+
+    /// The switch's name, as its certificate has it
+    #[arg(long, value_name = "NAME")]
+    name: String,
+
+    /// Where the controller may be; the first that lets the agent in is taken
+    #[arg(
+        long,
+        value_name = "HOST[:PORT]",
+        value_delimiter = ',',
+        required = true
+    )]
+    controllers: Vec<String>,
+
+    #[command(flatten)]
+    certificates: CertificateArguments,
+
+    /// How many connections are followed at a time; others pass
+    #[arg(long, value_name = "COUNT", default_value_t = ConnectionLimits::default().connections as u32,
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    flows: u32,
+
+    /// Show metrics by HTTP at /metrics, for Prometheus; a port alone is on 127.0.0.1
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
+    metrics: Option<SocketAddr>,
+}
+
+/// For how long frames pass before somebody else has a turn.
+const STEP: Duration = Duration::from_millis(50);
+
+/// What a queue may hold at least: one jumbo frame, or nothing of that size would ever leave.
+const SMALLEST_BUFFER: ByteSize = ByteSize::from_bytes(9_216);
+
+impl Agent {
+    pub(crate) fn run(&self, runtime: &Runtime) -> Result<(), Failure> {
+        let names = self.names()?;
+        let outlets = self.outlets(names)?;
+        let ports = self.ports(names, outlets)?;
+        let credentials = self.certificates.credentials(&self.name)?;
+        let stop = Stop::on_signals()?;
+        let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+        let config = AgentConfig {
+            connections: ConnectionLimits {
+                connections: self.flows as usize,
+                ..ConnectionLimits::default()
+            },
+            ..AgentConfig::paper()
+        };
+        let mut cable = AgentCable::attach(names, outlets, config, seed).map_err(Failure::of)?;
+        let exporter = self.export(runtime, &mut cable)?;
+        let waker = cable.waker();
+        let entered = runtime.enter();
+        let channel = AgentChannel::start(AgentOptions {
+            controllers: self
+                .controllers
+                .iter()
+                .map(|text| controller_address(text))
+                .collect(),
+            credentials,
+            name: self.name.clone(),
+            ports,
+            wake: Some(Arc::new(move || waker.wake())),
+        });
+        drop(entered);
+        let [one, other] = outlets;
+        let metrics = exporter.as_ref().map_or(String::new(), |exporter| {
+            format!(", http://{}/metrics", exporter.local_address())
+        });
+        output::print(&format!(
+            "{}: {} at {}, {} at {}{metrics}\n",
+            self.name, names[0], one.rate, names[1], other.rate
+        ))?;
+        pass(&mut cable, channel, &stop)?;
+        eprintln!("nothing passes any more");
+        Ok(())
+    }
+
+    fn names(&self) -> Result<[&str; 2], Failure> {
+        match self.inline.as_slice() {
+            [one, other] => Ok([one, other]),
+            _ => Err(Failure::option("inline", "it takes two interfaces")),
+        }
+    }
+
+    fn outlets(&self, names: [&str; 2]) -> Result<[Outlet; 2], Failure> {
+        let rates = required_per_interface("rate", names, &self.rate)?;
+        let buffers = required_per_interface("buffer", names, &self.buffer)?;
+        if let Some(rate) = rates.into_iter().find(|rate| rate.is_zero()) {
+            let problem = format!("nothing leaves at {rate}");
+            return Err(Failure::option("rate", problem));
+        }
+        if let Some(buffer) = buffers.into_iter().find(|buffer| *buffer < SMALLEST_BUFFER) {
+            let problem = format!("{buffer} is less than a jumbo frame has, {SMALLEST_BUFFER}");
+            return Err(Failure::option("buffer", problem));
+        }
+        let [(rate, buffer), (other_rate, other_buffer)] =
+            [(rates[0], buffers[0]), (rates[1], buffers[1])];
+        Ok([
+            Outlet { rate, buffer },
+            Outlet {
+                rate: other_rate,
+                buffer: other_buffer,
+            },
+        ])
+    }
+
+    fn ports(
+        &self,
+        names: [&str; 2],
+        outlets: [Outlet; 2],
+    ) -> Result<Vec<PortDescription>, Failure> {
+        let behind = per_interface("behind", names, &self.behind)?;
+        let sides = names.into_iter().zip(outlets).zip(behind);
+        let port = |(number, ((name, outlet), behind)): (u32, ((&str, Outlet), Vec<Prefix>))| {
+            let prefix = |prefix: Prefix| (prefix.address(), prefix.length());
+            PortDescription {
+                number,
+                name: name.to_owned(),
+                rate: outlet.rate,
+                behind: behind.into_iter().map(prefix).collect(),
+            }
+        };
+        Ok((0..).zip(sides).map(port).collect())
+    }
+
+    fn export(
+        &self,
+        runtime: &Runtime,
+        cable: &mut AgentCable,
+    ) -> Result<Option<Exporter>, Failure> {
+        let Some(address) = self.metrics else {
+            return Ok(None);
+        };
+        let registry = Registry::new();
+        cable.set_registry(&registry);
+        let exporter = runtime.block_on(Exporter::bind(address, registry));
+        exporter.map(Some).map_err(Failure::of)
+    }
+}
+
+/// Passes frames on until a signal comes, and says how the agent stands to its controller.
+fn pass(cable: &mut AgentCable, mut channel: AgentChannel, stop: &Stop) -> Result<(), Failure> {
+    let mut told = Told::new(channel.state());
+    while !stop.is_said() {
+        let step = cable.step(STEP, |now, agent| channel.exchange(now, agent));
+        step.map_err(Failure::of)?;
+        told.look();
+        for name in cable.take_gone() {
+            eprintln!("the interface {name} is gone: nothing passes any more");
+        }
+        if !cable.is_whole() {
+            let reason = "a cable needs both its interfaces";
+            return Err(Failure::Failed(reason.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Says how the agent stands to its controller when that changes.
+struct Told {
+    state: watch::Receiver<AgentState>,
+    /// A try that fails as the ones before it is nothing new.
+    failing: bool,
+}
+
+impl Told {
+    fn new(state: watch::Receiver<AgentState>) -> Self {
+        Self {
+            state,
+            failing: false,
+        }
+    }
+
+    fn look(&mut self) {
+        // Its other end is gone with the runtime only.
+        if !self.state.has_changed().unwrap_or(false) {
+            return;
+        }
+        match &*self.state.borrow_and_update() {
+            AgentState::Attached {
+                controller,
+                governor,
+            } => {
+                self.failing = false;
+                let (name, term) = (&governor.name, governor.term);
+                eprintln!("obeys the controller {name} with term {term} at {controller}");
+            }
+            AgentState::Failed(reason) if !self.failing => {
+                self.failing = true;
+                eprintln!("no controller: {reason}; everything passes, and it goes on trying");
+            }
+            AgentState::Failed(_) | AgentState::Searching => {}
+        }
+    }
+}

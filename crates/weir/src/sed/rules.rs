@@ -1,0 +1,58 @@
+//! Files of deadlines for applications that nobody can change.
+
+use std::path::{Path, PathBuf};
+
+use tokio::signal::unix::Signal;
+use weir_control::ControllerHandle;
+use weir_scenario::{DeadlinePolicy, DeadlineRule, PortRange, Prefix, ScenarioError};
+use weir_sed::{Demand, Rule};
+
+/// The rules of a file.
+pub(super) fn load(path: &Path) -> Result<Vec<Rule>, ScenarioError> {
+    let deadlines = DeadlinePolicy::load(path)?;
+    Ok(deadlines.rules.iter().map(rule).collect())
+}
+
+/// Reads the file again whenever the signal comes. One with mistakes changes nothing.
+pub(super) async fn reload(
+    path: Option<PathBuf>,
+    mut hangup: Signal,
+    controller: ControllerHandle,
+) {
+    while hangup.recv().await.is_some() {
+        let Some(path) = &path else {
+            eprintln!("there are no --rules to read again");
+            continue;
+        };
+        match load(path) {
+            Ok(rules) => {
+                let count = rules.len();
+                if !controller.set_rules(rules).await {
+                    return;
+                }
+                eprintln!(
+                    "{}: {count} rules in force for flows that begin from now on",
+                    path.display()
+                );
+            }
+            Err(error) => eprintln!("{error}\nthe rules before it stay in force"),
+        }
+    }
+}
+
+fn rule(rule: &DeadlineRule) -> Rule {
+    let prefixes = |prefixes: &[Prefix]| {
+        let pairs = prefixes.iter();
+        pairs
+            .map(|prefix| (prefix.address(), prefix.length()))
+            .collect()
+    };
+    let ports = |ports: &[PortRange]| ports.iter().map(PortRange::ports).collect();
+    Rule {
+        sources: prefixes(&rule.from),
+        destinations: prefixes(&rule.to),
+        source_ports: ports(&rule.from_ports),
+        destination_ports: ports(&rule.to_ports),
+        demand: rule.demand.map(|(size, within)| Demand { size, within }),
+    }
+}

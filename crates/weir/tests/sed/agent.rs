@@ -1,0 +1,172 @@
+//! `weir sed agent`: what it says where it cannot work, and its life between kernel TCPs.
+
+use rustix::process::Signal;
+use weir_sed::Demand;
+use weir_units::{ByteSize, Duration};
+
+use crate::namespace::{Namespace, possible};
+use crate::network::{Row, Transfers, wait};
+use crate::support::{run, said};
+
+/// Twin at 50 Mbit/s: K is 45 KB, and C · RTT little beside it.
+const TWIN: u64 = 50_000;
+
+#[test]
+fn what_is_missing_or_contradicts_is_named() {
+    let agent = |more: &[&str]| {
+        let usual = ["sed", "agent", "--inline", "lan0", "wan0", "--name", "tor1"];
+        run(&[&usual[..], more].concat())
+    };
+    agent(&["--rate", "1Gbps"]).failed(2, &["--controllers"]);
+    let with = |more: &[&str]| agent(&[&["--controllers", "tor"], more].concat());
+    with(&[]).failed(2, &["--rate"]);
+    with(&["--rate", "fast"]).failed(2, &["--rate", "fast"]);
+    with(&["--rate", "0bps"]).failed(2, &["--rate"]);
+    with(&["--rate", "lan0=1Gbps"]).failed(2, &["--rate", "`wan0`"]);
+    let both = ["--rate", "1Gbps"];
+    let with_rate = |more: &[&str]| with(&[&both[..], more].concat());
+    with_rate(&["--rate", "eth7=1Gbps"]).failed(2, &["--rate", "`eth7` is neither `lan0`"]);
+    with_rate(&["--rate", "2Gbps"]).failed(2, &["--rate", "more than one"]);
+    with_rate(&["--buffer", "1KB"]).failed(2, &["--buffer", "jumbo"]);
+    with_rate(&["--behind", "lan0=10.0.0.0/33"]).failed(2, &["--behind", "0 to 32"]);
+    with_rate(&["--certificates", "/nonexistent"]).failed(
+        2,
+        &["--certificates", "authority.pem", "weir sed certificates"],
+    );
+}
+
+#[test]
+fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_the_agent() {
+    if !possible("flows_have_windows_until_the_controller_is_killed") {
+        return;
+    }
+    let row = Row::new();
+    let controller = row.controller(&["--rtt", "500us"]);
+    let agent = row.agent(&["--rate", "50Mbps", "--buffer", "400KB", "--metrics", "9102"]);
+    assert!(
+        agent.first.contains("lan0 at 50Mbps, wan0 at 50Mbps"),
+        "{}",
+        agent.first
+    );
+    wait("the agent is attached", || row.is_attached());
+    // 20 MB in a minute are a twentieth of the rate: four of them fit, with room for others.
+    let demand = Demand {
+        size: ByteSize::from_bytes(20_000_000),
+        within: Duration::from_secs(60),
+    };
+    row.register(8001, demand);
+    let urgent = Transfers::start(&row, 8001, 4);
+    let others = Transfers::start(&row, 8002, 2);
+    let are_lowered = |port, count| {
+        let windows = row.windows(port);
+        windows.len() == count && windows.iter().all(|window| *window <= TWIN)
+    };
+    wait("windows are lowered", || {
+        are_lowered(8001, 4) && are_lowered(8002, 2)
+    });
+    urgent.go_on(100_000);
+    others.go_on(10_000);
+    let status = row.status().unwrap();
+    let flows = status["flows"].as_array().unwrap();
+    let with_window = flows.iter().filter(|flow| !flow["window"].is_null());
+    assert_eq!(with_window.count(), 6, "{status:#}");
+    let metrics = scraped(&row.middle);
+    assert!(
+        metrics.contains("weir_sed_agent_congested_total"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("weir_sed_agent_queued_bytes{interface=\"wan0\"}"),
+        "{metrics}"
+    );
+
+    // In the middle of all this the controller is gone.
+    controller.signal(Signal::KILL);
+    let (status, _) = controller.end();
+    assert!(!status.success());
+    wait("windows are the receivers' own again", || {
+        let windows = [row.windows(8001), row.windows(8002)].concat();
+        windows.len() == 6 && windows.iter().all(|window| *window > TWIN)
+    });
+    urgent.go_on(1_000_000);
+    others.go_on(1_000_000);
+
+    // The next one learns of the flows from the agent, whatever they are registered for.
+    let controller = row.controller(&["--rtt", "500us"]);
+    assert!(controller.first.contains("term 2"), "{}", controller.first);
+    wait("windows are lowered again", || {
+        are_lowered(8001, 4) && are_lowered(8002, 2)
+    });
+    urgent.go_on(100_000);
+    others.go_on(10_000);
+
+    agent.signal(Signal::INT);
+    let (status, told) = agent.end();
+    assert!(status.success(), "{status}: {told}");
+    for words in [
+        "with term 1",
+        "no controller",
+        "with term 2",
+        "nothing passes any more",
+    ] {
+        assert!(told.contains(words), "no {words:?} in: {told}");
+    }
+    assert!(!is_promiscuous(&row.middle, "lan0"));
+}
+
+#[test]
+fn a_switch_of_another_name_is_told_so_and_an_interface_that_goes_ends_it() {
+    if !possible("a_switch_of_another_name_is_told_so") {
+        return;
+    }
+    let row = Row::new();
+    let mut command = row.middle.command(env!("CARGO_BIN_EXE_weir"));
+    command
+        .args([
+            "sed", "agent", "--inline", "lan0", "lan0", "--rate", "1Gbps", "--name", "tor1",
+        ])
+        .args(["--controllers", "127.0.0.1"])
+        .args(["--certificates", &row.path("certificates")]);
+    said(command.output().unwrap()).failed(1, &["`lan0` is at both ends"]);
+    let _controller = row.controller(&[]);
+    // Its certificate is another switch's.
+    let tor1 = row.path("certificates/tor1");
+    for end in ["pem", "key"] {
+        let copy = row.path(&format!("certificates/tor2.{end}"));
+        std::fs::copy(format!("{tor1}.{end}"), copy).unwrap();
+    }
+    let agent = row.agent_of("tor2", &["--rate", "1Gbps"]);
+    // What passes does so all the same.
+    Transfers::start(&row, 8003, 1).go_on(1_000_000);
+    row.middle.ip("link delete wan0");
+    let (status, told) = agent.end();
+    assert_eq!(status.code(), Some(1), "{told}");
+    for words in [
+        "tor2.switch.weir",
+        "interface wan0 is gone",
+        "both its interfaces",
+    ] {
+        assert!(told.contains(words), "no {words:?} in: {told}");
+    }
+}
+
+/// What Prometheus gets.
+fn scraped(namespace: &Namespace) -> String {
+    namespace.run(|| {
+        use std::io::{Read as _, Write as _};
+        let mut stream = std::net::TcpStream::connect("127.0.0.1:9102").unwrap();
+        let ask = b"GET /metrics HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n";
+        stream.write_all(ask).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    })
+}
+
+fn is_promiscuous(namespace: &Namespace, name: &str) -> bool {
+    let mut command = namespace.command("ip");
+    let output = command.args(["-d", "link", "show", name]).output().unwrap();
+    !String::from_utf8(output.stdout)
+        .unwrap()
+        .contains("promiscuity 0")
+}

@@ -1,0 +1,271 @@
+//! Kernel TCP on both sides of an agent, whose controller runs beside it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use weir_control::{Client, Credentials};
+use weir_sed::{Demand, Pattern};
+
+use crate::namespace::{Namespace, join};
+use crate::support::{run, said};
+
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 1);
+pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 2);
+
+/// A server, the machine that the agent and the controller run on, and a client, in a row.
+pub(crate) struct Row {
+    pub(crate) server: Namespace,
+    pub(crate) middle: Namespace,
+    pub(crate) client: Namespace,
+    folder: TempDir,
+}
+
+impl Row {
+    pub(crate) fn new() -> Self {
+        let [server, middle, client] = [(); 3].map(|()| Namespace::new());
+        join((&server, "eth0"), (&middle, "lan0"));
+        join((&middle, "wan0"), (&client, "eth0"));
+        server.ip(&format!("address add {SERVER}/24 dev eth0"));
+        client.ip(&format!("address add {CLIENT}/24 dev eth0"));
+        middle.ip("link set lo up");
+        let folder = tempfile::tempdir().unwrap();
+        let certificates = folder.path().join("certificates");
+        let address = SERVER.to_string();
+        let made = run(&[
+            "sed",
+            "certificates",
+            certificates.to_str().unwrap(),
+            "--switch",
+            "tor1",
+            "--application",
+            "db",
+            "--address",
+            &address,
+        ]);
+        made.ok();
+        Self {
+            server,
+            middle,
+            client,
+            folder,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A controller beside the agent, whose first line of standard error has been read.
+    pub(crate) fn controller(&self, more: &[&str]) -> Process {
+        let mut command = self.middle.command(env!("CARGO_BIN_EXE_weir"));
+        command
+            .args(["sed", "controller", "--listen", "9600", "--lease", "1s"])
+            .args(["--certificates", &self.path("certificates")])
+            .args(["--state", &self.path("state")])
+            .args(more);
+        Process::start(command, false)
+    }
+
+    /// An agent between the two sides, whose first line has been read.
+    pub(crate) fn agent(&self, more: &[&str]) -> Process {
+        self.agent_of("tor1", more)
+    }
+
+    /// The same as that of another switch.
+    pub(crate) fn agent_of(&self, name: &str, more: &[&str]) -> Process {
+        let mut command = self.middle.command(env!("CARGO_BIN_EXE_weir"));
+        command
+            .args(["sed", "agent", "--inline", "lan0", "wan0", "--name", name])
+            .args(["--controllers", "127.0.0.1"])
+            .args(["--certificates", &self.path("certificates")])
+            .args(more);
+        Process::start(command, true)
+    }
+
+    /// What an operator sees.
+    pub(crate) fn status(&self) -> Option<Value> {
+        let mut command = self.middle.command(env!("CARGO_BIN_EXE_weir"));
+        command
+            .args(["sed", "status", "--json", "--controller", "127.0.0.1"])
+            .args(["--certificates", &self.path("certificates")]);
+        let said = said(command.output().unwrap());
+        (said.code == Some(0)).then(|| said.json())
+    }
+
+    pub(crate) fn is_attached(&self) -> bool {
+        self.status()
+            .is_some_and(|status| status["switches"][0]["attached"] == true)
+    }
+
+    /// The sizes of the flows that have deadlines, in order.
+    pub(crate) fn sizes(&self) -> Vec<String> {
+        let status = self.status().unwrap();
+        let flows = status["flows"].as_array().unwrap().iter();
+        let sizes = flows.filter_map(|flow| Some(flow["size"].as_str()?.to_owned()));
+        let mut sizes: Vec<_> = sizes.collect();
+        sizes.sort();
+        sizes
+    }
+
+    /// The server says what its flows to a port demand.
+    pub(crate) fn register(&self, port: u16, demand: Demand) {
+        let certificates = self.folder.path().join("certificates");
+        let flows = Pattern {
+            source: SERVER.into(),
+            destination: CLIENT.into(),
+            source_port: None,
+            destination_port: Some(port),
+            protocol: 6,
+        };
+        self.middle.run(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = { runtime }.enable_all().build().unwrap();
+            let credentials = Credentials::from_directory(&certificates, "db").unwrap();
+            runtime.block_on(async {
+                let client = Client::connect("127.0.0.1:9600", &credentials).await;
+                client.unwrap().register(flows, demand).await.unwrap();
+            });
+        });
+    }
+
+    /// The windows that the server's connections to a port have, in bytes.
+    pub(crate) fn windows(&self, port: u16) -> Vec<u64> {
+        let mut command = self.server.command("ss");
+        let port = format!(":{port}");
+        command.args(["-tinH", "state", "established", "dport", "=", &port]);
+        let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let words = text.split_ascii_whitespace();
+        let windows = words.filter_map(|word| word.strip_prefix("snd_wnd:")?.parse().ok());
+        windows.collect()
+    }
+}
+
+/// A `weir` that runs; it ends with the value.
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) first: String,
+    /// What it has said on standard error since.
+    errors: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Process {
+    /// Starts it, and waits for its first line on standard output or error.
+    fn start(mut command: Command, on_output: bool) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut first = String::new();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let line = match on_output {
+            true => output.read_line(&mut first),
+            false => lines.read_line(&mut first),
+        };
+        line.unwrap();
+        let errors = Arc::new(Mutex::new(String::new()));
+        let said = errors.clone();
+        let reader = std::thread::spawn(move || {
+            let mut line = String::new();
+            while lines.read_line(&mut line).unwrap() > 0 {
+                said.lock().unwrap().push_str(&line);
+                line.clear();
+            }
+        });
+        Self {
+            child,
+            first,
+            errors,
+            reader: Some(reader),
+        }
+    }
+
+    /// Waits until it has said this on standard error.
+    pub(crate) fn wait_for(&self, words: &str) {
+        wait(words, || self.errors.lock().unwrap().contains(words));
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end; gives the exit status and what it has said on standard error.
+    pub(crate) fn end(mut self) -> (ExitStatus, String) {
+        self.reader.take().unwrap().join().unwrap();
+        let said = self.errors.lock().unwrap().clone();
+        (self.child.wait().unwrap(), said)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It has mostly ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Connections by which the server sends the client as much as it can. The server opens them.
+pub(crate) struct Transfers {
+    received: Vec<Arc<AtomicU64>>,
+    sockets: Vec<TcpStream>,
+}
+
+impl Transfers {
+    pub(crate) fn start(row: &Row, port: u16, count: usize) -> Self {
+        let listener = (row.client).run(|| TcpListener::bind((CLIENT, port)).unwrap());
+        let mut transfers = Self {
+            received: Vec::new(),
+            sockets: Vec::new(),
+        };
+        for _ in 0..count {
+            let mut from = (row.server).run(|| TcpStream::connect((CLIENT, port)).unwrap());
+            let (mut to, _) = listener.accept().unwrap();
+            transfers.sockets.push(from.try_clone().unwrap());
+            let received = Arc::new(AtomicU64::new(0));
+            transfers.received.push(received.clone());
+            std::thread::spawn(move || while from.write_all(&[7; 65_536]).is_ok() {});
+            std::thread::spawn(move || {
+                let mut buffer = vec![0; 65_536];
+                while let Ok(count @ 1..) = to.read(&mut buffer) {
+                    received.fetch_add(count as u64, Ordering::Relaxed);
+                }
+            });
+        }
+        transfers
+    }
+
+    /// Waits until each of them has got so much more.
+    pub(crate) fn go_on(&self, bytes: u64) {
+        let now = |received: &Arc<AtomicU64>| received.load(Ordering::Relaxed);
+        let before: Vec<_> = self.received.iter().map(now).collect();
+        wait("all transfers go on", || {
+            let pairs = self.received.iter().zip(&before);
+            { pairs }.all(|(received, before)| now(received) >= before + bytes)
+        });
+    }
+}
+
+impl Drop for Transfers {
+    fn drop(&mut self) {
+        for socket in &self.sockets {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not within 60 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
