@@ -16,7 +16,7 @@ pub(super) const KEY: usize = 36;
 pub(super) enum Event {
     Opened(Opened),
     Closed { slot: u32 },
-    Reported { slot: u32, seen: Seen },
+    Reported { slot: u32, seen: Box<Seen> },
 }
 
 /// A connection whose handshake is complete.
@@ -50,7 +50,10 @@ impl Event {
         match kind {
             1 => read_opened(slot, fields).map(Self::Opened),
             2 => Some(Self::Closed { slot }),
-            3 => read_report(fields).map(|seen| Self::Reported { slot, seen }),
+            3 => read_report(fields).map(|seen| Self::Reported {
+                slot,
+                seen: Box::new(seen),
+            }),
             _ => None,
         }
     }
