@@ -238,6 +238,15 @@ static __always_inline __u64 measured(const struct handshake *handshake, __u64 n
 	return handshake->seen[LOCAL] == 1 && end > begin ? end - begin : 0;
 }
 
+// The same to the sender: its answer to the remote SYN.
+static __always_inline __u64 measured_to_sender(const struct handshake *handshake, __u64 now)
+{
+	__u64 begin = handshake->at[REMOTE];
+	__u64 end = handshake->opener == REMOTE ? handshake->at[LOCAL] : now;
+
+	return handshake->seen[REMOTE] == 1 && end > begin ? end - begin : 0;
+}
+
 static __always_inline void describe(const struct handshake *handshake, struct tracked *tracked,
 				     struct opened *opened)
 {
@@ -261,6 +270,9 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 	tracked->flow.segment_size = opened->segment_size;
 	tracked->flow.una = opened->start;
 	tracked->flow.nxt = opened->start;
+	tracked->flow.known_edge = opened->start;
+	tracked->flow.smoothed = opened->rtt;
+	tracked->flow.sender_rtt = measured_to_sender(handshake, opened->now);
 }
 
 // A segment of what may be a connection that has just opened: it is followed from here.
@@ -387,7 +399,7 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	}
 	bpf_spin_lock(&tracked->lock);
 	news = flow_answered(&tracked->flow, now, &packet->segment);
-	window = told_window(&tracked->flow, &packet->segment, allowed, floor);
+	window = told_window(&tracked->flow, now, &packet->segment, allowed, floor);
 	had_urgent = tracked->flow.is_urgent;
 	over = is_over(&tracked->flow);
 	if (reported && (news || had_urgent))

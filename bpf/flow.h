@@ -10,12 +10,18 @@
 #pragma once
 
 #ifndef MARKS
-#define MARKS 8
+#define MARKS 32
 #endif
+
+// Of so many that have arrived a report tells.
+#define PLACES 32
 
 // A time-out of the sender's: it sends the oldest data again after a silence that is longer than
 // this (Linux waits for 200 ms at least).
 #define SILENCE_NS 190000000ULL
+
+// Answers that one round trip stands for at most, in the smoothed one.
+#define MOST_UNMEASURED 8
 
 // A segment's control bits.
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16, ECE = 64, CWR = 128 };
@@ -30,9 +36,14 @@ struct mark {
 	__u32 end;
 	// In flight just after it was sent.
 	__u32 in_flight;
+	// Zero, SENT_AGAIN or HAS_PASSED.
 	__u32 sent_again;
-	__u32 padding;
+	// The sender lacked data then.
+	__u32 is_limited;
 };
+
+// What a mark may be beside sent once: sent again, or reported by SACK already.
+enum { SENT_AGAIN = 1, HAS_PASSED = 2 };
 
 // What a segment says.
 struct segment {
@@ -46,6 +57,23 @@ struct segment {
 	__u32 sack_end;
 	__u32 sack_start;
 	__u32 sacked;
+};
+
+// A mark that has arrived.
+struct place {
+	// When, and how much had been delivered then in all.
+	__u64 at;
+	__u64 upto;
+	// The mark's.
+	__u64 sent_at;
+	__u64 delivered;
+	__u64 delivered_at;
+	__u64 first_sent_at;
+	__u32 in_flight;
+	__u32 sent_again;
+	__u32 is_limited;
+	// The answer that told of it, counted from the first that the report tells of.
+	__u32 answer;
 };
 
 struct flow {
@@ -64,12 +92,15 @@ struct flow {
 	__u64 sent_at;
 	__u64 active_at;
 	__u64 reported_at;
-	// Round trips since the last report: the newest, and the least; zero if none.
-	__u64 rtt;
-	__u64 least_rtt;
-	// The newest milestone that was passed since the last report.
-	struct mark passed;
 	struct mark marks[MARKS];
+	// Milestones that were passed since the last report, so many answers apart at least, and the newest.
+	struct place passed[PLACES];
+	struct place newest;
+	__u32 apart;
+	// Of the marks that the present answer tells of, the newest, and when that was sent; `found_at` is zero if
+	// it tells of none.
+	__u32 found;
+	__u64 found_at;
 	__u32 una;
 	__u32 nxt;
 	__u32 segment_size;
@@ -80,6 +111,7 @@ struct flow {
 	// The first of the marks, and how many there are.
 	__u32 first;
 	__u32 count;
+	__u32 passed_count;
 	// What the sender was last told: the acknowledgment, its window field.
 	__u32 told;
 	__u32 told_window;
@@ -88,13 +120,15 @@ struct flow {
 	__u32 in_flight_before;
 	// Acknowledgments of something new since the last report.
 	__u32 answers;
-	__u32 room;
+	// The right edges of two windows that the sender was told: one that it has had the time to
+	// use, and one, told at `next_at`, that it may not have; zero if there is none.
+	__u32 known_edge;
+	__u32 next_edge;
 	// Behind the FINs, if there were any.
 	__u32 fin;
 	__u32 remote_fin;
 	__u8 scale;
 	__u8 has_sack;
-	__u8 has_passed;
 	__u8 has_told;
 	// FINs: 1 local seen, 2 remote seen, 4 local acknowledged, 8 remote acknowledged.
 	__u8 ends;
@@ -102,6 +136,31 @@ struct flow {
 	// Data was sent again, or a duplicate acknowledgment came, since the last report.
 	__u8 is_urgent;
 	__u8 has_stamps;
+	__u8 byte_padding;
+	__u64 next_at;
+	// Round trips: the one that the present acknowledgment measures, or zero; smoothed, to the
+	// receiver (RFC 6298); to the sender.
+	__u64 measured;
+	__u64 smoothed;
+	__u64 sender_rtt;
+	// The sender lacked data lately: until so much has been delivered, what arrives measures the
+	// sender and not the network.
+	__u64 limited_until;
+	// Of the answers that the next report tells of: when the first came, and which of them came so,
+	// and which with an ECN echo; the first has bit 0, and the last bit stands for all others.
+	__u64 answers_from;
+	__u64 limited_answers;
+	__u64 marked_answers;
+	// Bytes that the receiver has skipped, and when the newest data was sent that had arrived then.
+	__u64 skipped;
+	__u64 skipped_at;
+	// When data was sent again last, and up to where; senders do so in order.
+	__u64 again_at;
+	__u32 again_upto;
+	// Answers since a round trip was measured.
+	__u32 unmeasured;
+	// What is beyond this was reported for the first time.
+	__u32 reached;
 };
 
 enum { LOCAL_FIN = 1, REMOTE_FIN = 2, LOCAL_ENDED = 4, REMOTE_ENDED = 8 };
@@ -152,6 +211,7 @@ static inline void set_mark(struct flow *flow, __u64 now, __u32 end)
 	mark->end = end;
 	mark->in_flight = in_flight(flow);
 	mark->sent_again = 0;
+	mark->is_limited = flow->delivered < flow->limited_until;
 	flow->count++;
 }
 
@@ -161,6 +221,14 @@ static inline void note_again(struct flow *flow, __u64 now, __u32 start, __u32 e
 {
 	flow->sent_again += end - start;
 	flow->is_urgent = 1;
+	// What was lost is sent for the third time: it was lost again.
+	if (flow->sacked && flow->again_at && ahead(start, flow->again_upto) < 0 &&
+	    ahead(flow->again_upto, flow->una) > 0) {
+		flow->skipped += end - start;
+		flow->skipped_at = flow->again_at;
+	}
+	flow->again_at = now;
+	flow->again_upto = end;
 	if (ahead(start, flow->una) <= 0 && !flow->sacked && flow->duplicates < 3 &&
 	    now - flow->active_at > SILENCE_NS)
 		flow->timeouts++;
@@ -170,8 +238,11 @@ static inline void note_again(struct flow *flow, __u64 now, __u32 start, __u32 e
 
 		// Marks that are over have ends below una.
 		if (ahead(mark->end, start) > 0 && ahead(mark->end, end) <= 0) {
-			mark->sent_again = 1;
+			mark->sent_again = SENT_AGAIN;
 			mark->sent_at = now;
+			mark->delivered = flow->delivered;
+			mark->delivered_at = flow->delivered_at;
+			mark->first_sent_at = flow->first_sent_at;
 		}
 	}
 }
@@ -208,22 +279,58 @@ static inline void flow_sent(struct flow *flow, __u64 now, const struct segment 
 	flow->active_at = now;
 }
 
-// The newest of the marks that have arrived is what the next report tells of.
-static inline void pass(struct flow *flow, __u64 now, const struct mark *mark)
+// There are too many places: every other one goes.
+static inline void thin_out(struct flow *flow)
 {
-	if (flow->has_passed && mark->sent_at < flow->passed.sent_at)
-		return;
-	flow->passed = *mark;
-	flow->has_passed = 1;
-	flow->first_sent_at = mark->sent_at;
-	if (mark->sent_again)
-		return;
-	flow->rtt = now - mark->sent_at;
-	if (!flow->least_rtt || flow->rtt < flow->least_rtt)
-		flow->least_rtt = flow->rtt;
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < PLACES / 2; i++)
+		flow->passed[i] = flow->passed[(2 * i) & (PLACES - 1)];
+	flow->passed_count = PLACES / 2;
+	flow->apart = flow->apart * 2 + 1;
 }
 
-static inline void pass_acknowledged(struct flow *flow, __u64 now)
+// A mark has arrived that was not known to have done so. One answer measures by the newest of its marks.
+static inline void find(struct flow *flow, const struct mark *mark, __u32 at)
+{
+	if (mark->sent_at < flow->found_at)
+		return;
+	flow->found = at;
+	flow->found_at = mark->sent_at;
+}
+
+// What the answer measures. The verifier does not see through this in a loop.
+static inline void pass(struct flow *flow, __u64 now)
+{
+	const struct mark *mark = &flow->marks[flow->found & (MARKS - 1)];
+	struct place *place = &flow->newest;
+	__u32 answer = flow->answers - 1, last;
+
+	if (!flow->found_at || (flow->passed_count && flow->found_at < place->sent_at))
+		return;
+	place->at = now;
+	place->upto = flow->delivered;
+	place->sent_at = mark->sent_at;
+	place->delivered = mark->delivered;
+	place->delivered_at = mark->delivered_at;
+	place->first_sent_at = mark->first_sent_at;
+	place->in_flight = mark->in_flight;
+	place->sent_again = mark->sent_again == SENT_AGAIN;
+	place->is_limited = mark->is_limited;
+	place->answer = answer;
+	flow->first_sent_at = mark->sent_at;
+	if (!place->sent_again)
+		flow->measured = now - mark->sent_at;
+	// The last one is kept free for the newest.
+	if (flow->passed_count >= PLACES - 1)
+		thin_out(flow);
+	last = flow->passed_count - 1;
+	if (flow->passed_count && answer - flow->passed[last & (PLACES - 1)].answer <= flow->apart)
+		return;
+	flow->passed[flow->passed_count & (PLACES - 1)] = *place;
+	flow->passed_count++;
+}
+
+static inline void find_acknowledged(struct flow *flow)
 {
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < MARKS; i++) {
@@ -231,7 +338,8 @@ static inline void pass_acknowledged(struct flow *flow, __u64 now)
 
 		if (!flow->count || ahead(mark->end, flow->una) > 0)
 			break;
-		pass(flow, now, mark);
+		if (mark->sent_again != HAS_PASSED)
+			find(flow, mark, flow->first);
 		flow->first++;
 		flow->count--;
 	}
@@ -239,7 +347,7 @@ static inline void pass_acknowledged(struct flow *flow, __u64 now)
 
 // Marks within the block that reaches furthest have arrived too. They stay: their ends are passed
 // once more, by an acknowledgment that measures nothing new.
-static inline void pass_reported(struct flow *flow, __u64 now, const struct segment *segment)
+static inline void find_reported(struct flow *flow, const struct segment *segment)
 {
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < MARKS; i++) {
@@ -247,9 +355,74 @@ static inline void pass_reported(struct flow *flow, __u64 now, const struct segm
 
 		if (ahead(mark->end, segment->sack_start) > 0 &&
 		    ahead(mark->end, segment->sack_end) <= 0 && !mark->sent_again) {
-			pass(flow, now, mark);
-			mark->sent_again = 1;
+			find(flow, mark, i);
+			mark->sent_again = HAS_PASSED;
 		}
+	}
+}
+
+// Whether the sender has left room in a window for so long that it must lack data: for the time that its
+// answer takes, twice, and a quarter of the other round trip, as what it may send comes in bursts. It
+// is looked at here, by each acknowledgment, as whoever hears of many at once cannot tell any more.
+static inline void note_lack(struct flow *flow, __u64 now)
+{
+	__u64 patience = flow->sender_rtt * 2 + flow->smoothed / 4;
+
+	if (flow->next_at && now - flow->next_at > patience) {
+		flow->known_edge = flow->next_edge;
+		flow->next_at = 0;
+	}
+	if (!flow->sacked && flow->duplicates < 3 &&
+	    ahead(flow->known_edge, flow->nxt) >= (__s32)(2 * flow->segment_size))
+		flow->limited_until = flow->delivered + in_flight(flow) + 1;
+}
+
+// RFC 6298, section 2. Marks stand apart: the answers between them count as if each had measured the same.
+static inline void note_round_trip(struct flow *flow)
+{
+	__u32 count = flow->unmeasured;
+
+	if (!flow->measured)
+		return;
+	if (!flow->smoothed)
+		flow->smoothed = flow->measured;
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < MOST_UNMEASURED; i++) {
+		if (i >= count)
+			break;
+		flow->smoothed = flow->smoothed - flow->smoothed / 8 + flow->measured / 8;
+	}
+	flow->measured = 0;
+	flow->unmeasured = 0;
+}
+
+// Something new has been delivered.
+static inline void note_answer(struct flow *flow, __u64 now, __u32 has_echo)
+{
+	__u64 bit = 1ULL << (flow->answers < 63 ? flow->answers : 63);
+
+	if (!flow->answers)
+		flow->answers_from = now;
+	if (flow->delivered < flow->limited_until)
+		flow->limited_answers |= bit;
+	if (has_echo)
+		flow->marked_answers |= bit;
+	flow->answers++;
+	flow->unmeasured++;
+}
+
+// The receiver reports data further ahead than before. Of what it has skipped on the way there SACK tells but
+// once for certain: later there may be more holes than an acknowledgment has room for.
+static inline void note_skipped(struct flow *flow, const struct segment *segment)
+{
+	__u32 known = ahead(flow->reached, flow->una) > 0 ? flow->reached : flow->una;
+
+	if (ahead(segment->sack_end, known) <= 0)
+		return;
+	flow->reached = segment->sack_end;
+	if (ahead(segment->sack_start, known) > 0) {
+		flow->skipped += segment->sack_start - known;
+		flow->skipped_at = flow->first_sent_at;
 	}
 }
 
@@ -275,6 +448,7 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 		return 0;
 	}
 	flow->in_flight_before = in_flight(flow);
+	note_lack(flow, now);
 	if ((flow->ends & LOCAL_FIN) && ahead(number, flow->fin) >= 0)
 		flow->ends |= LOCAL_ENDED;
 	advance = ahead(number, flow->una);
@@ -302,25 +476,44 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 	delivered = flow->acked + flow->sacked;
 	if (delivered > flow->delivered) {
 		news = delivered - flow->delivered;
+		note_answer(flow, now, segment->flags & ECE);
 		flow->delivered = delivered;
 		flow->delivered_at = now;
-		flow->answers++;
 		if (segment->flags & ECE)
 			flow->marked += news;
 	}
-	pass_acknowledged(flow, now);
-	if (segment->sacked)
-		pass_reported(flow, now, segment);
+	flow->found_at = 0;
+	find_acknowledged(flow);
+	if (segment->sacked) {
+		find_reported(flow, segment);
+		if (ahead(segment->sack_end, flow->nxt) <= 0)
+			note_skipped(flow, segment);
+	}
+	if (news)
+		pass(flow, now);
+	note_round_trip(flow);
 	flow->active_at = now;
 	return news > 0;
+}
+
+// The sender is told a window.
+static inline void note_told(struct flow *flow, __u64 now, __u32 acknowledgment, __u32 window)
+{
+	flow->told = acknowledgment;
+	flow->told_window = window;
+	flow->has_told = 1;
+	if (!flow->next_at) {
+		flow->next_at = now;
+		flow->next_edge = acknowledgment + (window << flow->scale);
+	}
 }
 
 // The window field that the sender is told instead of the receiver's, if at most `allowed` bytes are
 // to be outstanding and no less than `floor`. What the receiver holds beyond a hole counts on top:
 // the window begins at the hole. An acknowledgment that repeats the one before keeps its window, or
 // it would not be taken for a repetition (RFC 5681, section 2).
-static inline __u32 told_window(struct flow *flow, const struct segment *segment, __u64 allowed,
-				__u64 floor)
+static inline __u32 told_window(struct flow *flow, __u64 now, const struct segment *segment,
+				__u64 allowed, __u64 floor)
 {
 	__u32 window = segment->window;
 	__u64 most = (allowed + flow->sacked) >> flow->scale;
@@ -336,9 +529,7 @@ static inline __u32 told_window(struct flow *flow, const struct segment *segment
 		window = most;
 	if (window < segment->window)
 		flow->lowered++;
-	flow->told = segment->acknowledgment;
-	flow->told_window = window;
-	flow->has_told = 1;
+	note_told(flow, now, segment->acknowledgment, window);
 	return window;
 }
 
@@ -352,22 +543,22 @@ struct report {
 	__u64 forged;
 	__u64 lowered;
 	__u64 sent_at;
-	// Zero if there was none.
-	__u64 rtt;
-	__u64 least_rtt;
-	// A milestone that was passed, if `has_passed`.
-	struct mark passed;
-	__u32 has_passed;
+	__u32 passed_count;
 	__u32 una;
 	__u32 nxt;
 	__u32 sacked;
 	__u32 sack_end;
 	__u32 duplicates;
 	__u32 in_flight_before;
-	// The last number that the sender may send, less the first that it may not: the right edge.
-	__u32 edge;
 	__u32 answers;
-	__u32 padding;
+	__u64 limited_until;
+	__u64 answers_from;
+	__u64 limited_answers;
+	__u64 marked_answers;
+	__u64 skipped;
+	__u64 skipped_at;
+	// The first `passed_count` are milestones that were passed.
+	struct place passed[PLACES];
 };
 
 // Fills in a report, and begins the next one.
@@ -381,23 +572,36 @@ static inline void flow_report(struct flow *flow, __u64 now, struct report *repo
 	report->forged = flow->forged;
 	report->lowered = flow->lowered;
 	report->sent_at = flow->sent_at;
-	report->rtt = flow->rtt;
-	report->least_rtt = flow->least_rtt;
-	report->passed = flow->passed;
-	report->has_passed = flow->has_passed;
+	if (flow->passed_count &&
+	    flow->passed[(flow->passed_count - 1) & (PLACES - 1)].answer != flow->newest.answer) {
+		flow->passed[flow->passed_count & (PLACES - 1)] = flow->newest;
+		flow->passed_count++;
+	}
+	report->passed_count = flow->passed_count;
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < PLACES; i++) {
+		if (i >= flow->passed_count)
+			break;
+		report->passed[i & (PLACES - 1)] = flow->passed[i & (PLACES - 1)];
+	}
 	report->una = flow->una;
 	report->nxt = flow->nxt;
 	report->sacked = flow->sacked;
 	report->sack_end = flow->sack_end;
 	report->duplicates = flow->duplicates;
 	report->in_flight_before = flow->in_flight_before;
-	report->edge = flow->told + (flow->told_window << flow->scale);
 	report->answers = flow->answers;
-	report->padding = 0;
+	report->limited_until = flow->limited_until;
+	report->answers_from = flow->answers ? flow->answers_from : now;
+	report->limited_answers = flow->limited_answers;
+	report->marked_answers = flow->marked_answers;
+	report->skipped = flow->skipped;
+	report->skipped_at = flow->skipped_at;
 	flow->reported_at = now;
 	flow->answers = 0;
-	flow->has_passed = 0;
-	flow->rtt = 0;
-	flow->least_rtt = 0;
+	flow->limited_answers = 0;
+	flow->marked_answers = 0;
+	flow->passed_count = 0;
+	flow->apart = 0;
 	flow->is_urgent = 0;
 }

@@ -32,6 +32,7 @@
 //! - When a connection is forgotten, what waited for its turn leaves at once; from then on its sender
 //!   hears the receiver itself.
 
+mod answers;
 mod counters;
 mod ecn;
 mod element;
@@ -46,5 +47,5 @@ mod treatment;
 
 pub use counters::{Counters, FlowCounters};
 pub use element::{FlowReport, Limits, Tcon};
-pub use observed::{Beginning, Milestone, Observed, Report};
+pub use observed::{Beginning, Milestone, Observed, PLACES, Report};
 pub use treatment::{Candidate, Choose, Treatment};

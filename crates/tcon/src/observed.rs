@@ -7,9 +7,9 @@ use weir_fabric::WindowLimit;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::Sequence;
 
+use crate::answers::Answers;
 use crate::flight::distance;
-use crate::steering::{Delivered, Steering};
-use crate::told::Edges;
+use crate::steering::Steering;
 
 /// So many segments beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
@@ -17,9 +17,6 @@ const DUPLICATE_THRESHOLD: u64 = 3;
 /// Without spacing, a rate becomes a window by the shortest round trip and this: what Linux puts into
 /// one burst at most (`tcp_tso_autosize`), and what delays the acknowledgment of one.
 const BURST: Duration = Duration::from_millis(1);
-
-/// In so many parts at most are the acknowledgments of one report told.
-const MOST_PARTS: u32 = 64;
 
 /// Losses that are remembered for what was sent before and after them.
 const LOSSES: usize = 64;
@@ -35,14 +32,23 @@ pub struct Beginning {
     pub is_marked: bool,
     /// The round trip to the receiver, if it was measured.
     pub rtt: Option<Duration>,
-    /// The round trip to the sender: next to nothing where it is on this machine.
-    pub sender_rtt: Duration,
 }
 
-/// A place in the data: when it was sent, and what had arrived by then. The times and amounts are those
+/// Of so many places in the data can a report tell.
+pub const PLACES: usize = 32;
+
+/// A place in the data that has arrived: when it was sent, and what had arrived by then. The times and amounts are those
 /// of [`PacketDelivery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Milestone {
+    /// When it was known to have arrived.
+    pub passed_at: Time,
+    /// What had been delivered then, since the flow began.
+    pub upto: ByteSize,
+    /// The acknowledgment that told of it, counted from the first that the report tells of.
+    pub answer: u32,
+    /// Whether it was sent more than once, so that nobody knows which of them has arrived.
+    pub was_repeated: bool,
     /// When it was sent.
     pub sent_at: Time,
     /// What had been delivered.
@@ -53,6 +59,8 @@ pub struct Milestone {
     pub first_sent_at: Time,
     /// In flight with it.
     pub in_flight: ByteSize,
+    /// Whether the sender lacked data.
+    pub app_limited: bool,
 }
 
 /// What was seen of a flow since the report before, up to an acknowledgment.
@@ -70,12 +78,8 @@ pub struct Report {
     pub timeouts: u64,
     /// When new data was sent last.
     pub sent_at: Time,
-    /// The newest round trip that was measured.
-    pub rtt: Option<Duration>,
-    /// The shortest one, if there were several.
-    pub least_rtt: Option<Duration>,
-    /// The newest place that has arrived.
-    pub passed: Option<Milestone>,
+    /// Places that have arrived, in that order; the last of them is the newest.
+    pub passed: [Option<Milestone>; PLACES],
     /// The first number that has not been acknowledged.
     pub una: Sequence,
     /// The number behind the last that was sent.
@@ -88,10 +92,23 @@ pub struct Report {
     pub duplicates: u32,
     /// In flight before the acknowledgment.
     pub prior_in_flight: ByteSize,
-    /// Where the window ends that the sender was told.
-    pub edge: Sequence,
-    /// How many acknowledgments have told of something new.
+    /// How many acknowledgments have told of something new since the report before.
     pub answers: u32,
+    /// When the first of them passed.
+    pub answers_from: Time,
+    /// The sender lacked data: what arrives until less than this is left to be delivered of all tells nothing of
+    /// the network. Zero if it never did.
+    pub limited_until: ByteSize,
+    /// Which of the acknowledgments came so: the first has the lowest bit, and the highest stands for all that have
+    /// none of their own.
+    pub limited_answers: u64,
+    /// Which of them had an ECN echo.
+    pub marked_answers: u64,
+    /// Bytes that the receiver has skipped, since the flow began: by SACK, as it reported data beyond them for the
+    /// first time.
+    pub skipped: ByteSize,
+    /// When the newest data was sent that had arrived as bytes were skipped last.
+    pub skipped_at: Time,
 }
 
 /// A flow whose segments somebody else sees.
@@ -107,7 +124,6 @@ pub struct Report {
 ///     segment_size: 1448,
 ///     is_marked: false,
 ///     rtt: Some(Duration::from_millis(10)),
-///     sender_rtt: Duration::ZERO,
 /// };
 /// let flow = Observed::new(&"cubic".parse::<AlgorithmSpec>()?, &beginning, 1);
 /// assert_eq!(flow.limit().allowed, ByteSize::from_bytes(10 * 1448));
@@ -117,8 +133,6 @@ pub struct Report {
 pub struct Observed {
     steering: Steering,
     is_marked: bool,
-    sender_rtt: Duration,
-    edges: Edges,
     /// The last report's, or what stands for it before the first.
     una: Sequence,
     nxt: Sequence,
@@ -127,9 +141,13 @@ pub struct Observed {
     timeouts: u64,
     last_sent: Option<Time>,
     newest_sent: Time,
+    /// The last round trip that was measured.
+    rtt: Option<Duration>,
     /// Bytes of holes that have been declared lost and not been filled, and how much had been sent
     /// again when the first of them was.
     lost: u64,
+    /// Skipped bytes that have been declared lost, or had only been overtaken.
+    skipped: ByteSize,
     sent_again_before: ByteSize,
     sent_again: ByteSize,
     in_flight: u64,
@@ -137,8 +155,6 @@ pub struct Observed {
     untold: u64,
     /// When how much had been lost in all, the oldest first.
     losses: VecDeque<(Time, ByteSize)>,
-    /// From when to when the sender lacked data.
-    limited: Option<(Time, Option<Time>)>,
 }
 
 impl Observed {
@@ -151,8 +167,6 @@ impl Observed {
         Self {
             steering: Steering::new(algorithm, &context, beginning.rtt),
             is_marked: beginning.is_marked,
-            sender_rtt: beginning.sender_rtt,
-            edges: Edges::new(beginning.first),
             una: beginning.first,
             nxt: beginning.first,
             delivered: ByteSize::ZERO,
@@ -160,13 +174,14 @@ impl Observed {
             timeouts: 0,
             last_sent: None,
             newest_sent: Time::ZERO,
+            rtt: beginning.rtt,
             lost: 0,
+            skipped: ByteSize::ZERO,
             sent_again_before: ByteSize::ZERO,
             sent_again: ByteSize::ZERO,
             in_flight: 0,
             untold: 0,
             losses: VecDeque::new(),
-            limited: None,
         }
     }
 
@@ -213,32 +228,26 @@ impl Observed {
 
     /// Something was seen of the flow.
     pub fn on_report(&mut self, report: &Report) {
-        let now = report.now;
-        let patience = self.sender_rtt * 2 + self.steering.rtt.smoothed() / 4;
-        let room = self.edges.room(now, patience, report.nxt);
-        let has_losses = self.lost > 0 || !report.sacked.is_zero();
-        if !has_losses && room >= 2 * self.steering.segment_size() {
-            // What was sent and is not known to have arrived, as of the report before.
-            let outstanding = distance(report.nxt, self.una) + self.untold;
-            self.note_lack(now, ByteSize::from_bytes(outstanding));
+        let known = self.delivered - ByteSize::from_bytes(self.untold);
+        if report.limited_until > known {
+            // The programs count one byte more, so that zero can say that there was none.
+            let outstanding = report.limited_until - known;
+            (self.steering).set_app_limited(outstanding - ByteSize::from_bytes(1));
         }
-        let app_limited = self.steering.is_app_limited();
         self.note_sent(report);
+        let mut answers = self.answers(report);
+        let before = self.delivered.bytes() + self.before_losses(report);
+        // Whatever arrived in order was acknowledged before anything was missing.
+        while answers.left() > 1 && answers.upto() < before {
+            self.deliver_next(&mut answers);
+        }
         self.find_losses(report);
-        self.deliver(report, app_limited);
-        self.edges.tell(now, report.edge);
-        if !self.steering.is_app_limited()
-            && let Some((_, until @ None)) = &mut self.limited
-        {
-            *until = Some(now);
+        while answers.left() > 0 {
+            self.deliver_next(&mut answers);
         }
-    }
-
-    fn note_lack(&mut self, now: Time, in_flight: ByteSize) {
-        self.steering.set_app_limited(in_flight);
-        if !matches!(self.limited, Some((_, None))) {
-            self.limited = Some((now, None));
-        }
+        self.rtt = answers.rtt();
+        self.delivered = report.delivered;
+        self.marked = report.marked;
     }
 
     /// Data that was sent since the last report.
@@ -263,6 +272,16 @@ impl Observed {
         self.nxt = report.nxt;
     }
 
+    /// What has arrived before the receiver knew of a hole, if it knows of one for the first time.
+    fn before_losses(&self, report: &Report) -> u64 {
+        let is_first = self.lost == 0 && !report.sacked.is_zero();
+        if is_first {
+            distance(report.una, self.una)
+        } else {
+            0
+        }
+    }
+
     /// Holes that are newly known, and time-outs.
     fn find_losses(&mut self, report: &Report) {
         let segment = self.steering.segment_size();
@@ -283,7 +302,14 @@ impl Observed {
         };
         let timed_out = report.timeouts > self.timeouts;
         self.timeouts = report.timeouts;
-        let news = lost.saturating_sub(self.lost);
+        let (news, sent_at) = match by_sack {
+            true => ((report.skipped - self.skipped).bytes(), report.skipped_at),
+            // What was lost was sent before what told of it.
+            false => (lost.saturating_sub(self.lost), self.newest_sent),
+        };
+        if by_sack || sacked == 0 {
+            self.skipped = report.skipped;
+        }
         if self.lost == 0 {
             self.sent_again_before = match lost {
                 0 => report.sent_again,
@@ -295,9 +321,9 @@ impl Observed {
         self.in_flight = self.flight_of(report);
         if timed_out {
             let all = distance(report.nxt, report.una).max(segment);
-            self.on_loss(report.now, all, LossCause::Timeout);
+            self.on_loss(report.now, all, self.newest_sent, LossCause::Timeout);
         } else if news > 0 {
-            self.on_loss(report.now, news, LossCause::Acks);
+            self.on_loss(report.now, news, sent_at, LossCause::Acks);
         }
     }
 
@@ -314,11 +340,9 @@ impl Observed {
         outstanding.saturating_sub(repeated + missing)
     }
 
-    fn on_loss(&mut self, now: Time, bytes: u64, cause: LossCause) {
-        // What was lost was sent before what told of it.
-        let sent = self.newest_sent;
+    fn on_loss(&mut self, now: Time, bytes: u64, sent_at: Time, cause: LossCause) {
         let in_flight = ByteSize::from_bytes(self.in_flight);
-        self.steering.on_loss(now, bytes, sent, cause, in_flight);
+        (self.steering).on_loss(now, bytes, sent_at, cause, in_flight);
         let before = self.losses.back().map_or(ByteSize::ZERO, |(_, all)| *all);
         if self.losses.len() == LOSSES {
             self.losses.pop_front();
@@ -327,85 +351,44 @@ impl Observed {
             .push_back((now, before + ByteSize::from_bytes(bytes)));
     }
 
-    /// What has arrived since the last report.
-    fn deliver(&mut self, report: &Report, app_limited: bool) {
-        let news = report.delivered.bytes() - self.delivered.bytes().min(report.delivered.bytes());
-        let marked = report.marked.bytes() - self.marked.bytes().min(report.marked.bytes());
-        self.delivered = report.delivered;
-        self.marked = report.marked;
-        if news == 0 {
-            return;
-        }
-        let now = report.now;
-        self.untold += news;
-        let (news, marked) = self.deliver_first(report, app_limited, news, marked);
-        if let Some(passed) = &report.passed {
-            let told = std::mem::take(&mut self.untold);
-            self.newest_sent = self.newest_sent.max(passed.sent_at);
-            let sent = self.remembered(passed);
-            self.steering.on_delivered(now, &sent, passed.sent_at, told);
-        }
-        if let Some(least) = report.least_rtt
-            && report.rtt.is_some_and(|newest| least < newest)
-        {
-            self.steering.rtt.on_sample(least);
-        }
-        let delivered = Delivered {
-            bytes: news,
-            marked,
-            newest_sent: self.newest_sent,
-            rtt: report.rtt,
-            app_limited,
-            prior_in_flight: report.prior_in_flight,
-            in_flight: self.in_flight(),
+    /// The acknowledgments that a report tells of.
+    fn answers<'r>(&self, report: &'r Report) -> Answers<'r> {
+        // Karn's rule.
+        let is_clear = report.sent_again == self.sent_again && report.sacked.is_zero();
+        let marked = match self.is_marked {
+            true => report.marked - self.marked,
+            false => ByteSize::ZERO,
         };
-        self.steering.on_ack(now, &delivered);
+        let rounds_end_anywhere = !self.steering.wants_delivery();
+        Answers::new(report, self.delivered, marked)
+            .after(self.newest_sent, self.rtt, is_clear)
+            .with_rounds(rounds_end_anywhere)
     }
 
-    /// All of the acknowledgments but the last, in equal parts, as algorithms count acknowledgments too
-    /// (RFC 3465 bounds what one of them may add to a window). Gives what is left for the last.
-    fn deliver_first(
-        &mut self,
-        report: &Report,
-        app_limited: bool,
-        news: u64,
-        marked: u64,
-    ) -> (u64, u64) {
-        let parts = u64::from(report.answers.clamp(1, MOST_PARTS));
-        let marked = if self.is_marked { marked } else { 0 };
-        let delivered = Delivered {
-            bytes: news / parts,
-            marked: marked / parts,
-            newest_sent: self.newest_sent,
-            rtt: None,
-            app_limited,
-            prior_in_flight: report.prior_in_flight,
-            in_flight: self.in_flight(),
-        };
-        for _ in 1..parts {
-            self.steering.on_ack(report.now, &delivered);
+    /// What has arrived by the next acknowledgment.
+    fn deliver_next(&mut self, answers: &mut Answers<'_>) {
+        let answer = answers.next(self.in_flight());
+        self.untold += answer.delivered.bytes;
+        self.newest_sent = self.newest_sent.max(answer.delivered.newest_sent);
+        if let Some(place) = answer.place {
+            let told = std::mem::take(&mut self.untold);
+            let sent = self.remembered(&place);
+            (self.steering).on_delivered(answer.now, &sent, place.sent_at, told);
         }
-        let others = parts - 1;
-        (
-            news - delivered.bytes * others,
-            marked - delivered.marked * others,
-        )
+        self.steering.on_ack(answer.now, &answer.delivered);
     }
 
     /// What the estimate of the delivery rate needs of a place in the data.
     fn remembered(&self, place: &Milestone) -> PacketDelivery {
         let is_before = |time: Time| time <= place.sent_at;
         let lost = self.losses.iter().rev().find(|(time, _)| is_before(*time));
-        let app_limited = self.limited.is_some_and(|(from, until)| {
-            is_before(from) && until.is_none_or(|until| until > place.sent_at)
-        });
         PacketDelivery {
             delivered: place.delivered,
             delivered_at: place.delivered_at,
             first_sent_at: place.first_sent_at,
             lost: lost.map_or(ByteSize::ZERO, |(_, all)| *all),
             in_flight: place.in_flight,
-            app_limited,
+            app_limited: place.app_limited,
         }
     }
 }

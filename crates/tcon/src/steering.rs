@@ -60,6 +60,11 @@ impl Steering {
         self.controller.name()
     }
 
+    /// Whether the algorithm looks at delivery rates.
+    pub(crate) fn wants_delivery(&self) -> bool {
+        self.controller.wants_delivery()
+    }
+
     /// The largest data of a segment, in bytes.
     pub(crate) fn segment_size(&self) -> u64 {
         self.segment_size

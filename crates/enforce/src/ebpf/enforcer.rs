@@ -50,7 +50,7 @@ struct Flow {
     interface: String,
     rule: u32,
     observed: Observed,
-    seen: Option<Seen>,
+    seen: Option<Box<Seen>>,
     heard_at: Time,
     /// When its silence was last asked about.
     asked_at: Time,
@@ -154,15 +154,15 @@ impl Enforcer {
         Ok(())
     }
 
-    fn on_report(&mut self, now: Time, slot: u32, seen: Seen) {
+    fn on_report(&mut self, now: Time, slot: u32, seen: Box<Seen>) {
         let Some(flow) = self.flows.get_mut(&slot) else {
             return;
         };
         flow.observed.on_report(&seen.report);
         self.plane.set_cap(slot, flow.observed.limit(), now + HOLD);
-        let before = flow.seen.map(|seen| seen.report);
+        let before = flow.seen.as_ref().map(|seen| &seen.report);
         let news = |of: fn(&weir_tcon::Report) -> u64| {
-            of(&seen.report).saturating_sub(before.as_ref().map_or(0, of))
+            of(&seen.report).saturating_sub(before.map_or(0, of))
         };
         self.totals.delivered += news(|report| report.delivered.bytes());
         self.totals.marked += news(|report| report.marked.bytes());
@@ -271,8 +271,8 @@ impl Enforce for Enforcer {
 
 impl Flow {
     fn status(&self) -> FlowStatus {
-        let report = self.seen.map(|seen| seen.report);
-        let bytes = |of: fn(&weir_tcon::Report) -> u64| report.as_ref().map_or(0, of);
+        let report = self.seen.as_ref().map(|seen| &seen.report);
+        let bytes = |of: fn(&weir_tcon::Report) -> u64| report.map_or(0, of);
         let end = |address, port| std::net::SocketAddr::new(address, port).to_string();
         let rate = self.observed.pacing_rate();
         FlowStatus {
@@ -291,7 +291,7 @@ impl Flow {
             sent_again: bytes(|report| report.sent_again.bytes()),
             masked: 0,
             kept: 0,
-            lowered: self.seen.map_or(0, |seen| seen.lowered),
+            lowered: self.seen.as_ref().map_or(0, |seen| seen.lowered),
         }
     }
 }

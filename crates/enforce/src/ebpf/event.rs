@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use weir_scenario::Dscp;
-use weir_tcon::{Beginning, Milestone, Report};
+use weir_tcon::{Beginning, Milestone, PLACES, Report};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::Sequence;
@@ -16,7 +16,7 @@ pub(super) const KEY: usize = 36;
 pub(super) enum Event {
     Opened(Opened),
     Closed { slot: u32 },
-    Reported { slot: u32, seen: Seen },
+    Reported { slot: u32, seen: Box<Seen> },
 }
 
 /// A connection whose handshake is complete.
@@ -50,7 +50,10 @@ impl Event {
         match kind {
             1 => read_opened(slot, fields).map(Self::Opened),
             2 => Some(Self::Closed { slot }),
-            3 => read_report(fields).map(|seen| Self::Reported { slot, seen }),
+            3 => read_report(fields).map(|seen| Self::Reported {
+                slot,
+                seen: Box::new(seen),
+            }),
             _ => None,
         }
     }
@@ -72,7 +75,6 @@ fn read_opened(slot: u32, mut fields: Fields<'_>) -> Option<Opened> {
             segment_size,
             is_marked: has_ecn != 0,
             rtt: measured(rtt),
-            sender_rtt: Duration::ZERO,
         },
     })
 }
@@ -82,19 +84,7 @@ fn read_report(mut fields: Fields<'_>) -> Option<Seen> {
     let (delivered, marked, sent_again) = (fields.size()?, fields.size()?, fields.size()?);
     let (timeouts, forged, lowered) = (fields.long()?, fields.long()?, fields.long()?);
     let sent_at = fields.time()?;
-    let (rtt, least_rtt) = (fields.long()?, fields.long()?);
-    let passed = Milestone {
-        sent_at: fields.time()?,
-        delivered: fields.size()?,
-        delivered_at: fields.time()?,
-        first_sent_at: fields.time()?,
-        in_flight: {
-            let _end = fields.number()?;
-            ByteSize::from_bytes(fields.number()?.into())
-        },
-    };
-    let (_sent_again, _padding) = (fields.number()?, fields.number()?);
-    let has_passed = fields.number()? != 0;
+    let passed_count = fields.number()? as usize;
     let report = Report {
         now,
         delivered,
@@ -102,23 +92,45 @@ fn read_report(mut fields: Fields<'_>) -> Option<Seen> {
         sent_again,
         timeouts,
         sent_at,
-        rtt: measured(rtt),
-        least_rtt: measured(least_rtt),
-        passed: has_passed.then_some(passed),
         una: Sequence::new(fields.number()?),
         nxt: Sequence::new(fields.number()?),
         sacked: ByteSize::from_bytes(fields.number()?.into()),
         sack_end: Sequence::new(fields.number()?),
         duplicates: fields.number()?,
         prior_in_flight: ByteSize::from_bytes(fields.number()?.into()),
-        edge: Sequence::new(fields.number()?),
         answers: fields.number()?,
+        limited_until: fields.size()?,
+        answers_from: fields.time()?,
+        limited_answers: fields.long()?,
+        marked_answers: fields.long()?,
+        skipped: fields.size()?,
+        skipped_at: fields.time()?,
+        passed: read_places(passed_count, fields)?,
     };
     Some(Seen {
         report,
         forged,
         lowered,
     })
+}
+
+fn read_places(count: usize, mut fields: Fields<'_>) -> Option<[Option<Milestone>; PLACES]> {
+    let mut places = [None; PLACES];
+    for place in places.iter_mut().take(count) {
+        *place = Some(Milestone {
+            passed_at: fields.time()?,
+            upto: fields.size()?,
+            sent_at: fields.time()?,
+            delivered: fields.size()?,
+            delivered_at: fields.time()?,
+            first_sent_at: fields.time()?,
+            in_flight: ByteSize::from_bytes(fields.number()?.into()),
+            was_repeated: fields.number()? != 0,
+            app_limited: fields.number()? != 0,
+            answer: fields.number()?,
+        });
+    }
+    Some(places)
 }
 
 fn measured(nanos: u64) -> Option<Duration> {

@@ -119,14 +119,25 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         // It overlaps what is not kept, or begins another run: it goes on, and tells nothing about
         // round trips any more.
         shared.counters.unkept += 1;
+        // It may know of a loss before it is known here.
+        let is_known = self.flight.amounts().delivered > 0;
+        let (mut lost, mut newest) = (0, Time::ZERO);
         for position in known {
             if let Some(record) = self.flight.record_mut(position) {
+                if is_known && record.place == Place::InFlight && record.copy.is_none() {
+                    lost += record.length();
+                    newest = newest.max(record.sent_at);
+                }
                 record.transmissions += 1;
                 record.sent_at = now;
                 if record.copy.is_none() {
                     self.flight.move_to(position, Place::InFlight);
                 }
             }
+        }
+        if lost > 0 {
+            let (in_flight, cause) = (self.in_flight(), LossCause::Acks);
+            (self.steering).on_loss(now, lost, newest, cause, in_flight);
         }
         self.flight.extend_to(end);
         out.forward(ingress, self.dressed(packet, false));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
 // bpf/flow.h outside of the kernel: reads what passes, one segment a line, and answers with reports.
 //
-//   b FIRST SIZE SCALE SACK INTERVAL     the flow begins
+//   b FIRST SIZE SCALE SACK RTT SENDER_RTT INTERVAL ANSWERS
+//                                        the flow begins; a report is due when both have passed
 //   s NOW SEQUENCE LENGTH FLAGS          the sender has sent
 //   a NOW ACKNOWLEDGMENT LENGTH WINDOW FLAGS START END BYTES TOLD
 //                                        the receiver has answered, with SACK; the window told
@@ -20,16 +21,21 @@ typedef uint64_t __u64;
 
 static struct flow flow;
 static uint64_t interval;
+static uint32_t answers;
 
 static void begin(void)
 {
 	uint32_t first, size, scale, sack;
+	uint64_t rtt, sender_rtt;
 
-	if (scanf("%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu64, &first, &size, &scale,
-		  &sack, &interval) != 5)
+	if (scanf("%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64
+		  " %" SCNu32,
+		  &first, &size, &scale, &sack, &rtt, &sender_rtt, &interval, &answers) != 8)
 		return;
 	memset(&flow, 0, sizeof(flow));
-	flow.una = flow.nxt = first;
+	flow.una = flow.nxt = flow.known_edge = first;
+	flow.smoothed = rtt;
+	flow.sender_rtt = sender_rtt;
 	flow.segment_size = size;
 	flow.scale = scale;
 	flow.has_sack = sack;
@@ -43,6 +49,14 @@ static void sent(void)
 	if (scanf("%" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu32, &now, &segment.sequence,
 		  &segment.length, &segment.flags) == 4)
 		flow_sent(&flow, now, &segment);
+}
+
+// As is_due() of bpf/enforce.bpf.c: what is urgent waits for a quarter.
+static int is_due(uint64_t now)
+{
+	uint32_t parts = flow.is_urgent ? 4 : 1;
+
+	return now - flow.reported_at >= interval / parts && flow.answers >= answers / parts;
 }
 
 static void answered(void)
@@ -59,24 +73,30 @@ static void answered(void)
 		  &segment.sack_start, &segment.sack_end, &segment.sacked, &told) != 9)
 		return;
 	news = flow_answered(&flow, now, &segment);
-	flow.told = segment.acknowledgment;
-	flow.told_window = told;
-	if (!(news || flow.is_urgent) || now - flow.reported_at < interval) {
+	note_told(&flow, now, segment.acknowledgment, told);
+	if (!(news || flow.is_urgent) || !is_due(now)) {
 		printf("-\n");
 		return;
 	}
 	flow_report(&flow, now, &report);
-	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-	       " %" PRIu64,
-	       report.now, report.delivered, report.marked, report.sent_again, report.timeouts,
-	       report.sent_at, report.rtt, report.least_rtt);
-	printf(" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32, report.passed.sent_at,
-	       report.passed.delivered, report.passed.delivered_at, report.passed.first_sent_at,
-	       report.passed.in_flight);
-	printf(" %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32
-	       " %" PRIu32 " %" PRIu32 "\n",
-	       report.has_passed, report.una, report.nxt, report.sacked, report.sack_end,
-	       report.duplicates, report.in_flight_before, report.edge, report.answers);
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, report.now,
+	       report.delivered, report.marked, report.sent_again, report.timeouts, report.sent_at);
+	printf(" %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32,
+	       report.una, report.nxt, report.sacked, report.sack_end, report.duplicates,
+	       report.in_flight_before, report.answers);
+	printf(" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+	       report.limited_until, report.answers_from, report.limited_answers,
+	       report.marked_answers, report.skipped, report.skipped_at);
+	for (uint32_t i = 0; i < report.passed_count; i++) {
+		const struct place *place = &report.passed[i];
+
+		printf(" %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+		       place->at, place->upto, place->sent_at, place->delivered,
+		       place->delivered_at, place->first_sent_at);
+		printf(" %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32, place->in_flight,
+		       place->sent_again, place->is_limited, place->answer);
+	}
+	printf("\n");
 }
 
 int main(void)
