@@ -148,11 +148,11 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
         assert_eq!(book.flows()[0].acknowledged, 0);
         assert!(!receiving.is_finished());
         // With a small one all of it comes, and never more than so much is on its way.
-        book.say(0, at_most(20_000, LONG));
-        assert_eq!(window(&pair.client), 20_000);
+        book.say(0, at_most(6_000, LONG));
+        assert_eq!(window(&pair.client), 6_000);
         while !sending.is_finished() {
             let in_flight = pair.client.stats().paths[0].in_flight.bytes();
-            assert!(in_flight <= 20_000, "{in_flight}");
+            assert!(in_flight <= 6_000, "{in_flight}");
             tokio::time::sleep(std::time::Duration::from_micros(200)).await;
         }
         sending.await.unwrap();
@@ -160,9 +160,9 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
         let told = book.flows().remove(0);
         assert_eq!((told.acknowledged, told.is_over), (size as u64, true));
         // Without deadlines the window is the connection's own again, whatever is said.
-        assert!(window(&pair.client) > 20_000);
+        assert!(window(&pair.client) > 6_000);
         book.say(0, at_most(0, LONG));
-        assert!(window(&pair.client) > 20_000);
+        assert!(window(&pair.client) > 6_000);
     });
 }
 

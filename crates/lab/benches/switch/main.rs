@@ -2,8 +2,8 @@
 //! them, plain sockets at the ends.
 //!
 //! `make bench-lab` runs it, as root. Each row says what it wants, so that a machine that cannot do it
-//! shows. `cargo bench -p weir-lab --bench switch in-line` runs one of its parts: `carried`, `in-line`, `paced`
-//! or `delayed`.
+//! shows. `cargo bench -p weir-lab --bench switch in-line` runs one of its parts: `carried`, `in-line`, `sed`,
+//! `paced` or `delayed`.
 
 #![allow(
     clippy::print_stdout,
@@ -15,6 +15,7 @@ mod delay;
 mod host;
 mod in_line;
 mod network;
+mod sed;
 
 use std::error::Error;
 use std::time::Duration as Wait;
@@ -37,9 +38,10 @@ fn main() -> Result<(), Failure> {
     println!(
         "Two hosts and a switch; all on this machine. Goodput is what the receiver's application got."
     );
-    let parts: [Part; 4] = [
+    let parts: [Part; 5] = [
         ("carried", carried),
         ("in-line", in_line::measure),
+        ("sed", sed::measure),
         ("paced", paced),
         ("delayed", delayed),
     ];
@@ -49,7 +51,9 @@ fn main() -> Result<(), Failure> {
         .filter(|word| !word.starts_with('-'))
         .collect();
     if let Some(word) = (wanted.iter()).find(|word| parts.iter().all(|(name, _)| name != word)) {
-        return Err(format!("there is no part `{word}`: carried, in-line, paced, delayed").into());
+        return Err(
+            format!("there is no part `{word}`: carried, in-line, sed, paced, delayed").into(),
+        );
     }
     for (name, measure) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {

@@ -30,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) segments: Option<u32>,
     /// Whether the kernel cuts super-packets up before it hands them over.
     pub(crate) cut: bool,
+    /// Whether SED's agent is in the switch.
+    pub(crate) sed: bool,
 }
 
 impl Default for Settings {
@@ -40,6 +42,7 @@ impl Default for Settings {
             delay: Duration::ZERO,
             segments: None,
             cut: false,
+            sed: false,
         }
     }
 }
@@ -70,6 +73,9 @@ from = "a"
 to = "b"
 workload = "bulk"
 "#;
+
+/// Its threshold is never reached.
+const SED: &str = "\n[sed]\nrtt = \"100us\"\nthreshold = \"100MB\"\n";
 
 /// Two hosts, and where their frames come out.
 pub(crate) struct Ends {
@@ -106,7 +112,8 @@ fn mac(number: u8) -> [u8; 6] {
 
 impl Network {
     pub(crate) fn new(settings: Settings) -> Result<Self, Failure> {
-        let mut scenario = Scenario::parse("benchmark", SCENARIO, &[])?.scenario;
+        let text = SCENARIO.to_owned() + if settings.sed { SED } else { "" };
+        let mut scenario = Scenario::parse("benchmark", &text, &[])?.scenario;
         let topology = &mut scenario.topology;
         for port in &mut topology.ports {
             port.rate = settings.rate;
