@@ -89,7 +89,7 @@ fn come_and_go(count: u64, per_second: u64) {
         totals["controlled"] == 0 && totals["closed"] == totals["opened"]
     });
     let totals = running.status()["totals"].clone();
-    println!("{come:?}: {totals}");
+    eprintln!("{come:?}: {totals}");
     assert_eq!(totals["opened"].as_u64(), Some(complete), "{totals}");
     assert_eq!(totals["refused"], 0, "{totals}");
     assert_eq!(totals["in_line"]["kept_bytes"], 0, "{totals}");
