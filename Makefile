@@ -34,7 +34,7 @@ PYTHON_BUILD = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$(CURDIR)/$(PYTHON_ENV)
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fmt lint doc unit stacks python python-env python-test interop long longer bench bench-dcudp bench-paths bench-sim bench-lab fuzz deny
+.PHONY: help setup demo test fmt lint doc unit stacks python python-env python-test interop long longer bench bench-dcudp bench-paths bench-sim bench-lab bench-enforce fuzz deny
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,8 @@ interop: ## run the interoperability matrix and write docs/interop.md (a long bu
 
 long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
 	PROPTEST_CASES=$(LONG_CASES) $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
+	@# A minute of 2,000 connections in each second, as root: at an interface by programs, and in line.
+	$(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir --test enforce -- --ignored --nocapture
 
 longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC engine (hours)
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
@@ -135,6 +137,10 @@ bench-sim: ## the simulator beside ns-3, and what a packet costs with many flows
 
 bench-lab: ## what the live lab's switch carries and how exact it is (root; a minute)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-lab --bench switch
+
+bench-enforce: ## what `weir enforce` costs and carries, at an interface and in line (root; some minutes)
+	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
+	@python3 bench/enforce.py target/release/weir
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
 	@command -v cargo-fuzz >/dev/null || { echo "make fuzz needs: cargo install --locked cargo-fuzz"; exit 1; }

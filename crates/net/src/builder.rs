@@ -10,6 +10,7 @@ use weir_quic::{
     EndpointConfig, EndpointSecret, PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
     Version, Versions,
 };
+use weir_scenario::Policy;
 use weir_sed::Allocator;
 use weir_units::{ByteSize, Duration};
 
@@ -19,6 +20,7 @@ use crate::endpoint::{ClientSettings, Endpoint};
 use crate::error::EndpointError;
 use crate::interfaces::{self, Watch};
 use crate::observe::{Watchers, Wishes};
+use crate::policy::Chooser;
 use crate::shared::Shared;
 use crate::socket::SocketBuffers;
 use crate::sockets::{Place, Sockets};
@@ -31,6 +33,7 @@ use crate::tls::{ClientCredentials, ServerCredentials};
 #[must_use = "nothing happens before `bind`"]
 pub struct EndpointBuilder {
     transport: Arc<TransportConfig>,
+    policy: Option<Policy>,
     client: Option<ClientCredentials>,
     server: Option<ServerCredentials>,
     max_connections: usize,
@@ -54,6 +57,7 @@ impl Default for EndpointBuilder {
         let buffer = ByteSize::from_mib(1);
         Self {
             transport: Arc::new(TransportConfig::data_center()),
+            policy: None,
             client: None,
             server: None,
             max_connections: 10_000,
@@ -82,6 +86,20 @@ impl EndpointBuilder {
     /// The congestion controller is part of it.
     pub fn transport(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
         self.transport = transport.into();
+        self
+    }
+
+    /// Which congestion controller the paths of this endpoint's connections get, by where they lead: the first rule
+    /// that fits what is sent on a path decides, by the addresses and ports of the packets. Where none fits, or
+    /// the rule says `pass`, the transport's own controls the path.
+    ///
+    /// A rule about an interface fits where the address is bound to it ([`Self::interface`],
+    /// [`Self::also_at_interface`]); packets are of the class 0. An endpoint that is bound to all addresses knows
+    /// its own only where the kernel says which, so rules with `from` want a specific one. `ecn` and `buffer` are
+    /// for TCP. `docs/policy.md` describes the file. A transport that is given to
+    /// [`Endpoint::connect_with`] is not touched.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
         self
     }
 
@@ -271,7 +289,11 @@ impl EndpointBuilder {
             address,
             interface: self.interface,
         };
-        let places = iter::once(first).chain(self.more_places).collect();
+        let places: Vec<_> = iter::once(first).chain(self.more_places).collect();
+        let transport = match self.policy {
+            Some(policy) => Chooser::new(policy, &places).applied_to(&self.transport),
+            None => self.transport,
+        };
         let sockets = Sockets::bind(places, self.buffers)?;
         let timers = Timers::new().map_err(EndpointError::Timer)?;
         let spin = self
@@ -284,7 +306,7 @@ impl EndpointBuilder {
             token_lifetime: self.token_lifetime,
             versions: self.server_versions,
             preferred: self.preferred,
-            ..ServerConfig::new(credentials.crypto, self.transport.clone())
+            ..ServerConfig::new(credentials.crypto, transport.clone())
         });
         let config = EndpointConfig {
             connection_id_length: CONNECTION_ID_LENGTH,
@@ -309,7 +331,7 @@ impl EndpointBuilder {
         runtime.spawn(Driver::new(shared.clone(), watching));
         let settings = ClientSettings {
             credentials: self.client,
-            transport: self.transport,
+            transport,
             version: self.client_versions.0,
             versions: self.client_versions.1,
         };

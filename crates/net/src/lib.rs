@@ -49,6 +49,7 @@
 //! | `interfaces` | what the kernel tells of them, and what follows from it |
 //! | `kernel_tcp` | what the kernel tells about its TCP, for measurements beside it |
 //! | [`dcudp`] | reliable, ECN-driven UDP, on the same sockets and timers |
+//! | `policy` | which congestion control, by where a path leads |
 //! | `observe` | who watches: qlog files, metrics, `tracing` |
 //! | `socket`, `sockets`, `timers`, `clock`, `spin` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
 
@@ -71,6 +72,7 @@ mod kernel_tcp;
 mod link;
 mod observe;
 mod paths;
+mod policy;
 mod queue;
 mod recv_stream;
 mod routing;
@@ -111,5 +113,6 @@ pub use weir_quic::{
     MoveCause, PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId,
     TransportConfig, UpdateKeysError, Version, Versions,
 };
+pub use weir_scenario::Policy;
 pub use weir_sed::Allocator;
 pub use weir_units::{ByteSize, Duration};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
+use weir_net::Policy;
 use weir_net::dcudp::PreSharedKey;
 use weir_net::tls::Fingerprint;
 use weir_units::Duration;
@@ -35,6 +36,8 @@ pub struct ClientOptions {
     pub pin: Option<Fingerprint>,
     /// DCUDP: the key that the server has too, where [`Parameters::keyed`] says that there is one.
     pub key: Option<Arc<PreSharedKey>>,
+    /// DCQUIC: which congestion control connections get, by where they lead.
+    pub policy: Option<Policy>,
     /// The test.
     pub parameters: Parameters,
     /// The time between two interval reports; zero for none but the last.

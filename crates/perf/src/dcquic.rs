@@ -67,9 +67,11 @@ pub(crate) async fn open(
         .map_err(|error| Error::Certificate(error.to_string()))?;
     let mut transport = transport(test)?;
     transport.handshake_timeout = options.timeout;
-    let endpoint = Endpoint::builder()
-        .transport(transport)
-        .client(tls)
+    let mut builder = Endpoint::builder().transport(transport).client(tls);
+    if let Some(policy) = &options.policy {
+        builder = builder.policy(policy.clone());
+    }
+    let endpoint = builder
         .bind(port::towards(server)?)
         .map_err(|error| Error::Stream {
             doing: "opening a UDP socket",
@@ -162,6 +164,9 @@ impl Acceptor {
         let mut builder = Endpoint::builder().transport(transport(test)?).server(tls);
         if let Some(registry) = &options.metrics {
             builder = builder.metrics(registry);
+        }
+        if let Some(policy) = &options.policy {
+            builder = builder.policy(policy.clone());
         }
         let endpoint = port::when_free(address, || builder.clone().bind(address)).await?;
         Ok(Self { endpoint, token })

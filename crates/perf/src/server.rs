@@ -11,9 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use weir_net::Registry;
 use weir_net::dcudp::PreSharedKey;
 use weir_net::tls::{Fingerprint, Identity};
+use weir_net::{Policy, Registry};
 use weir_units::Duration;
 
 use crate::control::Control;
@@ -41,6 +41,8 @@ pub struct ServerOptions {
     pub metrics: Option<Registry>,
     /// DCUDP: the key that clients must have too.
     pub key: Option<Arc<PreSharedKey>>,
+    /// DCQUIC: which congestion control connections get, by where they lead; before what a client asks for.
+    pub policy: Option<Policy>,
 }
 
 /// What happens at a server.

@@ -38,6 +38,7 @@ async fn server(timeout: Duration) -> Server {
         interval: Duration::ZERO,
         metrics: None,
         key: None,
+        policy: None,
     };
     Server::bind(options).await.unwrap()
 }
@@ -48,6 +49,7 @@ fn client(server: SocketAddr, pin: Fingerprint, parameters: Parameters) -> Clien
         port: server.port(),
         pin: Some(pin),
         key: None,
+        policy: None,
         parameters,
         interval: Duration::from_secs(1),
         timeout: LIMIT,

@@ -19,6 +19,18 @@ pub(crate) const SMALLEST_MAX_UDP_PAYLOAD: usize = 1200;
 /// Makes a congestion controller for a path.
 pub type ControllerFactory = dyn Fn(&Context) -> Box<dyn Controller> + Send + Sync;
 
+/// Between which addresses a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathEnds {
+    /// Ours; `None` where only the kernel knows it.
+    pub local: Option<SocketAddr>,
+    /// The peer's.
+    pub remote: SocketAddr,
+}
+
+/// Makes a congestion controller for a path between two addresses.
+pub type ControllerChoice = dyn Fn(&PathEnds, &Context) -> Box<dyn Controller> + Send + Sync;
+
 /// Which congestion controller a connection gets.
 #[derive(Clone)]
 pub enum Congestion {
@@ -26,13 +38,17 @@ pub enum Congestion {
     Named(AlgorithmSpec),
     /// One of the caller's own making.
     Custom(Arc<ControllerFactory>),
+    /// One that depends on where the path leads.
+    Chosen(Arc<ControllerChoice>),
 }
 
 impl Congestion {
-    pub(crate) fn build(&self, context: &Context) -> Box<dyn Controller> {
+    /// The controller of a path between two addresses.
+    pub fn build(&self, ends: &PathEnds, context: &Context) -> Box<dyn Controller> {
         match self {
             Self::Named(spec) => spec.build(context),
             Self::Custom(make) => make(context),
+            Self::Chosen(choose) => choose(ends, context),
         }
     }
 }
@@ -42,6 +58,7 @@ impl fmt::Debug for Congestion {
         match self {
             Self::Named(spec) => write!(f, "{spec}"),
             Self::Custom(_) => f.write_str("custom"),
+            Self::Chosen(_) => f.write_str("by address"),
         }
     }
 }

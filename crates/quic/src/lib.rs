@@ -45,8 +45,8 @@ pub mod transport_parameters;
 mod version;
 
 pub use config::{
-    ClientConfig, ConfigError, Congestion, ControllerFactory, DatagramConfig, EndpointConfig,
-    PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
+    ClientConfig, ConfigError, Congestion, ControllerChoice, ControllerFactory, DatagramConfig,
+    EndpointConfig, PathEnds, PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,

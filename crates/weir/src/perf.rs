@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 use tokio::runtime::Runtime;
 use weir_perf::PreSharedKey;
+use weir_scenario::Policy;
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -38,4 +39,9 @@ fn shared_key(path: &Path) -> Result<Arc<PreSharedKey>, Failure> {
     let key = PreSharedKey::from_file(path);
     let key = key.map_err(|error| Failure::option("key-file", error))?;
     Ok(Arc::new(key))
+}
+
+/// The policy in a file that an option names.
+fn policy(file: &Path) -> Result<Policy, Failure> {
+    Policy::load(file).map_err(Failure::of)
 }

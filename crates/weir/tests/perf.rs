@@ -127,6 +127,54 @@ fn a_one_off_server_ends_after_its_test_and_reports_it() {
 }
 
 #[test]
+fn a_policy_decides_by_which_algorithm_dcquic_sends() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    let path = file.to_str().unwrap();
+    // Of the server: what it sends is about 127.0.0.1, and none of the first rule's business.
+    write(
+        "[[rules]]\nto = \"192.0.2.0/24\"\ncongestion = \"swift\"\n\
+         [[rules]]\nto = \"127.0.0.0/8\"\ncongestion = \"newreno\"\n",
+    );
+    let server = PerfServer::start(&["--policy", path]);
+    let test = ["--transport", "dcquic", "--bytes", "100KB", "--json"];
+    let congestion = |more: &[&str]| {
+        let mut client = server.client(&[&test[..], more].concat());
+        client.args(["--pin", &server.fingerprint]);
+        said(client.output().unwrap()).json()["end"]["congestion"].clone()
+    };
+    assert_eq!(congestion(&["--reverse"]), "newreno");
+    assert_eq!(
+        congestion(&["--reverse", "--congestion", "cubic"]),
+        "newreno"
+    );
+    // Of the client, which the server's does not touch.
+    write("[[rules]]\nfrom_port = \"1-65535\"\ncongestion = { name = \"bbr\" }\n");
+    assert_eq!(congestion(&["--policy", path]), "bbr");
+    write("[[rules]]\npass = true\n");
+    let own = congestion(&[]);
+    assert_eq!(congestion(&["--policy", path]), own);
+    write("[[rules]]\nto = 5\n");
+    let refused = |more: &[&str], code, words: &[&str]| {
+        let client = server.client(more).output().unwrap();
+        said(client).failed(code, words);
+    };
+    let pin = ["--pin", &server.fingerprint, "--policy", path];
+    refused(&pin, 1, &["policy.toml:2: rules.0.to"]);
+    refused(
+        &["--transport", "tcp", "--policy", path],
+        2,
+        &["--policy", "dcquic"],
+    );
+    refused(
+        &["--congestion", "cubic", "--policy", path],
+        2,
+        &["--policy"],
+    );
+}
+
+#[test]
 fn a_wrong_pin_ends_in_a_clear_message() {
     let server = PerfServer::start(&[]);
     let wrong = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

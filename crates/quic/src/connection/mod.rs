@@ -61,7 +61,7 @@ pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
 pub(crate) use validation::{ClientSetup, ServerSetup};
 
-use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
+use crate::config::{PathEnds, SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
 use crate::crypto::{KeyChange, Provider, Session};
 use crate::interfaces::Interfaces;
 use crate::migration::MigrationMonitor;
@@ -182,10 +182,13 @@ impl Connection {
         };
         let initial_keys = provider.initial_keys(version, &setup.original_destination, side);
         let mut rng = ChaCha12Rng::from_seed(setup.seed);
-        let controller = config.congestion.build(&Context {
+        let context = Context {
             packet_size: config.packet_size,
             seed: rng.next_u64(),
-        });
+        };
+        let controller = config
+            .congestion
+            .build(&PathEnds { local, remote }, &context);
         let skip_at = u64::from(rng.next_u32() & 0x7f);
         let path = Path::new(
             PathId::FIRST,

@@ -18,7 +18,7 @@ use super::{Connection, path_config};
 use crate::observe::Observation;
 use crate::path::{Path, Verdict};
 use crate::recovery::SentPacket;
-use crate::{PathId, Side, Space};
+use crate::{PathEnds, PathId, Side, Space};
 
 /// More paths than this are not kept; it bounds what a client that comes from ever new addresses
 /// can make a server remember.
@@ -213,10 +213,12 @@ impl Connection {
     fn new_path(&mut self, remote: SocketAddr, local: Option<SocketAddr>) -> Path {
         let id = PathId(self.book.next_id);
         self.book.next_id += 1;
-        let controller = self.config.congestion.build(&Context {
+        let context = Context {
             packet_size: self.config.packet_size,
             seed: self.rng.next_u64(),
-        });
+        };
+        let ends = PathEnds { local, remote };
+        let controller = self.config.congestion.build(&ends, &context);
         let config = path_config(&self.config, self.side);
         Path::new(id, remote, local, controller, &config).with_cap(self.window_cap)
     }

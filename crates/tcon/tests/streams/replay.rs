@@ -465,7 +465,7 @@ fn table() {
                 together(64),
             ] {
                 let found = compare(&trace, &setup, reported);
-                println!("{congestion} {name} {reported:?} {found:?}");
+                eprintln!("{congestion} {name} {reported:?} {found:?}");
             }
         }
     }

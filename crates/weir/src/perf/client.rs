@@ -13,7 +13,7 @@ use weir_units::{ByteSize, Duration, Rate};
 use crate::arguments;
 use crate::failure::Failure;
 use crate::output;
-use crate::perf::shared_key;
+use crate::perf::{policy, shared_key};
 
 /// What the command line says.
 #[derive(Debug, Args)]
@@ -76,6 +76,10 @@ pub(crate) struct Client {
     /// is encrypted or authenticated
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+
+    /// dcquic: which congestion control the connections get, by a policy file (docs/policy.md)
+    #[arg(long, value_name = "FILE", conflicts_with = "congestion")]
+    policy: Option<PathBuf>,
 
     /// Largest packet: the UDP payload for dcquic and dcudp, the segment for tcp and tcp-tls
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
@@ -156,6 +160,7 @@ impl Client {
             port: self.port,
             pin: self.pin,
             key,
+            policy: self.policy.as_deref().map(policy).transpose()?,
             parameters,
             interval: self.interval,
             timeout: self.timeout,
@@ -179,6 +184,13 @@ impl Client {
                 return Err(Failure::option("pin", problem));
             }
             _ => {}
+        }
+        if self.policy.is_some() && self.transport != Transport::Dcquic {
+            let problem = format!(
+                "it is for dcquic: `weir enforce` controls TCP by a policy, and {} has --congestion",
+                self.transport
+            );
+            return Err(Failure::option("policy", problem));
         }
         // A receiver's kernel need not have the sender's congestion control.
         let mut ours = parameters.clone();

@@ -15,7 +15,7 @@ use weir_units::Duration;
 use crate::arguments;
 use crate::failure::Failure;
 use crate::output;
-use crate::perf::shared_key;
+use crate::perf::{policy, shared_key};
 
 /// What the command line says.
 #[derive(Debug, Args)]
@@ -55,6 +55,11 @@ pub(crate) struct Server {
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 
+    /// dcquic: which congestion control connections get, by a policy file (docs/policy.md), before
+    /// what a client asks for
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+
     /// Time between the intervals in a JSON report; 0 for the result alone
     #[arg(long, short, default_value = "1s", value_parser = arguments::seconds)]
     interval: Duration,
@@ -92,6 +97,7 @@ impl Server {
             interval: self.interval,
             metrics: exporter.as_ref().map(|(_, registry)| registry.clone()),
             key: self.key_file.as_deref().map(shared_key).transpose()?,
+            policy: self.policy.as_deref().map(policy).transpose()?,
         };
         let server = PerfServer::bind(options).await.map_err(Failure::of)?;
         let exporter = exporter.map(|(exporter, _)| exporter);

@@ -3,8 +3,13 @@
 use rustix::process::Signal;
 
 use crate::POLICY;
-use crate::namespace::{Namespace, possible};
-use crate::running::Running;
+use crate::in_line::Download;
+use crate::namespace::{Namespace, join, possible};
+use crate::running::{Running, wait};
+use crate::traffic::{Crowd, crowd, flood, neighbours, told};
+
+/// Windows that nobody would choose.
+const SMALL: &str = "[[rules]]\nfrom_port = \"8000-8999\"\ncongestion = { name = \"cubic\", max_window = \"40KB\" }\n";
 
 #[test]
 fn a_policy_is_reloaded_and_a_signal_ends_it() {
@@ -28,4 +33,152 @@ fn a_policy_is_reloaded_and_a_signal_ends_it() {
     running.signal(Signal::INT);
     let (status, said) = running.end();
     assert!(status.success(), "{status}: {said}");
+}
+
+/// A download that goes on until something is so.
+fn until(download: &Download, received: &mut u64, what: &str, mut is_so: impl FnMut() -> bool) {
+    wait(what, || {
+        *received += 500_000;
+        download.get(500_000, *received);
+        is_so()
+    });
+}
+
+#[test]
+fn tcp_goes_on_by_itself_when_it_is_killed() {
+    if !possible("tcp_goes_on_by_itself_when_it_is_killed") {
+        return;
+    }
+    let [server, client] = neighbours();
+    let running = Running::start(&server, SMALL, &["-i", "eth0"]);
+    let (download, mut received) = (Download::between([&server, &client], 8001), 0);
+    until(&download, &mut received, "its window is lowered", || {
+        told(&server, 8001) <= 40_000
+    });
+    running.signal(Signal::KILL);
+    let (status, _) = running.end();
+    assert!(!status.success());
+    until(&download, &mut received, "its window is its own", || {
+        told(&server, 8001) > 60_000
+    });
+    // The programs went with the process: nobody is followed from here on.
+    let other = Download::between([&server, &client], 8002);
+    other.get(1_000_000, 1_000_000);
+    assert!(told(&server, 8002) > 60_000);
+    other.end();
+    // Another one takes its place. What has been open before passes.
+    let running = Running::start(&server, SMALL, &["-i", "eth0"]);
+    let third = Download::between([&server, &client], 8003);
+    let mut count = 0;
+    until(
+        &third,
+        &mut count,
+        "the third one's window is lowered",
+        || told(&server, 8003) <= 40_000,
+    );
+    until(&download, &mut received, "the first one is unknown", || {
+        running.status()["totals"]["unknown_packets"].as_u64() > Some(0)
+    });
+    let totals = running.status()["totals"].clone();
+    assert_eq!(totals["controlled"], 1, "{totals}");
+    assert!(told(&server, 8001) > 60_000);
+    download.end();
+    third.end();
+}
+
+#[test]
+fn the_others_go_on_when_an_interface_disappears() {
+    if !possible("the_others_go_on_when_an_interface_disappears") {
+        return;
+    }
+    let [server, client] = neighbours();
+    join((&server, "spare"), (&client, "spare"));
+    let running = Running::start(&server, SMALL, &["-i", "eth0", "-i", "spare"]);
+    let (download, mut received) = (Download::between([&server, &client], 8001), 0);
+    until(&download, &mut received, "its window is lowered", || {
+        told(&server, 8001) <= 40_000
+    });
+    server.ip("link delete spare");
+    until(&download, &mut received, "it is noticed", || {
+        running.status()["interfaces"].as_array().unwrap().len() == 1
+    });
+    received += 2_000_000;
+    download.get(2_000_000, received);
+    assert!(told(&server, 8001) <= 40_000, "the other one goes on");
+    server.ip("link delete eth0");
+    let (status, said) = running.end();
+    assert_eq!(status.code(), Some(1), "{said}");
+    for words in ["spare is gone", "eth0 is gone", "no interface is left"] {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn a_flood_of_syns_displaces_no_flow() {
+    if !possible("a_flood_of_syns_displaces_no_flow") {
+        return;
+    }
+    let [server, client] = neighbours();
+    let running = Running::start(&server, SMALL, &["-i", "eth0", "--flows", "64"]);
+    let (download, mut received) = (Download::between([&server, &client], 8001), 0);
+    until(&download, &mut received, "its window is lowered", || {
+        told(&server, 8001) <= 40_000
+    });
+    std::thread::scope(|scope| {
+        // Several times what the table of half-open connections holds.
+        let flooding = scope.spawn(|| flood(&client, 8001, 100_000));
+        while !flooding.is_finished() {
+            received += 500_000;
+            download.get(500_000, received);
+        }
+        flooding.join().unwrap();
+    });
+    let (other, mut count) = (Download::between([&server, &client], 8002), 0);
+    until(
+        &other,
+        &mut count,
+        "another one's window is lowered",
+        || told(&server, 8002) <= 40_000,
+    );
+    assert!(told(&server, 8001) <= 40_000);
+    let totals = running.status()["totals"].clone();
+    assert_eq!(totals["controlled"], 2, "{totals}");
+    assert_eq!(totals["opened"], 2, "{totals}");
+    assert_eq!(totals["refused"], 0, "{totals}");
+    download.end();
+    other.end();
+}
+
+/// So many connections come and go, so many in each second, and nothing is left of them.
+fn come_and_go(count: u64, per_second: u64) {
+    let [server, client] = neighbours();
+    let policy = "[[rules]]\ncongestion = \"cubic\"\n";
+    let running = Running::start(&server, policy, &["-i", "eth0"]);
+    let come = crowd(&server, &client, count, per_second);
+    let Crowd { complete, .. } = come;
+    wait("all are forgotten", || {
+        let totals = &running.status()["totals"];
+        totals["controlled"] == 0 && totals["closed"] == totals["opened"]
+    });
+    let totals = running.status()["totals"].clone();
+    eprintln!("{come:?}: {totals}");
+    assert_eq!(totals["opened"].as_u64(), Some(complete), "{totals}");
+    assert_eq!(totals["refused"], 0, "{totals}");
+}
+
+#[test]
+fn connections_in_great_numbers_leave_nothing_behind() {
+    if !possible("connections_in_great_numbers_leave_nothing_behind") {
+        return;
+    }
+    come_and_go(4_000, 2_000);
+}
+
+#[test]
+#[ignore = "a minute: make long"]
+fn a_minute_of_connections_leaves_nothing_behind() {
+    if !possible("a_minute_of_connections_leaves_nothing_behind") {
+        return;
+    }
+    come_and_go(120_000, 2_000);
 }

@@ -22,8 +22,8 @@ use crate::POLICY;
 use crate::namespace::{Namespace, join, possible};
 use crate::running::{Running, wait};
 
-const SERVER: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 1);
-const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 2);
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 1);
+pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 2);
 
 /// Loses one of so many segments of data, marks others, and writes down what comes to it, as it is on the wire.
 #[derive(Debug)]
@@ -70,17 +70,17 @@ impl Element<Segment> for Lossy {
 }
 
 /// A server, where the enforcer runs, where packets get lost, and a client, in a row.
-struct Row {
-    server: Namespace,
-    middle: Namespace,
-    client: Namespace,
+pub(crate) struct Row {
+    pub(crate) server: Namespace,
+    pub(crate) middle: Namespace,
+    pub(crate) client: Namespace,
     _lossy: Namespace,
     stop: OwnedFd,
     thread: Option<JoinHandle<Inline>>,
 }
 
 impl Row {
-    fn new(lose_one_of: u64, mark_one_of: u64) -> Self {
+    pub(crate) fn new(lose_one_of: u64, mark_one_of: u64) -> Self {
         let [server, middle, lossy, client] = [(); 4].map(|()| Namespace::new());
         join((&server, "eth0"), (&middle, "lan0"));
         join((&middle, "wan0"), (&lossy, "in0"));
@@ -133,22 +133,23 @@ fn byte(position: u64) -> u8 {
 }
 
 /// A connection by which the client gets as many bytes as it is told to expect, and checks each.
-struct Download {
-    orders: Sender<u64>,
-    received: Receiver<u64>,
+pub(crate) struct Download {
+    pub(crate) orders: Sender<u64>,
+    pub(crate) received: Receiver<u64>,
     sender: JoinHandle<()>,
     receiver: JoinHandle<()>,
 }
 
 impl Download {
-    fn start(row: &Row, port: u16) -> Self {
-        let listener = row
-            .server
-            .run(move || TcpListener::bind((SERVER, port)).unwrap());
+    pub(crate) fn start(row: &Row, port: u16) -> Self {
+        Self::between([&row.server, &row.client], port)
+    }
+
+    /// The same between other namespaces.
+    pub(crate) fn between([server, client]: [&Namespace; 2], port: u16) -> Self {
+        let listener = server.run(move || TcpListener::bind((SERVER, port)).unwrap());
         let accept = std::thread::spawn(move || listener.accept().unwrap().0);
-        let mut to = row
-            .client
-            .run(move || TcpStream::connect((SERVER, port)).unwrap());
+        let mut to = client.run(move || TcpStream::connect((SERVER, port)).unwrap());
         let mut from: TcpStream = accept.join().unwrap();
         let (orders, wanted) = channel::<u64>();
         let (done, received) = channel();
@@ -188,20 +189,20 @@ impl Download {
     }
 
     /// Sends more, and waits until the client has it.
-    fn get(&self, amount: u64, upto: u64) {
+    pub(crate) fn get(&self, amount: u64, upto: u64) {
         self.orders.send(amount).unwrap();
         while self.received.recv().unwrap() < upto {}
     }
 
     /// Closes the connection, and waits for its end.
-    fn end(self) {
+    pub(crate) fn end(self) {
         drop(self.orders);
         self.sender.join().unwrap();
         self.receiver.join().unwrap();
     }
 }
 
-fn flow_of(status: &Value, port: u16) -> Value {
+pub(crate) fn flow_of(status: &Value, port: u16) -> Value {
     let flows = status["flows"].as_array().unwrap();
     let from = format!("{SERVER}:{port}");
     let found = flows.iter().find(|flow| flow["from"] == from.as_str());
@@ -211,7 +212,8 @@ fn flow_of(status: &Value, port: u16) -> Value {
 }
 
 /// Of the server's data; what the client sends is nobody's business.
-const DOWNLOADS: &str = "[[rules]]\ninterface = \"wan*\"\nbuffer = \"1MB\"\ncongestion = ";
+pub(crate) const DOWNLOADS: &str =
+    "[[rules]]\ninterface = \"wan*\"\nbuffer = \"1MB\"\ncongestion = ";
 
 #[test]
 fn losses_are_hidden_from_kernel_tcp_and_a_reload_leaves_flows_alone() {
@@ -336,7 +338,7 @@ fn wrong_checksums(row: &Row) -> u64 {
     counter(&row.client, "snmp", "InCsumErrors") + counter(&row.server, "snmp", "InCsumErrors")
 }
 
-fn is_promiscuous(namespace: &Namespace, name: &str) -> bool {
+pub(crate) fn is_promiscuous(namespace: &Namespace, name: &str) -> bool {
     let output = (namespace.command("ip").args(["-d", "link", "show", name]))
         .output()
         .unwrap();

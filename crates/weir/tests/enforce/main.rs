@@ -6,10 +6,12 @@
 #[cfg(feature = "bpf")]
 mod at_interfaces;
 mod in_line;
+mod in_line_lasting;
 mod namespace;
 mod running;
 #[path = "../support/mod.rs"]
 mod support;
+mod traffic;
 
 use support::run;
 

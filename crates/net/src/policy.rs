@@ -1,0 +1,112 @@
+//! Congestion control by a policy file: which controller the paths of an endpoint's connections get.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use weir_congestion::{Context, Controller};
+use weir_quic::{Congestion, PathEnds, TransportConfig};
+use weir_scenario::{Policy, PolicyFlow};
+
+use crate::sockets::Place;
+
+/// Looks the rule up for what is sent on a path.
+#[derive(Debug)]
+pub(crate) struct Chooser {
+    policy: Policy,
+    /// Where the endpoint is bound, and by which interface alone.
+    bound: Vec<(IpAddr, Option<String>)>,
+}
+
+impl Chooser {
+    pub(crate) fn new(policy: Policy, places: &[Place]) -> Self {
+        let bound = |place: &Place| (place.address.ip().to_canonical(), place.interface.clone());
+        Self {
+            policy,
+            bound: places.iter().map(bound).collect(),
+        }
+    }
+
+    /// A transport whose own congestion control is left to what no rule is about.
+    pub(crate) fn applied_to(self, transport: &TransportConfig) -> Arc<TransportConfig> {
+        let otherwise = transport.congestion.clone();
+        let choose = move |ends: &PathEnds, context: &Context| {
+            self.controller(ends, context)
+                .unwrap_or_else(|| otherwise.build(ends, context))
+        };
+        Arc::new(TransportConfig {
+            congestion: Congestion::Chosen(Arc::new(choose)),
+            ..transport.clone()
+        })
+    }
+
+    fn controller(&self, ends: &PathEnds, context: &Context) -> Option<Box<dyn Controller>> {
+        let canonical =
+            |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        let remote = canonical(ends.remote);
+        let nowhere = match remote {
+            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        };
+        let local = ends.local.map_or(SocketAddr::new(nowhere, 0), canonical);
+        let flow = PolicyFlow {
+            interface: self.interface(local.ip()),
+            ..PolicyFlow::between(local, remote)
+        };
+        let control = self.policy.rule(&flow)?.control.as_ref()?;
+        Some(control.congestion.build(context))
+    }
+
+    /// The interface that an address is bound to.
+    fn interface(&self, local: IpAddr) -> Option<&str> {
+        let exact = self.bound.iter().find(|(address, _)| *address == local);
+        // Bound to all addresses of an interface.
+        let any = || {
+            self.bound
+                .iter()
+                .find(|(address, _)| address.is_unspecified())
+        };
+        exact.or_else(any)?.1.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(chooser: &Chooser, local: Option<&str>, remote: &str) -> &'static str {
+        let ends = PathEnds {
+            local: local.map(|address| address.parse().unwrap()),
+            remote: remote.parse().unwrap(),
+        };
+        let context = Context {
+            packet_size: weir_units::ByteSize::from_bytes(1200),
+            seed: 1,
+        };
+        let controller = chooser.controller(&ends, &context);
+        controller.map_or("none", |controller| controller.name())
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_a_path_decides() {
+        let policy = "[[rules]]\nto = \"10.0.0.0/8\"\npass = true\n\
+                      [[rules]]\ninterface = \"wan0\"\ncongestion = \"bbr\"\n\
+                      [[rules]]\nfrom_port = 443\ncongestion = \"cubic\"\n\
+                      [[rules]]\nto_port = 4433\ncongestion = \"swift\"\n";
+        let place = |address: &str, interface: Option<&str>| Place {
+            address: address.parse().unwrap(),
+            interface: interface.map(str::to_owned),
+        };
+        let places = [
+            place("192.0.2.1:443", None),
+            place("192.0.2.2:0", Some("wan0")),
+        ];
+        let chooser = Chooser::new(Policy::parse("test", policy).unwrap(), &places);
+        let from = |local, remote| name(&chooser, Some(local), remote);
+        assert_eq!(from("192.0.2.2:5000", "10.1.2.3:4433"), "none");
+        assert_eq!(from("192.0.2.2:5000", "203.0.113.7:4433"), "bbr");
+        assert_eq!(from("192.0.2.1:443", "203.0.113.7:4433"), "cubic");
+        assert_eq!(from("192.0.2.1:444", "[::ffff:203.0.113.7]:4433"), "swift");
+        assert_eq!(from("192.0.2.1:444", "203.0.113.7:80"), "none");
+        assert_eq!(name(&chooser, None, "203.0.113.7:4433"), "swift");
+    }
+}

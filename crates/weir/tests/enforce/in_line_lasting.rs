@@ -1,0 +1,113 @@
+//! What lasts when the cable is killed, or overrun by many.
+
+use rustix::process::Signal;
+
+use crate::POLICY;
+use crate::in_line::{CLIENT, DOWNLOADS, Download, Row, SERVER, flow_of, is_promiscuous};
+use crate::namespace::{Namespace, join, possible};
+use crate::running::{Running, wait};
+use crate::traffic::{Crowd, crowd, flood};
+
+const INLINE: [&str; 3] = ["--inline", "lan0", "wan0"];
+
+#[test]
+fn a_killed_cable_is_replaced_and_flows_go_on() {
+    if !possible("a_killed_cable_is_replaced_and_flows_go_on") {
+        return;
+    }
+    let row = Row::new(67, u64::MAX);
+    let policy = format!("{DOWNLOADS}\"bbr\"\n");
+    let running = Running::start(&row.middle, &policy, &INLINE);
+    let first = Download::start(&row, 8001);
+    first.get(2_000_000, 2_000_000);
+    // In the middle of it.
+    first.orders.send(3_000_000).unwrap();
+    running.signal(Signal::KILL);
+    let (status, _) = running.end();
+    assert!(!status.success());
+    assert!(!is_promiscuous(&row.middle, "lan0"), "it is not left so");
+    // What it has told the sender, and what it kept, is gone: the ends repair it by themselves.
+    let running = Running::start(&row.middle, &policy, &INLINE);
+    while first.received.recv().unwrap() < 5_000_000 {}
+    let second = Download::start(&row, 8002);
+    second.get(1_000_000, 1_000_000);
+    let status = running.status();
+    assert_eq!(flow_of(&status, 8002)["congestion"], "bbr");
+    assert_eq!(status["totals"]["controlled"], 1, "{status}");
+    assert!(
+        status["totals"]["unknown_packets"].as_u64() > Some(0),
+        "{status}"
+    );
+    first.end();
+    second.end();
+}
+
+#[test]
+fn a_flood_of_syns_makes_half_open_connections_go() {
+    if !possible("a_flood_of_syns_makes_half_open_connections_go") {
+        return;
+    }
+    let row = Row::new(67, u64::MAX);
+    let policy = format!("{DOWNLOADS}\"bbr\"\n");
+    let arguments = [&INLINE[..], &["--flows", "500"]].concat();
+    let running = Running::start(&row.middle, &policy, &arguments);
+    let first = Download::start(&row, 8001);
+    let mut received = 1_000_000;
+    first.get(1_000_000, received);
+    std::thread::scope(|scope| {
+        let flooding = scope.spawn(|| flood(&row.client, 8001, 20_000));
+        while !flooding.is_finished() {
+            received += 100_000;
+            first.get(100_000, received);
+        }
+        flooding.join().unwrap();
+    });
+    let second = Download::start(&row, 8002);
+    second.get(1_000_000, 1_000_000);
+    let status = running.status();
+    for port in [8001, 8002] {
+        assert_eq!(flow_of(&status, port)["congestion"], "bbr");
+    }
+    let in_line = &status["totals"]["in_line"];
+    assert!(in_line["displaced"].as_u64() > Some(500), "{status}");
+    first.end();
+    second.end();
+}
+
+/// So many connections come and go, so many in each second, and nothing is left of them.
+fn come_and_go(count: u64, per_second: u64) {
+    let [server, middle, client] = [(); 3].map(|()| Namespace::new());
+    join((&server, "eth0"), (&middle, "lan0"));
+    join((&middle, "wan0"), (&client, "eth0"));
+    server.ip(&format!("address add {SERVER}/24 dev eth0"));
+    client.ip(&format!("address add {CLIENT}/24 dev eth0"));
+    let running = Running::start(&middle, POLICY, &INLINE);
+    let come = crowd(&server, &client, count, per_second);
+    let Crowd { complete, .. } = come;
+    wait("all are forgotten", || {
+        let totals = &running.status()["totals"];
+        totals["controlled"] == 0 && totals["closed"] == totals["opened"]
+    });
+    let totals = running.status()["totals"].clone();
+    eprintln!("{come:?}: {totals}");
+    assert_eq!(totals["opened"].as_u64(), Some(complete), "{totals}");
+    assert_eq!(totals["refused"], 0, "{totals}");
+    assert_eq!(totals["in_line"]["kept_bytes"], 0, "{totals}");
+}
+
+#[test]
+fn connections_in_great_numbers_leave_nothing_in_line() {
+    if !possible("connections_in_great_numbers_leave_nothing_in_line") {
+        return;
+    }
+    come_and_go(4_000, 2_000);
+}
+
+#[test]
+#[ignore = "a minute: make long"]
+fn a_minute_of_connections_leaves_nothing_in_line() {
+    if !possible("a_minute_of_connections_leaves_nothing_in_line") {
+        return;
+    }
+    come_and_go(120_000, 2_000);
+}
