@@ -136,7 +136,7 @@ impl Controller {
     fn change(&mut self, now: Time, flow: &FlowKey, demand: Demand) {
         let config = self.config;
         for (id, port) in &mut self.ports {
-            if port.table.set_demand(flow, demand) {
+            if port.table.update(flow, |entry| entry.demand = Some(demand)) {
                 let waited = port.computed_at + config.refresh <= now;
                 port.is_due |= (port.governed || port.congested) && waited;
                 let flow = *flow;
@@ -199,15 +199,15 @@ impl Controller {
             Report::Recovered { port } => self.set_congested(PortId { switch, port }, false),
             Report::Counters { acknowledged } => {
                 for (flow, bytes) in acknowledged {
-                    if let Some(entry) = self.entry(switch, &flow) {
+                    self.update(switch, &flow, |entry| {
                         entry.acknowledged = entry.acknowledged.max(bytes);
                         entry.heard = now;
-                    }
+                    });
                 }
                 self.refresh(now, switch);
             }
             Report::Dropped { flow, sequence } => {
-                if self.config.retransmit && self.entry(switch, &flow).is_some() {
+                if self.config.retransmit && self.places.contains_key(&(switch, flow)) {
                     self.order(switch, Order::Retransmit { flow, sequence });
                 }
             }
@@ -246,10 +246,14 @@ impl Controller {
         self.orders.push_back((switch, order));
     }
 
-    fn entry(&mut self, switch: u32, flow: &FlowKey) -> Option<&mut Entry> {
-        let port = *self.places.get(&(switch, *flow))?;
-        let port = self.ports.get_mut(&PortId { switch, port })?;
-        port.table.get_mut(flow)
+    /// Something becomes known of a flow, if it is there.
+    fn update(&mut self, switch: u32, flow: &FlowKey, change: impl FnOnce(&mut Entry)) {
+        let Some(port) = self.places.get(&(switch, *flow)).copied() else {
+            return;
+        };
+        if let Some(port) = self.ports.get_mut(&PortId { switch, port }) {
+            port.table.update(flow, change);
+        }
     }
 
     /// What is left of flows has changed, and so what they need.
@@ -289,18 +293,16 @@ impl Controller {
     }
 
     fn accept(&mut self, now: Time, switch: u32, flow: FlowKey, segment: u32, reverse_port: u32) {
-        if let Some(entry) = self.entry(switch, &flow) {
+        self.update(switch, &flow, |entry| {
             entry.segment = segment.max(1);
             entry.heard = now;
-        }
+        });
         // Whoever answers may be the one that has something to send.
         let back = flow.reversed();
         if self.demands.of(&back).is_some() {
             let port = reverse_port;
             self.open(now, PortId { switch, port }, back, now, None);
-            if let Some(entry) = self.entry(switch, &back) {
-                entry.segment = segment.max(1);
-            }
+            self.update(switch, &back, |entry| entry.segment = segment.max(1));
         }
     }
 

@@ -61,38 +61,63 @@ impl Entry {
         })
     }
 
-    pub(crate) fn candidate(&self, now: Time) -> Candidate {
-        Candidate {
-            segment: self.segment,
-            job: self.job(now),
-        }
-    }
-
     /// Whether it has to wait.
     pub fn is_stopped(&self) -> bool {
         self.window == Some(0)
     }
 }
 
-/// A place for a row. A computation of all windows reads the first half of each row, in no order: that is one
-/// line of the cache so.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Slot(Option<Entry>);
+/// What a computation of all windows needs of a row, beside its deadline. It asks for that of one row after the
+/// other by priority, which is no order in memory: of these a line of the cache holds four.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    /// What is left to carry by the deadline; [`Self::ENDLESS`] without one.
+    left: u64,
+    segment: u32,
+    /// As the row's; [`Self::OWN`] where that is its own affair.
+    window: u32,
+}
+
+impl Load {
+    const ENDLESS: u64 = u64::MAX;
+    const OWN: u32 = u32::MAX;
+
+    fn of(entry: &Entry) -> Self {
+        let left = |demand: Demand| demand.size.bytes().saturating_sub(entry.acknowledged);
+        Self {
+            left: entry.demand.map_or(Self::ENDLESS, left),
+            segment: entry.segment,
+            window: entry.window.unwrap_or(Self::OWN),
+        }
+    }
+
+    fn candidate(self, now: Time, deadline: Time) -> Candidate {
+        let job = Job {
+            size: ByteSize::from_bytes(self.left),
+            due: deadline.checked_since(now).unwrap_or(Duration::ZERO),
+        };
+        Candidate {
+            segment: self.segment,
+            job: (self.left != Self::ENDLESS).then_some(job),
+        }
+    }
+}
 
 /// All that is needed of a port's flows to compute their windows, by priority.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     pub(crate) candidates: Vec<Candidate>,
-    /// Where each is, and what it has.
-    places: Vec<(u32, Option<u32>)>,
+    /// Where each is, and what it has as in [`Load::window`].
+    places: Vec<(u32, u32)>,
 }
 
 /// The flows of a port, the earliest deadline first (Priority); those without come last, in the order
 /// in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    entries: Vec<Slot>,
+    entries: Vec<Option<Entry>>,
+    /// Of each of `entries`.
+    loads: Vec<Load>,
     free: Vec<u32>,
     places: FxHashMap<FlowKey, u32>,
     order: BTreeSet<(Time, Time, u32)>,
@@ -114,13 +139,15 @@ impl Table {
         self.remove(&flow);
         let entry = Entry::new(now, flow, started, demand);
         let place = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Slot::default());
+            self.entries.push(None);
+            self.loads.push(Load::of(&entry));
             self.entries.len() as u32 - 1
         });
         self.order.insert(rank(&entry, place));
         self.places.insert(flow, place);
+        self.note(place, &entry);
         if let Some(slot) = self.entries.get_mut(place as usize) {
-            slot.0 = Some(entry);
+            *slot = Some(entry);
         }
     }
 
@@ -130,36 +157,42 @@ impl Table {
             return false;
         };
         let slot = self.entries.get_mut(place as usize);
-        if let Some(entry) = slot.and_then(|slot| slot.0.take()) {
+        if let Some(entry) = slot.and_then(Option::take) {
             self.order.remove(&rank(&entry, place));
             self.free.push(place);
         }
         true
     }
 
-    /// A flow demands something else; tells whether it is there.
-    pub(crate) fn set_demand(&mut self, flow: &FlowKey, demand: Demand) -> bool {
+    /// Something becomes known of a flow; tells whether it is there.
+    pub(crate) fn update(&mut self, flow: &FlowKey, change: impl FnOnce(&mut Entry)) -> bool {
         let Some(place) = self.places.get(flow).copied() else {
             return false;
         };
         let slot = self.entries.get_mut(place as usize);
-        if let Some(entry) = slot.and_then(|slot| slot.0.as_mut()) {
-            self.order.remove(&rank(entry, place));
-            entry.demand = Some(demand);
-            self.order.insert(rank(entry, place));
+        if let Some(entry) = slot.and_then(Option::as_mut) {
+            let before = rank(entry, place);
+            change(entry);
+            let (after, entry) = (rank(entry, place), *entry);
+            if after != before {
+                self.order.remove(&before);
+                self.order.insert(after);
+            }
+            self.note(place, &entry);
         }
         true
     }
 
-    pub(crate) fn get_mut(&mut self, flow: &FlowKey) -> Option<&mut Entry> {
-        let place = *self.places.get(flow)?;
-        self.entries.get_mut(place as usize)?.0.as_mut()
+    fn note(&mut self, place: u32, entry: &Entry) {
+        if let Some(load) = self.loads.get_mut(place as usize) {
+            *load = Load::of(entry);
+        }
     }
 
     /// All flows by priority.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let places = self.order.iter();
-        places.filter_map(|(.., place)| self.entries.get(*place as usize)?.0.as_ref())
+        places.filter_map(|(.., place)| self.entries.get(*place as usize)?.as_ref())
     }
 
     /// What is needed of all flows to compute their windows takes the place of what is in `survey`; tells
@@ -168,12 +201,11 @@ impl Table {
         survey.candidates.clear();
         survey.places.clear();
         let mut is_any_stopped = false;
-        for (.., place) in &self.order {
-            let slot = self.entries.get(*place as usize);
-            if let Some(entry) = slot.and_then(|slot| slot.0.as_ref()) {
-                is_any_stopped |= entry.is_stopped();
-                survey.candidates.push(entry.candidate(now));
-                survey.places.push((*place, entry.window));
+        for (deadline, _, place) in &self.order {
+            if let Some(load) = self.loads.get(*place as usize) {
+                is_any_stopped |= load.window == 0;
+                survey.candidates.push(load.candidate(now, *deadline));
+                survey.places.push((*place, load.window));
             }
         }
         is_any_stopped
@@ -188,12 +220,14 @@ impl Table {
         mut changed: impl FnMut(&Entry),
     ) {
         for ((place, had), window) in survey.places.iter().zip(windows) {
-            if *had == window {
+            if *had == window.unwrap_or(Load::OWN) {
                 continue;
             }
             let slot = self.entries.get_mut(*place as usize);
-            if let Some(entry) = slot.and_then(|slot| slot.0.as_mut()) {
+            let load = self.loads.get_mut(*place as usize);
+            if let (Some(entry), Some(load)) = (slot.and_then(Option::as_mut), load) {
                 entry.window = window;
+                *load = Load::of(entry);
                 changed(entry);
             }
         }
