@@ -84,6 +84,8 @@ def test_other_threads_go_on_and_ctrl_c_ends_a_run(scenario):
             if ticks == 100:
                 os.kill(os.getpid(), signal.SIGINT)
 
+    # Whoever started this may have had Ctrl-C ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=tick)
     thread.start()
     try:
@@ -92,4 +94,5 @@ def test_other_threads_go_on_and_ctrl_c_ends_a_run(scenario):
     finally:
         over.set()
         thread.join()
+        signal.signal(signal.SIGINT, before)
     assert ticks >= 100
