@@ -66,8 +66,9 @@ fn controller(
 ) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<Duration>) {
     let (sender, address) = std::sync::mpsc::channel();
     let (stop, stopped) = oneshot::channel();
-    // Every flow has a deadline: 20 KB within 100 ms.
+    // Every flow has a deadline: 20 KB within 100 ms. What is answered has none, and is not in the table.
     let rule = Rule {
+        destination_ports: vec![80..=80],
         demand: Some(Demand {
             size: ByteSize::from_bytes(20_000),
             within: Span::from_millis(100),
