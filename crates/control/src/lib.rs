@@ -31,6 +31,7 @@
 //! connection instead of being obeyed. An agent that hears nothing lets go of all windows.
 
 mod agent;
+mod attached;
 pub mod certificates;
 mod client;
 mod connect;

@@ -1,32 +1,22 @@
 //! The task behind an agent's channel: connects, follows one controller, and connects again.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
-use tonic::Streaming;
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use weir_sed::{AgentConfig, Report};
-use weir_units::Duration as Span;
 
 use super::{AgentError, AgentEvent, AgentOptions, AgentState, Lease, PortDescription};
+use crate::attached::{End, FIRST_PAUSE, Governed, LONGEST_PAUSE, QUEUED, span};
 use crate::connect::connect;
 use crate::quota::Quota;
 use crate::stream::Received;
-use crate::term::Governor;
-use crate::translate::{self, Garbled};
+use crate::translate;
 use crate::v1;
 use crate::v1::agents_client::AgentsClient;
 use crate::v1::from_agent::Message as Outgoing;
-use crate::v1::from_controller::Message as Incoming;
 
-/// Pauses between tries: the first, and the longest that it doubles to.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long a controller may take to let an agent in.
-const WELCOME: Duration = Duration::from_secs(5);
-/// How many messages wait for the connection.
-const QUEUED: usize = 16;
 /// How many reports go into one message, which keeps it well below gRPC's 4 MB.
 const PER_MESSAGE: usize = 4096;
 
@@ -35,33 +25,13 @@ pub(super) struct Link {
     options: AgentOptions,
     events: mpsc::Sender<AgentEvent>,
     state: watch::Sender<AgentState>,
-    /// Whose orders are in force, and until when.
-    governed: Option<(Governor, Instant)>,
+    governed: Governed,
     /// A report has been lost.
     lost: Arc<Notify>,
     quota: Quota,
 }
 
-/// Why a connection is not followed any more.
-enum End {
-    /// Nobody wants it.
-    Dropped,
-    Failed(AgentError),
-}
-
-impl<E: Into<AgentError>> From<E> for End {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-/// A connection to a controller that has let the agent in.
-struct Attached {
-    lease: Lease,
-    heartbeat: Duration,
-    outgoing: mpsc::Sender<v1::FromAgent>,
-    incoming: Streaming<v1::FromController>,
-}
+type Attached = crate::attached::Attached<v1::FromAgent>;
 
 impl Link {
     pub(super) fn new(
@@ -74,7 +44,7 @@ impl Link {
             options,
             events,
             state,
-            governed: None,
+            governed: Governed::default(),
             lost,
             quota: Quota::new(Instant::now()),
         }
@@ -123,17 +93,9 @@ impl Link {
         };
         let _ = outgoing.try_send(hello);
         let mut client = AgentsClient::new(channel);
-        let answered = async {
-            let mut incoming = client.attach(Received(queued)).await?.into_inner();
-            let first = incoming.message().await?.ok_or(AgentError::Closed)?;
-            Ok::<_, End>((first, incoming))
-        };
-        let answered = timeout(WELCOME, answered).await;
-        let (first, incoming) = answered.map_err(|_| AgentError::Silent)??;
-        let Some(Incoming::Welcome(welcome)) = first.message else {
-            return Err(Garbled::Missing("welcome").into());
-        };
-        let (lease, heartbeat) = Lease::welcomed(&welcome, begin, Instant::now())?;
+        let call = client.attach(Received(queued));
+        let (attached, welcome) = Attached::welcomed(call, begin, outgoing).await?;
+        let lease = &attached.lease;
         let governor = lease.governor().clone();
         let config: AgentConfig = translate::settings(welcome.settings, span(lease.obeyed()))?;
         self.hand(AgentEvent::Attached(config))?;
@@ -141,25 +103,14 @@ impl Link {
             controller: controller.to_owned(),
             governor,
         });
-        Ok(Attached {
-            lease,
-            heartbeat,
-            outgoing,
-            incoming,
-        })
+        Ok(attached)
     }
 
     fn hello(&mut self, now: Instant) -> v1::Hello {
-        let governed = self.governed.take_if(|(_, until)| *until <= now);
-        drop(governed);
-        let governor = self.governed.as_ref().map(|(governor, _)| v1::Governor {
-            name: governor.name.clone(),
-            term: governor.term,
-        });
         v1::Hello {
             name: self.options.name.clone(),
             ports: self.options.ports.iter().map(described).collect(),
-            governor,
+            governor: self.governed.governor(now),
         }
     }
 
@@ -194,22 +145,11 @@ impl Link {
     }
 
     fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), End> {
-        let Some(Incoming::Orders(orders)) = message.message else {
-            return Err(Garbled::Missing("orders").into());
-        };
-        let now = Instant::now();
-        if orders.term < lease.governor().term {
+        let orders = self.governed.hear(lease, message)?;
+        if orders.is_empty() {
             return Ok(());
         }
-        if !lease.holds(now, orders.beat) {
-            return Err(AgentError::Stale.into());
-        }
-        lease.hear(now);
-        if orders.orders.is_empty() {
-            return Ok(());
-        }
-        self.governed = Some((lease.governor().clone(), now + lease.obeyed()));
-        for order in orders.orders {
+        for order in orders {
             self.hand(AgentEvent::Order(translate::order(order)?))?;
         }
         if let Some(wake) = &self.options.wake {
@@ -241,10 +181,7 @@ async fn say(attached: &Attached, batch: &mut Vec<Report>) -> Result<(), End> {
     let message = v1::FromAgent {
         message: Some(Outgoing::Reports(reports)),
     };
-    let sent = attached
-        .outgoing
-        .send_timeout(message, attached.heartbeat * 2);
-    sent.await.map_err(|_| AgentError::Full.into())
+    attached.say(message).await
 }
 
 fn described(port: &PortDescription) -> v1::Port {
@@ -258,8 +195,4 @@ fn described(port: &PortDescription) -> v1::Port {
         rate_bits_per_second: port.rate.bits_per_second(),
         behind: behind.collect(),
     }
-}
-
-fn span(duration: Duration) -> Span {
-    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -6,32 +6,23 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until, timeout};
-use tonic::Streaming;
+use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use weir_sed::{Allowance, Demand, Order};
 use weir_units::{ByteSize, Duration as Span};
 use weir_wire::FlowKey;
 
 use super::{Due, Opened, SenderOptions, Wish};
 use crate::agent::{AgentError, AgentState, Lease};
+use crate::attached::{End, FIRST_PAUSE, Governed, LONGEST_PAUSE, QUEUED, span};
 use crate::connect::connect;
 use crate::quota::Quota;
 use crate::stream::Received;
-use crate::term::Governor;
-use crate::translate::{self, Garbled};
+use crate::translate;
 use crate::v1;
 use crate::v1::flows_client::FlowsClient;
-use crate::v1::from_controller::Message as Incoming;
 use crate::v1::from_sender::Message as Outgoing;
 use crate::v1::sender_report::Report;
 
-/// Pauses between tries: the first, and the longest that it doubles to.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long a controller may take to let a sender in.
-const WELCOME: Duration = Duration::from_secs(5);
-/// How many messages wait for the connection.
-const QUEUED: usize = 16;
 /// How often the controller hears how far flows are.
 const COUNTERS: Duration = Duration::from_millis(5);
 
@@ -39,8 +30,7 @@ const COUNTERS: Duration = Duration::from_millis(5);
 pub(super) struct Link {
     options: SenderOptions,
     state: watch::Sender<AgentState>,
-    /// Whose orders are in force, and until when.
-    governed: Option<(Governor, Instant)>,
+    governed: Governed,
     quota: Quota,
     flows: Flows,
 }
@@ -62,27 +52,7 @@ struct Flow {
     window: Option<u32>,
 }
 
-/// Why a connection is not followed any more.
-enum End {
-    /// Nobody wants it.
-    Dropped,
-    Failed(AgentError),
-}
-
-impl<E: Into<AgentError>> From<E> for End {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-/// A connection to a controller that has let the sender in.
-struct Attached {
-    lease: Lease,
-    heartbeat: Duration,
-    outgoing: mpsc::Sender<v1::FromSender>,
-    incoming: Streaming<v1::FromController>,
-}
-
+type Attached = crate::attached::Attached<v1::FromSender>;
 type Wishes = mpsc::UnboundedReceiver<Wish>;
 
 impl Link {
@@ -90,7 +60,7 @@ impl Link {
         Self {
             options,
             state,
-            governed: None,
+            governed: Governed::default(),
             quota: Quota::new(Instant::now()),
             flows: Flows::default(),
         }
@@ -131,7 +101,7 @@ impl Link {
     }
 
     async fn attach(&mut self, controller: &str, wishes: &mut Wishes) -> Result<Attached, End> {
-        let governor = self.governor(Instant::now());
+        let governor = self.governed.governor(Instant::now());
         let attaching = attach(controller, &self.options, governor);
         let attached = self.flows.hear_for(wishes, attaching).await;
         let attached = attached.unwrap_or(Err(End::Dropped))?;
@@ -140,16 +110,6 @@ impl Link {
             governor: attached.lease.governor().clone(),
         });
         Ok(attached)
-    }
-
-    /// Whose orders are in force.
-    fn governor(&mut self, now: Instant) -> Option<v1::Governor> {
-        drop(self.governed.take_if(|(_, until)| *until <= now));
-        let (governor, _) = self.governed.as_ref()?;
-        Some(v1::Governor {
-            name: governor.name.clone(),
-            term: governor.term,
-        })
     }
 
     async fn follow(&mut self, mut attached: Attached, wishes: &mut Wishes) -> End {
@@ -190,23 +150,9 @@ impl Link {
     }
 
     fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), End> {
-        let Some(Incoming::Orders(orders)) = message.message else {
-            return Err(Garbled::Missing("orders").into());
-        };
-        let now = Instant::now();
-        if orders.term < lease.governor().term {
-            return Ok(());
-        }
-        if !lease.holds(now, orders.beat) {
-            return Err(AgentError::Stale.into());
-        }
-        lease.hear(now);
-        if orders.orders.is_empty() {
-            return Ok(());
-        }
-        self.governed = Some((lease.governor().clone(), now + lease.obeyed()));
+        let orders = self.governed.hear(lease, message)?;
         let lease = span(lease.obeyed());
-        for order in orders.orders {
+        for order in orders {
             match translate::order(order)? {
                 Order::Allow { flow, window } => self.flows.allow(&flow, Some(window), lease),
                 Order::Release { flow } => self.flows.allow(&flow, None, lease),
@@ -232,23 +178,9 @@ async fn attach(
     };
     let _ = outgoing.try_send(hello);
     let mut client = FlowsClient::new(channel);
-    let answered = async {
-        let mut incoming = client.send(Received(queued)).await?.into_inner();
-        let first = incoming.message().await?.ok_or(AgentError::Closed)?;
-        Ok::<_, End>((first, incoming))
-    };
-    let answered = timeout(WELCOME, answered).await;
-    let (first, incoming) = answered.map_err(|_| AgentError::Silent)??;
-    let Some(Incoming::Welcome(welcome)) = first.message else {
-        return Err(Garbled::Missing("welcome").into());
-    };
-    let (lease, heartbeat) = Lease::welcomed(&welcome, begin, Instant::now())?;
-    Ok(Attached {
-        lease,
-        heartbeat,
-        outgoing,
-        incoming,
-    })
+    let call = client.send(Received(queued));
+    let (attached, _) = Attached::welcomed(call, begin, outgoing).await?;
+    Ok(attached)
 }
 
 impl Flows {
@@ -402,12 +334,5 @@ async fn say(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), End> 
     let message = v1::FromSender {
         message: Some(Outgoing::Reports(reports)),
     };
-    let sent = attached
-        .outgoing
-        .send_timeout(message, attached.heartbeat * 2);
-    sent.await.map_err(|_| AgentError::Full.into())
-}
-
-fn span(duration: Duration) -> Span {
-    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    attached.say(message).await
 }

@@ -1,0 +1,121 @@
+//! What agents and senders share: a connection to a controller that has let them in, whose orders are in force,
+//! and how it ends.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tonic::{Response, Status, Streaming};
+use weir_units::Duration as Span;
+
+use crate::agent::{AgentError, Lease};
+use crate::term::Governor;
+use crate::translate::Garbled;
+use crate::v1;
+use crate::v1::from_controller::Message as Incoming;
+
+/// Pauses between tries: the first, and the longest that it doubles to.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How many messages wait for the connection.
+pub(crate) const QUEUED: usize = 16;
+/// How long a controller may take to let somebody in.
+const WELCOME: Duration = Duration::from_secs(5);
+
+/// Why a connection is not followed any more.
+pub(crate) enum End {
+    /// Nobody wants it.
+    Dropped,
+    Failed(AgentError),
+}
+
+impl<E: Into<AgentError>> From<E> for End {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A connection to a controller that has let this end in, which says messages of type `T`.
+pub(crate) struct Attached<T> {
+    pub(crate) lease: Lease,
+    pub(crate) heartbeat: Duration,
+    pub(crate) outgoing: mpsc::Sender<T>,
+    pub(crate) incoming: Streaming<v1::FromController>,
+}
+
+impl<T> Attached<T> {
+    /// Waits until the controller answers the `call`, in which hello was said at `begin`; gives its welcome too.
+    pub(crate) async fn welcomed(
+        call: impl Future<Output = Result<Response<Streaming<v1::FromController>>, Status>>,
+        begin: Instant,
+        outgoing: mpsc::Sender<T>,
+    ) -> Result<(Self, v1::Welcome), End> {
+        let answered = async {
+            let mut incoming = call.await?.into_inner();
+            let first = incoming.message().await?.ok_or(AgentError::Closed)?;
+            Ok::<_, End>((first, incoming))
+        };
+        let answered = timeout(WELCOME, answered).await;
+        let (first, incoming) = answered.map_err(|_| AgentError::Silent)??;
+        let Some(Incoming::Welcome(welcome)) = first.message else {
+            return Err(Garbled::Missing("welcome").into());
+        };
+        let (lease, heartbeat) = Lease::welcomed(&welcome, begin, Instant::now())?;
+        let attached = Self {
+            lease,
+            heartbeat,
+            outgoing,
+            incoming,
+        };
+        Ok((attached, welcome))
+    }
+
+    /// Sends a message, unless the controller has been too slow for too long.
+    pub(crate) async fn say(&self, message: T) -> Result<(), End> {
+        let sent = self.outgoing.send_timeout(message, self.heartbeat * 2);
+        sent.await.map_err(|_| AgentError::Full.into())
+    }
+}
+
+/// Whose orders are in force, and until when.
+#[derive(Default)]
+pub(crate) struct Governed(Option<(Governor, Instant)>);
+
+impl Governed {
+    /// Whose they are, if any are.
+    pub(crate) fn governor(&mut self, now: Instant) -> Option<v1::Governor> {
+        drop(self.0.take_if(|(_, until)| *until <= now));
+        let (governor, _) = self.0.as_ref()?;
+        Some(v1::Governor {
+            name: governor.name.clone(),
+            term: governor.term,
+        })
+    }
+
+    /// The orders of a message that are to be obeyed, which are in force from now on.
+    pub(crate) fn hear(
+        &mut self,
+        lease: &mut Lease,
+        message: v1::FromController,
+    ) -> Result<Vec<v1::Order>, End> {
+        let Some(Incoming::Orders(orders)) = message.message else {
+            return Err(Garbled::Missing("orders").into());
+        };
+        let now = Instant::now();
+        if orders.term < lease.governor().term {
+            return Ok(Vec::new());
+        }
+        if !lease.holds(now, orders.beat) {
+            return Err(AgentError::Stale.into());
+        }
+        lease.hear(now);
+        if !orders.orders.is_empty() {
+            self.0 = Some((lease.governor().clone(), now + lease.obeyed()));
+        }
+        Ok(orders.orders)
+    }
+}
+
+pub(crate) fn span(duration: Duration) -> Span {
+    Span::from_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
