@@ -6,7 +6,7 @@ use crate::POLICY;
 use crate::in_line::Download;
 use crate::namespace::{Namespace, join, possible};
 use crate::running::{Running, wait};
-use crate::traffic::{Crowd, crowd, flood, neighbours, told};
+use crate::traffic::{crowd, flood, leaves_nothing, neighbours, told};
 
 /// Windows that nobody would choose.
 const SMALL: &str = "[[rules]]\nfrom_port = \"8000-8999\"\ncongestion = { name = \"cubic\", max_window = \"40KB\" }\n";
@@ -154,16 +154,7 @@ fn come_and_go(count: u64, per_second: u64) {
     let [server, client] = neighbours();
     let policy = "[[rules]]\ncongestion = \"cubic\"\n";
     let running = Running::start(&server, policy, &["-i", "eth0"]);
-    let come = crowd(&server, &client, count, per_second);
-    let Crowd { complete, .. } = come;
-    wait("all are forgotten", || {
-        let totals = &running.status()["totals"];
-        totals["controlled"] == 0 && totals["closed"] == totals["opened"]
-    });
-    let totals = running.status()["totals"].clone();
-    eprintln!("{come:?}: {totals}");
-    assert_eq!(totals["opened"].as_u64(), Some(complete), "{totals}");
-    assert_eq!(totals["refused"], 0, "{totals}");
+    leaves_nothing(&running, crowd(&server, &client, count, per_second));
 }
 
 #[test]

@@ -6,10 +6,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use weir_enforce::port::{PacketSocket, Port};
 
 use crate::in_line::{CLIENT, SERVER};
 use crate::namespace::{Namespace, join};
+use crate::running::{Running, wait};
 
 /// The longest that anything of a connection may take: it is dropped, or somebody has stalled.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -115,6 +117,20 @@ fn ask_in_turn(
     }
     let mut longest = longest.lock().unwrap();
     *longest = worst.max(*longest);
+}
+
+/// All connections of a crowd were followed and are forgotten; gives the enforcer's totals.
+pub(crate) fn leaves_nothing(running: &Running, come: Crowd) -> Value {
+    let Crowd { complete, .. } = come;
+    wait("all are forgotten", || {
+        let totals = &running.status()["totals"];
+        totals["controlled"] == 0 && totals["closed"] == totals["opened"]
+    });
+    let totals = running.status()["totals"].clone();
+    eprintln!("{come:?}: {totals}");
+    assert_eq!(totals["opened"].as_u64(), Some(complete), "{totals}");
+    assert_eq!(totals["refused"], 0, "{totals}");
+    totals
 }
 
 fn ask(server: SocketAddr) {
