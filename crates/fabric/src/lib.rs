@@ -101,7 +101,7 @@ pub use counters::{Counters, DropReason, Drops, Tally};
 pub use faults::{Disturbances, FaultSettings, Faults, Reordering, Script, Verdict};
 pub use link::Link;
 pub use occupancy::Occupancy;
-pub use packet::{Packet, flip_byte};
+pub use packet::{Burst, Packet, flip_byte};
 pub use pipe::Pipe;
 pub use queue::{Admission, Queue};
 pub use random::{NotAProbability, Probability};

@@ -51,6 +51,11 @@ pub trait Packet {
         crate::switch::hash_of(&self.flow())
     }
 
+    /// Which burst it is a piece of, if it is one. By default it is none.
+    fn burst(&self) -> Option<Burst> {
+        None
+    }
+
     /// Its TCP header, if it is a TCP segment. By default it is none.
     fn tcp(&self) -> Option<Segment> {
         None
@@ -86,6 +91,16 @@ pub trait Packet {
     fn set_flags(&mut self, flags: Flags) {
         let _ = flags;
     }
+}
+
+/// A segment as a piece of a super-packet, which a host has handed over as one packet (TSO). All pieces have the same
+/// flow, acknowledgment and window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// The super-packet: no other one has this number.
+    pub id: u64,
+    /// Whether it is neither the first piece nor the last: all that is new in it is where its data are.
+    pub is_inner: bool,
 }
 
 /// Changes one byte, choosing the byte and its new value by `entropy`. False if there is none.

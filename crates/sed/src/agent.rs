@@ -45,6 +45,8 @@ pub struct Agent<P> {
     next_counters: Option<Time>,
     /// How many flows are open whose data leave by each port.
     open: Vec<u32>,
+    /// The super-packet of the last segment, and where its pieces leave, if the inner ones need no look.
+    burst: Option<(u64, Option<PortIndex>)>,
     counters: AgentCounters,
 }
 
@@ -75,6 +77,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             inherited_until: None,
             next_counters: None,
             open: Vec::new(),
+            burst: None,
             counters: AgentCounters::default(),
         }
     }
@@ -133,6 +136,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     ) {
         let flow = packet.flow();
         let egress = out.egress(&packet);
+        self.burst = None;
         self.forget(now);
         if self.is_forged(&flow, segment) {
             self.counters.forged += 1;
@@ -145,15 +149,41 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return self.watch(now, egress, out);
         };
         self.note(now, id, way, flow, segment, egress);
+        self.burst = self
+            .plain_burst(id, way, &packet)
+            .map(|burst| (burst, egress));
         self.clamp(id, way, ingress, &mut packet, segment);
-        let before = dropped(egress, out);
-        out.forward(ingress, packet);
-        if self.config.retransmit && segment.payload > 0 && dropped(egress, out) > before {
-            let sequence = segment.sequence;
-            self.reports.push_back(Report::Dropped { flow, sequence });
+        if self.config.retransmit {
+            let before = dropped(egress, out);
+            out.forward(ingress, packet);
+            if segment.payload > 0 && dropped(egress, out) > before {
+                let sequence = segment.sequence;
+                self.reports.push_back(Report::Dropped { flow, sequence });
+            }
+            self.look_for_repeats(now, id, way.reversed());
+        } else {
+            out.forward(ingress, packet);
         }
         self.watch(now, egress, out);
-        self.look_for_repeats(now, id, way.reversed());
+    }
+
+    /// The super-packet that a segment is a piece of, if nothing is to be done to the inner ones: no window is
+    /// made smaller in them, and nobody is told if one is dropped.
+    fn plain_burst(&self, id: ConnectionId, way: Way, packet: &P) -> Option<u64> {
+        let connection = self.connections.get(id)?;
+        let limit = connection.state.half(way.reversed()).limit;
+        let plain = limit.is_none() && !self.config.retransmit;
+        plain
+            .then(|| packet.burst())
+            .flatten()
+            .map(|burst| burst.id)
+    }
+
+    /// Where a segment leaves that says nothing which the piece before it has not said.
+    fn repeats(&self, packet: &P) -> Option<Option<PortIndex>> {
+        let (id, egress) = self.burst?;
+        let burst = packet.burst()?;
+        (burst.is_inner && burst.id == id).then_some(egress)
     }
 
     fn obey(&mut self, now: Time, order: Order, out: &mut Output<'_, P>) {
@@ -184,6 +214,10 @@ fn dropped<P: Packet + Clone + 'static>(port: Option<PortIndex>, out: &mut Outpu
 
 impl<P: Packet + Clone + Send + 'static> Element<P> for Agent<P> {
     fn process(&mut self, now: Time, ingress: PortIndex, mut packet: P, out: &mut Output<'_, P>) {
+        if let Some(egress) = self.repeats(&packet) {
+            out.forward(ingress, packet);
+            return self.watch(now, egress, out);
+        }
         let Some(segment) = packet.tcp() else {
             let egress = out.egress(&packet);
             out.forward(ingress, packet);
@@ -196,21 +230,21 @@ impl<P: Packet + Clone + Send + 'static> Element<P> for Agent<P> {
     }
 
     fn next_time(&self) -> Option<Time> {
+        let orders = [self.ordered_at, self.leased_until, self.inherited_until];
+        let first = orders.into_iter().flatten().min();
+        if self.queues.is_empty() {
+            return first;
+        }
         let counters = match self.queues.any_congested() {
             true => self.next_counters,
             false => None,
         };
-        let times = [
-            self.ordered_at,
-            self.leased_until,
-            self.inherited_until,
-            counters,
-            self.queues.next_time(),
-        ];
-        times.into_iter().flatten().min()
+        let queues = [counters, self.queues.next_time()];
+        first.into_iter().chain(queues.into_iter().flatten()).min()
     }
 
     fn on_time(&mut self, now: Time, out: &mut Output<'_, P>) {
+        self.burst = None;
         if self.ordered_at.is_some_and(|at| at <= now) {
             self.ordered_at = None;
             while let Some(order) = self.orders.pop_front() {

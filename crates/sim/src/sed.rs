@@ -119,13 +119,15 @@ impl ControlPlane {
         let _ = (self.controller.demands_mut()).register(flow.source, flow, demand);
     }
 
-    /// Takes what agents have to report after something happened in the network.
+    /// Takes what agents have to report after something happened in the network, and tells whether that was
+    /// anything: then [`Self::next_time`] may be another one.
     #[inline]
     pub fn collect<P: Packet + Clone + Send + 'static>(
         &mut self,
         now: Time,
         network: &mut Network<P>,
-    ) {
+    ) -> bool {
+        let mut any = false;
         for line in &mut self.lines {
             let Some(agent) = network.element_mut::<Agent<P>>(line.switch) else {
                 continue;
@@ -133,8 +135,10 @@ impl ControlPlane {
             while let Some(report) = agent.next_report() {
                 let length = report.length();
                 line.reports.send(now, report, length);
+                any = true;
             }
         }
+        any
     }
 
     /// When [`Self::on_time`] is to be called next.

@@ -291,7 +291,9 @@ impl Simulation {
     fn schedule_control(&mut self) {
         let groups = self.groups.iter().filter_map(GroupRunner::next_time);
         let fault = self.faults.next_time();
-        let first = groups.chain(fault).chain(self.warm_up).min();
+        let sed = self.world.sed.as_ref();
+        let sed = sed.and_then(|sed| sed.next_time(self.now));
+        let first = groups.chain(fault).chain(self.warm_up).chain(sed).min();
         self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
         // What changes with an epoch, or by the controller's order, comes without notice.
         let steady = self.epoch_faults.next_time().is_none() && self.world.sed.is_none();
@@ -315,9 +317,10 @@ impl Simulation {
     fn report_to_controller(&mut self) {
         let World { sed, network, .. } = &mut self.world;
         if let Some(sed) = sed {
-            sed.collect(self.now, network);
-            let next = sed.next_time(self.now).unwrap_or(Time::MAX);
-            self.control = self.control.min(next);
+            if sed.collect(self.now, network) {
+                let next = sed.next_time(self.now).unwrap_or(Time::MAX);
+                self.control = self.control.min(next);
+            }
         }
     }
 

@@ -55,6 +55,8 @@ pub(super) struct Layout {
     /// The payload of each segment but the last.
     pub(super) segment: usize,
     pub(super) segments: u16,
+    /// The header of TCP, if it is a sound one, with all payload: read once for all segments.
+    pub(super) tcp: Option<tcp::Segment>,
 }
 
 /// Why a frame is no IP packet that can be forwarded.
@@ -92,6 +94,7 @@ const NOTHING: Layout = Layout {
     end: 0,
     segment: 0,
     segments: 0,
+    tcp: None,
 };
 
 impl SuperFrame {
@@ -171,17 +174,10 @@ impl SuperFrame {
     /// The TCP header of the segment at `index`, if it has a sound one; fragments have none.
     pub fn tcp(&self, index: u16) -> Option<tcp::Segment> {
         let layout = &self.layout;
-        if layout.flow.protocol != FlowKey::TCP || index >= layout.segments {
+        if index >= layout.segments {
             return None;
         }
-        let header = self.ethernet().get(layout.transport..layout.payload)?;
-        let (_, segment) = tcp::Segment::parse(header).ok()?;
-        let whole = tcp::Segment {
-            // IP packets are shorter than 2^32 bytes.
-            payload: layout.end.saturating_sub(layout.payload) as u32,
-            ..segment
-        };
-        Some(whole.piece(layout.segment as u32, u32::from(index)))
+        Some((layout.tcp?).piece(layout.segment as u32, u32::from(index)))
     }
 
     /// The ECN codepoint of all its segments.
@@ -220,6 +216,10 @@ impl Layout {
         };
         let payload = transport + protocol.map_or(0, |protocol| protocol.header);
         let whole = end.saturating_sub(payload);
+        let tcp = match protocol {
+            Some(_) if ip.protocol == FlowKey::TCP => tcp::Segment::parse(after_ip).ok(),
+            _ => None,
+        };
         let layout = Self {
             vnet,
             ecn: ip.ecn,
@@ -237,6 +237,7 @@ impl Layout {
             end,
             segment: whole,
             segments: 1,
+            tcp: tcp.map(|(_, segment)| segment),
         };
         layout.checked_checksum(protocol)?;
         match vnet.gso {

@@ -12,7 +12,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use weir_fabric::Packet;
+use weir_fabric::{Burst, Packet};
 use weir_units::{ByteSize, Duration};
 use weir_wire::tcp::{self, Flags, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
@@ -29,6 +29,8 @@ pub struct Arrived {
     pub frame: SuperFrame,
     /// For how long it may have waited to be read.
     pub unread: Duration,
+    /// How many frames the pool had kept before.
+    number: u64,
 }
 
 /// One segment of a frame: what a network card would have put on the wire as a packet of its own.
@@ -90,6 +92,18 @@ impl Packet for Segment {
 
     fn flow(&self) -> FlowKey {
         *self.from.frame.flow()
+    }
+
+    fn burst(&self) -> Option<Burst> {
+        // What has been changed in one piece need not have been in another.
+        if !self.changes.tcp.is_empty() {
+            return None;
+        }
+        let last = self.from.frame.segments().checked_sub(1)?;
+        Some(Burst {
+            id: self.from.number,
+            is_inner: self.index > 0 && self.index < last,
+        })
     }
 
     fn tcp(&self) -> Option<tcp::Segment> {

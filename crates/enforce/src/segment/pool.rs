@@ -22,6 +22,8 @@ pub struct Pool {
     reading: SuperFrame,
     small: VecDeque<Arc<Arrived>>,
     large: VecDeque<Arc<Arrived>>,
+    /// How many frames it has kept.
+    kept: u64,
 }
 
 impl Default for Pool {
@@ -37,6 +39,7 @@ impl Pool {
             reading: SuperFrame::with_capacity(SuperFrame::LARGEST),
             small: VecDeque::new(),
             large: VecDeque::new(),
+            kept: 0,
         }
     }
 
@@ -47,16 +50,18 @@ impl Pool {
 
     /// Keeps what has been read, for whoever holds the result.
     pub fn keep(&mut self, unread: Duration) -> Arc<Arrived> {
+        let number = self.kept;
+        self.kept += 1;
         if self.reading.bytes().len() <= SMALL {
             let reading = &self.reading;
             take(&mut self.small, SMALL, |place| {
-                place.unread = unread;
+                (place.unread, place.number) = (unread, number);
                 place.frame.copy_from(reading);
             })
         } else {
             let reading = &mut self.reading;
             take(&mut self.large, SuperFrame::LARGEST, |place| {
-                place.unread = unread;
+                (place.unread, place.number) = (unread, number);
                 std::mem::swap(&mut place.frame, reading);
             })
         }
@@ -84,6 +89,7 @@ fn take(
     let mut new = Arrived {
         frame: SuperFrame::with_capacity(capacity),
         unread: Duration::ZERO,
+        number: 0,
     };
     fill(&mut new);
     let new = Arc::new(new);

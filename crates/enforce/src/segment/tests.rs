@@ -47,6 +47,7 @@ fn arrived(described: &Described) -> Arc<Arrived> {
     Arc::new(Arrived {
         frame: parsed(&described.bytes()).unwrap(),
         unread: Duration::ZERO,
+        number: 0,
     })
 }
 
@@ -129,7 +130,7 @@ proptest! {
         let Ok(frame) = parsed(&bytes) else {
             return Ok(());
         };
-        let from = Arc::new(Arrived { frame, unread: Duration::ZERO });
+        let from = Arc::new(Arrived { frame, unread: Duration::ZERO, number: 0 });
         for index in 0..from.frame.segments() {
             let mut packet = Segment::new(Arc::clone(&from), index, 0);
             let before = joined(&packet.on_wire());
@@ -143,6 +144,39 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn pieces_know_their_burst_until_they_are_changed() {
+    let described = Described {
+        v4: true,
+        udp: false,
+        gso: true,
+        size: 100,
+        payload: vec![1; 350],
+        sequence: 1,
+        flags: Flags::ACK.bits(),
+        options: 0,
+        ecn: Ecn::Ect0,
+    };
+    let mut pool = Pool::new();
+    let bursts = [(); 2].map(|()| {
+        let bytes = described.bytes();
+        let frame = pool.reading();
+        frame.buffer_mut()[..bytes.len()].copy_from_slice(&bytes);
+        frame.parse(bytes.len()).unwrap();
+        let from = pool.keep(Duration::ZERO);
+        [0, 1, 2, 3].map(|index| Segment::new(Arc::clone(&from), index, 0))
+    });
+    for pieces in &bursts {
+        let id = pieces[0].burst().unwrap().id;
+        let inner = [false, true, true, false].map(|is_inner| Some(Burst { id, is_inner }));
+        assert_eq!(pieces.each_ref().map(Packet::burst), inner);
+    }
+    assert_ne!(bursts[0][0].burst(), bursts[1][0].burst());
+    let mut changed = bursts[0][1].clone();
+    changed.set_window(7);
+    assert_eq!(changed.burst(), None);
 }
 
 #[test]

@@ -147,6 +147,8 @@ pub struct Connections<T> {
     open: Order,
     /// Those that are over.
     closed: Order,
+    /// The flow of the last segment, and its connection: the next one is often of the same.
+    recent: Option<(FlowKey, ConnectionId)>,
     counters: ConnectionCounters,
 }
 
@@ -191,6 +193,7 @@ impl<T: Default> Connections<T> {
         let before = connection.stage;
         connection.follow(way, segment);
         let after = connection.stage;
+        self.recent = Some((flow, id));
         self.sort(id, before, after);
         Some((id, way))
     }
@@ -259,6 +262,7 @@ impl<T> Connections<T> {
             half_open: Order::default(),
             open: Order::default(),
             closed: Order::default(),
+            recent: None,
             counters: ConnectionCounters::default(),
         }
     }
@@ -302,6 +306,11 @@ impl<T> Connections<T> {
 
     /// The connection that packets of this flow belong to, whichever way they go.
     pub fn find(&self, flow: &FlowKey) -> Option<ConnectionId> {
+        if let Some((recent, id)) = &self.recent
+            && recent == flow
+        {
+            return Some(*id);
+        }
         let place = self.places.get(&Endpoints::of(flow))?;
         Some(ConnectionId(*place))
     }
@@ -345,12 +354,16 @@ impl<T> Connections<T> {
         if before == after && after != Stage::Open {
             return;
         }
+        if before == after && self.open.last() == Some(place) {
+            return;
+        }
         self.order(before).remove(place);
         self.order(after).push(place);
         if after == Stage::Closed
             && let Some(Some(connection)) = self.slots.get(place as usize)
         {
             self.places.remove(&Endpoints::of(&connection.flow));
+            self.recent = None;
             self.counters.closed += 1;
         }
     }
@@ -368,6 +381,7 @@ impl<T> Connections<T> {
         self.order(connection.stage).remove(place);
         if connection.stage != Stage::Closed {
             self.places.remove(&Endpoints::of(&connection.flow));
+            self.recent = None;
         }
         self.free.push(place);
         Some(connection)

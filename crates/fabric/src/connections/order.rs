@@ -32,6 +32,11 @@ impl Order {
         Some(self.ends.next).filter(|place| *place != NONE)
     }
 
+    /// The last place.
+    pub(super) fn last(&self) -> Option<u32> {
+        Some(self.ends.previous).filter(|place| *place != NONE)
+    }
+
     /// Puts a place, which is not in the order, at its end.
     pub(super) fn push(&mut self, place: u32) {
         let index = place as usize;
@@ -98,6 +103,7 @@ mod tests {
                 }
                 prop_assert_eq!(order.places(), list.clone());
                 prop_assert_eq!(order.first(), list.first().copied());
+                prop_assert_eq!(order.last(), list.last().copied());
             }
         }
     }

@@ -98,11 +98,18 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
         self.ports.egress(packet)
     }
 
+    /// The pipe at a port as it was when something last happened there: its queue is no shorter than it is
+    /// now.
+    #[inline]
+    pub fn pipe_before(&self, port: PortIndex) -> Option<&Pipe<P>> {
+        self.ports.pipes().get(port.index())
+    }
+
     /// The pipe at a port, up to date as of now.
     pub fn pipe(&mut self, port: PortIndex) -> Option<&Pipe<P>> {
         self.ports
             .alter(port, &mut self.changed, |pipe| pipe.settle(self.now));
-        self.ports.pipes().get(port.index())
+        self.pipe_before(port)
     }
 
     /// Sends a packet of the element's own: a copy, an answer, a message. Elements behind see it as

@@ -201,7 +201,10 @@ impl Runner {
             }
             self.reached = due;
             let packet = self.network.deliver(due, port);
-            self.collect_reports();
+            // What has reached a host has met no agent.
+            if self.sed.is_some() && packet.is_none() {
+                self.collect_reports();
+            }
             if port >= self.topology.ports.len() {
                 // The elements of a switch had something to do.
                 continue;
@@ -226,15 +229,16 @@ impl Runner {
         self.reached = self.reached.max(self.controlled_at);
         if let Some(sed) = &mut self.sed {
             sed.on_time(self.reached, &mut self.network);
+            sed.collect(self.reached, &mut self.network);
+            self.controlled_at = sed.next_time(self.reached).unwrap_or(Time::MAX);
         }
-        self.collect_reports();
     }
 
     /// Sends the controller of SED what agents have to say, if there is one.
-    #[inline]
     fn collect_reports(&mut self) {
-        if let Some(sed) = &mut self.sed {
-            sed.collect(self.reached, &mut self.network);
+        if let Some(sed) = &mut self.sed
+            && sed.collect(self.reached, &mut self.network)
+        {
             self.controlled_at = sed.next_time(self.reached).unwrap_or(Time::MAX);
         }
     }

@@ -30,6 +30,11 @@ struct State {
 pub(super) struct Queues(BTreeMap<PortIndex, State>);
 
 impl Queues {
+    /// Whether there is nothing to know of any queue.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn is_congested(&self, port: PortIndex) -> bool {
         let state = self.0.get(&port);
         state.is_some_and(|state| state.congested_until.is_some())

@@ -1,7 +1,9 @@
+mod bursts;
+
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use weir_fabric::{Faults, Link, Pipe, Queue, Routes, Rule, Switch};
+use weir_fabric::{Burst, Faults, Link, Pipe, Queue, Routes, Rule, Switch};
 use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Options, Sequence, SynOptions};
@@ -19,6 +21,7 @@ struct Frame {
     ecn: Ecn,
     /// What is taken out of a header leaves its room there.
     length: ByteSize,
+    burst: Option<Burst>,
 }
 
 impl Packet for Frame {
@@ -39,6 +42,9 @@ impl Packet for Frame {
             true => flow(self.port),
             false => flow(self.port).reversed(),
         }
+    }
+    fn burst(&self) -> Option<Burst> {
+        self.burst
     }
     fn tcp(&self) -> Option<Segment> {
         Some(self.segment)
@@ -72,6 +78,8 @@ struct World {
     switch: Switch<Frame>,
     now: Time,
     scale: u8,
+    /// What is sent is a piece of this.
+    burst: Option<Burst>,
 }
 
 impl World {
@@ -89,6 +97,7 @@ impl World {
             switch: switch.with_element(Agent::<Frame>::new(config, 5)),
             now: Time::ZERO,
             scale,
+            burst: None,
         }
     }
 
@@ -104,6 +113,7 @@ impl World {
             port,
             ecn: Ecn::NotEct,
             length: ByteSize::from_bytes(20 + u64::from(segment.payload)) + segment.header_length(),
+            burst: self.burst,
         };
         self.switch.forward(self.now, ingress, frame, |_, _| {});
     }

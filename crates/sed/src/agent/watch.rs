@@ -1,6 +1,6 @@
 //! What the controller is told of queues and of how far flows are, and of everything when it begins anew.
 
-use weir_fabric::{Output, Packet, PortIndex, Way};
+use weir_fabric::{Output, Packet, Pipe, PortIndex, Way};
 use weir_units::{ByteSize, Time};
 
 use super::Agent;
@@ -12,6 +12,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let Some(port) = egress else {
             return;
         };
+        let is_short = |pipe: &Pipe<P>| pipe.queue().backlog().size < self.config.threshold;
+        if out.pipe_before(port).is_none_or(is_short) {
+            return;
+        }
         let Some(pipe) = out.pipe(port) else {
             return;
         };

@@ -34,16 +34,21 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             true => half.limit.map(|limit| limit.max(full)).or(gentle),
             false => half.limit,
         };
-        if let Some(limit) = limit {
-            match limit_of(limit).clamp(packet, &handshake, way) {
-                Clamped::Lowered => self.counters.clamped += 1,
-                Clamped::Kept => {}
-                Clamped::UnknownScale => self.counters.unknown_scale += 1,
+        let clamped = limit.map(|limit| limit_of(limit).clamp(packet, &handshake, way));
+        let shown = match clamped {
+            Some(Clamped::Lowered) => {
+                self.counters.clamped += 1;
+                packet.tcp().map_or(0, |segment| segment.window)
             }
-        }
+            Some(Clamped::UnknownScale) => {
+                self.counters.unknown_scale += 1;
+                segment.window
+            }
+            Some(Clamped::Kept) | None => segment.window,
+        };
         // The window of a SYN is in other units.
         if !segment.flags.contains(Flags::SYN) {
-            half.shown = packet.tcp().map_or(0, |segment| segment.window);
+            half.shown = shown;
         }
     }
 

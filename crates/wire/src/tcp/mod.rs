@@ -131,11 +131,12 @@ impl Segment {
     pub fn piece(self, size: u32, piece: u32) -> Self {
         let size = if size == 0 { self.payload } else { size };
         let start = size.saturating_mul(piece).min(self.payload);
+        let has_next = u64::from(size) * (u64::from(piece) + 1) < u64::from(self.payload);
         let mut flags = self.flags;
         if piece > 0 {
             flags = flags.without(Flags::CWR);
         }
-        if piece + 1 < self.pieces(size) {
+        if has_next {
             flags = flags.without(Flags::FIN | Flags::PSH);
         }
         Self {
