@@ -46,6 +46,8 @@ pub(crate) struct Stream<P> {
     kept: ByteSize,
     /// When the next segment may leave.
     pace_at: Time,
+    /// Whether one waits for nothing but that.
+    is_paced: bool,
     /// When the oldest segment is overdue; `None` while nothing is outstanding.
     overdue_at: Option<Time>,
     last_sent: Option<Time>,
@@ -99,6 +101,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             buffer: treatment.buffer,
             kept: ByteSize::ZERO,
             pace_at: Time::ZERO,
+            is_paced: false,
             overdue_at: None,
             last_sent: None,
             newest_delivered: (Time::ZERO, first),

@@ -2,12 +2,16 @@
 
 use weir_congestion::LossCause;
 use weir_fabric::{Output, Packet, PortIndex};
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
 use super::{Shared, Stream};
 use crate::flight::{Place, Record, distance};
+
+/// So late may somebody be called without a loss of rate: Linux lets a flow send what its rate gives in as long at
+/// once (`sk_pacing_shift`).
+const LATEST: Duration = Duration::from_millis(1);
 
 /// What is further ahead of what was sent last is not of this connection: the largest window is 2^30
 /// (RFC 7323, section 2.3).
@@ -185,11 +189,20 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         (in_flight == 0 || in_flight + length <= window.bytes()).then_some(position)
     }
 
-    /// Sends what may be sent by now.
+    /// Sends what may be sent by now. Whoever is called late for a segment that waited for its turn sends those
+    /// too whose turns have come since: a rate is not what timers are able to wake for.
     pub(crate) fn pump(&mut self, now: Time, shared: &mut Shared, out: &mut Output<'_, P>) {
-        while self.pace_at <= now
-            && let Some(position) = self.next_to_send()
-        {
+        let earliest = match self.is_paced {
+            true => now - LATEST,
+            false => now,
+        };
+        self.pace_at = self.pace_at.max(earliest);
+        self.is_paced = false;
+        while let Some(position) = self.next_to_send() {
+            if self.pace_at > now {
+                self.is_paced = true;
+                break;
+            }
             self.transmit(now, position, shared, out);
         }
     }
@@ -213,7 +226,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.flight.move_to(position, Place::InFlight);
         self.note_sent(now, position);
         if let Some(rate) = self.steering.pacing_rate() {
-            self.pace_at = self.pace_at.max(now) + rate.time_for(ByteSize::from_bytes(length));
+            self.pace_at += rate.time_for(ByteSize::from_bytes(length));
         }
         if was_waiting {
             self.waiting.pop_front();
