@@ -275,8 +275,8 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 	tracked->flow.sender_rtt = measured_to_sender(handshake, opened->now);
 }
 
-// A segment of what may be a connection that has just opened: it is followed from here.
-static __noinline int open_flow(struct __sk_buff *skb, struct key *key, __u64 now)
+// A segment of what may be a connection that has just opened: it is followed from here. Whether it is one.
+static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
 {
 	struct handshake *handshake;
 	struct tracked *tracked;
@@ -284,9 +284,8 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key, __u64 no
 	struct opened *opened;
 	struct cap *cap;
 	__u32 slot, first = 0;
+	__u64 now;
 
-	if (!key)
-		return 0;
 	handshake = bpf_map_lookup_elem(&handshakes, key);
 	if (!handshake || !handshake->seen[LOCAL] || !handshake->seen[REMOTE])
 		return 0;
@@ -315,6 +314,7 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key, __u64 no
 		bpf_ringbuf_discard(opened, BPF_RB_NO_WAKEUP);
 		goto done;
 	}
+	now = bpf_ktime_get_ns();
 	tracked->slot = slot;
 	opened->event.kind = KIND_OPENED;
 	opened->event.slot = slot;
@@ -328,7 +328,7 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key, __u64 no
 	bpf_ringbuf_submit(opened, 0);
 done:
 	bpf_map_delete_elem(&handshakes, key);
-	return 0;
+	return 1;
 }
 
 static __always_inline void read_sack(struct __sk_buff *skb, const struct tracked *tracked,
@@ -369,21 +369,17 @@ static __always_inline int is_due(const struct flow *flow, const struct settings
 
 // A segment that comes in, of a flow that is followed.
 static __noinline int answered(struct __sk_buff *skb, struct packet *packet, struct key *key,
-			       __u64 now)
+			       struct tracked *tracked, __u64 now)
 {
 	__u32 first = 0, slot, window, had_urgent;
 	struct reported *reported = 0;
 	struct settings *set;
-	struct tracked *tracked;
 	__u64 allowed = ~0ULL >> 1, floor = 0, wake = 0;
 	struct cap *cap;
 	int news, over;
 
-	if (!packet || !key)
-		return 0;
-	tracked = bpf_map_lookup_elem(&flows, key);
 	set = bpf_map_lookup_elem(&settings, &first);
-	if (!tracked || !set || !tracked->is_ready)
+	if (!set || !tracked->is_ready)
 		return 0;
 	read_sack(skb, tracked, packet);
 	slot = tracked->slot;
@@ -421,16 +417,13 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	return 0;
 }
 
-static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct key *key, __u64 now)
+// A segment that goes out, of a flow that is followed.
+static __noinline int sent(struct packet *packet, struct key *key, struct tracked *tracked, __u64 now)
 {
-	struct tracked *tracked;
 	__u32 slot;
 	int over;
 
-	if (!packet || !key)
-		return 0;
-	tracked = bpf_map_lookup_elem(&flows, key);
-	if (!tracked || !tracked->is_ready)
+	if (!tracked->is_ready)
 		return 0;
 	slot = tracked->slot;
 	bpf_spin_lock(&tracked->lock);
@@ -468,22 +461,22 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 			on_syn(skb, &packet, &key, side);
 		return NEXT;
 	}
-	now = bpf_ktime_get_ns();
 	tracked = bpf_map_lookup_elem(&flows, &key);
 	if (!tracked) {
 		if (!(packet.segment.flags & ACK) || (packet.segment.flags & RST))
 			return NEXT;
-		open_flow(skb, &key, now);
-		tracked = bpf_map_lookup_elem(&flows, &key);
+		if (open_flow(skb, &key))
+			tracked = bpf_map_lookup_elem(&flows, &key);
 		if (!tracked) {
 			count(UNKNOWN);
 			return NEXT;
 		}
 	}
+	now = bpf_ktime_get_ns();
 	if (side == LOCAL)
-		sent(skb, &packet, &key, now);
+		sent(&packet, &key, tracked, now);
 	else
-		answered(skb, &packet, &key, now);
+		answered(skb, &packet, &key, tracked, now);
 	return NEXT;
 }
 

@@ -34,10 +34,10 @@ pub struct SteadyRule {
 impl Default for SteadyRule {
     fn default() -> Self {
         Self {
-            batch: Duration::from_secs(1),
+            batch: Duration::from_millis(250),
             batches: 10,
             share: 0.005,
-            queue: ByteSize::from_bytes(20_000),
+            queue: ByteSize::from_bytes(50_000),
         }
     }
 }
