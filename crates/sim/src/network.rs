@@ -56,6 +56,8 @@ struct Uplink<P> {
 struct Junction<P> {
     switch: Switch<P>,
     ports: Vec<u32>,
+    /// When its elements have something to do, as the calendar has it.
+    timer: Time,
 }
 
 /// Where a port is, and where its link ends.
@@ -152,7 +154,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 switch = switch.with_shared_buffer(shared_buffer(buffer, ports.len())?)?;
             }
             let ports = ports.iter().map(|port| port.index() as u32).collect();
-            switches.push(Junction { switch, ports });
+            switches.push(Junction {
+                switch,
+                ports,
+                timer: Time::MAX,
+            });
         }
         Ok(Self {
             uplinks: hosts
@@ -301,13 +307,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Receiver::Switch { switch, ingress } => {
                 let packet = packet?;
                 let place = self.places.len() + switch as usize;
-                let Junction { switch, ports } = &mut self.switches[switch as usize];
+                let junction = &mut self.switches[switch as usize];
+                let Junction { switch, ports, .. } = junction;
                 let calendar = &mut self.calendar;
                 switch.forward(now, ingress, packet, |port, next| {
                     calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
                 if switch.has_elements() {
-                    calendar.set(place, switch.next_timer().unwrap_or(Time::MAX));
+                    junction.set_timer(place, calendar);
                 }
                 None
             }
@@ -329,10 +336,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         act: impl FnOnce(&mut E) -> T,
     ) -> Option<T> {
         let place = self.places.len() + switch.index();
-        let Junction { switch, .. } = self.switches.get_mut(switch.index())?;
-        let result = switch.element_mut().map(act);
-        self.calendar
-            .set(place, switch.next_timer().unwrap_or(Time::MAX));
+        let junction = self.switches.get_mut(switch.index())?;
+        let result = junction.switch.element_mut().map(act);
+        junction.set_timer(place, &mut self.calendar);
         result
     }
 
@@ -340,14 +346,15 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     #[cold]
     fn run_elements(&mut self, now: Time, switch: usize) {
         let place = self.places.len() + switch;
-        let Some(Junction { switch, ports }) = self.switches.get_mut(switch) else {
+        let Some(junction) = self.switches.get_mut(switch) else {
             return;
         };
+        let Junction { switch, ports, .. } = junction;
         let calendar = &mut self.calendar;
         switch.on_time(now, |port, next| {
             calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
         });
-        calendar.set(place, switch.next_timer().unwrap_or(Time::MAX));
+        junction.set_timer(place, calendar);
     }
 
     #[cold]
@@ -368,7 +375,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 self.calendar.set(port.index(), next.unwrap_or(Time::MAX));
             }
             Sender::Switch { switch, port } => {
-                let Junction { switch, ports } = &mut self.switches[switch as usize];
+                let Junction { switch, ports, .. } = &mut self.switches[switch as usize];
                 let calendar = &mut self.calendar;
                 switch.apply(now, port, change, |port, next| {
                     calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
@@ -433,6 +440,18 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 }
 
+impl<P: fabric::Packet + Clone + 'static> Junction<P> {
+    /// Has the calendar know when the elements have something to do.
+    #[inline]
+    fn set_timer(&mut self, place: usize, calendar: &mut Calendar) {
+        let next = self.switch.next_timer().unwrap_or(Time::MAX);
+        if next != self.timer {
+            self.timer = next;
+            calendar.set(place, next);
+        }
+    }
+}
+
 impl<P: fabric::Packet + Clone> Uplink<P> {
     #[inline]
     fn room_at(&self) -> Time {
@@ -451,7 +470,7 @@ impl<P: fabric::Packet + Clone + 'static> Outlet<'_, P> {
         let was_idle = self.uplink.pipe.is_idle();
         if now < self.steady_until
             && let Receiver::Switch { switch, ingress } = self.receiver
-            && let Some(Junction { switch, ports }) = self.switches.get_mut(switch as usize)
+            && let Some(Junction { switch, ports, .. }) = self.switches.get_mut(switch as usize)
             && let Some(port) = switch.direct(&packet)
         {
             // Its whole way to the next host is known already, but for others that come in between.
