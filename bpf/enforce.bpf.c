@@ -19,6 +19,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 // The loader sets how many fit.
 enum { FLOWS = 65536, HALF_OPEN = 16384, RING = 1 << 22 };
 
+// The furthest in the future that a segment is to leave: fq drops what is ten seconds ahead (tc-fq(8)).
+#define LATEST_NS 1000000000ULL
+
 // The SYNs of a connection: the local end's, the remote's.
 enum { LOCAL = 0, REMOTE = 1 };
 struct handshake {
@@ -44,6 +47,8 @@ struct tracked {
 	__u32 is_ready;
 	__u32 padding;
 	struct flow flow;
+	// When the next segment may leave, where a rate is given.
+	__u64 leaves_at;
 };
 
 struct cap {
@@ -51,7 +56,8 @@ struct cap {
 	__u64 floor;
 	// On CLOCK_MONOTONIC.
 	__u64 expires_at;
-	__u64 padding;
+	// Bytes per second, where the interface has fq; else zero.
+	__u64 rate;
 };
 
 struct settings {
@@ -417,19 +423,43 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	return 0;
 }
 
-// A segment that goes out, of a flow that is followed.
-static __noinline int sent(struct packet *packet, struct key *key, struct tracked *tracked, __u64 now)
+// When a segment may leave: not before its sender wants it to, nor so late that fq takes the time for nonsense.
+static __always_inline __u64 departure(struct tracked *tracked, __u64 now, __u64 wanted, __u32 length,
+				       __u64 rate)
 {
-	__u32 slot;
+	__u64 at = tracked->leaves_at > now ? tracked->leaves_at : now;
+
+	if (at < wanted)
+		at = wanted;
+	if (at > now + LATEST_NS)
+		at = now + LATEST_NS;
+	tracked->leaves_at = at + length * 1000000000ULL / rate;
+	return at;
+}
+
+// A segment that goes out, of a flow that is followed.
+static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct key *key,
+			   struct tracked *tracked, __u64 now)
+{
+	__u64 wanted = skb->tstamp, at = 0, rate = 0;
+	__u32 slot, length = skb->wire_len;
+	struct cap *cap;
 	int over;
 
 	if (!tracked->is_ready)
 		return 0;
 	slot = tracked->slot;
+	cap = bpf_map_lookup_elem(&caps, &slot);
+	if (cap && cap->expires_at > now && packet->segment.length)
+		rate = cap->rate;
 	bpf_spin_lock(&tracked->lock);
 	flow_sent(&tracked->flow, now, &packet->segment);
+	if (rate)
+		at = departure(tracked, now, wanted, length, rate);
 	over = is_over(&tracked->flow);
 	bpf_spin_unlock(&tracked->lock);
+	if (at > now)
+		skb->tstamp = at;
 	if (over)
 		forget(key, slot);
 	return 0;
@@ -474,7 +504,7 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 	}
 	now = bpf_ktime_get_ns();
 	if (side == LOCAL)
-		sent(&packet, &key, tracked, now);
+		sent(skb, &packet, &key, tracked, now);
 	else
 		answered(skb, &packet, &key, tracked, now);
 	return NEXT;

@@ -39,4 +39,9 @@ struct __sk_buff {
 	__u32 priority;
 	__u32 ingress_ifindex;
 	__u32 ifindex;
+	__u32 not_looked_at[27];
+	// When it is to leave, on CLOCK_MONOTONIC; zero: at once.
+	__u64 tstamp;
+	// With the headers of each segment of a super-packet.
+	__u32 wire_len;
 };

@@ -27,7 +27,6 @@ mod director;
 mod error;
 mod handover;
 pub mod host;
-mod netlink;
 pub mod plan;
 pub mod runs;
 pub mod switch;

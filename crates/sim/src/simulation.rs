@@ -316,11 +316,11 @@ impl Simulation {
     #[cold]
     fn report_to_controller(&mut self) {
         let World { sed, network, .. } = &mut self.world;
-        if let Some(sed) = sed {
-            if sed.collect(self.now, network) {
-                let next = sed.next_time(self.now).unwrap_or(Time::MAX);
-                self.control = self.control.min(next);
-            }
+        if let Some(sed) = sed
+            && sed.collect(self.now, network)
+        {
+            let next = sed.next_time(self.now).unwrap_or(Time::MAX);
+            self.control = self.control.min(next);
         }
     }
 

@@ -213,15 +213,20 @@ impl Observed {
     /// What the sender may have outstanding, without what has arrived beyond a hole. Nobody spaces the
     /// segments here: a rate becomes the window that gives it over the shortest round trip.
     pub fn limit(&self) -> WindowLimit {
-        let mut allowed = self.steering.window();
+        let mut limit = self.limit_where_paced();
         let min_rtt = self.steering.rtt.min();
         if let Some(rate) = self.steering.pacing_rate()
             && min_rtt != Duration::MAX
         {
-            allowed = allowed.min(rate.size_in(min_rtt + BURST));
+            limit.allowed = limit.allowed.min(rate.size_in(min_rtt + BURST));
         }
+        limit
+    }
+
+    /// The same where somebody spaces the segments by [`Self::pacing_rate`].
+    pub fn limit_where_paced(&self) -> WindowLimit {
         WindowLimit {
-            allowed,
+            allowed: self.steering.window(),
             floor: self.steering.smallest_window(),
         }
     }

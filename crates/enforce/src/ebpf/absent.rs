@@ -1,8 +1,8 @@
 //! In place of the programs in a build without them.
 
-use weir_fabric::WindowLimit;
 use weir_units::Time;
 
+use super::Cap;
 use super::Options;
 use super::event::{Event, KEY};
 use super::pace::Pace;
@@ -45,7 +45,11 @@ impl Plane {
         match *self {}
     }
 
-    pub(super) fn set_cap(&self, _: u32, _: WindowLimit, _: Time) {
+    pub(super) fn paces(&self, _: u32) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn set_cap(&self, _: u32, _: Cap, _: Time) {
         match *self {}
     }
 

@@ -5,8 +5,9 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use weir_fabric::WindowLimit;
 use weir_units::Time;
+
+use super::Cap;
 
 /// The words of an array map that the kernel and this process share.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Drop for SharedWords {
 #[derive(Debug)]
 pub(super) struct Caps(SharedWords);
 
-/// Words of one cap: what is allowed, the floor, the expiry, nothing.
+/// Words of one cap: what is allowed, the floor, the expiry, the rate in bytes per second or zero.
 const WORDS: usize = 4;
 
 impl Caps {
@@ -64,11 +65,13 @@ impl Caps {
         SharedWords::map(map, slots as usize * WORDS).map(Self)
     }
 
-    /// Has a limit hold until a time of the monotonic clock.
-    pub(super) fn set(&self, slot: u32, limit: WindowLimit, until: Time) {
-        if let Some([allowed, floor, expires_at, _]) = self.cap(slot) {
-            allowed.store(limit.allowed.bytes(), Ordering::Relaxed);
-            floor.store(limit.floor.bytes(), Ordering::Relaxed);
+    /// Has a cap hold until a time of the monotonic clock.
+    pub(super) fn set(&self, slot: u32, cap: Cap, until: Time) {
+        if let Some([allowed, floor, expires_at, rate]) = self.cap(slot) {
+            let bytes_per_second = cap.rate.map_or(0, |rate| rate.bits_per_second() / 8);
+            rate.store(bytes_per_second, Ordering::Relaxed);
+            allowed.store(cap.limit.allowed.bytes(), Ordering::Relaxed);
+            floor.store(cap.limit.floor.bytes(), Ordering::Relaxed);
             expires_at.store(until.since(Time::ZERO).as_nanos(), Ordering::Release);
         }
     }

@@ -12,7 +12,7 @@ use weir_wire::FlowKey;
 
 use super::event::{Event, KEY, Opened, Seen};
 use super::pace::Pace;
-use super::{HOLD, Options, Plane};
+use super::{Cap, HOLD, Options, Plane};
 use crate::bpf::BpfError;
 use crate::operation::{Enforce, Figures, FlowStatus, Status, Totals};
 
@@ -48,6 +48,7 @@ struct Flow {
     key: [u8; KEY],
     flow: FlowKey,
     interface: String,
+    interface_index: u32,
     rule: u32,
     observed: Observed,
     seen: Option<Box<Seen>>,
@@ -138,18 +139,19 @@ impl Enforcer {
         };
         let seed = u64::from(opened.slot) ^ now.since(Time::ZERO).as_nanos();
         let observed = Observed::new(&control.congestion, &opened.beginning, seed);
-        self.plane
-            .set_cap(opened.slot, observed.limit(), now + HOLD);
         let flow = Flow {
             key: opened.key,
             flow: opened.flow,
             interface: interface.unwrap_or_default(),
+            interface_index: opened.interface,
             rule: rule.line,
             observed,
             seen: None,
             heard_at: now,
             asked_at: now,
         };
+        self.plane
+            .set_cap(opened.slot, flow.cap(&self.plane), now + HOLD);
         self.flows.insert(opened.slot, flow);
         Ok(())
     }
@@ -159,7 +161,7 @@ impl Enforcer {
             return;
         };
         flow.observed.on_report(&seen.report);
-        self.plane.set_cap(slot, flow.observed.limit(), now + HOLD);
+        self.plane.set_cap(slot, flow.cap(&self.plane), now + HOLD);
         let before = flow.seen.as_ref().map(|seen| &seen.report);
         let news = |of: fn(&weir_tcon::Report) -> u64| {
             of(&seen.report).saturating_sub(before.map_or(0, of))
@@ -181,7 +183,7 @@ impl Enforcer {
     fn on_round(&mut self, now: Time) -> Result<(), BpfError> {
         self.active = 0;
         for (slot, flow) in &self.flows {
-            self.plane.set_cap(*slot, flow.observed.limit(), now + HOLD);
+            self.plane.set_cap(*slot, flow.cap(&self.plane), now + HOLD);
             self.active += u64::from(now.since(flow.heard_at) < ACTIVE);
         }
         self.set_pace();
@@ -259,7 +261,8 @@ impl Enforce for Enforcer {
     }
 
     fn status(&self) -> Status {
-        let mut flows: Vec<_> = self.flows.values().map(Flow::status).collect();
+        let flows = self.flows.values();
+        let mut flows: Vec<_> = flows.map(|flow| flow.status(&self.plane)).collect();
         flows.sort_by_key(|flow| std::cmp::Reverse(flow.delivered));
         Status {
             interfaces: self.plane.interfaces(),
@@ -270,7 +273,21 @@ impl Enforce for Enforcer {
 }
 
 impl Flow {
-    fn status(&self) -> FlowStatus {
+    /// What its sender may do. An interface that spaces segments needs no window that gives the rate.
+    fn cap(&self, plane: &Plane) -> Cap {
+        match plane.paces(self.interface_index) {
+            true => Cap {
+                limit: self.observed.limit_where_paced(),
+                rate: self.observed.pacing_rate(),
+            },
+            false => Cap {
+                limit: self.observed.limit(),
+                rate: None,
+            },
+        }
+    }
+
+    fn status(&self, plane: &Plane) -> FlowStatus {
         let report = self.seen.as_ref().map(|seen| &seen.report);
         let bytes = |of: fn(&weir_tcon::Report) -> u64| report.map_or(0, of);
         let end = |address, port| std::net::SocketAddr::new(address, port).to_string();
@@ -283,7 +300,7 @@ impl Flow {
             rule: self.rule,
             rtt_us: self.observed.rtt().as_nanos() as f64 / 1e3,
             window: self.observed.window().bytes(),
-            enforced: self.observed.limit().allowed.bytes(),
+            enforced: self.cap(plane).limit.allowed.bytes(),
             pacing_rate: rate.map(weir_units::Rate::bits_per_second),
             in_flight: self.observed.in_flight().bytes(),
             delivered: bytes(|report| report.delivered.bytes()),

@@ -45,8 +45,12 @@ mod interface;
 mod pace;
 #[cfg(bpf_programs)]
 mod plane;
+#[cfg(bpf_programs)]
+#[cfg(test)]
+mod tests;
 
-use weir_units::Duration;
+use weir_fabric::WindowLimit;
+use weir_units::{Duration, Rate};
 
 #[cfg(not(bpf_programs))]
 pub use absent::Plane;
@@ -56,6 +60,16 @@ pub use plane::Plane;
 
 /// How long a window holds that is not written anew.
 pub const HOLD: Duration = Duration::from_secs(1);
+
+/// What a sender may do.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(bpf_programs), allow(dead_code, reason = "nobody reads it"))]
+struct Cap {
+    /// What it may have outstanding.
+    limit: WindowLimit,
+    /// How fast its segments may leave, where the interface holds them back.
+    rate: Option<Rate>,
+}
 
 /// Which of the kernel's hooks the programs are put at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libbpf_rs::{
     MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
-use weir_fabric::WindowLimit;
 use weir_units::{Duration, Time};
 
 use super::attachment::Attachment;
@@ -16,9 +15,10 @@ use super::caps::{Caps, SharedWords};
 use super::event::{Event, KEY};
 use super::interface::Interface;
 use super::pace::Pace;
-use super::{Hook, Options};
+use super::{Cap, Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
+use crate::netlink::Netlink;
 use crate::operation::{Kernel, Totals};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
@@ -45,6 +45,9 @@ pub struct Plane {
     slots: MapHandle,
     counters: MapHandle,
     pace: Pace,
+    /// Interfaces that hold back what is to leave later.
+    pacing: Vec<u32>,
+    netlink: Option<Netlink>,
     _object: Object,
 }
 
@@ -87,6 +90,9 @@ impl Plane {
             slots,
             counters: map(&object, "counters")?,
             pace: Pace::new(0, options.reports_per_second),
+            pacing: Vec::new(),
+            // Without it nobody is known to hold anything back, and windows have to do.
+            netlink: Netlink::open().ok(),
             _object: object,
         };
         plane.set_pace(plane.pace);
@@ -96,6 +102,7 @@ impl Plane {
                 Ok((interface, places))
             })
             .collect::<Result<_, BpfError>>()?;
+        plane.look_for_pacing();
         Ok(plane)
     }
 
@@ -113,8 +120,27 @@ impl Plane {
         Some(&interface.name)
     }
 
-    /// Takes interfaces out that have disappeared; gives their names.
+    /// Whether this interface holds segments back until the time that their program has given them.
+    pub(super) fn paces(&self, interface: u32) -> bool {
+        self.pacing.contains(&interface)
+    }
+
+    fn look_for_pacing(&mut self) {
+        let disciplines = self.netlink.as_mut().map(Netlink::disciplines);
+        let disciplines = disciplines.and_then(Result::ok).unwrap_or_default();
+        let indices = self
+            .attachments
+            .iter()
+            .map(|(interface, _)| interface.index);
+        self.pacing = indices
+            .filter(|index| holds_back(&disciplines, *index))
+            .collect();
+    }
+
+    /// Takes interfaces out that have disappeared, and looks how the others send; gives the names of those that
+    /// are gone.
     pub(super) fn take_gone(&mut self) -> Vec<String> {
+        self.look_for_pacing();
         let gone = (self.attachments).extract_if(.., |(interface, _)| !interface.exists());
         gone.map(|(interface, _)| interface.name).collect()
     }
@@ -151,9 +177,9 @@ impl Plane {
         }
     }
 
-    /// Has a limit hold until a time of the monotonic clock.
-    pub(super) fn set_cap(&self, slot: u32, limit: WindowLimit, until: Time) {
-        self.caps.set(slot, limit, until);
+    /// Has a cap hold until a time of the monotonic clock.
+    pub(super) fn set_cap(&self, slot: u32, cap: Cap, until: Time) {
+        self.caps.set(slot, cap, until);
     }
 
     /// The flow of a slot is over, and the programs have forgotten it: the slot is free.
@@ -206,7 +232,15 @@ impl Plane {
     }
 }
 
-fn load(options: &Options) -> Result<Object, BpfError> {
+/// Whether everything that leaves by an interface passes an fq (tc-fq(8)): alone, or one for each of its queues.
+fn holds_back(disciplines: &[(u32, String)], interface: u32) -> bool {
+    let own = disciplines.iter().filter(|(index, _)| *index == interface);
+    let kinds: Vec<_> = own.map(|(_, kind)| kind.as_str()).collect();
+    let harmless = ["fq", "mq", "clsact", "ingress"];
+    kinds.contains(&"fq") && kinds.iter().all(|kind| harmless.contains(kind))
+}
+
+pub(super) fn load(options: &Options) -> Result<Object, BpfError> {
     let mut open = ObjectBuilder::default()
         .open_memory(PROGRAMS)
         .map_err(refused)?;
@@ -254,4 +288,27 @@ fn listen(ring: &MapHandle, events: &Arc<Mutex<Vec<Event>>>) -> Result<Ring, Bpf
     };
     builder.add(ring, take).map_err(refused)?;
     builder.build().map(Ring).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_paces_if_all_that_leaves_by_it_passes_fq() {
+        let kinds = [
+            (1, "fq"),
+            (2, "mq"),
+            (2, "fq"),
+            (2, "fq"),
+            (2, "clsact"),
+            (3, "mq"),
+            (3, "fq"),
+            (3, "fq_codel"),
+            (4, "noqueue"),
+        ];
+        let disciplines = kinds.map(|(index, kind)| (index, kind.to_owned()));
+        let pacing = [1, 2, 3, 4, 5].map(|index| holds_back(&disciplines, index));
+        assert_eq!(pacing, [true, true, false, false, false]);
+    }
 }

@@ -17,11 +17,11 @@ use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+use weir_enforce::netlink::Netlink;
 use weir_enforce::port::Tap;
 
 use super::HostError;
 use crate::control::HostChange;
-use crate::netlink::Netlink;
 use crate::plan::{HostPlan, Neighbour, Nic};
 
 /// Every namespace's first interface.

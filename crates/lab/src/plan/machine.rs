@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use rustix::process::{Resource, geteuid, getrlimit};
+use weir_enforce::netlink::Netlink;
 use weir_scenario::Network;
 use weir_units::ByteSize;
 
 use super::addresses::contains;
 use super::{Plan, PlanError};
-use crate::netlink::Netlink;
 
 /// What the lab takes of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

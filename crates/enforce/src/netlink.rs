@@ -1,5 +1,5 @@
-//! Requests to the kernel about the links, addresses, routes and neighbours of this thread's network
-//! namespace (rtnetlink(7)): one at a time, each answered before the next.
+//! Requests to the kernel about the links, addresses, routes, neighbours and queueing disciplines of this
+//! thread's network namespace (rtnetlink(7)): one at a time, each answered before the next.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,6 +11,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::tc::{TcAttribute, TcMessage};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
@@ -21,14 +22,17 @@ const ALIGNMENT: usize = 4;
 
 /// A socket to the kernel, which stays in the namespace where it was opened.
 #[derive(Debug)]
-pub(crate) struct Netlink {
+pub struct Netlink {
     socket: OwnedFd,
     sequence: u32,
 }
 
 impl Netlink {
     /// In this thread's namespace.
-    pub(crate) fn open() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn open() -> io::Result<Self> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
@@ -44,17 +48,26 @@ impl Netlink {
     }
 
     /// Has something made or changed, whether or not it is there.
-    pub(crate) fn set(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
         self.ask(message, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, |_| ())
     }
 
     /// Has something changed or removed that is there.
-    pub(crate) fn change(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn change(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
         self.ask(message, NLM_F_ACK, |_| ())
     }
 
     /// The addresses of all interfaces.
-    pub(crate) fn addresses(&mut self) -> io::Result<Vec<IpAddr>> {
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn addresses(&mut self) -> io::Result<Vec<IpAddr>> {
         let mut found = Vec::new();
         let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
         self.ask(request, NLM_F_DUMP, |answer| {
@@ -64,6 +77,27 @@ impl Netlink {
                     AddressAttribute::Address(address) | AddressAttribute::Local(address) => {
                         Some(address)
                     }
+                    _ => None,
+                }));
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// The kinds of all queueing disciplines, each with the number of its interface.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn disciplines(&mut self) -> io::Result<Vec<(u32, String)>> {
+        let mut found = Vec::new();
+        let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
+        self.ask(request, NLM_F_DUMP, |answer| {
+            if let RouteNetlinkMessage::NewQueueDiscipline(message) = answer
+                && let Ok(interface) = u32::try_from(message.header.index)
+            {
+                let attributes = message.attributes.into_iter();
+                found.extend(attributes.filter_map(|attribute| match attribute {
+                    TcAttribute::Kind(kind) => Some((interface, kind)),
                     _ => None,
                 }));
             }
@@ -144,6 +178,18 @@ mod tests {
         let mut netlink = Netlink::open().unwrap();
         let first = netlink.addresses().unwrap();
         assert_eq!(netlink.addresses().unwrap(), first);
+    }
+
+    #[test]
+    fn loopback_has_no_queue() {
+        let disciplines = Netlink::open().unwrap().disciplines().unwrap();
+        let loopback = |(index, _): &&(u32, String)| *index == 1;
+        let kinds = disciplines.iter().filter(loopback);
+        assert!(kinds.clone().count() > 0, "{disciplines:?}");
+        assert!(
+            kinds.clone().all(|(_, kind)| kind == "noqueue"),
+            "{disciplines:?}"
+        );
     }
 
     #[test]

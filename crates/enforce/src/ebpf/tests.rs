@@ -1,0 +1,184 @@
+//! The programs, run by the kernel on packets that nobody sends (`BPF_PROG_TEST_RUN`).
+
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd as _;
+
+use etherparse::{PacketBuilder, TcpOptionElement};
+use libbpf_rs::{MapCore as _, MapHandle, Object, ProgramInput, ProgramMut};
+use rustix::time::{ClockId, clock_gettime};
+use weir_fabric::WindowLimit;
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use super::caps::Caps;
+use super::plane::load;
+use super::{Cap, Options};
+use crate::bpf::loader::check_permission;
+
+const LOCAL: [u8; 4] = [10, 0, 0, 1];
+const REMOTE: [u8; 4] = [10, 0, 0, 2];
+/// The size of `struct __sk_buff` (linux/bpf.h), and where in it `tstamp` and `wire_len` are.
+const CONTEXT: usize = 192;
+const TSTAMP: std::ops::Range<usize> = 152..160;
+const WIRE_LENGTH: std::ops::Range<usize> = 160..164;
+const FLOWS: u32 = 8;
+/// Data of a segment.
+const PAYLOAD: usize = 1000;
+/// With its headers.
+const LENGTH: u32 = 1000 + 14 + 20 + 20;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Syn,
+    Ack,
+    Data,
+}
+
+fn frame(
+    from: [u8; 4],
+    to: [u8; 4],
+    kind: Kind,
+    (sequence, number): (u32, Option<u32>),
+) -> Vec<u8> {
+    let port = |address| if address == LOCAL { 4000 } else { 80 };
+    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(from, to, 64);
+    let mut builder = builder.tcp(port(from), port(to), sequence, 500);
+    if kind == Kind::Syn {
+        let options = [
+            TcpOptionElement::MaximumSegmentSize(1460),
+            TcpOptionElement::WindowScale(7),
+        ];
+        builder = builder.syn().options(&options).unwrap();
+    }
+    if let Some(number) = number {
+        builder = builder.ack(number);
+    }
+    let payload = vec![0; if kind == Kind::Data { PAYLOAD } else { 0 }];
+    let mut bytes = Vec::new();
+    builder.write(&mut bytes, &payload).unwrap();
+    bytes
+}
+
+struct World {
+    object: Object,
+    caps: Caps,
+}
+
+impl World {
+    fn new() -> Self {
+        let options = Options {
+            flows: FLOWS,
+            ..Options::default()
+        };
+        let object = load(&options).unwrap();
+        let map = |name: &str| {
+            let found = object.maps().find(|map| map.name() == name).unwrap();
+            MapHandle::try_from(&found).unwrap()
+        };
+        let caps = Caps::map(map("caps").as_fd(), FLOWS).unwrap();
+        let slots = map("slots");
+        for slot in 0..FLOWS {
+            slots
+                .update(&[], &slot.to_ne_bytes(), libbpf_rs::MapFlags::ANY)
+                .unwrap();
+        }
+        Self { object, caps }
+    }
+
+    /// Has a program see a frame which is to leave at `wanted`; when it is to leave then.
+    fn run(&mut self, program: &str, frame: &[u8], wanted: u64) -> u64 {
+        let mut before = [0; CONTEXT];
+        before[TSTAMP].copy_from_slice(&wanted.to_ne_bytes());
+        before[WIRE_LENGTH].copy_from_slice(&(frame.len() as u32).to_ne_bytes());
+        let mut after = [0; CONTEXT];
+        let program: ProgramMut<'_> = self
+            .object
+            .progs_mut()
+            .find(|found| found.name() == program)
+            .unwrap();
+        let output = program
+            .test_run(ProgramInput {
+                context_in: Some(&mut before),
+                context_out: Some(&mut after),
+                data_in: Some(frame),
+                ..ProgramInput::default()
+            })
+            .unwrap();
+        // TCX_NEXT.
+        assert_eq!(output.return_value as i32, -1);
+        u64::from_ne_bytes(after[TSTAMP].try_into().unwrap())
+    }
+
+    fn connect(&mut self) {
+        self.run("leaving", &frame(LOCAL, REMOTE, Kind::Syn, (99, None)), 0);
+        self.run(
+            "arriving",
+            &frame(REMOTE, LOCAL, Kind::Syn, (499, Some(100))),
+            0,
+        );
+        self.run(
+            "leaving",
+            &frame(LOCAL, REMOTE, Kind::Ack, (100, Some(500))),
+            0,
+        );
+    }
+
+    /// The segment with this number leaves.
+    fn send(&mut self, number: u32, wanted: u64) -> u64 {
+        let sequence = 100 + number * PAYLOAD as u32;
+        let segment = frame(LOCAL, REMOTE, Kind::Data, (sequence, Some(500)));
+        assert_eq!(segment.len() as u32, LENGTH);
+        self.run("leaving", &segment, wanted)
+    }
+
+    /// All slots may send as fast as this, for a minute.
+    fn allow(&self, rate: Option<Rate>) {
+        let limit = WindowLimit {
+            allowed: ByteSize::from_mib(1),
+            floor: ByteSize::ZERO,
+        };
+        let until = Time::from_nanos(now()) + Duration::from_secs(60);
+        for slot in 0..FLOWS {
+            self.caps.set(slot, Cap { limit, rate }, until);
+        }
+    }
+}
+
+/// On the clock of the programs, and of fq.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[test]
+fn segments_leave_at_the_rate_that_is_given() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    assert_eq!(Ipv4Addr::from(LOCAL).octets(), LOCAL);
+    let mut world = World::new();
+    world.connect();
+    // Nobody spaces segments where no rate is given; what the sender wants stays.
+    world.allow(None);
+    let later = now() + 500_000_000;
+    assert_eq!((world.send(0, 0), world.send(1, later)), (0, later));
+    // A thousand segments per second: slow beside what a run takes.
+    world.allow(Some(Rate::from_bits_per_second(
+        u64::from(LENGTH) * 8 * 1000,
+    )));
+    let begun = now();
+    // The first leaves at once, as it would have.
+    assert_eq!(world.send(2, 0), 0);
+    let times = [3, 4, 5].map(|number| world.send(number, 0));
+    assert!(times[0] > begun && times[0] <= now() + 1_000_000);
+    assert_eq!(times.map(|time| time - times[0]), [0, 1_000_000, 2_000_000]);
+    // What its sender wants later leaves later, and what follows it too.
+    let later = now() + 100_000_000;
+    assert_eq!(
+        (world.send(6, later), world.send(7, 0)),
+        (later, later + 1_000_000)
+    );
+    // Never further ahead than fq takes.
+    let far = world.send(8, now() + 60_000_000_000);
+    assert!(far <= now() + 1_000_000_000 && far > later);
+}
