@@ -253,7 +253,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         record.transmissions += 1;
         self.last_sent = Some(now);
         (self.steering).on_sent(now, size, ByteSize::from_bytes(in_flight));
-        if self.overdue_at.is_none() {
+        // While the oldest segment is being repaired its acknowledgment cannot come sooner.
+        if self.overdue_at.is_none() || position == 0 {
             self.overdue_at = Some(now + self.steering.rtt.timeout());
         }
     }
