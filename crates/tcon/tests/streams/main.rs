@@ -162,6 +162,25 @@ fn connections_that_are_not_known_pass() {
     assert!(world.tcon().connections().unknown > 200);
 }
 
+/// Where one packet in twenty is lost, so are repairs of the oldest segment. Each is overdue a time-out after it was sent,
+/// not after the last acknowledgment: by that there are 16 time-outs here.
+#[test]
+fn what_is_being_mended_is_not_overdue() {
+    let timeouts = (0..8).map(|file| {
+        let mut setup = setup("bbr");
+        setup.link = (
+            Rate::from_mbps(5),
+            Duration::from_micros(79_900),
+            bytes(128_000),
+        );
+        (setup.seed, setup.wide) = (file * 100, loss(0.05));
+        setup.back = Some(FaultSettings::default());
+        exchange(&setup, 3_000_000, 0).tcon().counters().timeouts
+    });
+    let timeouts: u64 = timeouts.sum();
+    assert!(timeouts <= 6, "{timeouts}");
+}
+
 /// How long files of 10 MB take on the average, in seconds.
 fn file_time(
     sender: &'static str,
