@@ -10,11 +10,14 @@
 #pragma once
 
 #ifndef MARKS
-#define MARKS 32
+#define MARKS 128
 #endif
 
 // Of so many that have arrived a report tells.
 #define PLACES 32
+
+// So many holes are known by their places.
+#define HOLES 32
 
 // A time-out of the sender's: it sends the oldest data again after a silence that is longer than
 // this (Linux waits for 200 ms at least).
@@ -57,6 +60,15 @@ struct segment {
 	__u32 sack_end;
 	__u32 sack_start;
 	__u32 sacked;
+	// The first block, with what has just arrived (RFC 2018, section 4); both zero if there is none.
+	__u32 latest_start;
+	__u32 latest_end;
+};
+
+// Data that the receiver has skipped, and has not got since.
+struct hole {
+	__u32 start;
+	__u32 end;
 };
 
 // A mark that has arrived.
@@ -161,6 +173,11 @@ struct flow {
 	__u32 unmeasured;
 	// What is beyond this was reported for the first time.
 	__u32 reached;
+	// Below it, in order: an acknowledgment has room for three or four runs of data, and so tells of no more
+	// holes at a time. The first of them, and how many there are.
+	struct hole holes[HOLES];
+	__u32 first_hole;
+	__u32 hole_count;
 };
 
 enum { LOCAL_FIN = 1, REMOTE_FIN = 2, LOCAL_ENDED = 4, REMOTE_ENDED = 8 };
@@ -411,6 +428,84 @@ static inline void note_answer(struct flow *flow, __u64 now, __u32 has_echo)
 	flow->unmeasured++;
 }
 
+// Nothing is known to be missing.
+static inline void forget_holes(struct flow *flow)
+{
+	flow->first_hole = 0;
+	flow->hole_count = 0;
+}
+
+static inline void add_hole(struct flow *flow, __u32 start, __u32 end)
+{
+	__u32 last = flow->first_hole + flow->hole_count;
+
+	// Without room the last one is taken to be larger than it is.
+	if (flow->hole_count >= HOLES) {
+		flow->holes[(last - 1) & (HOLES - 1)].end = end;
+		return;
+	}
+	flow->holes[last & (HOLES - 1)].start = start;
+	flow->holes[last & (HOLES - 1)].end = end;
+	flow->hole_count++;
+}
+
+// All ones for what is below zero, else zero. The verifier follows each branch of a loop, so that there had better be
+// none, and the compiler must not see that there could be.
+static inline __s32 sign(__s32 value)
+{
+	asm volatile("" : "+r"(value));
+	return value >> 31;
+}
+
+static inline __s32 larger(__s32 one, __s32 other)
+{
+	return one - ((one - other) & sign(one - other));
+}
+
+static inline __s32 smaller(__s32 one, __s32 other)
+{
+	return other + ((one - other) & sign(one - other));
+}
+
+// Fills holes with all up to una, and with what has just arrived if that is at an end of one. The bytes that are left.
+static inline __u32 fill_holes(struct flow *flow, __u32 from, __u32 upto)
+{
+	__s32 has_block = sign(ahead(from, upto)), are_empty = -1;
+	__u32 bytes = 0, filled = 0;
+
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < HOLES; i++) {
+		struct hole *hole = &flow->holes[(flow->first_hole + i) & (HOLES - 1)];
+		__s32 is_one = sign((__s32)(i - flow->hole_count));
+		__u32 start = hole->start + larger(ahead(flow->una, hole->start), 0);
+		__s32 length = larger(ahead(hole->end, start), 0) & is_one;
+		__s32 first = ahead(from, start), last = ahead(upto, start);
+		__s32 front = smaller(larger(last, 0), length) & sign(first - 1) & has_block;
+		__s32 back = larger(length - first, 0) & sign(-first) & sign(length - last - 1) & has_block;
+
+		hole->start = start + front;
+		hole->end = start + length - back;
+		length -= front + back;
+		bytes += length;
+		are_empty &= sign(length - 1);
+		filled += are_empty & is_one & 1;
+	}
+	flow->first_hole += filled;
+	flow->hole_count -= filled;
+	return bytes;
+}
+
+// The bytes beyond una that the receiver holds: those that it reports, and those that it has no room to report.
+static inline __u32 held(struct flow *flow, const struct segment *segment)
+{
+	__u32 lost = fill_holes(flow, segment->latest_start, segment->latest_end);
+	__u32 known = flow->reached - flow->una;
+
+	if (ahead(flow->reached, flow->una) <= 0 || known <= lost || known - lost < segment->sacked)
+		return segment->sacked;
+	return known - lost;
+}
+
 // The receiver reports data further ahead than before. Of what it has skipped on the way there SACK tells but
 // once for certain: later there may be more holes than an acknowledgment has room for.
 static inline void note_skipped(struct flow *flow, const struct segment *segment)
@@ -423,6 +518,7 @@ static inline void note_skipped(struct flow *flow, const struct segment *segment
 	if (ahead(segment->sack_start, known) > 0) {
 		flow->skipped += segment->sack_start - known;
 		flow->skipped_at = flow->first_sent_at;
+		add_hole(flow, known, segment->sack_start);
 	}
 }
 
@@ -466,11 +562,13 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 	}
 	// Up to three or four blocks are told of: more than three holes are counted as they fill.
 	if (segment->sacked && ahead(segment->sack_end, flow->nxt) <= 0) {
-		flow->sacked = segment->sacked;
+		note_skipped(flow, segment);
+		flow->sacked = held(flow, segment);
 		flow->sack_end = segment->sack_end;
 		flow->is_urgent = 1;
 	} else if (advance > 0 && flow->has_sack) {
 		flow->sacked = 0;
+		forget_holes(flow);
 	}
 	flow->window = segment->window;
 	delivered = flow->acked + flow->sacked;
@@ -484,11 +582,8 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 	}
 	flow->found_at = 0;
 	find_acknowledged(flow);
-	if (segment->sacked) {
+	if (segment->sacked)
 		find_reported(flow, segment);
-		if (ahead(segment->sack_end, flow->nxt) <= 0)
-			note_skipped(flow, segment);
-	}
 	if (news)
 		pass(flow, now);
 	note_round_trip(flow);

@@ -92,5 +92,9 @@ static __always_inline void read_blocks(struct __sk_buff *skb, const struct opti
 			segment->sack_end = end;
 			segment->sack_start = start;
 		}
+		if (place == 0) {
+			segment->latest_start = start;
+			segment->latest_end = end;
+		}
 	}
 }

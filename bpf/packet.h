@@ -174,5 +174,7 @@ static __always_inline int read_packet(struct __sk_buff *skb, struct packet *pac
 	packet->segment.sack_end = 0;
 	packet->segment.sack_start = 0;
 	packet->segment.sacked = 0;
+	packet->segment.latest_start = 0;
+	packet->segment.latest_end = 0;
 	return 1;
 }

@@ -47,6 +47,21 @@ fn ip(words: &str) -> bool {
     }
 }
 
+/// A link that was set up drops what is sent until the kernel has noticed that it has a carrier.
+fn wait_until_up(name: &str) {
+    for _ in 0..1000 {
+        let output = Command::new("ip")
+            .args(["-o", "link", "show", "up", name])
+            .output();
+        let said = String::from_utf8(output.unwrap().stdout).unwrap();
+        if said.contains("state UP") {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{name} has no carrier");
+}
+
 /// The next frame that is UDP to this port.
 fn datagram(mut receive: impl FnMut(&mut [u8]) -> Option<usize>, port: u16) -> SuperFrame {
     let mut frame = SuperFrame::with_capacity(SuperFrame::LARGEST);
@@ -130,6 +145,7 @@ fn a_packet_socket_sees_the_other_end_of_a_pair() {
         ip("address add 10.1.0.1/24 dev v0");
         ip("link set v0 up");
         ip("link set v1 up");
+        wait_until_up("v0");
         ip("neighbour add 10.1.0.2 lladdr 02:00:00:00:00:02 dev v0");
         let port = PacketSocket::bind("v1").unwrap();
         let socket = UdpSocket::bind("10.1.0.1:5000").unwrap();
@@ -150,6 +166,7 @@ fn tags_of_vlans_are_in_the_frames() {
         }
         ip("link set v0 up");
         ip("link set v1 up");
+        wait_until_up("v0");
         let [from, to] = ["v0", "v1"].map(|name| PacketSocket::bind(name).unwrap());
         to.set_promiscuous().unwrap();
         assert!(to.is_attached() && to.take_dropped() == 0);

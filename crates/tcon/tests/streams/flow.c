@@ -4,7 +4,7 @@
 //   b FIRST SIZE SCALE SACK RTT SENDER_RTT INTERVAL ANSWERS
 //                                        the flow begins; a report is due when both have passed
 //   s NOW SEQUENCE LENGTH FLAGS          the sender has sent
-//   a NOW ACKNOWLEDGMENT LENGTH WINDOW FLAGS START END BYTES TOLD
+//   a NOW ACKNOWLEDGMENT LENGTH WINDOW FLAGS START END BYTES LATEST_START LATEST_END TOLD
 //                                        the receiver has answered, with SACK; the window told
 
 #include <inttypes.h>
@@ -68,9 +68,10 @@ static void answered(void)
 	int news;
 
 	if (scanf("%" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32
-		  " %" SCNu32 " %" SCNu32,
+		  " %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32,
 		  &now, &segment.acknowledgment, &segment.length, &segment.window, &segment.flags,
-		  &segment.sack_start, &segment.sack_end, &segment.sacked, &told) != 9)
+		  &segment.sack_start, &segment.sack_end, &segment.sacked, &segment.latest_start,
+		  &segment.latest_end, &told) != 11)
 		return;
 	news = flow_answered(&flow, now, &segment);
 	note_told(&flow, now, segment.acknowledgment, told);
