@@ -277,6 +277,7 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 	tracked->flow.una = opened->start;
 	tracked->flow.nxt = opened->start;
 	tracked->flow.known_edge = opened->start;
+	tracked->flow.reached = opened->start;
 	tracked->flow.smoothed = opened->rtt;
 	tracked->flow.sender_rtt = measured_to_sender(handshake, opened->now);
 }

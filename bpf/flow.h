@@ -552,6 +552,8 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 		return 0;
 	if (advance > 0) {
 		flow->una = number;
+		if (ahead(flow->reached, number) < 0)
+			flow->reached = number;
 		flow->acked += advance;
 		flow->duplicates = 0;
 		flow->sacked = flow->sacked > (__u32)advance ? flow->sacked - advance : 0;

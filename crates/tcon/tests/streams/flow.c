@@ -33,7 +33,7 @@ static void begin(void)
 		  &first, &size, &scale, &sack, &rtt, &sender_rtt, &interval, &answers) != 8)
 		return;
 	memset(&flow, 0, sizeof(flow));
-	flow.una = flow.nxt = flow.known_edge = first;
+	flow.una = flow.nxt = flow.known_edge = flow.reached = first;
 	flow.smoothed = rtt;
 	flow.sender_rtt = sender_rtt;
 	flow.segment_size = size;

@@ -46,6 +46,8 @@ fn watching(congestion: &str) -> Setup {
             Duration::from_millis(5),
             bytes(150_000),
         ),
+        // Numbers wrap in the middle.
+        isn: u32::MAX - 3_000_000,
         ..setup(congestion)
     }
 }
