@@ -282,7 +282,8 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 	tracked->flow.sender_rtt = measured_to_sender(handshake, opened->now);
 }
 
-// A segment of what may be a connection that has just opened: it is followed from here. Whether it is one.
+// A segment of what may be a connection that has just opened: it is followed from here. Whether it had a
+// handshake; it may still have been refused.
 static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
 {
 	struct handshake *handshake;

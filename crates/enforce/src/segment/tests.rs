@@ -146,19 +146,24 @@ proptest! {
     }
 }
 
-#[test]
-fn pieces_know_their_burst_until_they_are_changed() {
-    let described = Described {
+/// A super-packet with so many bytes of data, a hundred for each segment.
+fn hundreds(bytes: usize) -> Described {
+    Described {
         v4: true,
         udp: false,
         gso: true,
         size: 100,
-        payload: vec![1; 350],
+        payload: vec![1; bytes],
         sequence: 1,
         flags: Flags::ACK.bits(),
         options: 0,
         ecn: Ecn::Ect0,
-    };
+    }
+}
+
+#[test]
+fn pieces_know_their_burst_until_they_are_changed() {
+    let described = hundreds(350);
     let mut pool = Pool::new();
     let bursts = [(); 2].map(|()| {
         let bytes = described.bytes();
@@ -181,18 +186,7 @@ fn pieces_know_their_burst_until_they_are_changed() {
 
 #[test]
 fn what_says_cwr_by_a_change_travels_alone() {
-    let described = Described {
-        v4: true,
-        udp: false,
-        gso: true,
-        size: 100,
-        payload: vec![1; 300],
-        sequence: 1,
-        flags: Flags::ACK.bits(),
-        options: 0,
-        ecn: Ecn::Ect0,
-    };
-    let from = arrived(&described);
+    let from = arrived(&hundreds(300));
     let packet = |index| Segment::new(Arc::clone(&from), index, 0);
     let mut run = Run::new(&packet(0));
     assert!(run.extend(&packet(1)) && !run.extend(&packet(1)) && run.extend(&packet(2)));
