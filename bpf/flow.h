@@ -562,7 +562,7 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 		flow->duplicates++;
 		flow->is_urgent = 1;
 	}
-	// Up to three or four blocks are told of: more than three holes are counted as they fill.
+	// Up to three or four blocks are told of: held() knows what is behind more holes.
 	if (segment->sacked && ahead(segment->sack_end, flow->nxt) <= 0) {
 		note_skipped(flow, segment);
 		flow->sacked = held(flow, segment);
