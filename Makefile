@@ -34,7 +34,7 @@ PYTHON_BUILD = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$(CURDIR)/$(PYTHON_ENV)
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fmt lint doc unit stacks python python-env python-test interop long longer bench bench-dcudp bench-paths bench-sim bench-lab bench-enforce fuzz deny
+.PHONY: help setup demo test fmt lint doc unit stacks python python-env python-test interop long longer bench bench-dcudp bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -150,3 +150,6 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and c
 deny: ## check licences and advisories (needs cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "make deny needs: cargo install --locked cargo-deny"; exit 1; }
 	cargo deny check
+
+lines: ## count the lines of code by crate, without blanks, comments and tests
+	@$(PYTHON) tools/lines.py
