@@ -7,6 +7,7 @@
 //! - [`FlowRecord`], [`EpochRecord`], [`PortSample`], [`GroupSample`]: rows of Parquet tables, written while a run goes
 //!   on ([`RunFiles`]);
 //! - [`RunFrames`], [`Frame`]: the same tables in memory, for programs that go on with them;
+//! - [`Recorder`]: whatever takes the rows while a run goes on;
 //! - [`Report`]: the summary with plots, as one HTML page;
 //! - [`Comparison`]: two experiments side by side, read back from their directories;
 //! - [`capture`]: packets as pcapng.
@@ -63,6 +64,7 @@ mod overview;
 mod quantity;
 mod ratio;
 mod record;
+mod recorder;
 mod report;
 mod serialized;
 mod summary;
@@ -76,6 +78,7 @@ pub use frame::{Cells, Frame, FrameColumn, RunFrames};
 pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
 pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
+pub use recorder::Recorder;
 pub use report::{Report, RunPlots, Threshold};
 pub use summary::{
     AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,

@@ -1,7 +1,7 @@
 //! What keeps a scenario from being simulated.
 
 use thiserror::Error;
-use weir_fabric::SwitchError;
+use weir_network::NetworkError;
 use weir_tcp::ConfigError;
 use weir_units::{Duration, Time};
 
@@ -32,12 +32,9 @@ pub enum BuildError {
         /// What DCUDP says.
         source: weir_dcudp::ConfigError,
     },
-    /// A switch cannot be built.
+    /// The network cannot be built.
     #[error(transparent)]
-    Switch(#[from] SwitchError),
-    /// A shared buffer cannot be built.
-    #[error(transparent)]
-    Buffer(#[from] weir_fabric::BufferError),
+    Network(#[from] NetworkError),
     /// More time than the event queue can tell apart.
     #[error(
         "with so many ports and flows no more than {limit} can be simulated; `duration` is {duration}"

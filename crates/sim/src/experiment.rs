@@ -1,7 +1,7 @@
 //! A scenario file as a whole: its runs, and what comes out of them together.
 //!
 //! An [`Experiment`] is the list of its [`Run`]s, which know nothing of each other. Whoever carries them
-//! out decides where, with what [`Recorder`](crate::Recorder), on how many threads and by which clock,
+//! out decides where, with what [`Recorder`](weir_results::Recorder), on how many threads and by which clock,
 //! and hands in an [`Outcome`] of each; [`Results`] are what there is to be read and written then.
 //!
 //! ```
@@ -85,7 +85,7 @@ pub struct Run {
 pub struct Outcome {
     /// Its numbers.
     pub summary: RunSummary,
-    /// Its tables, where they are written, and the thresholds to draw ([`thresholds`](crate::thresholds())).
+    /// Its tables, where they are written, and the thresholds to draw ([`thresholds`](weir_network::thresholds())).
     pub plots: Option<(FinishedRun, IndexMap<String, Vec<Threshold>>)>,
 }
 

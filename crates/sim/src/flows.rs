@@ -2,9 +2,9 @@
 
 use std::ops::{Add, Sub};
 
+use weir_network::DueTransfer;
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::deadlines::DueTransfer;
 use crate::workloads::Pair;
 
 /// A flow: a place in the books, which is used again, and a number, which is not.

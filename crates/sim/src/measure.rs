@@ -1,37 +1,11 @@
-//! What ports and groups did after the warm-up, and samples of them.
+//! What groups did after the warm-up, and samples of them.
 
-use weir_fabric::{Counters, DropReason, Packet, Pipe, Tally};
-use weir_results::{
-    CompletionTimes, Drops, GroupSample, GroupSummary, PortSample, PortSummary, Ratio,
-};
-use weir_scenario::PortIndex;
-use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_network::rate;
+use weir_results::{CompletionTimes, GroupSample, GroupSummary, Ratio};
+use weir_units::{ByteSize, Duration, Time};
 
 use crate::flows::Achieved;
 use crate::world::World;
-
-/// A port that is measured.
-#[derive(Debug)]
-pub struct PortMeter {
-    /// Which.
-    pub port: PortIndex,
-    /// Its name.
-    pub name: String,
-    framing: ByteSize,
-    before: PortCounts,
-    /// What the link could have sent since the warm-up until `counted_to`, and its rate from then.
-    capacity: ByteSize,
-    rate: Rate,
-    counted_to: Time,
-}
-
-/// What a port had counted at some moment.
-#[derive(Clone, Copy, Debug, Default)]
-struct PortCounts {
-    sent: Tally,
-    marks: u64,
-    drops: Drops,
-}
 
 /// A group that is measured.
 #[derive(Debug)]
@@ -40,116 +14,6 @@ pub(crate) struct GroupMeter {
     before: Achieved,
     /// The last sample: when, and what had been delivered.
     sampled: (Time, u64),
-}
-
-impl PortMeter {
-    /// Before anything has happened.
-    pub fn new(port: PortIndex, of: &weir_scenario::Port) -> Self {
-        Self {
-            port,
-            name: of.name.clone(),
-            framing: of.framing,
-            before: PortCounts::default(),
-            capacity: ByteSize::ZERO,
-            rate: of.rate,
-            counted_to: Time::ZERO,
-        }
-    }
-
-    /// The link's rate changes, as a fault has it.
-    pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        self.advance(now);
-        self.rate = rate;
-    }
-
-    fn advance(&mut self, now: Time) {
-        self.capacity += self.rate.size_in(now.since(self.counted_to));
-        self.counted_to = now;
-    }
-
-    /// The warm-up is over.
-    pub fn begin<P: Packet + Clone>(&mut self, now: Time, pipe: &Pipe<P>) {
-        self.advance(now);
-        self.capacity = ByteSize::ZERO;
-        self.before = PortCounts::of(pipe);
-    }
-
-    /// The port as it is; `pipe` is settled.
-    pub fn sample<P: Packet + Clone>(&self, now: Time, pipe: &Pipe<P>) -> PortSample<'_> {
-        let (counts, backlog) = (PortCounts::of(pipe), pipe.queue().backlog());
-        PortSample {
-            time: now,
-            port: &self.name,
-            queue: backlog.size,
-            queue_packets: backlog.packets,
-            sent: counts.sent.size,
-            marks: counts.marks,
-            drops: counts.drops,
-        }
-    }
-
-    /// What the port did since the warm-up; `pipe` is settled.
-    pub fn summary<P: Packet + Clone>(&mut self, now: Time, pipe: &Pipe<P>) -> PortSummary {
-        self.advance(now);
-        let counts = PortCounts::of(pipe);
-        let sent = counts.sent - self.before.sent;
-        let on_the_wire = sent.size + self.framing * sent.packets;
-        let queue = pipe.queue().occupancy();
-        let percentile =
-            |fraction| queue.map_or(ByteSize::ZERO, |queue| queue.percentile(fraction));
-        PortSummary {
-            packets: sent.packets,
-            bytes: sent.size,
-            marks: counts.marks - self.before.marks,
-            drops: difference(counts.drops, self.before.drops),
-            queue_mean: queue.map_or(ByteSize::ZERO, |queue| queue.mean()),
-            queue_p50: percentile(0.5),
-            queue_p99: percentile(0.99),
-            queue_max: queue.map_or(ByteSize::ZERO, |queue| queue.maximum()),
-            // What was on its way at either end of the span may make it a packet more.
-            utilization: Ratio::of(
-                on_the_wire.bytes().min(self.capacity.bytes()),
-                self.capacity.bytes(),
-            ),
-        }
-    }
-}
-
-impl PortCounts {
-    fn of<P: Packet + Clone>(pipe: &Pipe<P>) -> Self {
-        Self {
-            sent: pipe.sent(),
-            marks: pipe.queue().marked().packets,
-            drops: drops(&pipe.counters()),
-        }
-    }
-}
-
-fn drops(counters: &Counters) -> Drops {
-    let by = |reason| counters.dropped.by(reason).packets;
-    Drops {
-        red: by(DropReason::Red),
-        tail: by(DropReason::Tail),
-        buffer: by(DropReason::Buffer),
-        mtu: by(DropReason::Mtu),
-        loss: by(DropReason::Loss),
-        down: by(DropReason::Down),
-        corruption: by(DropReason::Corruption),
-        element: by(DropReason::Element),
-    }
-}
-
-fn difference(now: Drops, before: Drops) -> Drops {
-    Drops {
-        red: now.red - before.red,
-        tail: now.tail - before.tail,
-        buffer: now.buffer - before.buffer,
-        mtu: now.mtu - before.mtu,
-        loss: now.loss - before.loss,
-        down: now.down - before.down,
-        corruption: now.corruption - before.corruption,
-        element: now.element - before.element,
-    }
 }
 
 impl GroupMeter {
@@ -231,12 +95,4 @@ fn total(world: &World, group: u32) -> (Achieved, Option<ByteSize>) {
         }
     }
     (sum, (count > 0).then(|| windows / count.max(1)))
-}
-
-/// Bytes per time; nothing where no time has passed.
-pub(crate) fn rate(bytes: u64, span: Duration) -> Rate {
-    if span.is_zero() {
-        return Rate::ZERO;
-    }
-    Rate::from_size_over(ByteSize::from_bytes(bytes), span)
 }

@@ -1,11 +1,12 @@
 //! What simulated hosts send each other: a few words that stay where they are, and a handle to them
 //! that goes from queue to queue.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 
 use weir_fabric::Packet as FabricPacket;
-use weir_units::ByteSize;
+use weir_results::capture::{CapturedPacket, Content};
+use weir_units::{ByteSize, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
@@ -16,6 +17,9 @@ const IP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
 /// The first byte of addresses.
 const FIRST_NETWORK: u8 = 10;
+/// The time to live that hosts begin with. Switches of a data center that forward by hardware address
+/// leave it as it is.
+const HOPS: u8 = 64;
 /// Where receivers listen, and where initiators do not: ports that no protocol is known by, so that
 /// nobody who looks at captured packets takes their zeros for some protocol's.
 const SERVICE_PORT: u16 = 50_000;
@@ -25,11 +29,11 @@ const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;
 
 /// An IP packet between two simulated hosts.
 #[derive(Clone, Debug, Default)]
-pub struct Packet(Box<Words>);
+pub(crate) struct Packet(Box<Words>);
 
 /// What a packet says.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Words {
+pub(crate) struct Words {
     pub(crate) contents: Contents,
     /// Its length, which everybody on its way asks for.
     length: u32,
@@ -185,6 +189,29 @@ impl Packet {
             location(self.source, editions[0]),
             location(self.destination, editions[1]),
         ]
+    }
+
+    /// The packet as it passed a port's link at this time.
+    pub(crate) fn captured(&self, time: Time) -> CapturedPacket {
+        let flow = self.flow();
+        CapturedPacket {
+            time,
+            source: SocketAddr::new(flow.source, flow.source_port),
+            destination: SocketAddr::new(flow.destination, flow.destination_port),
+            ecn: self.ecn,
+            hops: HOPS,
+            // Of packets that must not be fragmented it means nothing (RFC 6864).
+            identification: 0,
+            content: match self.contents {
+                Contents::Segment(segment) => Content::Tcp(segment),
+                Contents::Datagram(datagram) => {
+                    Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
+                }
+                Contents::Written(datagram) => {
+                    Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
+                }
+            },
+        }
     }
 }
 

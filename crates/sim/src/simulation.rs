@@ -1,20 +1,17 @@
 //! A run: from one event to the next.
 
 use weir_fabric::Change;
-use weir_results::{EpochRecord, FlowRecord, OutputError, Ratio, RunSummary};
+use weir_network::{Calendar, Drawer, PortMeter, Random, Seeds, faults};
+use weir_results::{EpochRecord, FlowRecord, OutputError, Ratio, Recorder, RunSummary};
 use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::calendar::Calendar;
 use crate::deadlines;
 use crate::error::BuildError;
-use crate::faults;
 use crate::flows::{FlowId, FlowReport};
 use crate::hosts::Notice;
-use crate::measure::{GroupMeter, PortMeter};
-use crate::recorder::Recorder;
-use crate::seeds::{Drawer, Seeds};
-use crate::workloads::{GroupRunner, Random};
+use crate::measure::GroupMeter;
+use crate::workloads::GroupRunner;
 use crate::world::World;
 
 /// How many flows that arrive at random may be open at once before their timers would have to be looked
@@ -459,7 +456,7 @@ impl Simulation {
 
     fn record_packets(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         for (time, port, packet) in self.world.network.take_tapped() {
-            recorder.packet(time, port, &packet)?;
+            recorder.packet(port, &packet.captured(time))?;
         }
         Ok(())
     }
@@ -494,7 +491,7 @@ impl Simulation {
             end: flow.end,
             size: flow.size,
             delivered: ByteSize::from_bytes(delivered),
-            goodput: crate::measure::rate(bytes, span),
+            goodput: weir_network::rate(bytes, span),
             retransmits: achieved.retransmits,
             timeouts: achieved.timeouts,
             marks: achieved.marks,

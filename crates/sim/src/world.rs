@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use weir_fabric::Packet as _;
+use weir_network::{ControlPlane, Drawer, Seeds};
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport};
 use weir_sed::Demands;
 use weir_tcp::ConfigError;
@@ -10,6 +11,8 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::Segment;
 
+use crate::Network;
+use crate::destinations::Destinations;
 use crate::epochs::Epochs;
 use crate::error::BuildError;
 use crate::flows::{Achieved, Flow, FlowId, FlowReport, Flows, PathView};
@@ -17,11 +20,7 @@ use crate::hosts::{
     Action, Address, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd,
     codepoint,
 };
-use crate::network::Network;
-use crate::packet::{Contents, Packet, Packets};
-use crate::sed::ControlPlane;
-use crate::seeds::{Drawer, Seeds};
-use crate::tcon::Destinations;
+use crate::packet::{Contents, Packets};
 use crate::workloads::Pair;
 
 /// Everything that packets and bytes pass through.
@@ -105,7 +104,7 @@ impl World {
             groups: scenario.groups.clone(),
             topology: scenario.topology.clone(),
             routes: scenario.topology.routes(),
-            destinations: Network::<Packet>::destinations(&scenario.topology),
+            destinations: Network::destinations(&scenario.topology),
             sessions: HashSet::new(),
             epochs: Epochs::new(scenario),
             seeds,

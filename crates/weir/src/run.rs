@@ -8,9 +8,10 @@ mod work;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use weir_network::Capture;
 use weir_results::{Output, Summary};
 use weir_scenario::Setting;
-use weir_sim::{Capture, Experiment, Results};
+use weir_sim::{Experiment, Results};
 
 use crate::failure::Failure;
 use crate::interrupt::Stop;

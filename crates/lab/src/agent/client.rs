@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use weir_network::Random;
 use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, Workload};
-use weir_sim::Random;
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::asker::Asker;

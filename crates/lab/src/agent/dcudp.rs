@@ -8,8 +8,8 @@ use weir_congestion::AlgorithmSpec;
 use weir_net::dcudp::{
     DcudpClient, DcudpConfig, DcudpConnectError, DcudpError, DcudpListener, DcudpStream,
 };
+use weir_network::dcudp_transport;
 use weir_scenario::DcudpOptions;
-use weir_sim::dcudp_transport;
 use weir_units::ByteSize;
 
 use super::meter::Probe;

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use weir_congestion::AlgorithmSpec;
 use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
 use weir_net::{Connection, Endpoint, EndpointBuilder, RecvStream, RetryPolicy, SendStream};
+use weir_network::quic_transport;
 use weir_scenario::QuicOptions;
-use weir_sim::quic_transport;
 
 use super::link::BLOCK;
 use crate::control::FlowFailure;

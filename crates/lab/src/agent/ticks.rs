@@ -2,8 +2,8 @@
 
 use std::io;
 
+use weir_network::Random;
 use weir_scenario::Arrivals;
-use weir_sim::Random;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::clock::Alarm;

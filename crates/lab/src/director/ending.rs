@@ -4,8 +4,7 @@ use std::time::Duration as StdDuration;
 
 use indexmap::IndexMap;
 use tokio::time::timeout;
-use weir_results::{EpochRecord, HostSummary, RunSummary, World};
-use weir_sim::Recorder;
+use weir_results::{EpochRecord, HostSummary, Recorder, RunSummary, World};
 use weir_units::{Duration, Time};
 
 use super::hosts::Heard;

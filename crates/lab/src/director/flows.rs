@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
+use weir_network::{Drawer, Random, Seeds};
 use weir_scenario::{Group, HostIndex, Node, Scenario, Workload};
-use weir_sim::{Drawer, Random, Seeds};
 use weir_units::{Rate, Time};
 
 use crate::control::{FlowOrder, LiveTransport, Role};

@@ -27,9 +27,8 @@ mod summary;
 pub use algorithms::CongestionError;
 pub use processes::HOST_COMMAND;
 
-use weir_results::RunSummary;
+use weir_results::{Recorder, RunSummary};
 use weir_scenario::Scenario;
-use weir_sim::Recorder;
 use weir_units::Time;
 
 use crate::LabError;

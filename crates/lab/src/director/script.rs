@@ -1,8 +1,8 @@
 //! What happens to the network while the run goes on, by time and by epoch.
 
 use weir_fabric::Change;
+use weir_network::faults;
 use weir_scenario::{PortIndex, Scenario};
-use weir_sim::faults;
 use weir_units::Time;
 
 /// Something that happens to a port.

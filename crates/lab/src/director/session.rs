@@ -1,9 +1,9 @@
 //! A run, from its beginning to its end.
 
 use weir_fabric::Change;
-use weir_results::{GroupSample, PortSample, RunSummary};
+use weir_network::{Drawer, Random, Seeds};
+use weir_results::{GroupSample, PortSample, Recorder, RunSummary};
 use weir_scenario::{PortIndex, Scenario, Workload};
-use weir_sim::{Drawer, Random, Recorder, Seeds};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::books::{Account, Achieved, Books};

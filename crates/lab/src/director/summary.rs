@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use weir_network::{DueTransfer, deadline_summary};
 use weir_results::{
     CompletionTimes, DeadlineSummary, EpochSummary, FlowRecord, GroupSummary, Ratio,
 };
 use weir_scenario::{Scenario, Workload};
-use weir_sim::{DueTransfer, deadline_summary};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::books::{Account, Achieved, Books};

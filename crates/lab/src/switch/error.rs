@@ -9,7 +9,7 @@ use thiserror::Error;
 pub enum SwitchError {
     /// The scenario's network cannot be built.
     #[error(transparent)]
-    Network(#[from] weir_sim::BuildError),
+    Network(#[from] weir_network::NetworkError),
     /// The system refused something.
     #[error("{action}: {source}")]
     System {

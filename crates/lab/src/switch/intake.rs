@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use weir_enforce::port::Port;
 use weir_enforce::segment::{Pool, Segment};
-use weir_sim::Network;
+use weir_network::Network;
 use weir_units::Time;
 
 use crate::clock::Clock;

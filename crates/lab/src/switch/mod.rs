@@ -1,9 +1,9 @@
 //! The switch: a scenario's network in real time, between the interfaces of its hosts.
 //!
-//! The network is the simulator's own ([`weir_sim::Network`]): hosts' links, queues, switches, faults.
+//! The network is the one that the simulator drives ([`weir_network::Network`]): hosts' links, queues, switches, faults.
 //! Here its packets are segments of real frames and its time is the machine's:
 //!
-//! host's interface → `intake`: read, look at each segment → `weir_sim::Network` → `outlet`: segments
+//! host's interface → `intake`: read, look at each segment → `weir_network::Network` → `outlet`: segments
 //! that are due together travel together → host's interface
 //!
 //! A super-packet is never treated as one packet: its segments enter the host's link one by one, are
@@ -18,7 +18,7 @@
 //!
 //! What a scenario puts into the path of a switch is there too: transparent congestion control, and the
 //! agents of SED with their controller, which is the simulator's own with its channels
-//! ([`weir_sim::ControlPlane`]).
+//! ([`weir_network::ControlPlane`]).
 //!
 //! One thread does all: it sleeps until something is due or comes in, the last microseconds before that
 //! awake (`waiter`), and keeps account of how late it was (`fidelity`).

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use weir_network::WhoseAddress;
 use weir_scenario::HostIndex;
-use weir_sim::WhoseAddress;
 
 /// The hosts by all addresses that they will ever have.
 #[derive(Clone, Debug, Default)]

@@ -8,10 +8,10 @@ use rustix::event::{PollFd, PollFlags};
 use smallvec::{SmallVec, smallvec};
 use weir_enforce::segment::Segment;
 use weir_fabric::Change;
+use weir_network::{ControlPlane, Network, PortMeter, Seeds};
 use weir_results::{Emulation, PortSummary, TconSummary};
 use weir_scenario::{PortIndex, Scenario, Topology};
 use weir_sed::{Demands, Rule as DemandRule};
-use weir_sim::{ControlPlane, Network, PortMeter, Seeds};
 use weir_units::{Duration, Time};
 
 use super::copies::Copier;

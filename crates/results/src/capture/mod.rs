@@ -26,10 +26,6 @@ use crate::output::{OutputError, StagedFile};
 pub struct CapturedPacket {
     /// When it passed; shown as time since 1970.
     pub time: Time,
-    /// Where.
-    pub interface: Interface,
-    /// Which way.
-    pub direction: Direction,
     /// Whence, with the port.
     pub source: SocketAddr,
     /// Whereto, with the port; an address of the same family. Wireshark takes what goes to a known port
@@ -111,8 +107,13 @@ impl PacketCapture {
     /// # Errors
     /// The file cannot be written; the interface is another file's; the addresses are of two families;
     /// the packet is longer than IP can say.
-    pub fn record(&mut self, packet: &CapturedPacket) -> Result<(), OutputError> {
-        let written = self.writer.record(packet);
+    pub fn record(
+        &mut self,
+        interface: Interface,
+        direction: Direction,
+        packet: &CapturedPacket,
+    ) -> Result<(), OutputError> {
+        let written = self.writer.record(interface, direction, packet);
         written.map_err(OutputError::writing(&self.path))
     }
 
@@ -185,7 +186,12 @@ impl<W: Write> Writer<W> {
         Ok(interface)
     }
 
-    fn record(&mut self, packet: &CapturedPacket) -> io::Result<()> {
+    fn record(
+        &mut self,
+        interface: Interface,
+        direction: Direction,
+        packet: &CapturedPacket,
+    ) -> io::Result<()> {
         let mut frame = std::mem::take(&mut self.frame);
         let length = frame::write(packet, self.snap, &mut frame)?;
         let whole = CapturedFrame {
@@ -193,7 +199,7 @@ impl<W: Write> Writer<W> {
             bytes: &frame,
             length,
         };
-        let written = self.record_frame(packet.interface, packet.direction, &whole);
+        let written = self.record_frame(interface, direction, &whole);
         self.frame = frame;
         written
     }

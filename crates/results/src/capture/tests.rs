@@ -11,11 +11,9 @@ use super::*;
 const ALL: ByteSize = ByteSize::ZERO;
 
 /// Between ports that no protocol of Wireshark's claims.
-fn packet(interface: Interface, content: Content) -> CapturedPacket {
+fn packet(content: Content) -> CapturedPacket {
     CapturedPacket {
         time: Time::from_nanos(1_000_000_123),
-        interface,
-        direction: Direction::Outbound,
         source: "10.0.0.1:40000".parse().unwrap(),
         destination: "10.0.0.2:40001".parse().unwrap(),
         ecn: Ecn::Ect0,
@@ -41,7 +39,7 @@ fn written(snap: ByteSize, contents: &[Content]) -> io::Result<Vec<u8>> {
     let mut writer = Writer::new(Vec::new(), snap)?;
     let interface = writer.interface("bottleneck")?;
     for content in contents {
-        writer.record(&packet(interface, *content))?;
+        writer.record(interface, Direction::Outbound, &packet(*content))?;
     }
     Ok(writer.pcapng.into_inner())
 }
@@ -89,22 +87,17 @@ fn packets_that_do_not_exist_are_refused() {
 
     let mut writer = Writer::new(Vec::new(), ALL).unwrap();
     let interface = writer.interface("a").unwrap();
-    let good = packet(interface, Content::Udp(ByteSize::ZERO));
+    let good = packet(Content::Udp(ByteSize::ZERO));
     let mixed = CapturedPacket {
         destination: "[::1]:1".parse().unwrap(),
         ..good
     };
-    let foreign = CapturedPacket {
-        interface: Interface(1),
-        ..good
-    };
-    for bad in [mixed, foreign] {
-        assert_eq!(
-            writer.record(&bad).unwrap_err().kind(),
-            ErrorKind::InvalidInput
-        );
+    let mut record = |interface, packet| writer.record(interface, Direction::Outbound, packet);
+    for (interface, bad) in [(interface, &mixed), (Interface(1), &good)] {
+        let error = record(interface, bad).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
-    writer.record(&good).unwrap();
+    record(interface, &good).unwrap();
 }
 
 /// A conversation with every option, both families, both protocols, and payloads of odd lengths.
@@ -167,18 +160,19 @@ fn conversation(path: &Path, snap: ByteSize) {
     let mut capture = PacketCapture::create(path, snap).unwrap();
     let interfaces = ["bottleneck", "a->b"].map(|name| capture.interface(name).unwrap());
     for (number, content) in contents.enumerate() {
-        let version4 = packet(interfaces[0], content);
+        let version4 = packet(content);
         let version6 = CapturedPacket {
             time: Time::from_nanos(2_000_000_000 + number as u64),
-            interface: interfaces[1],
-            direction: Direction::Inbound,
             source: "[fd00::1]:40000".parse().unwrap(),
             destination: "[fd00::2]:40001".parse().unwrap(),
             ecn: Ecn::Ce,
             ..version4
         };
-        capture.record(&version4).unwrap();
-        capture.record(&version6).unwrap();
+        let [one, other] = interfaces;
+        capture.record(one, Direction::Outbound, &version4).unwrap();
+        capture
+            .record(other, Direction::Inbound, &version6)
+            .unwrap();
     }
     capture.finish().unwrap();
 }
@@ -262,7 +256,11 @@ fn a_capture_appears_when_it_is_whole() {
         let mut capture = PacketCapture::create(&path, ALL).unwrap();
         let interface = capture.interface("a").unwrap();
         capture
-            .record(&packet(interface, Content::Tcp(data(1))))
+            .record(
+                interface,
+                Direction::Outbound,
+                &packet(Content::Tcp(data(1))),
+            )
             .unwrap();
         assert!(!path.exists());
     }

@@ -11,7 +11,7 @@ use weir_units::Time;
 use weir_wire::Ecn;
 
 use super::Address;
-use crate::network::Network;
+use crate::Network;
 use crate::packet::{Contents, Location, Packet, Packets, Written};
 
 /// So many places are used before the first search.

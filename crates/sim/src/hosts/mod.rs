@@ -20,17 +20,15 @@ mod tcp;
 mod tls;
 mod udp;
 
+use weir_network::Calendar;
 use weir_units::{ByteSize, Time};
 
-use crate::calendar::Calendar;
+use crate::Network;
 use crate::flows::{Achieved, FlowId, PathView};
-use crate::network::Network;
 use crate::packet::{Contents, Location, Packet, Packets};
 
 use datagrams::{Datagrams, Departure};
-pub use dcudp::dcudp_transport;
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
-pub use quic::quic_transport;
 pub(crate) use quic::{QuicEnd, QuicSetup, Surroundings};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 pub(crate) use udp::{UdpEnd, codepoint};

@@ -1,9 +1,10 @@
 //! Flows at a constant rate.
 
+use weir_network::Random;
 use weir_scenario::{Arrivals, Group, TCP_HEADERS, Transport, UDP_HEADERS};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::{Agenda, Application, Pair, Random};
+use super::{Agenda, Application, Pair};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 

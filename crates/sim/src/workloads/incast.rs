@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use weir_network::Random;
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Agenda, Application, Pair, Random};
+use super::{Agenda, Application, Pair};
 use crate::flows::{FlowId, FlowMap};
 use crate::world::{Side, World};
 

@@ -10,12 +10,12 @@ mod cbr;
 mod epochs;
 mod incast;
 mod poisson;
-mod random;
 mod request_response;
 mod transfer;
 
 use std::fmt::Debug;
 
+use weir_network::Random;
 use weir_scenario::{ConnectionUse, Group, HostIndex, Workload};
 use weir_units::{Duration, Time};
 
@@ -25,7 +25,6 @@ use crate::world::World;
 
 use agenda::Agenda;
 use calls::Calls;
-pub use random::Random;
 
 /// The applications of a group's flows.
 pub(crate) trait Application: Debug + Send {

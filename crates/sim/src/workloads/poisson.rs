@@ -1,9 +1,10 @@
 //! Flows of random sizes that arrive at random times.
 
+use weir_network::Random;
 use weir_scenario::{Distribution, Group};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Application, Pair, Random, transfer};
+use super::{Application, Pair, transfer};
 use crate::flows::FlowId;
 use crate::world::World;
 

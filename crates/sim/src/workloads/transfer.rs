@@ -1,8 +1,9 @@
 //! Flows that send an amount and close, once or in rounds.
 
+use weir_network::Random;
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Agenda, Application, Pair, Random};
+use super::{Agenda, Application, Pair};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 

@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use weir_fabric::Packet as _;
-use weir_results::{FlowRecord, OutputError, RunSummary};
+use weir_results::capture::{CapturedPacket, Content};
+use weir_results::{FlowRecord, OutputError, Recorder, RunSummary};
 use weir_scenario::{Node, Scenario, Workload};
-use weir_sim::{Packet, Recorder, Simulation};
+use weir_sim::Simulation;
 use weir_units::{ByteSize, Time};
 
 use crate::observe::scenario;
@@ -46,12 +46,21 @@ impl Recorder for Seen {
         true
     }
 
-    fn packet(&mut self, _: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
+    fn packet(&mut self, port: usize, packet: &CapturedPacket) -> Result<(), OutputError> {
         let (packets, bytes) = &mut self.arrived[port];
         *packets += 1;
-        *bytes += packet.length().bytes();
+        *bytes += length(&packet.content);
         Ok(())
     }
+}
+
+/// The length of an IP packet with these contents.
+fn length(content: &Content) -> u64 {
+    let (header, payload) = match content {
+        Content::Tcp(segment) => (segment.header_length().bytes(), segment.payload.into()),
+        Content::Udp(size) => (8, size.bytes()),
+    };
+    20 + header + payload
 }
 
 const HEAD: &str = r#"

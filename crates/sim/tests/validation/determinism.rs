@@ -3,9 +3,10 @@
 
 use std::fs;
 
-use weir_results::{Output, RunSummary, Summary};
-use weir_sim::{Recorder, Simulation};
-use weir_units::{Duration, Time};
+use weir_results::capture::CapturedPacket;
+use weir_results::{Output, Recorder, RunSummary, Summary};
+use weir_sim::Simulation;
+use weir_units::Duration;
 
 use crate::observe::{Rows, scenario};
 
@@ -215,11 +216,10 @@ fn slices_of_time_make_no_difference() {
         }
         fn packet(
             &mut self,
-            time: Time,
             port: usize,
-            packet: &weir_sim::Packet,
+            packet: &CapturedPacket,
         ) -> Result<(), weir_results::OutputError> {
-            self.0.text.push(format!("{time} {port} {packet:?}"));
+            self.0.text.push(format!("{port} {packet:?}"));
             Ok(())
         }
     }

@@ -2,9 +2,11 @@
 
 use std::fmt::Debug;
 
-use weir_results::{FlowRecord, GroupSample, OutputError, PortSample, PortSummary, RunSummary};
+use weir_results::{
+    FlowRecord, GroupSample, OutputError, PortSample, PortSummary, Recorder, RunSummary,
+};
 use weir_scenario::{Scenario, Setting};
-use weir_sim::{Recorder, Simulation};
+use weir_sim::Simulation;
 use weir_units::{ByteSize, Time};
 
 /// A length of the queue at one moment.

@@ -1,7 +1,6 @@
 //! The DCQUIC engine in virtual time: what it carries, and how it shares a queue.
 
-use weir_results::{FlowRecord, OutputError, RunSummary, Summary};
-use weir_sim::Recorder;
+use weir_results::{FlowRecord, OutputError, Recorder, RunSummary, Summary};
 
 use crate::observe::{Rows, assert_close, bottleneck, record, run};
 

@@ -1,9 +1,9 @@
 //! Requests: what TLS and fresh connections cost, requests in step, and what clients do when the
 //! answer does not come.
 
-use weir_results::{EpochRecord, FlowRecord, OutputError, RunSummary};
+use weir_results::{EpochRecord, FlowRecord, OutputError, Recorder, RunSummary};
 use weir_scenario::{Scenario, Setting};
-use weir_sim::{Recorder, Simulation};
+use weir_sim::Simulation;
 use weir_units::{Duration, Time};
 
 /// Two hosts with two ways between them, 100 us there and back, 1 Gbps.

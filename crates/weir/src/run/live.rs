@@ -1,8 +1,9 @@
 //! Runs in an emulated network, one after the other: two at once would share the machine's time.
 
 use weir_lab::runs::Runs;
+use weir_network::{Capture, thresholds};
 use weir_results::{Output, RunFiles};
-use weir_sim::{Capture, Outcome, Run, thresholds};
+use weir_sim::{Outcome, Run};
 
 use super::progress::{Bar, Progress};
 use super::work::Outcomes;

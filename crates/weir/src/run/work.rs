@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use weir_network::{Capture, thresholds};
 use weir_results::{Output, RunFiles};
-use weir_sim::{Capture, Outcome, Run, Simulation, thresholds};
+use weir_sim::{Outcome, Run, Simulation};
 use weir_sweep::thread_time;
 
 use super::pace::Pace;

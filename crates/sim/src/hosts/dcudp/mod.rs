@@ -6,7 +6,6 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `transport` | from a scenario's options to the engine's configuration |
 //! | `setup` | how connections are made |
 //! | `end` | one end of a connection, around the engine |
 //! | `stream` | what the application sends and receives |
@@ -14,8 +13,6 @@
 mod end;
 mod setup;
 mod stream;
-mod transport;
 
 pub(crate) use end::DcudpEnd;
 pub(crate) use setup::DcudpSetup;
-pub use transport::dcudp_transport;

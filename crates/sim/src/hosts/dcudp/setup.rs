@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use weir_congestion::AlgorithmSpec;
 use weir_dcudp::{ConfigError, Endpoint, ServerConfig, TransportConfig};
+use weir_network::{dcudp_transport, side_bytes};
 use weir_scenario::{DcudpOptions, Topology};
 use weir_units::{Rate, Time};
 
 use super::end::DcudpEnd;
-use super::transport::dcudp_transport;
 use crate::hosts::Address;
 use crate::packet::{Location, ports};
-use crate::seeds::side_bytes;
 
 /// How a group's connections are made.
 #[derive(Debug)]

@@ -6,7 +6,6 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `transport` | from a scenario's options to the engine's configuration |
 //! | `setup` | how connections are made |
 //! | `end` | one end of a connection, around the engine |
 //! | `pairs` | which links of two hosts there are for connections |
@@ -17,10 +16,8 @@ mod end;
 mod messages;
 mod pairs;
 mod setup;
-mod transport;
 mod ways;
 
 pub(crate) use end::QuicEnd;
 pub(crate) use pairs::Surroundings;
 pub(crate) use setup::QuicSetup;
-pub use transport::quic_transport;

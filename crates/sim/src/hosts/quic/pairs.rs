@@ -6,8 +6,7 @@ use weir_scenario::{Group, HostIndex, Node, PortIndex, Routes, Topology};
 use weir_units::ByteSize;
 
 use super::ways::Way;
-use crate::network::Network;
-use crate::packet::Packet;
+use crate::Network;
 use crate::workloads::Pair;
 
 /// The links for each pair of a group's hosts that has had a connection.
@@ -51,7 +50,7 @@ impl Pairs {
             let links = uplinks.iter().map(|port| Link {
                 port: *port,
                 mtu: topology.port(*port).mtu,
-                number: Network::<Packet>::destination_at(topology, pair.from, *port),
+                number: Network::destination_at(topology, pair.from, *port),
                 back: back(topology, routes, pair, *port, uplinks.len() > 1),
             });
             links.collect()

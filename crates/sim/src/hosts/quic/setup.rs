@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use weir_congestion::AlgorithmSpec;
+use weir_network::{quic_transport, seed_bytes};
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
     ClientConfig, ConfigError, Endpoint, EndpointConfig, Interface, Interfaces, RetryPolicy,
@@ -14,10 +15,8 @@ use weir_units::Time;
 use super::end::QuicEnd;
 use super::messages::{Layout, Messages};
 use super::pairs::{Link, Pairs, Surroundings, WaysWithMtu};
-use super::transport::quic_transport;
 use super::ways::Ways;
 use crate::packet::ports;
-use crate::seeds::seed_bytes;
 use crate::workloads::Pair;
 
 /// How a group's connections are made.

@@ -1,22 +1,10 @@
 //! The packets of the measured ports as a pcapng file.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use weir_fabric::Packet as _;
-use weir_results::OutputError;
-use weir_results::capture::{
-    CapturedFrame, CapturedPacket, Content, Direction, Interface, PacketCapture,
-};
+use weir_results::capture::{CapturedFrame, CapturedPacket, Direction, Interface, PacketCapture};
+use weir_results::{OutputError, Recorder};
 use weir_scenario::Scenario;
-use weir_units::{ByteSize, Time};
-
-use crate::packet::{Contents, Packet};
-use crate::recorder::Recorder;
-
-/// The time to live that hosts begin with. Switches of a data center that forward by hardware address
-/// leave it as it is.
-const HOPS: u8 = 64;
 
 /// Records packets as they have passed the measured ports' links. Each port is an interface of the
 /// file, under its name.
@@ -55,9 +43,9 @@ impl Recorder for Capture {
         true
     }
 
-    fn packet(&mut self, time: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
+    fn packet(&mut self, port: usize, packet: &CapturedPacket) -> Result<(), OutputError> {
         match self.interfaces.get(port) {
-            Some(interface) => self.file.record(&captured(packet, time, *interface)),
+            Some(interface) => self.file.record(*interface, Direction::Outbound, packet),
             None => Ok(()),
         }
     }
@@ -69,29 +57,5 @@ impl Recorder for Capture {
                 .record_frame(*interface, Direction::Outbound, frame),
             None => Ok(()),
         }
-    }
-}
-
-fn captured(packet: &Packet, time: Time, interface: Interface) -> CapturedPacket {
-    let flow = packet.flow();
-    CapturedPacket {
-        time,
-        interface,
-        direction: Direction::Outbound,
-        source: SocketAddr::new(flow.source, flow.source_port),
-        destination: SocketAddr::new(flow.destination, flow.destination_port),
-        ecn: packet.ecn,
-        hops: HOPS,
-        // Of packets that must not be fragmented it means nothing (RFC 6864).
-        identification: 0,
-        content: match packet.contents {
-            Contents::Segment(segment) => Content::Tcp(segment),
-            Contents::Datagram(datagram) => {
-                Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
-            }
-            Contents::Written(datagram) => {
-                Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
-            }
-        },
     }
 }

@@ -10,8 +10,7 @@ use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, SwitchIndex, Topolo
 use weir_units::{Duration, Time};
 
 use crate::calendar::Calendar;
-use crate::error::BuildError;
-use crate::packet::Packet as SimulatedPacket;
+use crate::error::NetworkError;
 use crate::queues::rules;
 use crate::seeds::{Drawer, Seeds};
 
@@ -26,7 +25,7 @@ use crate::seeds::{Drawer, Seeds};
 /// which it may reach by any of the host's links, or a [`destination_at`](Self::destination_at) one of
 /// them.
 #[derive(Debug)]
-pub struct Network<P = SimulatedPacket> {
+pub struct Network<P> {
     /// The links that hosts send on.
     uplinks: Vec<Uplink<P>>,
     switches: Vec<Junction<P>>,
@@ -113,7 +112,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         topology: &Topology,
         measured: &[PortIndex],
         seeds: Seeds,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self, NetworkError> {
         let pipe = |index: PortIndex| new_pipe(topology, index, measured.contains(&index), seeds);
         let (senders, own_ports) = senders(topology);
         let hosts = topology.port_indices();

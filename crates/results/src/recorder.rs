@@ -1,19 +1,16 @@
-//! Where a simulation puts what it observes while it runs.
+//! Where a run puts what it observes while it goes on.
 
-use weir_results::capture::CapturedFrame;
-use weir_results::{
-    EpochRecord, FlowRecord, GroupSample, OutputError, PortSample, RunFiles, RunFrames,
-};
-use weir_units::Time;
+use crate::capture::{CapturedFrame, CapturedPacket};
+use crate::frame::RunFrames;
+use crate::output::{OutputError, RunFiles};
+use crate::record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 
-use crate::Packet;
-
-/// Takes what a simulation observes. Whoever wants only some of it leaves the rest as it is.
+/// Takes what a simulation or a live run observes. Whoever wants only some of it leaves the rest as it is.
 pub trait Recorder {
     /// A flow has ended, or the run has.
     ///
     /// # Errors
-    /// It cannot be recorded. The simulation stops.
+    /// It cannot be recorded. The run ends.
     fn flow(&mut self, _: &FlowRecord<'_>) -> Result<(), OutputError> {
         Ok(())
     }
@@ -21,7 +18,7 @@ pub trait Recorder {
     /// A request of an epoch was answered, or given up.
     ///
     /// # Errors
-    /// It cannot be recorded. The simulation stops.
+    /// It cannot be recorded. The run ends.
     fn epoch(&mut self, _: &EpochRecord<'_>) -> Result<(), OutputError> {
         Ok(())
     }
@@ -29,7 +26,7 @@ pub trait Recorder {
     /// A sample of a port.
     ///
     /// # Errors
-    /// It cannot be recorded. The simulation stops.
+    /// It cannot be recorded. The run ends.
     fn port(&mut self, _: &PortSample<'_>) -> Result<(), OutputError> {
         Ok(())
     }
@@ -37,7 +34,7 @@ pub trait Recorder {
     /// A sample of a group of flows.
     ///
     /// # Errors
-    /// It cannot be recorded. The simulation stops.
+    /// It cannot be recorded. The run ends.
     fn group(&mut self, _: &GroupSample<'_>) -> Result<(), OutputError> {
         Ok(())
     }
@@ -47,12 +44,12 @@ pub trait Recorder {
         false
     }
 
-    /// A packet has left the port with this position among the measured ones, and arrived at the
-    /// other end of its link.
+    /// A simulated packet has left the port with this position among the measured ones, and arrived at
+    /// the other end of its link.
     ///
     /// # Errors
-    /// It cannot be recorded. The simulation stops.
-    fn packet(&mut self, _: Time, _: usize, _: &Packet) -> Result<(), OutputError> {
+    /// It cannot be recorded. The run ends.
+    fn packet(&mut self, _: usize, _: &CapturedPacket) -> Result<(), OutputError> {
         Ok(())
     }
 
@@ -90,9 +87,8 @@ impl<R: Recorder> Recorder for Option<R> {
         self.as_ref().is_some_and(Recorder::wants_packets)
     }
 
-    fn packet(&mut self, time: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
-        self.as_mut()
-            .map_or(Ok(()), |it| it.packet(time, port, packet))
+    fn packet(&mut self, port: usize, packet: &CapturedPacket) -> Result<(), OutputError> {
+        self.as_mut().map_or(Ok(()), |it| it.packet(port, packet))
     }
 
     fn frame(&mut self, port: usize, frame: &CapturedFrame<'_>) -> Result<(), OutputError> {
@@ -126,9 +122,9 @@ impl<A: Recorder, B: Recorder> Recorder for (A, B) {
         self.0.wants_packets() || self.1.wants_packets()
     }
 
-    fn packet(&mut self, time: Time, port: usize, packet: &Packet) -> Result<(), OutputError> {
-        self.0.packet(time, port, packet)?;
-        self.1.packet(time, port, packet)
+    fn packet(&mut self, port: usize, packet: &CapturedPacket) -> Result<(), OutputError> {
+        self.0.packet(port, packet)?;
+        self.1.packet(port, packet)
     }
 
     fn frame(&mut self, port: usize, frame: &CapturedFrame<'_>) -> Result<(), OutputError> {

@@ -9,33 +9,12 @@ use weir_scenario::{HostIndex, SwitchIndex, TconRule, Topology};
 use weir_tcon::{Candidate, Choose, Limits, Tcon, Treatment};
 
 use crate::network::Network;
-use crate::packet::Location;
 use crate::seeds::{Drawer, Seeds};
 
 /// Whose an address is.
 pub trait WhoseAddress: fmt::Debug + Clone + Send + 'static {
     /// The host that has this address, if one has.
     fn host(&self, address: IpAddr) -> Option<HostIndex>;
-}
-
-/// The hosts of simulated packets, by destination: those of hosts, and behind these those of ports.
-#[derive(Clone, Debug)]
-pub(crate) struct Destinations(Vec<Option<HostIndex>>);
-
-impl Destinations {
-    pub(crate) fn new(topology: &Topology) -> Self {
-        let hosts = topology.host_indices().map(Some);
-        let ports = topology.port_indices();
-        let ports = ports.map(|index| topology.port(index).from.host());
-        Self(hosts.chain(ports).collect())
-    }
-}
-
-impl WhoseAddress for Destinations {
-    fn host(&self, address: IpAddr) -> Option<HostIndex> {
-        let number = Location::of(address)?.number;
-        self.0.get(number as usize).copied().flatten()
-    }
 }
 
 /// The rules of a switch.

@@ -46,7 +46,7 @@ impl Seeds {
 }
 
 /// The seed of an endpoint that takes one of 32 bytes.
-pub(crate) fn seed_bytes(words: [u64; 2]) -> [u8; 32] {
+pub fn seed_bytes(words: [u64; 2]) -> [u8; 32] {
     let mut seed = [0; 32];
     for (bytes, word) in seed.chunks_exact_mut(8).zip(words) {
         bytes.copy_from_slice(&word.to_le_bytes());
@@ -55,7 +55,7 @@ pub(crate) fn seed_bytes(words: [u64; 2]) -> [u8; 32] {
 }
 
 /// The seed of one side's endpoint, all of whose 32 bytes differ from the other side's.
-pub(crate) fn side_bytes(seed: u64, side: u64) -> [u8; 32] {
+pub fn side_bytes(seed: u64, side: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
     for (part, eight) in (0..).zip(bytes.chunks_exact_mut(8)) {
         let word = [side, part]

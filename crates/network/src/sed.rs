@@ -113,7 +113,7 @@ impl ControlPlane {
 
     /// An application tells the controller of a flow that it is about to open: both are thought to know
     /// each other well enough for that to take no time.
-    pub(crate) fn register(&mut self, flow: FlowKey, size: ByteSize, within: Duration) {
+    pub fn register(&mut self, flow: FlowKey, size: ByteSize, within: Duration) {
         let demand = Demand { size, within };
         // A scenario's sizes and deadlines are checked, and the flow is the client's own.
         let _ = (self.controller.demands_mut()).register(flow.source, flow, demand);

@@ -1,4 +1,4 @@
-//! The random choices of workloads.
+//! The random choices of workloads and samples.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
@@ -15,6 +15,7 @@ impl Random {
     }
 
     /// From zero up to this span, each nanosecond as likely as the others.
+    #[inline]
     pub fn span_up_to(&mut self, span: Duration) -> Duration {
         let nanos = match span.as_nanos().checked_add(1) {
             Some(count) => self.below(count),
@@ -24,12 +25,14 @@ impl Random {
     }
 
     /// One of the numbers below `count`, which is not zero.
+    #[inline]
     pub fn below(&mut self, count: u64) -> u64 {
         // The upper word of the product is uniform but for a bias of `count` in 2^64.
         ((u128::from(self.0.next_u64()) * u128::from(count)) >> 64) as u64
     }
 
     /// Between zero, included, and one, excluded.
+    #[inline]
     pub fn fraction(&mut self) -> f64 {
         // The 53 bits of a double's significand.
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
@@ -37,6 +40,7 @@ impl Random {
 
     /// The time until the next event of a Poisson process. The logarithm is computed in software, so
     /// that it is the same on every machine.
+    #[inline]
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         mean.mul_f64(-libm::log(1.0 - self.fraction()))
     }

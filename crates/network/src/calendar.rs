@@ -9,7 +9,7 @@ use weir_units::Time;
 
 /// The next event of each source.
 #[derive(Clone, Debug)]
-pub(crate) struct Calendar {
+pub struct Calendar {
     /// A complete tree of matches: the last one at 0, where the winners of 1 to 4 meet, and so on;
     /// sources from `first_leaf` on.
     matches: Vec<[u64; MATCH]>,
@@ -31,7 +31,7 @@ const MATCH: usize = 1 << MATCH_BITS;
 
 impl Calendar {
     /// A calendar for sources numbered from zero, without events.
-    pub(crate) fn new(sources: usize) -> Self {
+    pub fn new(sources: usize) -> Self {
         let source_bits = source_bits(sources);
         // All matches but those of the sources: 1 + 4 + 16 + …
         let leaves = 1 << (source_bits - MATCH_BITS);
@@ -46,7 +46,7 @@ impl Calendar {
     }
 
     /// Makes room for at least this many sources.
-    pub(crate) fn reserve(&mut self, sources: usize) {
+    pub fn reserve(&mut self, sources: usize) {
         let room = 1 << self.source_bits;
         if sources <= room {
             return;
@@ -59,24 +59,26 @@ impl Calendar {
     }
 
     /// Times from here on are taken for never: 2^64 ns divided by the number of sources.
-    pub(crate) fn horizon(&self) -> Time {
+    #[inline]
+    pub fn horizon(&self) -> Time {
         self.horizon
     }
 
     /// The horizon of a calendar for so many sources.
-    pub(crate) fn horizon_of(sources: usize) -> Time {
+    pub fn horizon_of(sources: usize) -> Time {
         Time::from_nanos(NEVER >> source_bits(sources))
     }
 
     /// When the source has its next event.
-    pub(crate) fn time(&self, source: usize) -> Option<Time> {
+    #[inline]
+    pub fn time(&self, source: usize) -> Option<Time> {
         let entry = self.matches[self.first_leaf + source / MATCH][source % MATCH];
         (entry != NEVER).then(|| Time::from_nanos(entry >> self.source_bits))
     }
 
     /// The source's next event is at `time` from now on; at [`Time::MAX`] there is none.
     #[inline]
-    pub(crate) fn set(&mut self, source: usize, time: Time) {
+    pub fn set(&mut self, source: usize, time: Time) {
         let mut winner = match time < self.horizon {
             true => time.as_nanos() << self.source_bits | source as u64,
             false => NEVER,
@@ -97,7 +99,7 @@ impl Calendar {
 
     /// The earliest event and whose it is; without any, [`Self::horizon`] and nobody.
     #[inline]
-    pub(crate) fn first(&self) -> (Time, usize) {
+    pub fn first(&self) -> (Time, usize) {
         let source = self.first & ((1 << self.source_bits) - 1);
         (
             Time::from_nanos(self.first >> self.source_bits),

@@ -1,0 +1,188 @@
+//! Which transfers were in time, and how many could have been.
+
+use std::collections::HashMap;
+
+use indexmap::IndexMap;
+use weir_results::{DeadlineSummary, PortDeadlines};
+use weir_scenario::{HostIndex, Node, PortIndex, Routes, Scenario, Topology};
+use weir_sed::schedule::{Job, most_in_time};
+use weir_units::{ByteSize, Duration, Rate, Time};
+
+use crate::meter::rate;
+
+/// A transfer with a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueTransfer {
+    /// When it began.
+    pub start: Time,
+    /// When everything has to have arrived.
+    pub deadline: Time,
+    /// When everything had arrived.
+    pub end: Option<Time>,
+    /// How much it is.
+    pub size: ByteSize,
+    /// Who sends it.
+    pub from: HostIndex,
+    /// Who receives it.
+    pub to: HostIndex,
+}
+
+impl DueTransfer {
+    /// Whether it was late, or has not arrived at all.
+    pub fn is_missed(&self) -> bool {
+        self.end.is_none_or(|end| end > self.deadline)
+    }
+
+    fn job(&self, begin: Time) -> Job {
+        Job {
+            size: self.size,
+            due: self.deadline.since(begin),
+        }
+    }
+}
+
+/// How transfers went that began from `begin` on and were over or due by `now`, if there are any.
+pub fn deadline_summary(
+    scenario: &Scenario,
+    begin: Time,
+    mut all: Vec<DueTransfer>,
+    now: Time,
+) -> Option<DeadlineSummary> {
+    all.retain(|transfer| transfer.start >= begin);
+    if all.is_empty() {
+        return None;
+    }
+    all.sort_by_key(|transfer| (transfer.start, transfer.deadline));
+    let busy = busy(&all, now);
+    let carried: ByteSize = (all.iter())
+        .filter(|transfer| transfer.end.is_some())
+        .map(|transfer| transfer.size)
+        .sum();
+    let ports = by_port(scenario, &all);
+    let fewest_missed = ports.values().map(|port| port.fewest_missed).sum();
+    Some(DeadlineSummary {
+        transfers: all.len() as u64,
+        missed: all.iter().filter(|transfer| transfer.is_missed()).count() as u64,
+        fewest_missed: (!ports.is_empty()).then_some(fewest_missed),
+        busy,
+        goodput: rate(carried.bytes(), busy),
+        // One alone says nothing that is not said already.
+        ports: if ports.len() > 1 {
+            ports
+        } else {
+            IndexMap::new()
+        },
+    })
+}
+
+/// How long at least one transfer was under way; they are in the order of their starts.
+fn busy(transfers: &[DueTransfer], now: Time) -> Duration {
+    let mut busy = Duration::ZERO;
+    let mut until = Time::ZERO;
+    for transfer in transfers {
+        let (start, end) = (transfer.start.max(until), transfer.end.unwrap_or(now));
+        busy += end.checked_since(start).unwrap_or(Duration::ZERO);
+        until = until.max(end);
+    }
+    busy
+}
+
+/// How the transfers went whose bottleneck is each measured port; those that are on nobody's way are left
+/// out. They are in the order of their starts, and each is of one port: what had to be late at each adds up.
+fn by_port(scenario: &Scenario, transfers: &[DueTransfer]) -> IndexMap<String, PortDeadlines> {
+    let (topology, routes) = (&scenario.topology, scenario.topology.routes());
+    let mut known: HashMap<(HostIndex, HostIndex), Option<PortIndex>> = HashMap::new();
+    let mut of_port: Vec<Vec<DueTransfer>> = vec![Vec::new(); scenario.measurements.ports.len()];
+    for transfer in transfers {
+        let (from, to) = (transfer.from, transfer.to);
+        let port = known
+            .entry((from, to))
+            .or_insert_with(|| bottleneck(scenario, &routes, from, to));
+        let position = port.and_then(|port| position_of(scenario, port));
+        if let Some(place) = position.and_then(|position| of_port.get_mut(position)) {
+            place.push(*transfer);
+        }
+    }
+    let ports = scenario.measurements.ports.iter().zip(of_port);
+    let ports = ports.filter(|(_, transfers)| !transfers.is_empty());
+    let summary = |(port, transfers): (&PortIndex, Vec<DueTransfer>)| {
+        let missed = transfers.iter().filter(|transfer| transfer.is_missed());
+        let summary = PortDeadlines {
+            transfers: transfers.len() as u64,
+            missed: missed.count() as u64,
+            fewest_missed: fewest_missed(&transfers, data_rate(topology, *port)),
+        };
+        (topology.port(*port).name.clone(), summary)
+    };
+    ports.map(summary).collect()
+}
+
+/// The position of a port among the measured ones.
+fn position_of(scenario: &Scenario, port: PortIndex) -> Option<usize> {
+    let mut ports = scenario.measurements.ports.iter();
+    ports.position(|measured| *measured == port)
+}
+
+/// The slowest of the measured ports that whatever goes from one host to the other passes, if there is any;
+/// the first of several. From where there are several ways on, nothing is certain.
+fn bottleneck(
+    scenario: &Scenario,
+    routes: &Routes,
+    from: HostIndex,
+    to: HostIndex,
+) -> Option<PortIndex> {
+    let topology = &scenario.topology;
+    let mut on_the_way = Vec::new();
+    let mut ways = routes.from_host(from, to);
+    while let [port] = ways[..] {
+        // A route that somebody has written may lead in circles.
+        if on_the_way.contains(&port) {
+            break;
+        }
+        on_the_way.push(port);
+        ways = match topology.port(port).to {
+            Node::Switch(switch) => routes.from_switch(switch, to).to_vec(),
+            Node::Host(_) => break,
+        };
+    }
+    let measured = on_the_way.into_iter();
+    let measured = measured.filter(|port| position_of(scenario, *port).is_some());
+    measured.min_by_key(|port| data_rate(topology, *port))
+}
+
+/// The rate at which a port carries data: TCP's headers without options and the link's framing belong to each
+/// packet.
+fn data_rate(topology: &Topology, port: PortIndex) -> Rate {
+    const HEADERS: u64 = 40;
+    let port = topology.port(port);
+    let mtu = port.mtu.bytes();
+    let wire = (mtu + port.framing.bytes()).max(1);
+    port.rate
+        .mul_f64(mtu.saturating_sub(HEADERS) as f64 / wire as f64)
+}
+
+/// How many had to be late, whatever is done with those that were under way in one go: it takes as given
+/// that all of them can begin with the first. They are in the order of their starts.
+fn fewest_missed(transfers: &[DueTransfer], rate: Rate) -> u64 {
+    let mut until = Time::ZERO;
+    let mut rounds: Vec<Vec<DueTransfer>> = Vec::new();
+    for transfer in transfers {
+        match rounds.last_mut().filter(|_| transfer.start <= until) {
+            Some(round) => round.push(*transfer),
+            None => rounds.push(vec![*transfer]),
+        }
+        until = until.max(transfer.end.unwrap_or(Time::MAX));
+    }
+    rounds.into_iter().map(|round| late(round, rate)).sum()
+}
+
+/// How many of these have to be late.
+fn late(mut round: Vec<DueTransfer>, rate: Rate) -> u64 {
+    let Some(begin) = round.first().map(|first| first.start) else {
+        return 0;
+    };
+    round.sort_by_key(|transfer| transfer.deadline);
+    let jobs: Vec<_> = round.iter().map(|transfer| transfer.job(begin)).collect();
+    let in_time = most_in_time(&jobs, rate).into_iter().filter(|met| *met);
+    (jobs.len() - in_time.count()) as u64
+}

@@ -1,0 +1,15 @@
+//! What keeps a topology from becoming a network.
+
+use thiserror::Error;
+use weir_fabric::{BufferError, SwitchError};
+
+/// A network that cannot be built.
+#[derive(Clone, Debug, Error)]
+pub enum NetworkError {
+    /// A switch cannot be built.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// A shared buffer cannot be built.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
+}
