@@ -30,6 +30,7 @@ mod connection;
 mod cookie;
 mod endpoint;
 mod error;
+mod incoming;
 mod message_order;
 mod mode;
 mod observer;

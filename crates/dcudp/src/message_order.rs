@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::error::Violation;
-use crate::receive_buffer::Incoming;
+use crate::incoming::Incoming;
 use crate::sequence::MessageNumber;
 
 /// What is known of a message that need not wait for its turn.

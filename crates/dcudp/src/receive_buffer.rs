@@ -5,22 +5,11 @@ use std::collections::VecDeque;
 use bytes::{Buf, Bytes};
 
 use crate::error::Violation;
+use crate::incoming::Incoming;
 use crate::message_order::MessageOrder;
 use crate::packet::{DataHeader, Position};
 use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
-
-/// A data packet that has come.
-#[derive(Debug)]
-pub(crate) struct Incoming {
-    pub(crate) payload: Bytes,
-    pub(crate) position: Position,
-    pub(crate) in_order: bool,
-    /// Which message, counted.
-    pub(crate) message: u64,
-    /// Whether it has been read ahead of its turn.
-    pub(crate) taken: bool,
-}
 
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {

@@ -7,7 +7,7 @@ use weir_quic::frame::{Ack, Close, Frame, Frames};
 
 use crate::connection::transport_error;
 use crate::hex::Hex;
-use crate::packet::{RawInfo, is_false};
+use crate::record::{RawInfo, is_false};
 
 /// The frames of a packet; one that is malformed ends the list.
 pub(crate) struct FrameList<'a> {

@@ -6,6 +6,7 @@ use weir_quic::{Level, Space};
 use weir_wire::Ecn;
 
 use crate::frames::FrameList;
+use crate::record::{RawInfo, is_false};
 
 /// `packet_sent` and `packet_received`.
 #[derive(Serialize)]
@@ -23,14 +24,6 @@ pub(crate) struct PacketData<'a> {
 struct PacketHeader {
     packet_type: &'static str,
     packet_number: u64,
-}
-
-/// How long something is.
-#[derive(Serialize)]
-pub(crate) struct RawInfo {
-    pub(crate) length: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) payload_length: Option<u64>,
 }
 
 impl<'a> PacketData<'a> {
@@ -146,12 +139,4 @@ impl PacketLost {
             weir_cause,
         }
     }
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde calls it with a reference"
-)]
-pub(crate) fn is_false(value: &bool) -> bool {
-    !value
 }

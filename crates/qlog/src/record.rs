@@ -99,3 +99,19 @@ pub(crate) fn tuple(path: PathId) -> Option<Text<u32>> {
 pub(crate) fn millis(span: Duration) -> f64 {
     span.as_nanos() as f64 / 1e6
 }
+
+/// How long something is.
+#[derive(Serialize)]
+pub(crate) struct RawInfo {
+    pub(crate) length: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) payload_length: Option<u64>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it with a reference"
+)]
+pub(crate) fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -7,7 +7,7 @@
 
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::observed::{Milestone, Report};
+use crate::report::{Milestone, Report};
 use crate::steering::Delivered;
 
 /// So many acknowledgments at most are told of one report.

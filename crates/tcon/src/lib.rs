@@ -39,6 +39,7 @@ mod element;
 mod flight;
 mod memory;
 mod observed;
+mod report;
 mod rtt;
 mod steering;
 mod stream;
@@ -47,5 +48,6 @@ mod treatment;
 
 pub use counters::{Counters, FlowCounters};
 pub use element::{FlowReport, Limits, Tcon};
-pub use observed::{Beginning, Milestone, Observed, PLACES, Report};
+pub use observed::{Beginning, Observed};
+pub use report::{Milestone, PLACES, Report};
 pub use treatment::{Candidate, Choose, Treatment};

@@ -6,13 +6,15 @@
 //! form. `docs/dcudp.md` has the tables and the reasons.
 
 mod control;
+mod control_kind;
 mod handshake;
 mod header;
 mod loss_ranges;
 #[cfg(test)]
 mod tests;
 
-pub use control::{Ack, Control, ControlKind, KeepAlive, Shutdown, ShutdownReason};
+pub use control::{Ack, Control, KeepAlive, Shutdown, ShutdownReason};
+pub use control_kind::ControlKind;
 pub use handshake::{Handshake, HandshakeKind, Refusal};
 pub use header::{
     ControlHeader, DataHeader, HEADER_LENGTH, Header, Marks, Position, SocketId, Timestamp,

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use super::error::BpfError;
-use super::loader::{self, Loaded};
+use super::loader::{self, Algorithm, Fixed, Loaded};
 use super::socket::{Deadlines, Observations};
 
 /// `TCP_CA_NAME_MAX` of net/tcp.h less the byte that ends it.
@@ -14,13 +14,6 @@ const LONGEST_NAME: usize = 15;
 
 /// 1 in the fixed point of `bpf/fraction.h`.
 const ONE: u32 = 1 << 20;
-
-/// Which of the programs' congestion controls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Algorithm {
-    Dctcp,
-    D2tcp,
-}
 
 /// What DCTCP and D2TCP can be given; the names are those of `weir_congestion`. The rest of TCP is
 /// the kernel's: its initial window is a route's (`initcwnd`), growth and recovery are Reno's.
@@ -43,14 +36,6 @@ impl Default for Parameters {
             min_window: 2,
         }
     }
-}
-
-/// [`Parameters`] as `struct parameters` of `bpf/dctcp.h` has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fixed {
-    pub(super) g: u32,
-    pub(super) initial_alpha: u32,
-    pub(super) min_window: u32,
 }
 
 impl Parameters {
@@ -115,7 +100,14 @@ fn register(
     parameters: &Parameters,
 ) -> Result<Registered, BpfError> {
     check_name(name)?;
-    let loaded = loader::load(algorithm, name, parameters.fixed()?)?;
+    let fixed = parameters.fixed()?;
+    loader::check_permission()?;
+    if kernel_offers(name)? {
+        return Err(BpfError::NameTaken {
+            name: name.to_owned(),
+        });
+    }
+    let loaded = loader::load(algorithm, name, fixed)?;
     Ok(Registered {
         name: name.to_owned(),
         algorithm,

@@ -9,7 +9,6 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
 use libbpf_rs::{Link, MapCore as _, Object, ObjectBuilder, OpenObject, PrintLevel};
 
-use super::congestion::{Algorithm, Fixed, kernel_offers};
 use super::error::BpfError;
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/congestion.o"));
@@ -21,6 +20,21 @@ const STRUCT_OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
 const CAPABILITIES: [(&str, u32); 3] =
     [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 
+/// Which of the programs' congestion controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Algorithm {
+    Dctcp,
+    D2tcp,
+}
+
+/// Parameters as `struct parameters` of `bpf/dctcp.h` has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fixed {
+    pub(super) g: u32,
+    pub(super) initial_alpha: u32,
+    pub(super) min_window: u32,
+}
+
 /// A congestion control in the kernel.
 #[derive(Debug)]
 pub(super) struct Loaded {
@@ -31,12 +45,6 @@ pub(super) struct Loaded {
 
 /// Loads the programs and registers `algorithm` as `name`.
 pub(super) fn load(algorithm: Algorithm, name: &str, fixed: Fixed) -> Result<Loaded, BpfError> {
-    check_permission()?;
-    if kernel_offers(name)? {
-        return Err(BpfError::NameTaken {
-            name: name.to_owned(),
-        });
-    }
     collect_log();
     check_kernel()?;
     let mut open = ObjectBuilder::default()

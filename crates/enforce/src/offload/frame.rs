@@ -4,14 +4,11 @@ use thiserror::Error;
 use weir_units::ByteSize;
 use weir_wire::{Ecn, FlowKey, ip, tcp};
 
-use super::vlan::VlanTag;
+use super::vlan::{ADDRESSES, VlanTag};
 use super::vnet::{Gso, GsoKind, VnetError, VnetHeader};
 
 /// An Ethernet address.
 pub type MacAddress = [u8; 6];
-
-/// The two Ethernet addresses.
-pub(super) const ADDRESSES: usize = 12;
 /// Addresses, as many VLAN tags as are read, EtherType.
 pub(super) const ETHERNET: usize = ADDRESSES + TAGS * VlanTag::LENGTH + 2;
 /// A provider's VLAN tag and a customer's.

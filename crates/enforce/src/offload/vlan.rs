@@ -1,7 +1,9 @@
 //! VLAN tags (IEEE 802.1Q) in frames with a virtio-net header.
 
-use super::frame::ADDRESSES;
 use super::vnet::VnetHeader;
+
+/// The two Ethernet addresses.
+pub(super) const ADDRESSES: usize = 12;
 
 /// What stands between a frame's Ethernet addresses and its EtherType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use weir_scenario::{PortIndex, Topology};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::distribution::Distribution;
-use super::outlet::Losses;
+use super::losses::Losses;
 
 /// By how much the rate of a busy link may be off, as a fraction.
 const RATE_ERROR: f64 = 0.01;

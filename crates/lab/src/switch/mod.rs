@@ -39,6 +39,7 @@ mod error;
 mod fidelity;
 mod handle;
 mod intake;
+mod losses;
 mod outlet;
 mod owners;
 mod runner;

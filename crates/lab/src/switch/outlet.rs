@@ -1,13 +1,12 @@
 //! Frames on their way back to a host: segments that are due together travel together.
 
-use std::io;
-
 use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
 use weir_enforce::segment::{Run, Segment};
 use weir_units::Time;
 
 use super::fidelity::Fidelity;
+use super::losses::Losses;
 use crate::clock::Clock;
 
 /// What waits to be handed to a host's interface: consecutive segments of one frame.
@@ -15,15 +14,6 @@ use crate::clock::Clock;
 pub(super) struct Outlet {
     pending: Option<Pending>,
     pub(super) losses: Losses,
-}
-
-/// Frames that the host's kernel did not take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Losses {
-    /// Because it had no room.
-    pub(super) full: u64,
-    /// Because the interface is down or gone.
-    pub(super) down: u64,
 }
 
 #[derive(Debug)]
@@ -78,16 +68,6 @@ impl Outlet {
             Ok(true) => {}
             Ok(false) => self.losses.full += 1,
             Err(error) => self.losses.count(&error),
-        }
-    }
-}
-
-impl Losses {
-    /// No room comes as an error too, where the kernel could not allocate memory.
-    fn count(&mut self, error: &io::Error) {
-        match error.raw_os_error() {
-            Some(libc::ENOMEM) => self.full += 1,
-            _ => self.down += 1,
         }
     }
 }

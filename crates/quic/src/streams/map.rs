@@ -8,9 +8,8 @@ use rustc_hash::FxBuildHasher;
 use super::events::Events;
 use super::numbers::{Absent, Numbers};
 use super::receive::ReceiveHalf;
-use super::scheduler::Demand;
 use super::send::SendHalf;
-use super::stream::Stream;
+use super::stream::{Demand, Stream};
 use super::{PeerLimits, StreamEvent};
 use crate::{Code, Direction, StreamId, TransportError};
 

@@ -7,28 +7,13 @@
 
 use std::collections::VecDeque;
 
-use super::stream::Stream;
+use super::stream::{Demand, Stream};
 use crate::StreamId;
 
 /// How many bytes a stream sends before it is the turn of the next one of the same priority.
 const TURN: u64 = 16 * 1024;
 /// Empty levels are kept up to this number of levels, for their memory.
 const KEPT_LEVELS: usize = 8;
-
-/// What a stream has to send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Demand {
-    /// A control frame.
-    pub(super) control: bool,
-    /// Lost data, or the stream's end alone.
-    pub(super) repair: bool,
-    /// How many bytes were lost.
-    pub(super) lost: u64,
-    /// How many new bytes the stream's own flow control lets it send.
-    pub(super) fresh: u64,
-    /// How many new bytes there are.
-    pub(super) unsent: u64,
-}
 
 /// The queues, and the sums of what stands in them.
 #[derive(Debug, Default)]

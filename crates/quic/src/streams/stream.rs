@@ -2,8 +2,22 @@
 
 use super::chunk::ChunkPool;
 use super::receive::ReceiveHalf;
-use super::scheduler::Demand;
 use super::send::SendHalf;
+
+/// What a stream has to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Demand {
+    /// A control frame.
+    pub(super) control: bool,
+    /// Lost data, or the stream's end alone.
+    pub(super) repair: bool,
+    /// How many bytes were lost.
+    pub(super) lost: u64,
+    /// How many new bytes the stream's own flow control lets it send.
+    pub(super) fresh: u64,
+    /// How many new bytes there are.
+    pub(super) unsent: u64,
+}
 
 /// A stream that is not closed.
 #[derive(Debug)]

@@ -1,0 +1,17 @@
+//! A data packet on the receiver's side.
+
+use bytes::Bytes;
+
+use crate::packet::Position;
+
+/// A data packet that has come.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) payload: Bytes,
+    pub(crate) position: Position,
+    pub(crate) in_order: bool,
+    /// Which message, counted.
+    pub(crate) message: u64,
+    /// Whether it has been read ahead of its turn.
+    pub(crate) taken: bool,
+}
