@@ -7,9 +7,9 @@
 
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::algorithm::Algorithm;
 use crate::dctcp::{LOSS_REDUCTION, MarkedFraction, PARAMETERS};
 use crate::loss_window::LossWindow;
-use crate::registry::Algorithm;
 use crate::{AckSample, Controller, Deadline, LossSample, Snapshot, SpuriousLoss};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {

@@ -7,8 +7,8 @@
 
 use weir_units::{ByteSize, Time};
 
+use crate::algorithm::{Algorithm, Parameter, Typed};
 use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, WHOLE_PACKETS};
-use crate::registry::{Algorithm, Parameter, Typed};
 use crate::{AckSample, AlgorithmSpec, Controller, LossSample, Snapshot, SpuriousLoss};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {

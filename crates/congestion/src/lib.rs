@@ -9,6 +9,7 @@
 //! [`DeliveryRate`] measures the delivery rate for transports that feed an algorithm which wants
 //! it.
 
+mod algorithm;
 mod bbr;
 mod bbr3;
 mod capped;
@@ -29,9 +30,10 @@ mod samples;
 mod self_limited;
 mod swift;
 
+pub use algorithm::{Algorithm, AlgorithmSpec, Context, Parameter, SpecError, Value};
 pub use capped::Capped;
 pub use controller::{
     AckSample, Controller, Deadline, LossCause, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
 pub use delivery::{DeliveryRate, DeliverySample, PacketDelivery};
-pub use registry::{Algorithm, AlgorithmSpec, Context, Parameter, SpecError, Value, algorithms};
+pub use registry::algorithms;

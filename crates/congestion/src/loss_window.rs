@@ -4,7 +4,7 @@
 
 use weir_units::{ByteSize, Time};
 
-use crate::registry::Typed;
+use crate::algorithm::Typed;
 use crate::{AckSample, AlgorithmSpec, Context, LossCause, LossSample, SpuriousLoss};
 
 /// How many packets may be in flight before anything is known. Counted in packets, as a window

@@ -3,8 +3,8 @@
 
 use weir_units::{ByteSize, Time};
 
+use crate::algorithm::Algorithm;
 use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, WHOLE_PACKETS};
-use crate::registry::Algorithm;
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {

@@ -12,8 +12,8 @@
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use crate::algorithm::{Algorithm, Typed};
 use crate::loss_window::INITIAL_WINDOW;
-use crate::registry::{Algorithm, Typed};
 use crate::{AckSample, AlgorithmSpec, Context, Controller, LossCause, LossSample, Snapshot};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {

@@ -81,6 +81,7 @@ mod connections;
 mod counters;
 pub mod discipline;
 mod faults;
+mod flow_hash;
 mod link;
 mod occupancy;
 mod packet;

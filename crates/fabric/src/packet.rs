@@ -4,6 +4,9 @@ use weir_units::ByteSize;
 use weir_wire::tcp::{Flags, Segment, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
+/// Where packets go that meet no switch: there is no route to it.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
 /// A packet as queues, links and faults see it: a few words in the simulator, a real datagram in
 /// protocol tests, a real frame in the live lab.
 ///
@@ -36,7 +39,7 @@ pub trait Packet {
     /// The host that it goes to: an index into the [`Routes`](crate::Routes) of a switch. By default
     /// [`NOWHERE`](crate::Routes::NOWHERE), for packets that meet no switch.
     fn destination(&self) -> u32 {
-        crate::switch::Routes::NOWHERE
+        NOWHERE
     }
 
     /// The flow that it belongs to. By default none: [`FlowKey::UNSPECIFIED`].
@@ -48,7 +51,7 @@ pub trait Packet {
     /// cost. By default computed from [`Self::flow`]; a packet that knows its flow by a number
     /// answers faster from that.
     fn flow_hash(&self) -> u64 {
-        crate::switch::hash_of(&self.flow())
+        crate::flow_hash::hash_of(&self.flow())
     }
 
     /// Which burst it is a piece of, if it is one. By default it is none.

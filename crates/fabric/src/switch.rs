@@ -2,6 +2,7 @@
 //! way to where they go.
 
 mod element;
+mod error;
 mod ports;
 mod routes;
 mod shared_buffer;
@@ -18,8 +19,8 @@ use crate::pipe::Pipe;
 use crate::timeline::Change;
 
 pub use element::{Element, Output};
+pub use error::SwitchError;
 pub use routes::{PortIndex, Routes};
-pub(crate) use routes::{hash_of, mix};
 pub use shared_buffer::{BufferError, SharedBuffer};
 
 use ports::Ports;
@@ -93,29 +94,6 @@ use ports::Ports;
 pub struct Switch<P> {
     elements: Vec<Box<dyn Element<P>>>,
     ports: Ports<P>,
-}
-
-/// A switch that cannot be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SwitchError {
-    /// A route leads to a port that is not there.
-    #[error("the route to {destination} leads to port {}, but there are {ports} ports, counted from 0", port.index())]
-    NoSuchPort {
-        /// Whom the route is for.
-        destination: u32,
-        /// Where it leads.
-        port: PortIndex,
-        /// How many ports there are.
-        ports: usize,
-    },
-    /// The shared buffer has another number of limits than the switch has ports.
-    #[error("the shared buffer has limits for {limits} ports, but there are {ports}")]
-    Limits {
-        /// How many limits there are.
-        limits: usize,
-        /// How many ports there are.
-        ports: usize,
-    },
 }
 
 impl<P: Packet + Clone + 'static> Switch<P> {

@@ -15,10 +15,10 @@ use rand_core::SeedableRng;
 use rand_pcg::Pcg32;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use crate::algorithm::{Algorithm, Typed};
 use crate::filter::MaxFilter;
 use crate::loss_window::INITIAL_WINDOW;
 use crate::pacing::{at_least_per_second, initial_rate};
-use crate::registry::{Algorithm, Typed};
 use crate::round::RoundTrip;
 use crate::self_limited::SelfLimited;
 use crate::{

@@ -21,11 +21,11 @@ use rand_core::SeedableRng;
 use rand_pcg::Pcg32;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use crate::algorithm::{Algorithm, Typed};
 use crate::bbr::{MIN_WINDOW, PROBE_RTT_DURATION, PROBE_RTT_INTERVAL, SEND_QUANTUM};
 use crate::filter::MaxFilter;
 use crate::loss_window::INITIAL_WINDOW;
 use crate::pacing::initial_rate;
-use crate::registry::{Algorithm, Typed};
 use crate::round::RoundTrip;
 use crate::self_limited::SelfLimited;
 use crate::{

@@ -12,10 +12,10 @@ mod tests;
 
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::algorithm::{Algorithm, Typed};
 use crate::loss_window::{
     INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, Reaction, WHOLE_PACKETS,
 };
-use crate::registry::{Algorithm, Typed};
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
 use curve::{BETA, C, Curve};
 use hystart::{Advice, HyStart};

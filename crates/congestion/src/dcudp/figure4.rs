@@ -17,7 +17,7 @@ use weir_units::{ByteSize, Duration, Rate};
 use super::rates::{Rates, least};
 use super::round::Round;
 use super::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
-use crate::registry::{Algorithm, Context, Parameter, Typed};
+use crate::algorithm::{Algorithm, Context, Parameter, Typed};
 use crate::{AckSample, AlgorithmSpec, Controller, LossSample, PacketSent, Snapshot};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {

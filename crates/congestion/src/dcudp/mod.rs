@@ -16,7 +16,7 @@ mod round;
 
 use weir_units::{Duration, Rate};
 
-use crate::registry::Typed;
+use crate::algorithm::Typed;
 
 /// Section IV-A.3: both rates begin as C / PktSize.
 const CAPACITY: Typed<Rate> = Typed {

@@ -13,21 +13,14 @@
 //! # Ok::<(), weir_congestion::SpecError>(())
 //! ```
 
-mod error;
-mod parameter;
 mod serialized;
-mod spec;
 #[cfg(test)]
 mod tests;
 
-use weir_units::{ByteSize, Rate};
+use std::str::FromStr;
 
-pub use error::SpecError;
-pub(crate) use parameter::Typed;
-pub use parameter::{Parameter, Value};
-pub use spec::AlgorithmSpec;
-
-use crate::{Controller, bbr, bbr3, cubic, d2tcp, dctcp, dcudp, newreno, swift};
+use crate::algorithm::{Algorithm, AlgorithmSpec, SpecError, Value};
+use crate::{bbr, bbr3, cubic, d2tcp, dctcp, dcudp, newreno, swift};
 
 static ALGORITHMS: [&Algorithm; 9] = [
     &newreno::ALGORITHM,
@@ -41,55 +34,59 @@ static ALGORITHMS: [&Algorithm; 9] = [
     &dcudp::proportional::ALGORITHM,
 ];
 
-/// Parameters that every algorithm takes: a limit from the first packet on (see
-/// [`Capped`](crate::Capped)).
-static COMMON: [Parameter; 2] = [MAX_WINDOW.parameter(), MAX_RATE.parameter()];
-
-const MAX_WINDOW: Typed<ByteSize> = Typed {
-    name: "max_window",
-    doc: "the window never exceeds this",
-    default: ByteSize::MAX,
-    min: ByteSize::from_bytes(1),
-    max: ByteSize::MAX,
-};
-
-const MAX_RATE: Typed<Rate> = Typed {
-    name: "max_rate",
-    doc: "the pacing rate never exceeds this",
-    default: Rate::MAX,
-    min: Rate::from_bits_per_second(1_000),
-    max: Rate::MAX,
-};
-
-/// What a controller is built for.
-#[derive(Clone, Copy, Debug)]
-pub struct Context {
-    /// The size of a full packet, as the transport counts it; at least one byte is assumed.
-    pub packet_size: ByteSize,
-    /// The seed of whatever the algorithm randomizes. Equal seeds and events give equal decisions.
-    pub seed: u64,
-}
-
-/// An algorithm that the registry knows.
-#[derive(Debug)]
-pub struct Algorithm {
-    /// Its name.
-    pub name: &'static str,
-    /// What it is, in one line.
-    pub summary: &'static str,
-    /// Its own parameters, without those that all algorithms share.
-    pub(crate) own_parameters: &'static [Parameter],
-    pub(crate) build: fn(&AlgorithmSpec, &Context) -> Box<dyn Controller>,
-}
-
-impl Algorithm {
-    /// All its parameters, its own ones first.
-    pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
-        self.own_parameters.iter().chain(&COMMON)
-    }
-}
-
 /// The algorithms that exist.
 pub fn algorithms() -> impl Iterator<Item = &'static Algorithm> {
     ALGORITHMS.iter().copied()
+}
+
+impl AlgorithmSpec {
+    /// The algorithm called `name`, with default parameters.
+    ///
+    /// # Errors
+    /// [`SpecError::UnknownAlgorithm`], which lists the algorithms.
+    pub fn new(name: &str) -> Result<Self, SpecError> {
+        let algorithm = algorithms().find(|algorithm| algorithm.name == name);
+        algorithm.map(Self::of).ok_or_else(|| unknown(name))
+    }
+
+    /// The same with a parameter set.
+    ///
+    /// # Errors
+    /// The parameter does not exist, is set already, or does not take this value.
+    pub fn with(mut self, parameter: &str, value: Value) -> Result<Self, SpecError> {
+        let parameter = self.parameter(parameter)?;
+        self.set(parameter, value)?;
+        Ok(self)
+    }
+}
+
+fn unknown(name: &str) -> SpecError {
+    let known: Vec<_> = algorithms().map(|algorithm| algorithm.name).collect();
+    SpecError::UnknownAlgorithm {
+        name: name.to_owned(),
+        known: known.join(", "),
+    }
+}
+
+impl Default for AlgorithmSpec {
+    fn default() -> Self {
+        Self::of(&cubic::ALGORITHM)
+    }
+}
+
+impl FromStr for AlgorithmSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let mut parts = text.split(',').map(str::trim);
+        let mut spec = Self::new(parts.next().unwrap_or_default())?;
+        for part in parts {
+            let (name, value) = part.split_once('=').ok_or_else(|| SpecError::Syntax {
+                part: part.to_owned(),
+            })?;
+            let parameter = spec.parameter(name.trim())?;
+            spec.set_text(parameter, value.trim())?;
+        }
+        Ok(spec)
+    }
 }

@@ -6,7 +6,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{AlgorithmSpec, Parameter, SpecError, Value};
+use crate::algorithm::{AlgorithmSpec, Parameter, SpecError, Value};
 
 impl Serialize for AlgorithmSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::*;
+use crate::algorithm::{Context, Parameter};
 
 const CONTEXT: Context = Context {
     packet_size: ByteSize::from_bytes(1_500),

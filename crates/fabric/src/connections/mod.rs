@@ -13,7 +13,7 @@ use weir_units::{Duration, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
-use crate::switch::{hash_of, mix};
+use crate::flow_hash::{hash_of, mix};
 pub use handshake::{Handshake, Offer, Way};
 use order::Order;
 

@@ -6,8 +6,9 @@ use crate::counters::{Counters, DropReason, Tally};
 use crate::packet::Packet;
 use crate::pipe::Pipe;
 
+use super::error::SwitchError;
+use super::routes::{PortIndex, Routes};
 use super::shared_buffer::{Account, SharedBuffer};
-use super::{PortIndex, Routes, SwitchError};
 
 /// Pipes, the routes to them, and the buffer that they share.
 #[derive(Debug)]

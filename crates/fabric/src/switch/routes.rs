@@ -1,10 +1,7 @@
 //! Routes: by which port a packet leaves.
 
-use std::net::IpAddr;
-
-use weir_wire::FlowKey;
-
-use crate::packet::Packet;
+use crate::flow_hash::mix;
+use crate::packet::{self, Packet};
 
 /// A port of a switch, counted from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +41,7 @@ struct Route {
 
 impl Routes {
     /// The destination that no switch has a route to.
-    pub const NOWHERE: u32 = u32::MAX;
+    pub const NOWHERE: u32 = packet::NOWHERE;
 
     /// No routes.
     pub fn new() -> Self {
@@ -120,34 +117,10 @@ impl Routes {
     }
 }
 
-/// A hash of a flow's key; the same on every machine.
-pub(crate) fn hash_of(flow: &FlowKey) -> u64 {
-    let address = |address| match address {
-        IpAddr::V4(address) => u128::from(u32::from(address)),
-        IpAddr::V6(address) => u128::from(address),
-    };
-    let ports = u64::from(flow.source_port) << 24
-        | u64::from(flow.destination_port) << 8
-        | u64::from(flow.protocol);
-    let (source, destination) = (address(flow.source), address(flow.destination));
-    [source, source >> 64, destination, destination >> 64]
-        .into_iter()
-        .fold(mix(ports), |hash, word| mix(hash ^ word as u64))
-}
-
-/// Stirs the bits so that each depends on all (the finalizer of splitmix64: Steele et al. 2014,
-/// behind one step of its sequence).
-pub(crate) fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
-}
-
 #[cfg(test)]
 mod tests {
     use weir_units::ByteSize;
-    use weir_wire::Ecn;
+    use weir_wire::{Ecn, FlowKey};
 
     use super::*;
 

@@ -13,7 +13,8 @@ use weir_units::{ByteSize, Time};
 use crate::packet::Packet;
 use crate::pipe::Pipe;
 
-use super::{PortIndex, SwitchError};
+use super::error::SwitchError;
+use super::routes::PortIndex;
 
 /// How several ports share a buffer. What a port is sending is no longer in it.
 #[derive(Clone, Debug)]

@@ -34,7 +34,7 @@ use self::parameters::{AVERAGE, DRAIN, G, INCREMENT, KEEP, PARAMETERS, PATIENCE}
 use super::rates::{Rates, least};
 use super::round::Round;
 use super::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
-use crate::registry::{Algorithm, Context};
+use crate::algorithm::{Algorithm, Context};
 use crate::{AckSample, AlgorithmSpec, Controller, LossSample, PacketSent, Snapshot};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {

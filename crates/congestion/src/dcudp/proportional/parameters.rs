@@ -1,7 +1,7 @@
 //! What can be set.
 
 use super::super::{CAPACITY, FREEZE};
-use crate::registry::{Parameter, Typed};
+use crate::algorithm::{Parameter, Typed};
 
 pub(super) const PARAMETERS: [Parameter; 8] = [
     CAPACITY.parameter(),

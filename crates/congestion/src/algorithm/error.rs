@@ -2,7 +2,7 @@
 
 use weir_units::ParseError;
 
-use super::{Algorithm, Parameter, Value, algorithms};
+use super::{Algorithm, Parameter, Value};
 
 /// Why a text or a table names no algorithm that can be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -81,17 +81,6 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    pub(crate) fn unknown_algorithm(name: &str) -> Self {
-        let known = algorithms()
-            .map(|algorithm| algorithm.name)
-            .collect::<Vec<_>>()
-            .join(", ");
-        Self::UnknownAlgorithm {
-            name: name.to_owned(),
-            known,
-        }
-    }
-
     pub(crate) fn unknown_parameter(algorithm: &Algorithm, parameter: &str) -> Self {
         let known = algorithm
             .parameters()

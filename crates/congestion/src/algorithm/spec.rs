@@ -1,13 +1,11 @@
-//! An algorithm with its parameters, checked, and its text form.
+//! An algorithm with its parameters, checked.
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::parameter::ParameterType;
-use super::{
-    Algorithm, Context, MAX_RATE, MAX_WINDOW, Parameter, SpecError, Typed, Value, algorithms,
-};
-use crate::{Capped, Controller, cubic};
+use super::{Algorithm, Context, MAX_RATE, MAX_WINDOW, Parameter, SpecError, Typed, Value};
+use crate::capped::Capped;
+use crate::controller::Controller;
 
 /// Which algorithm, with which parameters. Only what exists and fits can be expressed.
 ///
@@ -21,28 +19,12 @@ pub struct AlgorithmSpec {
 }
 
 impl AlgorithmSpec {
-    /// The algorithm called `name`, with default parameters.
-    ///
-    /// # Errors
-    /// [`SpecError::UnknownAlgorithm`], which lists the algorithms.
-    pub fn new(name: &str) -> Result<Self, SpecError> {
-        let algorithm = algorithms()
-            .find(|algorithm| algorithm.name == name)
-            .ok_or_else(|| SpecError::unknown_algorithm(name))?;
-        Ok(Self {
+    /// An algorithm with default parameters.
+    pub(crate) fn of(algorithm: &'static Algorithm) -> Self {
+        Self {
             algorithm,
             values: Vec::new(),
-        })
-    }
-
-    /// The same with a parameter set.
-    ///
-    /// # Errors
-    /// The parameter does not exist, is set already, or does not take this value.
-    pub fn with(mut self, parameter: &str, value: Value) -> Result<Self, SpecError> {
-        let parameter = self.parameter(parameter)?;
-        self.set(parameter, value)?;
-        Ok(self)
+        }
     }
 
     /// The name of the algorithm.
@@ -86,7 +68,7 @@ impl AlgorithmSpec {
     }
 
     /// The description of the parameter called `name`.
-    pub(super) fn parameter(&self, name: &str) -> Result<&'static Parameter, SpecError> {
+    pub(crate) fn parameter(&self, name: &str) -> Result<&'static Parameter, SpecError> {
         self.algorithm
             .parameters()
             .find(|parameter| parameter.name == name)
@@ -94,7 +76,7 @@ impl AlgorithmSpec {
     }
 
     /// Sets a parameter from text.
-    pub(super) fn set_text(
+    pub(crate) fn set_text(
         &mut self,
         parameter: &'static Parameter,
         text: &str,
@@ -111,7 +93,7 @@ impl AlgorithmSpec {
     }
 
     /// Sets a parameter.
-    pub(super) fn set(
+    pub(crate) fn set(
         &mut self,
         parameter: &'static Parameter,
         value: Value,
@@ -144,15 +126,6 @@ impl AlgorithmSpec {
     }
 }
 
-impl Default for AlgorithmSpec {
-    fn default() -> Self {
-        Self {
-            algorithm: &cubic::ALGORITHM,
-            values: Vec::new(),
-        }
-    }
-}
-
 impl PartialEq for AlgorithmSpec {
     /// Equal names and equal values set, in whatever order.
     fn eq(&self, other: &Self) -> bool {
@@ -169,22 +142,5 @@ impl fmt::Display for AlgorithmSpec {
         f.write_str(self.name())?;
         self.values()
             .try_for_each(|(name, value)| write!(f, ",{name}={value}"))
-    }
-}
-
-impl FromStr for AlgorithmSpec {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let mut parts = text.split(',').map(str::trim);
-        let mut spec = Self::new(parts.next().unwrap_or_default())?;
-        for part in parts {
-            let (name, value) = part.split_once('=').ok_or_else(|| SpecError::Syntax {
-                part: part.to_owned(),
-            })?;
-            let parameter = spec.parameter(name.trim())?;
-            spec.set_text(parameter, value.trim())?;
-        }
-        Ok(spec)
     }
 }

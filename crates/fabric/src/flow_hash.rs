@@ -1,0 +1,29 @@
+//! Hashes of flows: the same on every machine, and good enough to choose by.
+
+use std::net::IpAddr;
+
+use weir_wire::FlowKey;
+
+/// A hash of a flow's key; the same on every machine.
+pub(crate) fn hash_of(flow: &FlowKey) -> u64 {
+    let address = |address| match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    };
+    let ports = u64::from(flow.source_port) << 24
+        | u64::from(flow.destination_port) << 8
+        | u64::from(flow.protocol);
+    let (source, destination) = (address(flow.source), address(flow.destination));
+    [source, source >> 64, destination, destination >> 64]
+        .into_iter()
+        .fold(mix(ports), |hash, word| mix(hash ^ word as u64))
+}
+
+/// Stirs the bits so that each depends on all (the finalizer of splitmix64: Steele et al. 2014,
+/// behind one step of its sequence).
+pub(crate) fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ value >> 31
+}
