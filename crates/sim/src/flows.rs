@@ -3,15 +3,30 @@
 use std::ops::{Add, Sub};
 
 use weir_network::DueTransfer;
+use weir_scenario::HostIndex;
 use weir_units::{ByteSize, Duration, Time};
-
-use crate::workloads::Pair;
 
 /// A flow: a place in the books, which is used again, and a number, which is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowId {
     pub(crate) slot: u32,
     pub(crate) number: u32,
+}
+
+/// From where to where a flow goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pair {
+    pub(crate) from: HostIndex,
+    pub(crate) to: HostIndex,
+}
+
+impl Pair {
+    pub(crate) fn reversed(self) -> Self {
+        Self {
+            from: self.to,
+            to: self.from,
+        }
+    }
 }
 
 /// Something of each flow, found by its place.

@@ -10,7 +10,7 @@ use weir_units::{ByteSize, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
-use crate::hosts::Address;
+use crate::flows::FlowId;
 
 /// Headers without options.
 const IP_HEADER: u32 = 20;
@@ -82,6 +82,22 @@ pub(crate) struct Written {
     pub(crate) payload: u16,
     /// The editions of the addresses that it comes from and goes to.
     pub(crate) editions: [u8; 2],
+}
+
+/// Where an endpoint is and which way its packets go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address {
+    pub(crate) flow: FlowId,
+    pub(crate) position: u32,
+    /// The position of the endpoint at the other end.
+    pub(crate) peer: u32,
+    /// Positions in the topology's list of hosts.
+    pub(crate) source: u32,
+    pub(crate) destination: u32,
+    /// The port of the source by which packets leave.
+    pub(crate) port: u32,
+    /// Whether this is the end that opened the flow.
+    pub(crate) initiator: bool,
 }
 
 /// An address of a host's. Links whose address has changed are still reached by the same number, but

@@ -15,13 +15,11 @@ use crate::Network;
 use crate::destinations::Destinations;
 use crate::epochs::Epochs;
 use crate::error::BuildError;
-use crate::flows::{Achieved, Flow, FlowId, FlowReport, Flows, PathView};
+use crate::flows::{Achieved, Flow, FlowId, FlowReport, Flows, Pair, PathView};
 use crate::hosts::{
-    Action, Address, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd,
-    codepoint,
+    Action, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd, codepoint,
 };
-use crate::packet::{Contents, Packets};
-use crate::workloads::Pair;
+use crate::packet::{Address, Contents, Packets};
 
 /// Everything that packets and bytes pass through.
 #[derive(Debug)]

@@ -10,9 +10,8 @@
 use weir_units::Time;
 use weir_wire::Ecn;
 
-use super::Address;
 use crate::Network;
-use crate::packet::{Contents, Location, Packet, Packets, Written};
+use crate::packet::{Address, Contents, Location, Packet, Packets, Written};
 
 /// So many places are used before the first search.
 const FEWEST: usize = 256;

@@ -25,29 +25,13 @@ use weir_units::{ByteSize, Time};
 
 use crate::Network;
 use crate::flows::{Achieved, FlowId, PathView};
-use crate::packet::{Contents, Location, Packet, Packets};
+use crate::packet::{Address, Contents, Location, Packet, Packets};
 
 use datagrams::{Datagrams, Departure};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
 pub(crate) use quic::{QuicEnd, QuicSetup, Surroundings};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 pub(crate) use udp::{UdpEnd, codepoint};
-
-/// Where an endpoint is and which way its packets go.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Address {
-    pub(crate) flow: FlowId,
-    pub(crate) position: u32,
-    /// The position of the endpoint at the other end.
-    pub(crate) peer: u32,
-    /// Positions in the topology's list of hosts.
-    pub(crate) source: u32,
-    pub(crate) destination: u32,
-    /// The port of the source by which packets leave.
-    pub(crate) port: u32,
-    /// Whether this is the end that opened the flow.
-    pub(crate) initiator: bool,
-}
 
 /// One end of a flow.
 #[derive(Debug)]

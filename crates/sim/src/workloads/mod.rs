@@ -16,10 +16,10 @@ mod transfer;
 use std::fmt::Debug;
 
 use weir_network::Random;
-use weir_scenario::{ConnectionUse, Group, HostIndex, Workload};
+use weir_scenario::{ConnectionUse, Group, Workload};
 use weir_units::{Duration, Time};
 
-use crate::flows::FlowId;
+use crate::flows::{FlowId, Pair};
 use crate::hosts::Notice;
 use crate::world::World;
 
@@ -50,22 +50,6 @@ pub(crate) struct GroupRunner {
     number: u32,
     application: Box<dyn Application>,
     stop: Option<Time>,
-}
-
-/// From where to where a flow goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Pair {
-    pub(crate) from: HostIndex,
-    pub(crate) to: HostIndex,
-}
-
-impl Pair {
-    pub(crate) fn reversed(self) -> Self {
-        Self {
-            from: self.to,
-            to: self.from,
-        }
-    }
 }
 
 impl GroupRunner {

@@ -10,8 +10,7 @@ use weir_scenario::{DcudpOptions, Topology};
 use weir_units::{Rate, Time};
 
 use super::end::DcudpEnd;
-use crate::hosts::Address;
-use crate::packet::{Location, ports};
+use crate::packet::{Address, Location, ports};
 
 /// How a group's connections are made.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use weir_units::ByteSize;
 
 use super::ways::Way;
 use crate::Network;
-use crate::workloads::Pair;
+use crate::flows::Pair;
 
 /// The links for each pair of a group's hosts that has had a connection.
 #[derive(Debug, Default)]

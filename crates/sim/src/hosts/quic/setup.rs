@@ -16,8 +16,8 @@ use super::end::QuicEnd;
 use super::messages::{Layout, Messages};
 use super::pairs::{Link, Pairs, Surroundings, WaysWithMtu};
 use super::ways::Ways;
+use crate::flows::Pair;
 use crate::packet::ports;
-use crate::workloads::Pair;
 
 /// How a group's connections are made.
 #[derive(Debug)]
