@@ -7,14 +7,10 @@ use std::sync::Arc;
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_units::{ByteSize, Duration};
 
-use crate::connection::PacketSizePolicy;
 use crate::crypto::{ClientCrypto, ServerCrypto};
-use crate::interfaces::LARGEST_UDP_PAYLOAD;
+use crate::interfaces::{LARGEST_UDP_PAYLOAD, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::migration::{MigrationConfig, MigrationConfigError};
 use crate::{EndpointSecret, TokenStore, Version, Versions};
-
-/// Every path carries UDP payloads of this size (RFC 9000, section 14).
-pub(crate) const SMALLEST_MAX_UDP_PAYLOAD: usize = 1200;
 
 /// Makes a congestion controller for a path.
 pub type ControllerFactory = dyn Fn(&Context) -> Box<dyn Controller> + Send + Sync;
@@ -260,9 +256,40 @@ impl TransportConfig {
     }
 }
 
+/// Which of the sizes that the path carries a connection's packets have.
+///
+/// Whatever the policy, a packet is never larger than the path carries and the peer accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PacketSizePolicy {
+    /// The largest.
+    #[default]
+    Largest,
+    /// This UDP payload, 1200 to 65527 bytes, or the largest where the path carries less.
+    Fixed(ByteSize),
+    /// The rule of Tan et al., *DCQUIC*, section 4.2: 9 KB (8972 bytes of UDP payload) for tasks
+    /// below 1 MB, 5 KB (5000 bytes) from 1 MB (1,000,000 bytes) on.
+    ///
+    /// A task is what the application declares by [`Connection::set_task_size`](crate::Connection::set_task_size). Undeclared, it is
+    /// what was written to one stream since that stream last had nothing that waited or was not
+    /// acknowledged: a large task is known as one after its first megabyte. All packets follow the
+    /// large task, where there is one on any stream, until the peer has acknowledged it.
+    ByTask,
+}
+
+impl PacketSizePolicy {
+    /// # Errors
+    /// [`ConfigError::PacketSize`] where no packet may have the fixed size.
+    pub(crate) fn validate(self) -> Result<(), ConfigError> {
+        match self {
+            Self::Fixed(size) => check_packet_size("packet_size_policy", size),
+            Self::Largest | Self::ByTask => Ok(()),
+        }
+    }
+}
+
 /// # Errors
 /// [`ConfigError::PacketSize`] where UDP or RFC 9000 do not allow packets of this size.
-pub(crate) fn check_packet_size(name: &'static str, size: ByteSize) -> Result<(), ConfigError> {
+fn check_packet_size(name: &'static str, size: ByteSize) -> Result<(), ConfigError> {
     let allowed = SMALLEST_MAX_UDP_PAYLOAD as u64..=LARGEST_UDP_PAYLOAD;
     match allowed.contains(&size.bytes()) {
         true => Ok(()),

@@ -12,7 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_units::ByteSize;
 
-use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
+/// Every path carries UDP payloads of this size (RFC 9000, section 14).
+pub(crate) const SMALLEST_MAX_UDP_PAYLOAD: usize = 1200;
 
 /// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
 pub(crate) const LARGEST_UDP_PAYLOAD: u64 = 65_527;

@@ -46,12 +46,12 @@ mod version;
 
 pub use config::{
     ClientConfig, ConfigError, Congestion, ControllerChoice, ControllerFactory, DatagramConfig,
-    EndpointConfig, PathEnds, PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
+    EndpointConfig, PacketSizePolicy, PathEnds, PreferredAddresses, RetryPolicy, ServerConfig,
+    TransportConfig,
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
-    PacketSizePolicy, PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit,
-    UpdateKeysError,
+    PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit, UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{Code, TransportError};

@@ -55,15 +55,14 @@ pub use datagrams::{DatagramStats, SendDatagramError};
 pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
 pub(crate) use ids::random_id;
 pub use key_update::UpdateKeysError;
-pub use packet_size::PacketSizePolicy;
 pub(crate) use report::Reporter;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub use transmit::Transmit;
 pub(crate) use validation::{ClientSetup, ServerSetup};
 
-use crate::config::{PathEnds, SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
+use crate::config::{PathEnds, TransportConfig};
 use crate::crypto::{KeyChange, Provider, Session};
-use crate::interfaces::Interfaces;
+use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::migration::MigrationMonitor;
 use crate::path::{Path, PathConfig};
 use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};

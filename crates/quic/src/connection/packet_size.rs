@@ -10,7 +10,7 @@ use weir_units::{ByteSize, Time};
 use super::close::State;
 use super::draft::Leaving;
 use super::{Connection, Transmit};
-use crate::config::{ConfigError, check_packet_size};
+use crate::config::{ConfigError, PacketSizePolicy};
 use crate::frame::write;
 use crate::interfaces::{Interfaces, headers, largest_udp_payload};
 use crate::path::{MtuPhase, MtuPlan};
@@ -23,37 +23,6 @@ const LARGE_TASK: ByteSize = ByteSize::from_bytes(1_000_000);
 const SMALL_TASK_PACKET: usize = 8972;
 /// Packets of large tasks.
 const LARGE_TASK_PACKET: usize = 5000;
-
-/// Which of the sizes that the path carries a connection's packets have.
-///
-/// Whatever the policy, a packet is never larger than the path carries and the peer accepts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PacketSizePolicy {
-    /// The largest.
-    #[default]
-    Largest,
-    /// This UDP payload, 1200 to 65527 bytes, or the largest where the path carries less.
-    Fixed(ByteSize),
-    /// The rule of Tan et al., *DCQUIC*, section 4.2: 9 KB (8972 bytes of UDP payload) for tasks
-    /// below 1 MB, 5 KB (5000 bytes) from 1 MB (1,000,000 bytes) on.
-    ///
-    /// A task is what the application declares by [`Connection::set_task_size`]. Undeclared, it is
-    /// what was written to one stream since that stream last had nothing that waited or was not
-    /// acknowledged: a large task is known as one after its first megabyte. All packets follow the
-    /// large task, where there is one on any stream, until the peer has acknowledged it.
-    ByTask,
-}
-
-impl PacketSizePolicy {
-    /// # Errors
-    /// [`ConfigError::PacketSize`] where no packet may have the fixed size.
-    pub(crate) fn validate(self) -> Result<(), ConfigError> {
-        match self {
-            Self::Fixed(size) => check_packet_size("packet_size_policy", size),
-            Self::Largest | Self::ByTask => Ok(()),
-        }
-    }
-}
 
 /// What decides on the size of packets, the path aside.
 #[derive(Debug)]

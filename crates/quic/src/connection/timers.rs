@@ -6,7 +6,8 @@ use super::Connection;
 use super::close::State;
 use super::draft::SMALLEST_ROOM;
 use super::event::ConnectionError;
-use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, TransportConfig};
+use crate::config::TransportConfig;
+use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::recovery::{HandshakeState, TimeoutAction};
 use crate::{Level, Space};
 

@@ -13,8 +13,8 @@ use weir_wire::Ecn;
 use super::Connection;
 use super::close::{Message, State};
 use super::draft::{Leaving, SMALLEST_ROOM};
-use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::frame::write;
+use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::recovery::{SentFrames, SentPacket};
 use crate::{Level, Space};
 

@@ -9,10 +9,11 @@ use weir_units::{Duration, Time};
 use weir_wire::Ecn;
 
 use super::{Endpoint, Route, SHORTEST_INITIAL_DESTINATION, Slot};
-use crate::config::{SMALLEST_MAX_UDP_PAYLOAD, ServerConfig};
+use crate::config::ServerConfig;
 use crate::connection::{Connection, ServerSetup, Setup, random_id};
 use crate::crypto::Keys;
 use crate::frame::{self, Close};
+use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::negotiation;
 use crate::observe::Subject;
 use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};

@@ -16,13 +16,11 @@ use rustc_hash::FxHashMap;
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
-use crate::config::{
-    ClientConfig, ConfigError, EndpointConfig, SMALLEST_MAX_UDP_PAYLOAD, ServerConfig,
-    TransportConfig,
-};
+use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
 use crate::connection::{ClientSetup, Connection, EndpointEvent, Reporter, Setup, random_id};
 use crate::crypto::StartError;
 use crate::interfaces::Interfaces;
+use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::observe::{Observers, Subject};
 use crate::packet::Invariants;
 use crate::secret::{EndpointKeys, EndpointSecret, ResetTokenDigest};

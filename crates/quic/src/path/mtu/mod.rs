@@ -22,7 +22,7 @@ mod tests;
 
 use weir_units::{Duration, Time};
 
-use crate::config::SMALLEST_MAX_UDP_PAYLOAD;
+use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use black_hole::BlackHoleDetector;
 use search::Search;
 
