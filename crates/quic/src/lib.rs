@@ -39,6 +39,7 @@ mod ranges;
 mod recovery;
 mod secret;
 mod space;
+mod stateless_reset;
 mod streams;
 mod token;
 pub mod transport_parameters;

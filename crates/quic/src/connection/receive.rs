@@ -12,10 +12,10 @@ use super::close::State;
 use super::event::EndpointEvent;
 use super::paths::Arrival;
 use crate::crypto::{DirectionKeys, OpenError};
-use crate::endpoint::reset_candidate;
 use crate::frame::{Ack, Frame, Frames, Stream};
 use crate::observe::{DropReason, Packet};
 use crate::packet::{self, Header, Kind};
+use crate::stateless_reset;
 use crate::streams::Received;
 use crate::{Code, Level, PathId, Side, Space, TransportError};
 
@@ -44,7 +44,7 @@ impl Connection {
         ecn: Ecn,
         datagram: &mut [u8],
     ) {
-        let reset = reset_candidate(datagram);
+        let reset = stateless_reset::candidate(datagram);
         let length = datagram.len();
         if self.is_drained() {
             return;

@@ -3,7 +3,6 @@
 //! The caller owns the connections; the endpoint knows which connection IDs are theirs.
 
 mod accept;
-mod reset;
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -19,17 +18,15 @@ use weir_wire::Ecn;
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
 use crate::connection::{ClientSetup, Connection, EndpointEvent, Reporter, Setup, random_id};
 use crate::crypto::StartError;
-use crate::interfaces::Interfaces;
-use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
+use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::observe::{Observers, Subject};
 use crate::packet::Invariants;
 use crate::secret::{EndpointKeys, EndpointSecret, ResetTokenDigest};
+use crate::stateless_reset::{self, Resets};
 use crate::token::ReplayFilter;
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, Side, Version};
 use accept::Arrival;
-use reset::Resets;
-pub(crate) use reset::candidate as reset_candidate;
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
 const SHORTEST_INITIAL_DESTINATION: usize = 8;
@@ -314,7 +311,7 @@ impl Endpoint {
     /// packet of a connection that we have forgotten.
     fn unknown(&mut self, now: Time, id: &ConnectionId, datagram: &[u8]) -> Route {
         if !self.peer_resets.is_empty()
-            && let Some(token) = reset_candidate(datagram)
+            && let Some(token) = stateless_reset::candidate(datagram)
             && let Some(handle) = self.peer_resets.get(&self.keys.digest(&token))
         {
             return Route::Connection(*handle);

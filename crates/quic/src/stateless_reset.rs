@@ -20,13 +20,13 @@ const INTERVAL: Duration = Duration::from_millis(1);
 
 /// Writes stateless resets, but not too many of them.
 #[derive(Debug)]
-pub(super) struct Resets {
+pub(crate) struct Resets {
     /// When all that may go out in one go may go out again.
     replenished: Time,
 }
 
 impl Resets {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             replenished: Time::ZERO,
         }
@@ -35,7 +35,7 @@ impl Resets {
     /// The answer to a datagram of this length to an ID that is not known; `None` where there must
     /// be none. It is shorter than what it answers, so that two endpoints that know nothing of each
     /// other fall silent (RFC 9000, section 10.3.3).
-    pub(super) fn answer(
+    pub(crate) fn answer(
         &mut self,
         now: Time,
         keys: &EndpointKeys,
