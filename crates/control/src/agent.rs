@@ -1,6 +1,5 @@
 //! An agent's way to its controller, whatever data plane the agent sits in.
 
-mod lease;
 mod link;
 
 use std::net::IpAddr;
@@ -13,8 +12,6 @@ use weir_units::{Rate, Time};
 
 use crate::credentials::Credentials;
 use crate::term::Governor;
-use crate::translate::Garbled;
-pub(crate) use lease::Lease;
 use link::Link;
 
 /// A port of the switch that an agent sits in.
@@ -54,38 +51,6 @@ impl std::fmt::Debug for AgentOptions {
             .field("name", &self.name)
             .field("ports", &self.ports)
             .finish_non_exhaustive()
-    }
-}
-
-/// Why an agent has no controller.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// It cannot be reached, or is not what it should be.
-    #[error("cannot connect: {}", crate::controller::with_causes(.0))]
-    Connect(#[from] tonic::transport::Error),
-    /// It does not let the agent in, or has ended.
-    #[error("{}", .0.message())]
-    Refused(Box<tonic::Status>),
-    /// It says something that makes no sense.
-    #[error("the controller's message makes no sense: {0}")]
-    Garbled(#[from] Garbled),
-    /// Nothing is heard of it.
-    #[error("nothing was heard of the controller for a lease")]
-    Silent,
-    /// What it says is too old to be obeyed.
-    #[error("an order came so late that it no longer holds")]
-    Stale,
-    /// One of the two does not keep up with the other.
-    #[error("more is waiting than there is room for")]
-    Full,
-    /// It has closed the connection.
-    #[error("the controller has closed the connection")]
-    Closed,
-}
-
-impl From<tonic::Status> for AgentError {
-    fn from(status: tonic::Status) -> Self {
-        Self::Refused(Box::new(status))
     }
 }
 

@@ -8,7 +8,8 @@ use tokio::time::timeout;
 use tonic::{Response, Status, Streaming};
 use weir_units::Duration as Span;
 
-use crate::agent::{AgentError, Lease};
+use crate::error::AgentError;
+use crate::lease::Lease;
 use crate::term::Governor;
 use crate::translate::Garbled;
 use crate::v1;

@@ -37,6 +37,8 @@ mod client;
 mod connect;
 mod controller;
 mod credentials;
+mod error;
+mod lease;
 pub mod message;
 mod quota;
 mod role;
@@ -52,10 +54,11 @@ pub mod v1 {
     tonic::include_proto!("weir.sed.v1");
 }
 
-pub use agent::{AgentChannel, AgentError, AgentEvent, AgentOptions, AgentState, PortDescription};
+pub use agent::{AgentChannel, AgentEvent, AgentOptions, AgentState, PortDescription};
 pub use client::{Client, ClientError};
 pub use controller::{Controller, ControllerError, ControllerHandle, ControllerOptions};
 pub use credentials::{Credentials, CredentialsError};
+pub use error::AgentError;
 pub use role::Role;
 pub use sender::{SenderChannel, SenderOptions};
 pub use term::{Governor, State, StateError};

@@ -7,9 +7,11 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use weir_sed::{AgentConfig, Report};
 
-use super::{AgentError, AgentEvent, AgentOptions, AgentState, Lease, PortDescription};
+use super::{AgentEvent, AgentOptions, AgentState, PortDescription};
 use crate::attached::{End, FIRST_PAUSE, Governed, LONGEST_PAUSE, QUEUED, span};
 use crate::connect::connect;
+use crate::error::AgentError;
+use crate::lease::Lease;
 use crate::quota::Quota;
 use crate::stream::Received;
 use crate::translate;

@@ -12,9 +12,11 @@ use weir_units::{ByteSize, Duration as Span};
 use weir_wire::FlowKey;
 
 use super::{Due, Opened, SenderOptions, Wish};
-use crate::agent::{AgentError, AgentState, Lease};
+use crate::agent::AgentState;
 use crate::attached::{End, FIRST_PAUSE, Governed, LONGEST_PAUSE, QUEUED, span};
 use crate::connect::connect;
+use crate::error::AgentError;
+use crate::lease::Lease;
 use crate::quota::Quota;
 use crate::stream::Received;
 use crate::translate;

@@ -6,63 +6,12 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use super::error::BpfError;
-use super::loader::{self, Algorithm, Fixed, Loaded};
+use super::loader::{self, Loaded};
+use super::parameters::{Algorithm, Parameters};
 use super::socket::{Deadlines, Observations};
 
 /// `TCP_CA_NAME_MAX` of net/tcp.h less the byte that ends it.
 const LONGEST_NAME: usize = 15;
-
-/// 1 in the fixed point of `bpf/fraction.h`.
-const ONE: u32 = 1 << 20;
-
-/// What DCTCP and D2TCP can be given; the names are those of `weir_congestion`. The rest of TCP is
-/// the kernel's: its initial window is a route's (`initcwnd`), growth and recovery are Reno's.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parameters {
-    /// The weight of the newest window in α (RFC 8257 section 3.3), between 10⁻⁵ and 1.
-    pub g: f64,
-    /// α before the first window has ended, between 0 and 1.
-    pub initial_alpha: f64,
-    /// No reduction goes below it, in packets: 1 to 10,000.
-    pub min_window: u32,
-}
-
-impl Default for Parameters {
-    /// Those of RFC 8257 and Linux: g = 1/16, α = 1, two packets.
-    fn default() -> Self {
-        Self {
-            g: 0.0625,
-            initial_alpha: 1.0,
-            min_window: 2,
-        }
-    }
-}
-
-impl Parameters {
-    fn fixed(&self) -> Result<Fixed, BpfError> {
-        within("g", self.g, 1e-5, 1.0)?;
-        within("initial_alpha", self.initial_alpha, 0.0, 1.0)?;
-        within("min_window", f64::from(self.min_window), 1.0, 10_000.0)?;
-        let fraction = |value: f64| (value * f64::from(ONE)).round() as u32;
-        Ok(Fixed {
-            g: fraction(self.g),
-            initial_alpha: fraction(self.initial_alpha),
-            min_window: self.min_window,
-        })
-    }
-}
-
-fn within(parameter: &'static str, found: f64, least: f64, most: f64) -> Result<(), BpfError> {
-    if (least..=most).contains(&found) {
-        return Ok(());
-    }
-    Err(BpfError::Parameter {
-        parameter,
-        least,
-        most,
-        found,
-    })
-}
 
 /// DCTCP (RFC 8257).
 #[derive(Debug)]
@@ -194,13 +143,6 @@ pub fn kernel_offers(name: &str) -> Result<bool, BpfError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parameters_become_fixed_point() {
-        let fixed = Parameters::default().fixed().unwrap();
-        assert_eq!((fixed.g, fixed.initial_alpha), (ONE / 16, ONE));
-        assert_eq!(fixed.min_window, 2);
-    }
 
     #[test]
     fn parameters_out_of_range_are_refused() {

@@ -10,6 +10,7 @@ use libbpf_rs::btf::types::Struct;
 use libbpf_rs::{Link, MapCore as _, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use super::error::BpfError;
+use super::parameters::{Algorithm, Fixed};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/congestion.o"));
 
@@ -19,21 +20,6 @@ const STRUCT_OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
 /// Capabilities (linux/capability.h) that loading takes, by their bits.
 const CAPABILITIES: [(&str, u32); 3] =
     [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
-
-/// Which of the programs' congestion controls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Algorithm {
-    Dctcp,
-    D2tcp,
-}
-
-/// Parameters as `struct parameters` of `bpf/dctcp.h` has them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fixed {
-    pub(super) g: u32,
-    pub(super) initial_alpha: u32,
-    pub(super) min_window: u32,
-}
 
 /// A congestion control in the kernel.
 #[derive(Debug)]

@@ -24,12 +24,14 @@ mod congestion;
 mod error;
 #[cfg(bpf_programs)]
 pub(crate) mod loader;
+mod parameters;
 mod socket;
 mod socket_map;
 
 #[cfg(not(bpf_programs))]
 use absent as loader;
 
-pub use congestion::{D2tcp, Dctcp, Parameters, Registered, kernel_offers};
+pub use congestion::{D2tcp, Dctcp, Registered, kernel_offers};
 pub use error::BpfError;
+pub use parameters::Parameters;
 pub use socket::{Deadlines, Observation, Observations};

@@ -6,7 +6,7 @@
 //! | `processes`, `hosts` | host processes, and talking to them |
 //! | `flows` | a scenario's flows as orders |
 //! | `algorithms` | what the kernel's TCP calls the groups' congestion control |
-//! | `preparation` | from a plan to hosts that wait for their orders |
+//! | `preparation`, `resources` | from a plan to hosts that wait for their orders; what a run holds on to |
 //! | `session`, `ending` | a run from its beginning to its end, and its results |
 //! | `script`, `epochs`, `rounds` | what happens, by time and by epoch; questions to all hosts |
 //! | `books`, `summary` | what flows achieved, and what results report of it |
@@ -19,6 +19,7 @@ mod flows;
 mod hosts;
 mod preparation;
 mod processes;
+mod resources;
 mod rounds;
 mod script;
 mod session;

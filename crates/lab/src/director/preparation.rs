@@ -13,13 +13,14 @@ use super::algorithms::KernelAlgorithms;
 use super::flows::{LiveFlow, flows};
 use super::hosts::{Heard, Hosts};
 use super::processes::{Built, Processes};
+use super::resources::Resources;
 use super::session::Session;
 use crate::LabError;
 use crate::agent;
 use crate::clock::Clock;
 use crate::control::{Event, LiveTransport, Order, Role};
 use crate::plan::{HostPlan, Plan};
-use crate::runs::{RunDirectory, RunRecord, Runs};
+use crate::runs::{RunRecord, Runs};
 use crate::switch::{self, Owners, Setup, Socket};
 
 /// How long hosts may take to say what was asked, beside the time that many of them take.
@@ -37,14 +38,6 @@ pub(super) struct Preparation<'s> {
     sockets: Vec<Socket>,
     resources: Resources,
     notes: Vec<String>,
-}
-
-/// What a run holds on to until its end.
-pub(super) struct Resources {
-    pub(super) processes: Processes,
-    /// Registered with the kernel as long as hosts may use them.
-    pub(super) algorithms: KernelAlgorithms,
-    _directory: RunDirectory,
 }
 
 impl<'s> Preparation<'s> {
@@ -76,7 +69,7 @@ impl<'s> Preparation<'s> {
             resources: Resources {
                 processes,
                 algorithms,
-                _directory: directory,
+                directory,
             },
             notes,
         })

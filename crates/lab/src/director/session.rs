@@ -10,7 +10,7 @@ use super::books::{Account, Achieved, Books};
 use super::epochs::{Epochs, Request};
 use super::flows::LiveFlow;
 use super::hosts::{Heard, Hosts};
-use super::preparation::Resources;
+use super::resources::Resources;
 use super::rounds::{Purpose, Rounds};
 use super::script::{Happening, Script};
 use super::summary;

@@ -7,14 +7,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
-use weir_enforce::offload::MacAddress;
-use weir_enforce::port::Port;
 use weir_fabric::Change;
-use weir_results::Drops;
 use weir_scenario::{PortIndex, Scenario};
 use weir_sed::Rule as DemandRule;
-use weir_units::{ByteSize, Time};
 
+use super::command::{Command, Sample, Socket};
 use super::copies::Copier;
 use super::owners::Owners;
 use super::runner::{Report, Runner};
@@ -38,47 +35,6 @@ pub struct Setup<'a> {
     pub demands: Vec<DemandRule>,
     /// Who copies the packets that pass the measured ports, if they are wanted.
     pub copier: Option<Copier>,
-}
-
-/// An interface of a host.
-#[derive(Debug)]
-pub struct Socket {
-    /// The host's port that it stands for.
-    pub port: PortIndex,
-    /// Where its frames come out and go in.
-    pub device: Port,
-    /// Its Ethernet address, which frames for it get.
-    pub mac: MacAddress,
-}
-
-/// A measured port at one moment. Counters have run since the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// Which port.
-    pub port: PortIndex,
-    /// The moment.
-    pub time: Time,
-    /// The queue's length in IP bytes.
-    pub queue: ByteSize,
-    /// The queue's length in packets.
-    pub queue_packets: u64,
-    /// IP bytes that have left.
-    pub sent: ByteSize,
-    /// Packets that the queue has marked.
-    pub marks: u64,
-    /// Packets that have been dropped.
-    pub drops: Drops,
-}
-
-/// What the switch is told.
-#[derive(Debug)]
-pub(super) enum Command {
-    Apply(PortIndex, Change),
-    Assign(IpAddr, PortIndex),
-    Withdraw(IpAddr),
-    Begin,
-    Sample(Sender<Vec<Sample>>),
-    Stop,
 }
 
 /// A switch that runs. Dropped, it stops, and closes the hosts' interfaces.

@@ -26,6 +26,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `handle` | the switch as its user sees it: starts it, tells it what to do, takes its report |
+//! | `command` | what it is told, and what it answers |
 //! | `runner` | the thread's loop |
 //! | `intake`, `outlet` | from and to the hosts' interfaces |
 //! | `waiter`, `schedule` | sleeping and waking in time |
@@ -33,6 +34,7 @@
 //! | `owners` | whose the addresses are |
 //! | `fidelity`, `distribution` | how good it was |
 
+mod command;
 mod copies;
 mod distribution;
 mod error;
@@ -48,8 +50,9 @@ mod schedule;
 mod tests;
 mod waiter;
 
+pub use command::{Sample, Socket};
 pub use copies::{Batch, Copier, Copies, copies};
 pub use error::SwitchError;
-pub use handle::{Handle, Sample, Setup, Socket, start};
+pub use handle::{Handle, Setup, start};
 pub use owners::Owners;
 pub use runner::Report;

@@ -14,9 +14,9 @@ use weir_scenario::{PortIndex, Scenario, Topology};
 use weir_sed::{Demands, Rule as DemandRule};
 use weir_units::{Duration, Time};
 
+use super::command::{Command, Sample, Socket};
 use super::copies::Copier;
 use super::fidelity::Fidelity;
-use super::handle::{Command, Sample, Socket};
 use super::intake::Intake;
 use super::losses::Losses;
 use super::outlet::{Exit, Outlet};
