@@ -20,7 +20,7 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Duration, Rate};
 
 /// Declares the counters: each with its field, its type, and its column in `flows.parquet`.
 macro_rules! flow_counters {
@@ -74,6 +74,13 @@ flow_counters! {
     timeouts: u64 => "timeouts",
     /// Packets that arrived with a CE mark: at this end, or at the peer by its account, but not both.
     marks: u64 => "marks",
+}
+
+impl FlowCounters {
+    /// What was delivered, per time; nothing where no time has passed.
+    pub fn goodput(&self, span: Duration) -> Rate {
+        Rate::average(self.delivered, span)
+    }
 }
 
 impl AddAssign for FlowCounters {

@@ -3,6 +3,7 @@
 use weir_congestion::{
     AckSample, Context, Controller, DeliveryRate, LossCause, LossSample, PacketSent,
 };
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::config::{AckInterval, Feedback, LARGEST_WINDOW, TransportConfig};
@@ -68,9 +69,9 @@ pub(crate) struct Sender {
     progress_at: Time,
     stall_timeout: Duration,
     pub(crate) switches: u64,
-    pub(crate) retransmitted: u64,
-    /// Packets that came with CE, as far as the peer has said so.
-    pub(crate) marks_reported: u64,
+    /// Packets count as marked that the peer says came with CE. What is lost is reported, or asked
+    /// for: nothing is sent again on suspicion, so that there are no time-outs.
+    pub(crate) counters: FlowCounters,
 }
 
 impl Sender {
@@ -105,8 +106,7 @@ impl Sender {
             progress_at: Time::ZERO,
             stall_timeout: config.stall_timeout,
             switches: 0,
-            retransmitted: 0,
-            marks_reported: 0,
+            counters: FlowCounters::ZERO,
         }
     }
 
@@ -164,7 +164,7 @@ impl Sender {
         }
         match self.buffer.first_lost() {
             Some(count) => {
-                self.retransmitted += 1;
+                self.counters.retransmits += 1;
                 Some(count)
             }
             None => {
@@ -370,7 +370,7 @@ impl Sender {
         if marked <= received && received < 1 << 31 {
             let mean = self.buffer.packet_size() as u64;
             self.marked_bytes += ByteSize::from_bytes(mean.saturating_mul(marked.into()));
-            self.marks_reported += u64::from(marked);
+            self.counters.marks += u64::from(marked);
             (self.marked, self.received) = (ack.marked, ack.received);
         }
         if self.mode != Mode::Congestion {

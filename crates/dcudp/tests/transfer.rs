@@ -60,7 +60,7 @@ fn a_quiet_network_needs_no_acks() {
     let mut world = exchange(Plan::default(), [4_000_000, 0]);
     let stats = world.hosts[CLIENT].connection().stats();
     let kinds = &world.hosts[CLIENT].kinds;
-    assert_eq!((stats.retransmitted, stats.mode), (0, Mode::Udp));
+    assert_eq!((stats.flow.retransmits, stats.mode), (0, Mode::Udp));
     assert!(
         !kinds.contains_key("ack") && !kinds.contains_key("nak"),
         "{kinds:?}"
@@ -90,7 +90,7 @@ fn data_survive_loss_reordering_duplication_and_damage() {
             ..Plan::default()
         };
         let mut world = exchange(plan, [3_000_000, 1_000_000]);
-        assert!(world.hosts[CLIENT].connection().stats().retransmitted > 10);
+        assert!(world.hosts[CLIENT].connection().stats().flow.retransmits > 10);
     }
 }
 

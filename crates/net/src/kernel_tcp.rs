@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration};
 
 /// Offsets in `struct tcp_info` of `linux/tcp.h`, which only ever grows at its end. The structs of
@@ -76,6 +77,17 @@ impl KernelTcpInfo {
             .and_then(|end| buffer.get(..end));
         told.and_then(Self::parse)
             .ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    /// What every transport counts. What was delivered is not among it: the application reads it from
+    /// the socket. Marks are those of our segments, by the receiver's account.
+    pub fn flow_counters(&self) -> FlowCounters {
+        FlowCounters {
+            retransmits: self.retransmits,
+            timeouts: self.timeouts.unwrap_or(0),
+            marks: self.ce_marked.unwrap_or(0),
+            ..FlowCounters::ZERO
+        }
     }
 
     fn parse(info: &[u8]) -> Option<Self> {

@@ -8,8 +8,6 @@ use weir_scenario::{HostIndex, Node, PortIndex, Routes, Scenario, Topology};
 use weir_sed::schedule::{Job, most_in_time};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::meter::rate;
-
 /// A transfer with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueTransfer {
@@ -65,7 +63,7 @@ pub fn deadline_summary(
         missed: all.iter().filter(|transfer| transfer.is_missed()).count() as u64,
         fewest_missed: (!ports.is_empty()).then_some(fewest_missed),
         busy,
-        goodput: rate(carried.bytes(), busy),
+        goodput: Rate::average(carried, busy),
         // One alone says nothing that is not said already.
         ports: if ports.len() > 1 {
             ports

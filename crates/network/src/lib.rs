@@ -44,7 +44,7 @@ pub use calendar::Calendar;
 pub use capture::Capture;
 pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::NetworkError;
-pub use meter::{PortMeter, rate};
+pub use meter::PortMeter;
 pub use network::{Network, Outlet};
 pub use random::Random;
 pub use sed::ControlPlane;

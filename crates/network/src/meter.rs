@@ -3,7 +3,7 @@
 use weir_fabric::{Counters, DropReason, Packet, Pipe, Tally};
 use weir_results::{Drops, PortSample, PortSummary, Ratio};
 use weir_scenario::PortIndex;
-use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_units::{ByteSize, Rate, Time};
 
 /// A port that is measured.
 #[derive(Debug)]
@@ -136,12 +136,4 @@ fn difference(now: Drops, before: Drops) -> Drops {
         corruption: now.corruption - before.corruption,
         element: now.element - before.element,
     }
-}
-
-/// Bytes per time; nothing where no time has passed.
-pub fn rate(bytes: u64, span: Duration) -> Rate {
-    if span.is_zero() {
-        return Rate::ZERO;
-    }
-    Rate::from_size_over(ByteSize::from_bytes(bytes), span)
 }

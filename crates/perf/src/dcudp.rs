@@ -210,8 +210,8 @@ impl Probe for ConnectionProbe {
     fn sample(&self) -> Option<PathSample> {
         let stats = self.0.stats();
         Some(PathSample {
-            retransmits: stats.retransmitted,
-            ce_marked: Some(stats.ce_reported),
+            retransmits: stats.flow.retransmits,
+            ce_marked: Some(stats.flow.marks),
             rtt: stats.smoothed_rtt,
             rtt_variation: None,
             cwnd: None,

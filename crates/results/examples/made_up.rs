@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use weir_counters::FlowCounters;
 use weir_results::{
     Drops, FinishedRun, FlowRecord, GroupSample, GroupSummary, Output, OutputError, PortSample,
     PortSummary, Ratio, Report, RunPlots, RunSummary, Summary, Threshold,
@@ -111,10 +112,11 @@ fn run(mut files: weir_results::RunFiles, threshold: u64) -> Result<FinishedRun,
             files.group(&GroupSample {
                 time,
                 group,
-                delivered: ByteSize::from_bytes(*total as u64),
+                counters: FlowCounters {
+                    delivered: ByteSize::from_bytes(*total as u64),
+                    ..FlowCounters::ZERO
+                },
                 goodput: Rate::from_bits_per_second(rate as u64),
-                retransmits: 0,
-                timeouts: 0,
                 window: None,
             })?;
         }
@@ -139,11 +141,11 @@ fn run(mut files: weir_results::RunFiles, threshold: u64) -> Result<FinishedRun,
             start: Time::from_nanos(index * 5_000_000),
             end: None,
             size: None,
-            delivered: ByteSize::from_mib(900),
+            counters: FlowCounters {
+                delivered: ByteSize::from_mib(900),
+                ..FlowCounters::ZERO
+            },
             goodput: Rate::from_mbps(125),
-            retransmits: 0,
-            timeouts: 0,
-            marks: 0,
             smoothed_rtt: Some(Duration::from_micros(180)),
             min_rtt: Some(Duration::from_micros(50)),
         })?;

@@ -15,6 +15,7 @@
 //! [`Output`] puts all files of an experiment into a directory together, or none of them:
 //!
 //! ```
+//! use weir_counters::FlowCounters;
 //! use weir_results::{FlowRecord, Output, Report, RunPlots, RunSummary, Summary};
 //! use weir_units::{ByteSize, Duration, Rate, Time};
 //!
@@ -30,11 +31,12 @@
 //!     start: Time::ZERO,
 //!     end: None,
 //!     size: None,
-//!     delivered: ByteSize::from_mib(100),
+//!     counters: FlowCounters {
+//!         delivered: ByteSize::from_mib(100),
+//!         marks: 12,
+//!         ..FlowCounters::ZERO
+//!     },
 //!     goodput: Rate::from_mbps(84),
-//!     retransmits: 0,
-//!     timeouts: 0,
-//!     marks: 12,
 //!     smoothed_rtt: Some(Duration::from_micros(61)),
 //!     min_rtt: Some(Duration::from_micros(50)),
 //! })?;

@@ -1,11 +1,11 @@
 //! What is written row by row while a run goes on.
 
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::Drops;
 
-/// One flow, as it was at the end of the run: a row of `flows.parquet`. Counters are about the whole
-/// run, with the warm-up.
+/// One flow, as it was at the end of the run: a row of `flows.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRecord<'a> {
     /// Its group's name.
@@ -23,16 +23,10 @@ pub struct FlowRecord<'a> {
     pub end: Option<Time>,
     /// What it had to carry; `None` for a flow without end.
     pub size: Option<ByteSize>,
-    /// What arrived in order at the receiving application.
-    pub delivered: ByteSize,
+    /// What it counted over the whole run, with the warm-up, both ends together.
+    pub counters: FlowCounters,
     /// What arrived per time after the warm-up, or of a flow that ended, from start to end.
     pub goodput: Rate,
-    /// Segments, or datagrams, sent again.
-    pub retransmits: u64,
-    /// Retransmission time-outs that went off.
-    pub timeouts: u64,
-    /// Packets that arrived with a CE mark.
-    pub marks: u64,
     /// The smoothed round-trip time at the end, if there was a sample.
     pub smoothed_rtt: Option<Duration>,
     /// The shortest round-trip time, if there was a sample.
@@ -78,22 +72,18 @@ pub struct PortSample<'a> {
     pub drops: Drops,
 }
 
-/// A group of flows at one moment: a row of `samples.parquet`. Counters have run since the start of
-/// the run and go on through the warm-up.
+/// A group of flows at one moment: a row of `samples.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSample<'a> {
     /// The moment.
     pub time: Time,
     /// The group's name.
     pub group: &'a str,
-    /// Bytes that have arrived in order at the receiving applications.
-    pub delivered: ByteSize,
+    /// What its flows have counted together since the start of the run; the end of the warm-up changes
+    /// nothing.
+    pub counters: FlowCounters,
     /// What arrived since the group's previous sample, per time.
     pub goodput: Rate,
-    /// Segments, or datagrams, sent again.
-    pub retransmits: u64,
-    /// Retransmission time-outs that went off.
-    pub timeouts: u64,
     /// The flows' congestion windows, averaged over those that are open; `None` if none is, or if
     /// they have no window.
     pub window: Option<ByteSize>,

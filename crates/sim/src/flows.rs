@@ -1,7 +1,6 @@
 //! The books on flows: what each was to carry, when it started and ended, and what it achieved.
 
-use std::ops::{Add, Sub};
-
+use weir_counters::FlowCounters;
 use weir_network::DueTransfer;
 use weir_scenario::HostIndex;
 use weir_units::{ByteSize, Duration, Time};
@@ -96,27 +95,15 @@ pub(crate) struct Flow {
     /// What it has to carry; `None` for a flow without end.
     pub(crate) size: Option<ByteSize>,
     /// What it had achieved at the end of the warm-up.
-    pub(crate) before: Achieved,
+    pub(crate) before: FlowCounters,
     /// What its earlier connections have achieved.
-    pub(crate) earlier: Achieved,
+    pub(crate) earlier: FlowCounters,
     /// Tells apart flows that are spread over several links of their hosts.
     pub(crate) spread: u32,
     /// How many links it has left for the next one.
     pub(crate) moves: u32,
     /// Whether its connection is closed and it waits for another one.
     pub(crate) hung_up: bool,
-}
-
-/// What flows have achieved so far, both ends together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Achieved {
-    /// Bytes delivered in order.
-    pub(crate) delivered: u64,
-    /// Segments sent again; of QUIC, packets declared lost, whose contents are sent again.
-    pub(crate) retransmits: u64,
-    pub(crate) timeouts: u64,
-    /// Packets that arrived with a CE mark.
-    pub(crate) marks: u64,
 }
 
 /// What is known of a flow's path.
@@ -130,7 +117,7 @@ pub(crate) struct PathView {
 #[derive(Clone, Debug)]
 pub(crate) struct FlowReport {
     pub(crate) flow: Flow,
-    pub(crate) achieved: Achieved,
+    pub(crate) achieved: FlowCounters,
     pub(crate) path: PathView,
 }
 
@@ -140,7 +127,7 @@ pub(crate) struct GroupAccount {
     /// How many flows it has had.
     pub(crate) flows: u64,
     /// What those that are over have achieved.
-    pub(crate) closed: Achieved,
+    pub(crate) closed: FlowCounters,
     /// How long transfers took that were completed.
     pub(crate) completions: Vec<Duration>,
     /// How many of those that are over have had a time-out.
@@ -159,30 +146,6 @@ pub(crate) struct Flows {
     accounts: Vec<GroupAccount>,
 }
 
-impl Add for Achieved {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self {
-            delivered: self.delivered + other.delivered,
-            retransmits: self.retransmits + other.retransmits,
-            timeouts: self.timeouts + other.timeouts,
-            marks: self.marks + other.marks,
-        }
-    }
-}
-
-impl Sub for Achieved {
-    type Output = Self;
-    fn sub(self, earlier: Self) -> Self {
-        Self {
-            delivered: self.delivered - earlier.delivered,
-            retransmits: self.retransmits - earlier.retransmits,
-            timeouts: self.timeouts - earlier.timeouts,
-            marks: self.marks - earlier.marks,
-        }
-    }
-}
-
 impl Flow {
     /// A flow that has just begun, of which nothing is known but this.
     pub(crate) fn new(group: u32, pair: Pair, start: Time, size: Option<ByteSize>) -> Self {
@@ -196,8 +159,8 @@ impl Flow {
             end: None,
             deadline: None,
             size,
-            before: Achieved::default(),
-            earlier: Achieved::default(),
+            before: FlowCounters::ZERO,
+            earlier: FlowCounters::ZERO,
             spread: 0,
             moves: 0,
             hung_up: false,
@@ -266,11 +229,11 @@ impl Flows {
     }
 
     /// Strikes a flow out of the books, which has achieved this.
-    pub(crate) fn close(&mut self, id: FlowId, achieved: Achieved) -> Option<Flow> {
+    pub(crate) fn close(&mut self, id: FlowId, achieved: FlowCounters) -> Option<Flow> {
         let flow = self.open.remove(id)?;
         self.free.push(id.slot);
         let account = &mut self.accounts[flow.group as usize];
-        account.closed = account.closed + achieved;
+        account.closed += achieved;
         account.with_timeout += u64::from(achieved.timeouts > 0);
         account.due.extend(flow.due_transfer());
         Some(flow)

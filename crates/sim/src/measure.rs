@@ -1,27 +1,26 @@
 //! What groups did after the warm-up, and samples of them.
 
-use weir_network::rate;
+use weir_counters::FlowCounters;
 use weir_results::{CompletionTimes, GroupSample, GroupSummary, Ratio};
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::flows::Achieved;
 use crate::world::World;
 
 /// A group that is measured.
 #[derive(Debug)]
 pub(crate) struct GroupMeter {
     pub(crate) name: String,
-    before: Achieved,
-    /// The last sample: when, and what had been delivered.
-    sampled: (Time, u64),
+    before: FlowCounters,
+    /// The last sample: when, and what had been achieved.
+    sampled: (Time, FlowCounters),
 }
 
 impl GroupMeter {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            before: Achieved::default(),
-            sampled: (Time::ZERO, 0),
+            before: FlowCounters::ZERO,
+            sampled: (Time::ZERO, FlowCounters::ZERO),
         }
     }
 
@@ -32,15 +31,13 @@ impl GroupMeter {
 
     pub(crate) fn sample(&mut self, now: Time, world: &World, group: u32) -> GroupSample<'_> {
         let (achieved, window) = total(world, group);
-        let (last, delivered) = self.sampled;
-        self.sampled = (now, achieved.delivered);
+        let (last, before) = self.sampled;
+        self.sampled = (now, achieved);
         GroupSample {
             time: now,
             group: &self.name,
-            delivered: ByteSize::from_bytes(achieved.delivered),
-            goodput: rate(achieved.delivered - delivered, now.since(last)),
-            retransmits: achieved.retransmits,
-            timeouts: achieved.timeouts,
+            counters: achieved,
+            goodput: achieved.since(before).goodput(now.since(last)),
             window,
         }
     }
@@ -53,23 +50,14 @@ impl GroupMeter {
         group: u32,
         span: Duration,
     ) -> GroupSummary {
-        let achieved = total(world, group).0 - self.before;
+        let achieved = total(world, group).0.since(self.before);
         let account = &world.flows.accounts()[group as usize];
         let flows = world.flows.iter().filter(|(_, flow)| flow.group == group);
         let endless = flows.filter(|(_, flow)| flow.size.is_none());
-        let goodputs = endless.map(|(_, flow)| {
-            let delivered = world.achieved(flow).delivered - flow.before.delivered;
-            rate(delivered, span)
-        });
+        let goodputs =
+            endless.map(|(_, flow)| world.achieved(flow).since(flow.before).goodput(span));
         GroupSummary {
-            goodput: rate(achieved.delivered, span),
-            share: Ratio::ZERO,
-            link_share: None,
             flows: account.flows,
-            delivered: ByteSize::from_bytes(achieved.delivered),
-            retransmits: achieved.retransmits,
-            timeouts: achieved.timeouts,
-            marks: achieved.marks,
             completed: account.completions.len() as u64,
             completion: CompletionTimes::of(&mut account.completions.clone()),
             fairness: Ratio::fairness(goodputs),
@@ -79,16 +67,17 @@ impl GroupMeter {
                     .count() as u64,
             deadlines_missed: crate::deadlines::missed(world, group, now),
             epochs: world.epochs.summary(group),
+            ..GroupSummary::of(&achieved, span)
         }
     }
 }
 
 /// What a group has achieved so far, and the mean window of its open flows.
-fn total(world: &World, group: u32) -> (Achieved, Option<ByteSize>) {
+fn total(world: &World, group: u32) -> (FlowCounters, Option<ByteSize>) {
     let mut sum = world.flows.accounts()[group as usize].closed;
     let (mut windows, mut count) = (ByteSize::ZERO, 0);
     for (_, flow) in world.flows.iter().filter(|(_, flow)| flow.group == group) {
-        sum = sum + world.achieved(flow);
+        sum += world.achieved(flow);
         if let Some(window) = world.window(flow) {
             windows += window;
             count += 1;

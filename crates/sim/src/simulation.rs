@@ -4,7 +4,7 @@ use weir_fabric::Change;
 use weir_network::{Calendar, Drawer, PortMeter, Random, Seeds, faults};
 use weir_results::{EpochRecord, FlowRecord, OutputError, Ratio, Recorder, RunSummary};
 use weir_scenario::{PortIndex, Scenario, Workload};
-use weir_units::{ByteSize, Duration, Time};
+use weir_units::{Duration, Time};
 
 use crate::deadlines;
 use crate::error::BuildError;
@@ -472,13 +472,12 @@ impl Simulation {
             path,
         } = report;
         let topology = &self.scenario.topology;
-        let delivered = achieved.delivered;
-        let (from, bytes) = match flow.end {
+        let (from, measured) = match flow.end {
             // A flow that had an end is measured as a whole.
-            Some(_) => (flow.start, delivered),
+            Some(_) => (flow.start, *achieved),
             None => {
                 let begin = flow.start.max(Time::ZERO + self.scenario.warm_up);
-                (begin, delivered - flow.before.delivered)
+                (begin, achieved.since(flow.before))
             }
         };
         let span = flow.end.unwrap_or(self.now).since(from);
@@ -490,11 +489,8 @@ impl Simulation {
             start: flow.start,
             end: flow.end,
             size: flow.size,
-            delivered: ByteSize::from_bytes(delivered),
-            goodput: weir_network::rate(bytes, span),
-            retransmits: achieved.retransmits,
-            timeouts: achieved.timeouts,
-            marks: achieved.marks,
+            counters: *achieved,
+            goodput: measured.goodput(span),
             smoothed_rtt: path.smoothed_rtt,
             min_rtt: path.min_rtt,
         })

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
 use weir_network::{ControlPlane, Drawer, Seeds};
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport};
@@ -15,7 +16,7 @@ use crate::Network;
 use crate::destinations::Destinations;
 use crate::epochs::Epochs;
 use crate::error::BuildError;
-use crate::flows::{Achieved, Flow, FlowId, FlowReport, Flows, Pair, PathView};
+use crate::flows::{Flow, FlowId, FlowReport, Flows, Pair, PathView};
 use crate::hosts::{
     Action, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd, codepoint,
 };
@@ -279,10 +280,10 @@ impl World {
     }
 
     /// A connection that has carried data leaves a session behind, which another one may resume.
-    fn note_session(&mut self, (group, pair): (u32, Pair), achieved: Achieved) {
+    fn note_session(&mut self, (group, pair): (u32, Pair), achieved: FlowCounters) {
         if let Setup::Tcp(setup) = &self.setups[group as usize]
             && setup.resumes()
-            && achieved.delivered > 0
+            && !achieved.delivered.is_zero()
         {
             self.sessions.insert((group, pair));
         }
@@ -429,7 +430,7 @@ impl World {
     }
 
     /// What an open flow has achieved so far.
-    pub(crate) fn achieved(&self, flow: &Flow) -> Achieved {
+    pub(crate) fn achieved(&self, flow: &Flow) -> FlowCounters {
         let ends = [flow.initiator, flow.responder].map(|end| self.hosts.achieved(end));
         let [initiator, responder] = ends;
         flow.earlier + initiator + responder

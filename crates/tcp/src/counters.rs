@@ -1,5 +1,6 @@
 //! What a connection counts.
 
+use weir_counters::FlowCounters;
 use weir_units::ByteSize;
 
 /// What one end of a connection has sent, received and noticed. A burst counts as the segments that
@@ -46,4 +47,17 @@ pub struct Counters {
     pub ece_acknowledged: ByteSize,
     /// Windows that were reduced on an ECE echo as far as CWR tells (RFC 3168, section 6.1.2).
     pub cwr_sent: u64,
+}
+
+impl Counters {
+    /// Those that every transport has. What was delivered is not among them: the connection tells what
+    /// it has [`received`](crate::Connection::received).
+    pub fn flow_counters(&self) -> FlowCounters {
+        FlowCounters {
+            retransmits: self.retransmitted_segments,
+            timeouts: self.timeouts,
+            marks: self.ce_received,
+            ..FlowCounters::ZERO
+        }
+    }
 }

@@ -75,6 +75,14 @@ impl Rate {
         Self(u64::try_from(bits).unwrap_or(u64::MAX))
     }
 
+    /// The rate at which `size` was moved in `span`, rounded down; zero where no time has passed.
+    pub fn average(size: ByteSize, span: Duration) -> Self {
+        match span.is_zero() {
+            true => Self::ZERO,
+            false => Self::from_size_over(size, span),
+        }
+    }
+
     /// In bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0

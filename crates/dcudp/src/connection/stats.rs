@@ -1,6 +1,7 @@
 //! What an onlooker may know.
 
 use weir_congestion::Snapshot;
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::Connection;
@@ -56,8 +57,9 @@ pub struct ConnectionStats {
     pub datagrams_received: u64,
     /// Data packets sent, retransmissions included.
     pub data_packets_sent: u64,
-    /// Data packets sent again.
-    pub retransmitted: u64,
+    /// What every transport counts. What was delivered is not among it: the application receives it.
+    /// Marks are those of our packets, by the peer's account.
+    pub flow: FlowCounters,
     /// Payload sent, retransmissions included.
     pub payload_sent: ByteSize,
     /// Data packets that came, copies included.
@@ -66,8 +68,6 @@ pub struct ConnectionStats {
     pub duplicates: u64,
     /// Those that came with a CE mark.
     pub ce_marked: u64,
-    /// Those of this end that came with a CE mark, as far as the peer has said so.
-    pub ce_reported: u64,
     /// ACK packets sent.
     pub acks_sent: u64,
     /// ACK packets that came.
@@ -105,12 +105,11 @@ impl Connection {
             datagrams_sent: counters.datagrams_sent,
             datagrams_received: counters.datagrams_received,
             data_packets_sent: counters.data_sent,
-            retransmitted: sender.retransmitted,
+            flow: sender.counters,
             payload_sent: ByteSize::from_bytes(counters.payload_sent),
             data_packets_received: counters.data_received,
             duplicates: counters.duplicates,
             ce_marked: counters.marked,
-            ce_reported: sender.marks_reported,
             acks_sent: counters.acks_sent,
             acks_received: counters.acks_received,
             naks_sent: counters.naks_sent,

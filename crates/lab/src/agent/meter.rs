@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use weir_counters::FlowCounters;
 use weir_net::dcudp::DcudpWatch;
 use weir_net::{Connection, KernelTcpInfo};
 use weir_units::{ByteSize, Duration, Time};
@@ -27,17 +28,9 @@ pub(super) struct Meter {
 struct Books {
     outcome: FlowOutcome,
     /// Of connections that are closed.
-    closed: Counters,
+    closed: FlowCounters,
     path: Path,
     open: Vec<Arc<Probe>>,
-}
-
-/// What transports count.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    retransmits: u64,
-    timeouts: u64,
-    marks: u64,
 }
 
 /// What transports know of a path.
@@ -127,10 +120,7 @@ impl Meter {
         let (counters, path) = books.sum();
         FlowSample {
             flow,
-            delivered: self.delivered(),
-            retransmits: counters.retransmits,
-            timeouts: counters.timeouts,
-            marks: counters.marks,
+            counters: self.counted(counters),
             window: path.window,
         }
     }
@@ -141,18 +131,19 @@ impl Meter {
         let (counters, path) = books.sum();
         let outcome = std::mem::take(&mut books.outcome);
         FlowOutcome {
-            delivered: self.delivered(),
-            retransmits: counters.retransmits,
-            timeouts: counters.timeouts,
-            marks: counters.marks,
+            counters: self.counted(counters),
             smoothed_rtt: path.smoothed_rtt,
             min_rtt: path.min_rtt,
             ..outcome
         }
     }
 
-    fn delivered(&self) -> ByteSize {
-        ByteSize::from_bytes(self.delivered.load(Ordering::Relaxed))
+    /// What transports counted, with what arrived at the application.
+    fn counted(&self, counters: FlowCounters) -> FlowCounters {
+        FlowCounters {
+            delivered: ByteSize::from_bytes(self.delivered.load(Ordering::Relaxed)),
+            ..counters
+        }
     }
 
     /// This meter, and the one that it is a part of.
@@ -163,10 +154,10 @@ impl Meter {
         }
     }
 
-    fn close(&self, probe: &Arc<Probe>, counters: Counters, path: Path) {
+    fn close(&self, probe: &Arc<Probe>, counters: FlowCounters, path: Path) {
         let mut books = self.books();
         books.open.retain(|open| !Arc::ptr_eq(open, probe));
-        books.closed.add(counters);
+        books.closed += counters;
         books.path.take(path);
         // Its connection is gone, and with it its window.
         books.path.window = None;
@@ -180,25 +171,17 @@ impl Meter {
 
 impl Books {
     /// All connections together; the window is the mean of those that are open.
-    fn sum(&self) -> (Counters, Path) {
+    fn sum(&self) -> (FlowCounters, Path) {
         let (mut counters, mut path) = (self.closed, self.path);
         let (mut windows, mut count) = (0, 0);
         for (of_one, way) in self.open.iter().filter_map(|probe| probe.ask()) {
-            counters.add(of_one);
+            counters += of_one;
             path.take(way);
             windows += way.window.map_or(0, ByteSize::bytes);
             count += u64::from(way.window.is_some());
         }
         path.window = windows.checked_div(count).map(ByteSize::from_bytes);
         (counters, path)
-    }
-}
-
-impl Counters {
-    fn add(&mut self, other: Self) {
-        self.retransmits += other.retransmits;
-        self.timeouts += other.timeouts;
-        self.marks += other.marks;
     }
 }
 
@@ -212,7 +195,7 @@ impl Path {
 }
 
 impl Probe {
-    fn ask(&self) -> Option<(Counters, Path)> {
+    fn ask(&self) -> Option<(FlowCounters, Path)> {
         match self {
             Self::Tcp(socket) => KernelTcpInfo::of(socket).ok().map(of_tcp),
             Self::Quic(connection) => Some(of_quic(connection)),
@@ -221,49 +204,34 @@ impl Probe {
     }
 }
 
-fn of_tcp(info: KernelTcpInfo) -> (Counters, Path) {
-    let counters = Counters {
-        retransmits: info.retransmits,
-        timeouts: info.timeouts.unwrap_or(0),
-        marks: info.ce_marked.unwrap_or(0),
-    };
+fn of_tcp(info: KernelTcpInfo) -> (FlowCounters, Path) {
     let path = Path {
         smoothed_rtt: Some(info.smoothed_rtt).filter(|rtt| !rtt.is_zero()),
         min_rtt: info.min_rtt,
         window: Some(info.cwnd),
     };
-    (counters, path)
+    (info.flow_counters(), path)
 }
 
-fn of_quic(connection: &Connection) -> (Counters, Path) {
+fn of_quic(connection: &Connection) -> (FlowCounters, Path) {
     let stats = connection.stats();
-    let counters = Counters {
-        retransmits: stats.totals.packets_lost,
-        timeouts: stats.probe_timeouts,
-        marks: stats.totals.ce_marks,
-    };
     let path = stats.paths.first().map(|path| Path {
         smoothed_rtt: Some(path.smoothed_rtt),
         min_rtt: Some(path.min_rtt),
         window: Some(path.window),
     });
-    (counters, path.unwrap_or_default())
+    (stats.flow_counters(), path.unwrap_or_default())
 }
 
-fn of_dcudp(connection: &DcudpWatch) -> (Counters, Path) {
+fn of_dcudp(connection: &DcudpWatch) -> (FlowCounters, Path) {
     let stats = connection.stats();
-    let counters = Counters {
-        retransmits: stats.retransmitted,
-        timeouts: 0,
-        marks: stats.ce_reported,
-    };
     // It sends at a rate, without a window.
     let path = Path {
         smoothed_rtt: Some(stats.smoothed_rtt),
         min_rtt: Some(stats.min_rtt),
         window: None,
     };
-    (counters, path)
+    (stats.flow, path)
 }
 
 impl Drop for Watch {
@@ -298,9 +266,9 @@ mod tests {
         assert!(whole.sample(7).window.is_some());
         drop(watch);
         assert_eq!(whole.sample(7).window, None);
-        assert_eq!(whole.sample(7).delivered, ByteSize::from_bytes(7));
+        assert_eq!(whole.sample(7).counters.delivered, ByteSize::from_bytes(7));
         let outcome = part.outcome();
-        assert_eq!(outcome.delivered, ByteSize::from_bytes(5));
+        assert_eq!(outcome.counters.delivered, ByteSize::from_bytes(5));
         assert_eq!((outcome.connections, whole.outcome().connections), (1, 1));
     }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{HostChange, Role};
@@ -77,19 +78,14 @@ pub struct Sample {
     pub flows: Vec<FlowSample>,
 }
 
-/// How a flow stands at one end. Counters run since its start.
+/// How a flow stands at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// The flow.
     pub flow: u64,
-    /// Bytes that have arrived at the application.
-    pub delivered: ByteSize,
-    /// Segments or packets sent again.
-    pub retransmits: u64,
-    /// Time-outs that went off.
-    pub timeouts: u64,
-    /// Packets that arrived with a CE mark.
-    pub marks: u64,
+    /// What it has counted since its start.
+    #[serde(flatten)]
+    pub counters: FlowCounters,
     /// The congestion window, where there is one.
     pub window: Option<ByteSize>,
 }
@@ -112,8 +108,9 @@ pub struct FlowOutcome {
     pub ended: Option<Time>,
     /// What it had to carry, where that has an end.
     pub size: Option<ByteSize>,
-    /// Bytes that arrived at the application.
-    pub delivered: ByteSize,
+    /// What it has counted.
+    #[serde(flatten)]
+    pub counters: FlowCounters,
     /// Transfers, requests or rounds that were completed.
     pub completions: Vec<Completion>,
     /// Requests that were given up because their connection failed. One that was under way when the
@@ -125,12 +122,6 @@ pub struct FlowOutcome {
     pub connections: u64,
     /// How often a DCQUIC connection moved to another path.
     pub moves: u64,
-    /// Segments or packets sent again.
-    pub retransmits: u64,
-    /// Time-outs that went off.
-    pub timeouts: u64,
-    /// Packets that arrived with a CE mark.
-    pub marks: u64,
     /// Datagrams sent (client) or received (server) over UDP.
     pub datagrams: u64,
     /// The smoothed round-trip time at the end, where there was a sample.

@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use weir_congestion::AlgorithmSpec;
+use weir_counters::FlowCounters;
 use weir_scenario::{
     Arrivals, ConnectionUse, Distribution, MigrationDetector, MigrationOptions, QuicOptions,
     QuicPacketSize, TlsOptions, UdpEcn, Workload,
@@ -241,6 +242,15 @@ fn failure() -> impl Strategy<Value = FlowFailure> {
     ]
 }
 
+fn counters() -> impl Strategy<Value = FlowCounters> {
+    (size(), any::<[u64; 2]>()).prop_map(|(delivered, [retransmits, marks])| FlowCounters {
+        delivered,
+        retransmits,
+        marks,
+        ..FlowCounters::ZERO
+    })
+}
+
 fn outcome() -> impl Strategy<Value = FlowOutcome> {
     let completion = (time(), span()).prop_map(|(at, took)| Completion { at, took });
     let times = (option::of(time()), option::of(time()), option::of(span()));
@@ -248,8 +258,9 @@ fn outcome() -> impl Strategy<Value = FlowOutcome> {
         option::of(failure()),
         vec(completion, 0..5),
         option::of(".*"),
+        counters(),
     );
-    (any::<[u64; 8]>(), option::of(any::<u64>()), times, rest).prop_map(
+    (any::<[u64; 5]>(), option::of(any::<u64>()), times, rest).prop_map(
         |(counts, arrival, times, rest)| FlowOutcome {
             flow: counts[0],
             arrival,
@@ -257,13 +268,11 @@ fn outcome() -> impl Strategy<Value = FlowOutcome> {
             started: times.0,
             ended: times.1,
             size: Some(ByteSize::from_bytes(counts[1])),
-            delivered: ByteSize::from_bytes(counts[2]),
+            counters: rest.3,
             completions: rest.1,
-            requests_failed: counts[3],
-            requests_repeated: counts[4],
-            moves: counts[5],
-            retransmits: counts[6],
-            marks: counts[7],
+            requests_failed: counts[2],
+            requests_repeated: counts[3],
+            moves: counts[4],
             smoothed_rtt: times.2,
             congestion: rest.2,
             failure: rest.0,
@@ -273,16 +282,14 @@ fn outcome() -> impl Strategy<Value = FlowOutcome> {
 }
 
 fn sample() -> impl Strategy<Value = Sample> {
-    let flow = (any::<[u64; 4]>(), size(), option::of(size())).prop_map(
-        |([flow, retransmits, timeouts, marks], delivered, window)| FlowSample {
-            flow,
-            delivered,
-            retransmits,
-            timeouts,
-            marks,
-            window,
-        },
-    );
+    let flow =
+        (any::<u64>(), counters(), option::of(size())).prop_map(|(flow, counters, window)| {
+            FlowSample {
+                flow,
+                counters,
+                window,
+            }
+        });
     (time(), span(), vec(flow, 0..5)).prop_map(|(at, cpu, flows)| Sample { at, cpu, flows })
 }
 

@@ -2,23 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::flows::LiveFlow;
-use crate::control::{Completion, FlowOutcome, FlowSample, Role, Sample};
-
-/// What flows have achieved so far, both ends together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Achieved {
-    /// Bytes that arrived at the application.
-    pub(super) delivered: ByteSize,
-    /// Segments or packets sent again.
-    pub(super) retransmits: u64,
-    /// Time-outs that went off.
-    pub(super) timeouts: u64,
-    /// Packets that arrived with a CE mark.
-    pub(super) marks: u64,
-}
+use crate::control::{Completion, FlowOutcome, Role, Sample};
 
 /// All flows, in the order of their numbers.
 #[derive(Debug)]
@@ -34,69 +22,16 @@ pub(super) struct Account {
     pub(super) flow: LiveFlow,
     ends: [End; 2],
     /// What the flow had achieved at the end of the warm-up.
-    pub(super) before: Achieved,
+    pub(super) before: FlowCounters,
     /// Of flows that arrive at random: those that are over.
     arrivals: BTreeMap<u64, Vec<FlowOutcome>>,
 }
 
 #[derive(Debug, Default)]
 struct End {
-    achieved: Achieved,
+    achieved: FlowCounters,
     window: Option<ByteSize>,
     outcome: Option<FlowOutcome>,
-}
-
-impl Achieved {
-    /// What came after `earlier`; ends report one after the other, so that a counter may seem to have
-    /// gone back.
-    pub(super) fn since(self, earlier: Self) -> Self {
-        let size = |size: ByteSize| size.bytes();
-        let delivered = size(self.delivered).saturating_sub(size(earlier.delivered));
-        Self {
-            delivered: ByteSize::from_bytes(delivered),
-            retransmits: self.retransmits.saturating_sub(earlier.retransmits),
-            timeouts: self.timeouts.saturating_sub(earlier.timeouts),
-            marks: self.marks.saturating_sub(earlier.marks),
-        }
-    }
-
-    pub(super) fn of(outcome: &FlowOutcome) -> Self {
-        Self {
-            delivered: outcome.delivered,
-            retransmits: outcome.retransmits,
-            timeouts: outcome.timeouts,
-            marks: outcome.marks,
-        }
-    }
-}
-
-impl std::ops::Add for Achieved {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self {
-            delivered: self.delivered + other.delivered,
-            retransmits: self.retransmits + other.retransmits,
-            timeouts: self.timeouts + other.timeouts,
-            marks: self.marks + other.marks,
-        }
-    }
-}
-
-impl std::iter::Sum for Achieved {
-    fn sum<I: Iterator<Item = Self>>(items: I) -> Self {
-        items.fold(Self::default(), std::ops::Add::add)
-    }
-}
-
-impl From<&FlowSample> for Achieved {
-    fn from(sample: &FlowSample) -> Self {
-        Self {
-            delivered: sample.delivered,
-            retransmits: sample.retransmits,
-            timeouts: sample.timeouts,
-            marks: sample.marks,
-        }
-    }
 }
 
 impl Books {
@@ -105,7 +40,7 @@ impl Books {
         let account = |flow| Account {
             flow,
             ends: Default::default(),
-            before: Achieved::default(),
+            before: FlowCounters::ZERO,
             arrivals: BTreeMap::new(),
         };
         Self {
@@ -130,7 +65,7 @@ impl Books {
         for of in &sample.flows {
             if let Some(account) = account(&mut self.accounts, of.flow) {
                 let end = account.end(account.role_of(host));
-                end.achieved = of.into();
+                end.achieved = of.counters;
                 end.window = of.window;
             }
         }
@@ -150,7 +85,7 @@ impl Books {
         }
         let end = account.end(role);
         if !closed {
-            end.achieved = Achieved::of(&outcome);
+            end.achieved = outcome.counters;
             end.window = None;
         }
         end.outcome = Some(outcome);
@@ -187,7 +122,7 @@ impl Account {
     }
 
     /// What the flow has achieved so far.
-    pub(super) fn achieved(&self) -> Achieved {
+    pub(super) fn achieved(&self) -> FlowCounters {
         self.ends[0].achieved + self.ends[1].achieved
     }
 

@@ -1,19 +1,19 @@
 //! A run, from its beginning to its end.
 
+use weir_counters::FlowCounters;
 use weir_fabric::Change;
 use weir_network::{Drawer, Random, Seeds};
 use weir_results::{GroupSample, PortSample, Recorder, RunSummary};
 use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::books::{Account, Achieved, Books};
+use super::books::{Account, Books};
 use super::epochs::{Epochs, Request};
 use super::flows::LiveFlow;
 use super::hosts::{Heard, Hosts};
 use super::resources::Resources;
 use super::rounds::{Purpose, Rounds};
 use super::script::{Happening, Script};
-use super::summary;
 use crate::LabError;
 use crate::clock::{Alarm, Clock};
 use crate::control::{Event, HostChange, Order};
@@ -55,8 +55,8 @@ struct Sampling {
     random: Random,
     interval: Duration,
     next: Time,
-    /// Of each group: when, and what had been delivered.
-    groups: Vec<(Time, ByteSize)>,
+    /// Of each group: when, and what had been achieved.
+    groups: Vec<(Time, FlowCounters)>,
 }
 
 impl Sampling {
@@ -66,7 +66,7 @@ impl Sampling {
             random: Random::new(seed),
             interval: scenario.measurements.sample_interval.max(LEAST_INTERVAL),
             next: Time::ZERO,
-            groups: vec![(Time::ZERO, ByteSize::ZERO); scenario.groups.len()],
+            groups: vec![(Time::ZERO, FlowCounters::ZERO); scenario.groups.len()],
         };
         sampling.schedule(Time::ZERO);
         sampling
@@ -361,19 +361,16 @@ impl<'s> Session<'s> {
 
     fn sample_groups(&mut self, at: Time, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for (position, group) in self.scenario.groups.iter().enumerate() {
-            let achieved: Achieved = self.books.of_group(position).map(Account::achieved).sum();
+            let achieved: FlowCounters = self.books.of_group(position).map(Account::achieved).sum();
             let windows = self.books.of_group(position).filter_map(Account::window);
             let windows: Vec<_> = windows.collect();
-            let (last, delivered) = self.sampling.groups[position];
-            self.sampling.groups[position] = (at, achieved.delivered);
-            let news = achieved.delivered.bytes().saturating_sub(delivered.bytes());
+            let (last, before) = self.sampling.groups[position];
+            self.sampling.groups[position] = (at, achieved);
             recorder.group(&GroupSample {
                 time: at,
                 group: &group.name,
-                delivered: achieved.delivered,
-                goodput: summary::rate(ByteSize::from_bytes(news), at.since(last.min(at))),
-                retransmits: achieved.retransmits,
-                timeouts: achieved.timeouts,
+                counters: achieved,
+                goodput: achieved.since(before).goodput(at.since(last.min(at))),
                 window: mean(&windows),
             })?;
         }

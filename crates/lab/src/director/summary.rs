@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use weir_counters::FlowCounters;
 use weir_network::{DueTransfer, deadline_summary};
 use weir_results::{
     CompletionTimes, DeadlineSummary, EpochSummary, FlowRecord, GroupSummary, Ratio,
 };
 use weir_scenario::{Scenario, Workload};
-use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_units::{Duration, Time};
 
-use super::books::{Account, Achieved, Books};
+use super::books::{Account, Books};
 use super::epochs::{Epochs, Request};
 use crate::control::{FlowOutcome, Role};
 
@@ -23,8 +24,8 @@ pub(super) struct Span {
 }
 
 impl Span {
-    fn rate(self, size: ByteSize) -> Rate {
-        rate(size, self.end.since(self.begin))
+    fn length(self) -> Duration {
+        self.end.since(self.begin)
     }
 }
 
@@ -54,10 +55,9 @@ pub(super) fn groups(
         .iter()
         .map(|(_, group)| group.delivered.bytes())
         .sum();
-    let time = span.end.since(span.begin);
     for ((_, group), settings) in groups.iter_mut().zip(&scenario.groups) {
         group.share = Ratio::of(group.delivered.bytes(), all);
-        let of_link = scenario.link_share(settings, group.delivered, time);
+        let of_link = scenario.link_share(settings, group.delivered, span.length());
         group.link_share = of_link.map(|(ip, link)| Ratio::of(ip.bytes(), link.bytes()));
     }
     groups
@@ -65,7 +65,7 @@ pub(super) fn groups(
 
 fn summary(books: &Books, group: usize, span: Span) -> GroupSummary {
     let since = |account: &Account| account.achieved().since(account.before);
-    let achieved: Achieved = books.of_group(group).map(since).sum();
+    let achieved: FlowCounters = books.of_group(group).map(since).sum();
     let completions = |account: &'_ Account| account.completions(span.begin).collect::<Vec<_>>();
     let mut completions: Vec<Duration> = books.of_group(group).flat_map(completions).collect();
     let count = |account: &Account| match account.arrivals().count() {
@@ -74,19 +74,14 @@ fn summary(books: &Books, group: usize, span: Span) -> GroupSummary {
     };
     let endless = books.of_group(group).filter(|account| is_endless(account));
     GroupSummary {
-        goodput: span.rate(achieved.delivered),
         flows: books.of_group(group).map(count).sum(),
-        delivered: achieved.delivered,
-        retransmits: achieved.retransmits,
-        timeouts: achieved.timeouts,
         flows_with_timeout: (books.of_group(group))
             .filter(|account| since(account).timeouts > 0)
             .count() as u64,
-        marks: achieved.marks,
         completed: completions.len() as u64,
         completion: CompletionTimes::of(&mut completions),
-        fairness: Ratio::fairness(endless.map(|account| span.rate(since(account).delivered))),
-        ..GroupSummary::default()
+        fairness: Ratio::fairness(endless.map(|account| since(account).goodput(span.length()))),
+        ..GroupSummary::of(&achieved, span.length())
     }
 }
 
@@ -192,15 +187,12 @@ fn record<'r>(
         .and_then(|outcome| outcome.ended);
     let is_arrival = outcomes.iter().any(|outcome| outcome.arrival.is_some());
     let achieved = match is_arrival {
-        true => outcomes.iter().map(|outcome| Achieved::of(outcome)).sum(),
+        true => outcomes.iter().map(|outcome| outcome.counters).sum(),
         false => account.achieved(),
     };
-    let (from, bytes) = match end {
-        Some(_) => (start, achieved.delivered),
-        None => (
-            start.max(span.begin),
-            achieved.since(account.before).delivered,
-        ),
+    let (from, measured) = match end {
+        Some(_) => (start, achieved),
+        None => (start.max(span.begin), achieved.since(account.before)),
     };
     let topology = &scenario.topology;
     FlowRecord {
@@ -213,11 +205,8 @@ fn record<'r>(
         start,
         end,
         size: outcomes.iter().find_map(|outcome| outcome.size),
-        delivered: achieved.delivered,
-        goodput: rate(bytes, end.unwrap_or(span.end).since(from)),
-        retransmits: achieved.retransmits,
-        timeouts: achieved.timeouts,
-        marks: achieved.marks,
+        counters: achieved,
+        goodput: measured.goodput(end.unwrap_or(span.end).since(from)),
         smoothed_rtt: client.and_then(|client| client.smoothed_rtt),
         min_rtt: client.and_then(|client| client.min_rtt),
     }
@@ -250,12 +239,4 @@ pub(super) fn failures(scenario: &Scenario, books: &Books) -> Vec<String> {
         }
     }
     notes
-}
-
-/// Bytes per time; nothing where no time has passed.
-pub(super) fn rate(size: ByteSize, span: Duration) -> Rate {
-    match span.is_zero() {
-        true => Rate::ZERO,
-        false => Rate::from_size_over(size, span),
-    }
 }

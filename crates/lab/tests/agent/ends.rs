@@ -45,7 +45,7 @@ async fn incast(transport: &LiveTransport) {
         if let Event::Finished(outcome) = event {
             assert_eq!(outcome.failure, None, "{transport:?}");
             rounds += outcome.completions.len();
-            delivered += outcome.delivered.bytes();
+            delivered += outcome.counters.delivered.bytes();
         }
     }
     assert_eq!(rounds, ROUNDS as usize, "{transport:?}");
@@ -101,7 +101,7 @@ async fn epochs(transport: &LiveTransport) {
     }
     let outcome = client.finished().await;
     assert_eq!(outcome.completions.len(), EPOCHS as usize);
-    assert_eq!(outcome.delivered, ByteSize::from_bytes(500));
+    assert_eq!(outcome.counters.delivered, ByteSize::from_bytes(500));
     client.stop().await;
     server.stop().await;
 }
@@ -131,8 +131,8 @@ fn samples_tell_how_flows_stand() {
         while last < ByteSize::from_mib(1) {
             let sample = server.sample().await;
             assert_eq!(sample.flows.len(), 1);
-            assert!(sample.flows[0].delivered >= last);
-            last = sample.flows[0].delivered;
+            assert!(sample.flows[0].counters.delivered >= last);
+            last = sample.flows[0].counters.delivered;
         }
         let sample = client.sample().await;
         assert_eq!((sample.flows.len(), sample.flows[0].flow), (1, FLOW));

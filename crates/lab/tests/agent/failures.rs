@@ -118,7 +118,7 @@ fn a_peer_that_dies() {
         client.begin().await;
         server.begin().await;
         // It is in the middle of it when its server is killed.
-        while client.sample().await.flows[0].delivered.is_zero() {}
+        while client.sample().await.flows[0].counters.delivered.is_zero() {}
         server.task.abort();
         let outcome = client.finished().await;
         assert_eq!(outcome.requests_failed, 1);

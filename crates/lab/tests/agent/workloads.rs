@@ -46,7 +46,9 @@ async fn flow(transport: &LiveTransport, workload: &Workload, until: Until) -> R
     let mut of_client = Vec::new();
     match until {
         Until::Done => of_client.push(client.finished().await),
-        Until::Delivered(amount) => while server.sample().await.flows[0].delivered < amount {},
+        Until::Delivered(amount) => {
+            while server.sample().await.flows[0].counters.delivered < amount {}
+        }
         Until::Arrival => of_client.push(client.find(complete_arrival).await),
     }
     of_client.extend(finished(client.stop().await));
@@ -96,7 +98,7 @@ fn bulk() {
         &Workload::Bulk,
         Until::Delivered(ByteSize::from_mib(1)),
         |transport, run| {
-            assert_eq!(run.client.delivered, ByteSize::ZERO);
+            assert_eq!(run.client.counters.delivered, ByteSize::ZERO);
             assert_eq!(run.client.ended, None, "stopped");
             assert!(run.client.smoothed_rtt.is_some() && run.client.min_rtt.is_some());
             let expected = match transport {
@@ -122,14 +124,17 @@ fn constant_rates() {
     let due = |run: &Run| 1 + run.over.as_nanos() / 100_000;
     each(&workload, enough, |transport, run| {
         let most = ByteSize::from_bytes(due(&run) * 960);
-        assert!(run.server.delivered <= most, "{transport:?}");
+        assert!(run.server.counters.delivered <= most, "{transport:?}");
     });
     run(async {
         let run = flow(&udp(), &workload, enough).await;
         assert!(run.client.datagrams <= due(&run));
         assert!(run.server.datagrams <= run.client.datagrams);
         let received = run.server.datagrams * 972;
-        assert_eq!(run.server.delivered, ByteSize::from_bytes(received));
+        assert_eq!(
+            run.server.counters.delivered,
+            ByteSize::from_bytes(received)
+        );
     });
 }
 
@@ -169,7 +174,7 @@ fn transfers() {
             },
             Until::Done,
             |transport, run| {
-                assert_eq!(run.server.delivered, expected, "{transport:?}");
+                assert_eq!(run.server.counters.delivered, expected, "{transport:?}");
                 assert_eq!(run.server.completions.len(), 1, "{transport:?}");
                 assert_eq!(
                     (run.client.size, run.server.size),
@@ -199,8 +204,11 @@ fn requests_on_one_connection_and_on_fresh_ones() {
     for (connection, connections) in [(ConnectionUse::Kept, 1), (ConnectionUse::Fresh, 5)] {
         each(&requests(connection), Until::Done, |transport, run| {
             assert_eq!(run.client.completions.len(), 5, "{transport:?}");
-            assert_eq!(run.client.delivered, ByteSize::from_bytes(1_000_000));
-            assert_eq!(run.server.delivered, ByteSize::from_bytes(15_000));
+            assert_eq!(
+                run.client.counters.delivered,
+                ByteSize::from_bytes(1_000_000)
+            );
+            assert_eq!(run.server.counters.delivered, ByteSize::from_bytes(15_000));
             assert_eq!(run.client.connections, connections, "{transport:?}");
             assert_eq!(
                 (run.client.requests_failed, run.client.requests_repeated),
@@ -224,10 +232,13 @@ fn random_arrivals() {
         for part in done {
             let other = client.iter().find(|other| other.arrival == part.arrival);
             assert_eq!(part.size, other.unwrap().size, "{transport:?}");
-            assert_eq!(Some(part.delivered), part.size, "{transport:?}");
+            assert_eq!(Some(part.counters.delivered), part.size, "{transport:?}");
             assert_eq!(part.completions.len(), 1);
         }
-        let sum: u64 = server.iter().map(|part| part.delivered.bytes()).sum();
-        assert!(run.server.delivered.bytes() >= sum);
+        let sum: u64 = server
+            .iter()
+            .map(|part| part.counters.delivered.bytes())
+            .sum();
+        assert!(run.server.counters.delivered.bytes() >= sum);
     });
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use weir_congestion::Snapshot;
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::datagrams::DatagramStats;
@@ -33,6 +34,19 @@ pub struct ConnectionStats {
     pub totals: Totals,
     /// The paths, the one in use first.
     pub paths: Vec<PathSnapshot>,
+}
+
+impl ConnectionStats {
+    /// What every transport counts. What was delivered is not among it: the application reads it from
+    /// streams. Marks are those of our packets, by the peer's account.
+    pub fn flow_counters(&self) -> FlowCounters {
+        FlowCounters {
+            retransmits: self.totals.packets_lost,
+            timeouts: self.probe_timeouts,
+            marks: self.totals.ce_marks,
+            ..FlowCounters::ZERO
+        }
+    }
 }
 
 /// A path as it stands.

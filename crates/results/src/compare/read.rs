@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, Row};
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::{About, OWN};
@@ -125,10 +126,11 @@ fn read_traces(directory: &Path, suffix: &str, span: Duration) -> Result<Traces,
             traces.group(&GroupSample {
                 time: row.time("time_s"),
                 group,
-                delivered: row.size("delivered_bytes"),
+                counters: FlowCounters {
+                    delivered: row.size("delivered_bytes"),
+                    ..FlowCounters::ZERO
+                },
                 goodput: Rate::ZERO,
-                retransmits: 0,
-                timeouts: 0,
                 window: None,
             });
         } else if let Some(port) = row.text("port") {

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use tempfile::TempDir;
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::*;
@@ -22,10 +23,11 @@ fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&
             .group(&GroupSample {
                 time,
                 group,
-                delivered,
+                counters: FlowCounters {
+                    delivered,
+                    ..FlowCounters::ZERO
+                },
                 goodput: Rate::ZERO,
-                retransmits: 0,
-                timeouts: 0,
                 window: None,
             })
             .unwrap();

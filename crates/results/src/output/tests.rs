@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use tempfile::TempDir;
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Rate, Time};
 
 use super::*;
@@ -18,11 +19,11 @@ fn flow(index: u64) -> FlowRecord<'static> {
         start: Time::ZERO,
         end: None,
         size: None,
-        delivered: ByteSize::from_kib(index),
+        counters: FlowCounters {
+            delivered: ByteSize::from_kib(index),
+            ..FlowCounters::ZERO
+        },
         goodput: Rate::ZERO,
-        retransmits: 0,
-        timeouts: 0,
-        marks: 0,
         smoothed_rtt: None,
         min_rtt: None,
     }
@@ -53,10 +54,8 @@ fn filled(mut run: RunFiles, rows: u64) -> Result<FinishedRun, OutputError> {
         run.group(&GroupSample {
             time: Time::from_nanos(index),
             group: "dctcp",
-            delivered: ByteSize::ZERO,
+            counters: FlowCounters::ZERO,
             goodput: Rate::ZERO,
-            retransmits: 0,
-            timeouts: 0,
             window: None,
         })?;
     }

@@ -84,6 +84,7 @@ fn jain(rates: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use weir_counters::FlowCounters;
     use weir_units::{ByteSize, Duration, Rate};
 
     use super::*;
@@ -100,10 +101,11 @@ mod tests {
                 traces.group(&GroupSample {
                     time,
                     group,
-                    delivered: ByteSize::from_bytes(bytes),
+                    counters: FlowCounters {
+                        delivered: ByteSize::from_bytes(bytes),
+                        ..FlowCounters::ZERO
+                    },
                     goodput: Rate::ZERO,
-                    retransmits: 0,
-                    timeouts: 0,
                     window: None,
                 });
             }

@@ -1,3 +1,4 @@
+use weir_counters::FlowCounters;
 use weir_units::{Duration, Rate, Time};
 
 use super::*;
@@ -26,10 +27,11 @@ fn traces(name: &str) -> Traces {
         traces.group(&GroupSample {
             time,
             group: name,
-            delivered: ByteSize::from_bytes(number * 125_000),
+            counters: FlowCounters {
+                delivered: ByteSize::from_bytes(number * 125_000),
+                ..FlowCounters::ZERO
+            },
             goodput: Rate::ZERO,
-            retransmits: 0,
-            timeouts: 0,
             window: None,
         });
         traces.port(&PortSample {

@@ -1,6 +1,7 @@
 //! What a group of flows achieved.
 
 use serde::{Deserialize, Serialize};
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::CompletionTimes;
@@ -47,6 +48,20 @@ pub struct GroupSummary {
     /// How its requests in step went, if that is its workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epochs: Option<EpochSummary>,
+}
+
+impl GroupSummary {
+    /// Of a group whose flows counted this in `span`; all else is left empty.
+    pub fn of(counters: &FlowCounters, span: Duration) -> Self {
+        Self {
+            goodput: counters.goodput(span),
+            delivered: counters.delivered,
+            retransmits: counters.retransmits,
+            timeouts: counters.timeouts,
+            marks: counters.marks,
+            ..Self::default()
+        }
+    }
 }
 
 /// How a group's requests in step went after the warm-up. An epoch is one request of each flow; it

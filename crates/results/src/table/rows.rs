@@ -1,5 +1,6 @@
 //! Which columns the tables have.
 
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::Row;
@@ -15,18 +16,21 @@ impl Row for FlowRecord<'_> {
         start: Time::ZERO,
         end: None,
         size: None,
-        delivered: ByteSize::ZERO,
+        counters: FlowCounters::ZERO,
         goodput: Rate::ZERO,
-        retransmits: 0,
-        timeouts: 0,
-        marks: 0,
         smoothed_rtt: None,
         min_rtt: None,
     };
 
     fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)> {
         let completion = self.end.map(|end| end.since(self.start));
-        [
+        let counters = self
+            .counters
+            .columns()
+            .map(|(name, value)| (name, count(value)));
+        // The goodput stands beside the bytes that it is made of.
+        let [delivered, others @ ..] = counters;
+        let flow = [
             ("group", Cell::Text(Some(self.group))),
             ("index", count(self.index)),
             ("source", Cell::Text(Some(self.source))),
@@ -35,15 +39,14 @@ impl Row for FlowRecord<'_> {
             ("end_s", Cell::Number(self.end.map(since_start))),
             ("completion_s", span(completion)),
             ("size_bytes", size(self.size)),
-            ("delivered_bytes", size(Some(self.delivered))),
+            delivered,
             ("goodput_bps", count(self.goodput.bits_per_second())),
-            ("retransmits", count(self.retransmits)),
-            ("timeouts", count(self.timeouts)),
-            ("marks", count(self.marks)),
+        ];
+        let round_trips = [
             ("srtt_s", span(self.smoothed_rtt)),
             ("min_rtt_s", span(self.min_rtt)),
-        ]
-        .into_iter()
+        ];
+        flow.into_iter().chain(others).chain(round_trips)
     }
 }
 
@@ -83,10 +86,8 @@ impl Row for Sample<'_> {
     const BLANK: Self = Self::Group(GroupSample {
         time: Time::ZERO,
         group: "",
-        delivered: ByteSize::ZERO,
+        counters: FlowCounters::ZERO,
         goodput: Rate::ZERO,
-        retransmits: 0,
-        timeouts: 0,
         window: None,
     });
 
@@ -111,13 +112,16 @@ impl Row for Sample<'_> {
             ("drops_tail", of_port(|port| port.drops.tail)),
             ("drops_buffer", of_port(|port| port.drops.buffer)),
             ("drops_other", of_port(|port| other(&port.drops))),
-            ("delivered_bytes", of_group(|group| group.delivered.bytes())),
+            (
+                "delivered_bytes",
+                of_group(|group| group.counters.delivered.bytes()),
+            ),
             (
                 "goodput_bps",
                 of_group(|group| group.goodput.bits_per_second()),
             ),
-            ("retransmits", of_group(|group| group.retransmits)),
-            ("timeouts", of_group(|group| group.timeouts)),
+            ("retransmits", of_group(|group| group.counters.retransmits)),
+            ("timeouts", of_group(|group| group.counters.timeouts)),
             ("window_bytes", size(group.and_then(|group| group.window))),
         ]
         .into_iter()

@@ -53,7 +53,7 @@ impl Traces {
             Some(trace) => trace,
             None => self.groups.entry(sample.group.to_owned()).or_default(),
         };
-        trace.take(column, sample.time, sample.delivered);
+        trace.take(column, sample.time, sample.counters.delivered);
     }
 
     /// Takes a request of an epoch.
@@ -91,6 +91,7 @@ impl Traces {
 
 #[cfg(test)]
 mod tests {
+    use weir_counters::FlowCounters;
     use weir_units::{ByteSize, Rate};
 
     use super::group::Stretch;
@@ -114,10 +115,11 @@ mod tests {
         GroupSample {
             time: Time::from_nanos(nanos),
             group: "g",
-            delivered: ByteSize::from_bytes(delivered),
+            counters: FlowCounters {
+                delivered: ByteSize::from_bytes(delivered),
+                ..FlowCounters::ZERO
+            },
             goodput: Rate::ZERO,
-            retransmits: 0,
-            timeouts: 0,
             window: None,
         }
     }

@@ -20,11 +20,12 @@ mod tcp;
 mod tls;
 mod udp;
 
+use weir_counters::FlowCounters;
 use weir_network::Calendar;
 use weir_units::{ByteSize, Time};
 
 use crate::Network;
-use crate::flows::{Achieved, FlowId, PathView};
+use crate::flows::{FlowId, PathView};
 use crate::packet::{Address, Contents, Location, Packet, Packets};
 
 use datagrams::{Datagrams, Departure};
@@ -492,13 +493,13 @@ impl Hosts {
     }
 
     /// What the endpoint at a position has achieved.
-    pub(crate) fn achieved(&self, position: u32) -> Achieved {
+    pub(crate) fn achieved(&self, position: u32) -> FlowCounters {
         match self.transport(position) {
             Some(Transport::Tcp(end)) => end.achieved(),
             Some(Transport::Quic(end)) => end.achieved(),
             Some(Transport::Dcudp(end)) => end.achieved(),
             Some(Transport::Udp(end)) => end.achieved(),
-            None => Achieved::default(),
+            None => FlowCounters::ZERO,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Endpoints of TCP connections, with TLS over them or without.
 
 use weir_congestion::{AlgorithmSpec, Context, Deadline};
+use weir_counters::FlowCounters;
 use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions, TlsOptions};
 use weir_tcp::{
     Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State,
@@ -10,7 +11,7 @@ use weir_wire::Ecn;
 use weir_wire::tcp::{Segment, Sequence};
 
 use super::tls::{Step, Tls};
-use crate::flows::{Achieved, PathView};
+use crate::flows::PathView;
 
 /// The tick of the time stamp clock: 1 ms, as Linux has it.
 const TICK: Duration = Duration::from_millis(1);
@@ -297,13 +298,10 @@ impl TcpEnd {
         }
     }
 
-    pub(crate) fn achieved(&self) -> Achieved {
-        let counters = self.connection.counters();
-        Achieved {
-            delivered: self.delivered(),
-            retransmits: counters.retransmitted_segments,
-            timeouts: counters.timeouts,
-            marks: counters.ce_received,
+    pub(crate) fn achieved(&self) -> FlowCounters {
+        FlowCounters {
+            delivered: ByteSize::from_bytes(self.delivered()),
+            ..self.connection.counters().flow_counters()
         }
     }
 

@@ -1,17 +1,17 @@
 //! Endpoints of UDP flows without congestion control.
 
+use weir_counters::FlowCounters;
 use weir_scenario::UdpEcn;
+use weir_units::ByteSize;
 use weir_wire::Ecn;
 
-use crate::flows::Achieved;
 use crate::packet::Datagram;
 
 /// One end of a UDP flow.
 #[derive(Debug)]
 pub(crate) struct UdpEnd {
     ecn: Ecn,
-    delivered: u64,
-    marks: u64,
+    counters: FlowCounters,
 }
 
 /// The codepoint that a scenario names.
@@ -27,8 +27,7 @@ impl UdpEnd {
     pub(crate) fn new(ecn: Ecn) -> Self {
         Self {
             ecn,
-            delivered: 0,
-            marks: 0,
+            counters: FlowCounters::ZERO,
         }
     }
 
@@ -37,15 +36,11 @@ impl UdpEnd {
     }
 
     pub(super) fn receive(&mut self, datagram: &Datagram, ecn: Ecn) {
-        self.delivered += u64::from(datagram.payload);
-        self.marks += u64::from(ecn == Ecn::Ce);
+        self.counters.delivered += ByteSize::from_bytes(datagram.payload.into());
+        self.counters.marks += u64::from(ecn == Ecn::Ce);
     }
 
-    pub(crate) fn achieved(&self) -> Achieved {
-        Achieved {
-            delivered: self.delivered,
-            marks: self.marks,
-            ..Achieved::default()
-        }
+    pub(crate) fn achieved(&self) -> FlowCounters {
+        self.counters
     }
 }

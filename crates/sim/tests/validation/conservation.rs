@@ -36,7 +36,7 @@ impl Recorder for Seen {
         self.flows.push(Flow {
             group: flow.group.to_owned(),
             size: flow.size,
-            delivered: flow.delivered,
+            delivered: flow.counters.delivered,
             ended: flow.end.is_some(),
         });
         Ok(())

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use weir_counters::FlowCounters;
 use weir_dcudp::{
     Connection, ConnectionError, ConnectionHandle, Endpoint, Event, Route, TransportConfig,
 };
@@ -11,7 +12,7 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use super::stream::Stream;
-use crate::flows::{Achieved, PathView};
+use crate::flows::PathView;
 
 /// One end of a DCUDP connection.
 #[derive(Debug)]
@@ -198,15 +199,13 @@ impl DcudpEnd {
         }
     }
 
-    pub(crate) fn achieved(&self) -> Achieved {
+    pub(crate) fn achieved(&self) -> FlowCounters {
         let engine = self.engine.as_ref();
-        let stats = engine.map(|engine| engine.connection.stats());
-        Achieved {
-            delivered: self.delivered(),
-            retransmits: stats.map_or(0, |stats| stats.retransmitted),
-            // What is lost is reported, or asked for: nothing is sent again on suspicion.
-            timeouts: 0,
+        let counters = engine.map(|engine| engine.connection.stats().flow);
+        FlowCounters {
+            delivered: ByteSize::from_bytes(self.delivered()),
             marks: self.marks,
+            ..counters.unwrap_or_default()
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use weir_counters::FlowCounters;
 use weir_quic::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionStats, Endpoint, Event,
     Route, ServerConfig,
@@ -11,7 +12,7 @@ use weir_wire::Ecn;
 
 use super::messages::Messages;
 use super::ways::Ways;
-use crate::flows::{Achieved, PathView};
+use crate::flows::PathView;
 use crate::hosts::datagrams::Departure;
 use crate::packet::Location;
 
@@ -273,13 +274,13 @@ impl QuicEnd {
         Some(engine.connection.stats())
     }
 
-    pub(crate) fn achieved(&self) -> Achieved {
+    pub(crate) fn achieved(&self) -> FlowCounters {
         let stats = self.stats();
-        Achieved {
-            delivered: self.delivered(),
-            retransmits: stats.as_ref().map_or(0, |stats| stats.totals.packets_lost),
-            timeouts: stats.as_ref().map_or(0, |stats| stats.probe_timeouts),
+        let counters = stats.map(|stats| stats.flow_counters());
+        FlowCounters {
+            delivered: ByteSize::from_bytes(self.delivered()),
             marks: self.marks,
+            ..counters.unwrap_or_default()
         }
     }
 
