@@ -1,4 +1,4 @@
-//! Hashes of flows: the same on every machine, and good enough to choose by.
+//! Hashes of flows, and the function that they and seeds are stirred with: the same on every machine.
 
 use std::net::IpAddr;
 
@@ -19,9 +19,10 @@ pub(crate) fn hash_of(flow: &FlowKey) -> u64 {
         .fold(mix(ports), |hash, word| mix(hash ^ word as u64))
 }
 
-/// Stirs the bits so that each depends on all (the finalizer of splitmix64: Steele et al. 2014,
-/// behind one step of its sequence).
-pub(crate) fn mix(value: u64) -> u64 {
+/// The output function of SplitMix64 (Steele, Lea and Flood 2014, figure 16): a bijection in which
+/// each input bit changes each output bit with probability one half.
+#[inline]
+pub fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

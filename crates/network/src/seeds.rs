@@ -1,5 +1,7 @@
 //! Seeds: every random choice of a run follows from the scenario's one, and none from another's.
 
+use weir_fabric::mix;
+
 /// Who draws. The number is part of what is drawn: it must not change.
 #[derive(Clone, Copy, Debug)]
 pub enum Drawer {
@@ -64,15 +66,6 @@ pub fn side_bytes(seed: u64, side: u64) -> [u8; 32] {
         eight.copy_from_slice(&word.to_le_bytes());
     }
     bytes
-}
-
-/// The output function of SplitMix64 (Steele, Lea and Flood 2014, figure 16): a bijection in which
-/// each input bit changes each output bit with probability one half.
-fn mix(number: u64) -> u64 {
-    let z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

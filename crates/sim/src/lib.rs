@@ -40,6 +40,3 @@ mod world;
 pub use error::BuildError;
 pub use experiment::{About, Experiment, Outcome, Results, Run};
 pub use simulation::Simulation;
-
-/// The network, with simulated packets.
-type Network = weir_network::Network<packet::Packet>;

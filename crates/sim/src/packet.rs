@@ -31,6 +31,9 @@ const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packet(Box<Words>);
 
+/// The network that takes such packets.
+pub(crate) type Network = weir_network::Network<Packet>;
+
 /// What a packet says.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Words {
@@ -104,7 +107,7 @@ pub(crate) struct Address {
 /// what was sent to the old address is for nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
-    /// What switches go by: see [`Network`](crate::Network).
+    /// What switches go by: see [`Network`].
     pub(crate) number: u32,
     /// How often the address has changed.
     pub(crate) edition: u8,

@@ -12,7 +12,6 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::Segment;
 
-use crate::Network;
 use crate::destinations::Destinations;
 use crate::epochs::Epochs;
 use crate::error::BuildError;
@@ -20,7 +19,7 @@ use crate::flows::{Flow, FlowId, FlowReport, Flows, Pair, PathView};
 use crate::hosts::{
     Action, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd, codepoint,
 };
-use crate::packet::{Address, Contents, Packets};
+use crate::packet::{Address, Contents, Network, Packets};
 
 /// Everything that packets and bytes pass through.
 #[derive(Debug)]

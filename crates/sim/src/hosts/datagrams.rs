@@ -10,8 +10,7 @@
 use weir_units::Time;
 use weir_wire::Ecn;
 
-use crate::Network;
-use crate::packet::{Address, Contents, Location, Packet, Packets, Written};
+use crate::packet::{Address, Contents, Location, Network, Packet, Packets, Written};
 
 /// So many places are used before the first search.
 const FEWEST: usize = 256;

@@ -24,9 +24,8 @@ use weir_counters::FlowCounters;
 use weir_network::Calendar;
 use weir_units::{ByteSize, Time};
 
-use crate::Network;
 use crate::flows::{FlowId, PathView};
-use crate::packet::{Address, Contents, Location, Packet, Packets};
+use crate::packet::{Address, Contents, Location, Network, Packet, Packets};
 
 use datagrams::{Datagrams, Departure};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};

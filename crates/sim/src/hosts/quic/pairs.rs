@@ -6,8 +6,8 @@ use weir_scenario::{Group, HostIndex, Node, PortIndex, Routes, Topology};
 use weir_units::ByteSize;
 
 use super::ways::Way;
-use crate::Network;
 use crate::flows::Pair;
+use crate::packet::Network;
 
 /// The links for each pair of a group's hosts that has had a connection.
 #[derive(Debug, Default)]
