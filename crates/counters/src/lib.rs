@@ -70,6 +70,9 @@ flow_counters! {
     /// Segments or datagrams sent again; of QUIC, packets declared lost, whose contents are sent
     /// again.
     retransmits: u64 => "retransmits",
+    /// Payload sent again, in bytes, as often as it was; of QUIC, stream and handshake data of packets
+    /// declared lost, or copied into probes.
+    retransmitted: ByteSize => "retransmitted_bytes",
     /// Retransmission time-outs that went off; of QUIC, probe time-outs.
     timeouts: u64 => "timeouts",
     /// Packets that arrived with a CE mark: at this end, or at the peer by its account, but not both.

@@ -164,7 +164,9 @@ impl Sender {
         }
         match self.buffer.first_lost() {
             Some(count) => {
+                let payload = self.buffer.payload(self.buffer.packet(count)?).len();
                 self.counters.retransmits += 1;
+                self.counters.retransmitted += ByteSize::from_bytes(payload as u64);
                 Some(count)
             }
             None => {

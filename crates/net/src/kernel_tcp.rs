@@ -18,6 +18,7 @@ mod offset {
     pub(super) const TOTAL_RETRANS: usize = 100;
     pub(super) const MIN_RTT: usize = 148;
     pub(super) const DELIVERED_CE: usize = 196;
+    pub(super) const BYTES_RETRANS: usize = 208;
     pub(super) const TOTAL_RTO: usize = 240;
 }
 
@@ -32,6 +33,8 @@ const NO_SAMPLE: u32 = u32::MAX;
 pub struct KernelTcpInfo {
     /// Segments sent again.
     pub retransmits: u64,
+    /// Payload sent again (Linux 4.19).
+    pub retransmitted: Option<ByteSize>,
     /// Retransmission time-outs that went off (Linux 6.7).
     pub timeouts: Option<u64>,
     /// Segments that arrived with a CE mark, by the receiver's account (Linux 4.18).
@@ -84,6 +87,7 @@ impl KernelTcpInfo {
     pub fn flow_counters(&self) -> FlowCounters {
         FlowCounters {
             retransmits: self.retransmits,
+            retransmitted: self.retransmitted.unwrap_or(ByteSize::ZERO),
             timeouts: self.timeouts.unwrap_or(0),
             marks: self.ce_marked.unwrap_or(0),
             ..FlowCounters::ZERO
@@ -96,6 +100,7 @@ impl KernelTcpInfo {
         let min_rtt = word(info, offset::MIN_RTT).filter(|micros| *micros != NO_SAMPLE);
         Some(Self {
             retransmits: word(info, offset::TOTAL_RETRANS)?.into(),
+            retransmitted: double_word(info, offset::BYTES_RETRANS).map(ByteSize::from_bytes),
             timeouts: half_word(info, offset::TOTAL_RTO).map(u64::from),
             ce_marked: word(info, offset::DELIVERED_CE).map(u64::from),
             smoothed_rtt: micros(word(info, offset::RTT)?),
@@ -110,6 +115,11 @@ impl KernelTcpInfo {
 fn word(info: &[u8], offset: usize) -> Option<u32> {
     let bytes = info.get(offset..)?.first_chunk::<4>()?;
     Some(u32::from_ne_bytes(*bytes))
+}
+
+fn double_word(info: &[u8], offset: usize) -> Option<u64> {
+    let bytes = info.get(offset..)?.first_chunk::<8>()?;
+    Some(u64::from_ne_bytes(*bytes))
 }
 
 fn half_word(info: &[u8], offset: usize) -> Option<u16> {
@@ -140,6 +150,7 @@ mod tests {
             "{info:?}"
         );
         assert_eq!((info.retransmits, info.ce_marked), (0, Some(0)));
+        assert_eq!(info.retransmitted, Some(ByteSize::ZERO));
         assert!(info.timeouts.is_none_or(|count| count == 0), "{info:?}");
         assert!(info.smoothed_rtt < Duration::from_secs(1));
         assert!(info.min_rtt.unwrap() <= info.smoothed_rtt * 2);
@@ -156,6 +167,7 @@ mod tests {
         assert_eq!(KernelTcpInfo::parse(&[0; 196]).unwrap().ce_marked, None);
         let later = KernelTcpInfo::parse(&[0; 200]).unwrap();
         assert_eq!((later.ce_marked, later.timeouts), (Some(0), None));
+        assert_eq!(later.retransmitted, None);
         assert_eq!(KernelTcpInfo::parse(&[0; 60]), None);
         assert_eq!(
             KernelTcpInfo::parse(&[0xff; 200]).unwrap().min_rtt,

@@ -55,6 +55,7 @@ impl Counters {
     pub fn flow_counters(&self) -> FlowCounters {
         FlowCounters {
             retransmits: self.retransmitted_segments,
+            retransmitted: self.retransmitted,
             timeouts: self.timeouts,
             marks: self.ce_received,
             ..FlowCounters::ZERO

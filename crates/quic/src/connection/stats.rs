@@ -42,6 +42,7 @@ impl ConnectionStats {
     pub fn flow_counters(&self) -> FlowCounters {
         FlowCounters {
             retransmits: self.totals.packets_lost,
+            retransmitted: self.totals.bytes_retransmitted,
             timeouts: self.probe_timeouts,
             marks: self.totals.ce_marks,
             ..FlowCounters::ZERO

@@ -156,7 +156,7 @@ ports = "*->server"
 /// What [`Rows::digest`] makes of the mixture. It changes whenever the simulator does something else, and
 /// only then: whoever changes it on purpose puts the new one here, after both `cargo test` and `cargo
 /// test --release` agree on it.
-const GOLDEN: u64 = 0x2ed5_dd8b_234e_f625;
+const GOLDEN: u64 = 0x9a80_6547_909d_a919;
 
 fn settings(seed: u64) -> [String; 1] {
     [format!("seed={seed}")]
