@@ -1,5 +1,6 @@
 //! The DCQUIC engine in virtual time: what it carries, and how it shares a queue.
 
+use weir_counters::FlowCounters;
 use weir_results::{FlowRecord, OutputError, Recorder, RunSummary, Summary};
 
 use crate::observe::{Rows, assert_close, bottleneck, record, run};
@@ -183,13 +184,14 @@ fn every_run_and_every_build_gives_the_golden_rows() {
     assert!(digest == GOLDEN, "the digest is {digest:#018x} now");
 }
 
-/// Flows that have ended, by group.
+/// Flows that have ended, by group, and what all flows counted.
 #[derive(Default)]
-struct Ended(Vec<(String, bool)>);
+struct Ended(Vec<(String, bool)>, FlowCounters);
 
 impl Recorder for Ended {
     fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
         self.0.push((flow.group.to_owned(), flow.end.is_some()));
+        self.1 += flow.counters;
         Ok(())
     }
 }
@@ -204,6 +206,8 @@ fn nothing_is_lost_of_what_is_to_be_delivered() {
     assert_eq!(completed("incast"), 20);
     let retransmits: u64 = summary.groups.values().map(|group| group.retransmits).sum();
     assert!(retransmits > 100, "{retransmits}");
+    assert!(!ended.1.retransmitted.is_zero(), "{:?}", ended.1);
+    assert!(ended.1.retransmitted < ended.1.delivered, "{:?}", ended.1);
     for group in ["requests", "transfers", "incast"] {
         let ended = ended.0.iter().filter(|(name, _)| name == group);
         assert!(ended.clone().count() > 0);
