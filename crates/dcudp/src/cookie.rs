@@ -5,18 +5,18 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use siphasher::sip::SipHasher24;
 use weir_units::{Duration, Time};
 
 use crate::packet::Handshake;
-use crate::siphash::HashKey;
 
 pub(crate) struct Cookies {
-    key: HashKey,
+    key: SipHasher24,
     lifetime: Duration,
 }
 
 impl Cookies {
-    pub(crate) const fn new(key: HashKey, lifetime: Duration) -> Self {
+    pub(crate) const fn new(key: SipHasher24, lifetime: Duration) -> Self {
         Self { key, lifetime }
     }
 

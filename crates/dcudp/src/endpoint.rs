@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use siphasher::sip::SipHasher24;
 use weir_units::Time;
 
 use crate::config::{ConfigError, DataKind, ServerConfig, TransportConfig};
@@ -16,8 +17,8 @@ use crate::cookie::Cookies;
 use crate::packet::{
     Control, ControlHeader, ControlKind, Handshake, HandshakeKind, Header, Refusal, SocketId,
 };
+use crate::random::Random;
 use crate::sequence::SequenceNumber;
-use crate::siphash::{HashKey, Random};
 
 /// A name's low bits are an index; the others are random, so that names that were used before and
 /// guesses rarely fit.
@@ -76,7 +77,7 @@ struct Slot {
 pub struct Endpoint {
     server: Option<ServerConfig>,
     cookies: Option<Cookies>,
-    cookie_key: HashKey,
+    cookie_key: SipHasher24,
     random: Random,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
@@ -95,7 +96,8 @@ impl Endpoint {
             word.iter()
                 .fold(0, |value, byte| value << 8 | u64::from(*byte))
         });
-        let mut key = || HashKey::new(words.next().unwrap_or(0), words.next().unwrap_or(0));
+        let mut key =
+            || SipHasher24::new_with_keys(words.next().unwrap_or(0), words.next().unwrap_or(0));
         let mut endpoint = Self {
             server: None,
             cookies: None,

@@ -38,13 +38,13 @@ mod pacer;
 pub mod packet;
 mod packet_set;
 pub mod protection;
+mod random;
 mod receive_buffer;
 mod receiver;
 mod rtt;
 mod send_buffer;
 mod sender;
 mod sequence;
-mod siphash;
 mod stream_queue;
 pub mod threshold;
 

@@ -27,7 +27,6 @@
 pub mod bpf;
 pub mod ebpf;
 pub mod inline;
-pub mod netlink;
 pub mod offload;
 pub mod operation;
 pub mod port;

@@ -31,14 +31,14 @@ impl Clock {
     /// The same for who cannot wait for an epoch that is to come: a clock that starts now, and by how
     /// much it is ahead.
     pub(crate) fn since_now_or(epoch: u64) -> (Self, Duration) {
-        let now = nanos(clock_gettime(ClockId::Monotonic));
+        let now = read(ClockId::Monotonic).as_nanos();
         let lead = Duration::from_nanos(epoch.saturating_sub(now));
         (Self::since(epoch.min(now)), lead)
     }
 
     /// The time; zero before the epoch.
     pub(crate) fn now(self) -> Time {
-        let nanos = nanos(clock_gettime(ClockId::Monotonic));
+        let nanos = read(ClockId::Monotonic).as_nanos();
         Time::from_nanos(nanos.saturating_sub(self.epoch))
     }
 
@@ -54,13 +54,13 @@ impl Clock {
 
 /// The CPU time that this process has used, all threads together.
 pub(crate) fn cpu_time() -> Duration {
-    Duration::from_nanos(nanos(clock_gettime(ClockId::ProcessCPUTime)))
+    read(ClockId::ProcessCPUTime)
 }
 
-fn nanos(time: Timespec) -> u64 {
-    // The kernel's clocks are never negative.
-    let part = |value: i64| u64::try_from(value).unwrap_or(0);
-    part(time.tv_sec) * NANOS + part(time.tv_nsec)
+/// What a clock of the kernel's shows.
+pub(crate) fn read(clock: ClockId) -> Duration {
+    let time = std::time::Duration::try_from(clock_gettime(clock));
+    time.unwrap_or_default().into()
 }
 
 /// Wakes a task at moments of the run.
@@ -120,7 +120,7 @@ mod tests {
 
     /// The kernel's time now, as an epoch.
     fn now() -> u64 {
-        nanos(clock_gettime(ClockId::Monotonic))
+        read(ClockId::Monotonic).as_nanos()
     }
 
     #[tokio::test]

@@ -101,8 +101,6 @@ fn describe(panic: &(dyn std::any::Any + Send)) -> String {
 
 /// The CPU time that this thread has had.
 pub fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
-        + Duration::from_nanos(nanos)
+    let time = std::time::Duration::try_from(clock_gettime(ClockId::ThreadCPUTime));
+    time.unwrap_or_default().into()
 }

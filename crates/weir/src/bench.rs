@@ -1,6 +1,5 @@
 //! `weir bench`
 
-mod date;
 mod rpc;
 mod worker;
 

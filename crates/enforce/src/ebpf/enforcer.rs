@@ -315,12 +315,8 @@ impl Flow {
 
 /// The clock that the programs read too.
 fn monotonic() -> Time {
-    let now = clock_gettime(ClockId::Monotonic);
-    let span = std::time::Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or(0),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    );
-    Time::ZERO + Duration::from(span)
+    let now = std::time::Duration::try_from(clock_gettime(ClockId::Monotonic));
+    Time::ZERO + Duration::from(now.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libbpf_rs::{
     MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
+use weir_netlink::Client;
 use weir_units::{Duration, Time};
 
 use super::attachment::Attachment;
@@ -18,7 +19,6 @@ use super::pace::Pace;
 use super::{Cap, Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
-use crate::netlink::Netlink;
 use crate::operation::{Kernel, Totals};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
@@ -47,7 +47,7 @@ pub struct Plane {
     pace: Pace,
     /// Interfaces that hold back what is to leave later.
     pacing: Vec<u32>,
-    netlink: Option<Netlink>,
+    netlink: Option<Client>,
     _object: Object,
 }
 
@@ -92,7 +92,7 @@ impl Plane {
             pace: Pace::new(0, options.reports_per_second),
             pacing: Vec::new(),
             // Without it nobody is known to hold anything back, and windows have to do.
-            netlink: Netlink::open().ok(),
+            netlink: Client::open().ok(),
             _object: object,
         };
         plane.set_pace(plane.pace);
@@ -126,7 +126,7 @@ impl Plane {
     }
 
     fn look_for_pacing(&mut self) {
-        let disciplines = self.netlink.as_mut().map(Netlink::disciplines);
+        let disciplines = self.netlink.as_mut().map(Client::disciplines);
         let disciplines = disciplines.and_then(Result::ok).unwrap_or_default();
         let indices = self
             .attachments

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration as StdDuration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use tokio::time::timeout;
 use weir_scenario::{PortIndex, Scenario, Topology, Transport, Workload};
 use weir_sed::{Demand, Rule as DemandRule};
@@ -17,7 +17,7 @@ use super::resources::Resources;
 use super::session::Session;
 use crate::LabError;
 use crate::agent;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::control::{Event, LiveTransport, Order, Role};
 use crate::plan::{HostPlan, Plan};
 use crate::runs::{RunRecord, Runs};
@@ -111,7 +111,8 @@ impl<'s> Preparation<'s> {
                 .await?;
         }
         let lead = LEAD + LEAD_PER_FLOW * u32::try_from(flows.len()).unwrap_or(u32::MAX);
-        let epoch = now() + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX / 2);
+        let now = clock::read(ClockId::Monotonic).as_nanos();
+        let epoch = now + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX / 2);
         let snap = scenario.measurements.snap_length;
         let (copier, copies) = wants_packets.then(|| switch::copies(snap)).unzip();
         let switch = switch::start(Setup {
@@ -191,13 +192,6 @@ impl Talk<'_> {
             Ok(None) | Err(_) => Err(LabError::Silence),
         }
     }
-}
-
-/// The kernel's clock, in nanoseconds.
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    let part = |value: i64| u64::try_from(value).unwrap_or_default();
-    part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
 /// What carries each group's data, by the group's position.

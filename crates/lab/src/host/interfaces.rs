@@ -17,8 +17,8 @@ use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use weir_enforce::netlink::Netlink;
 use weir_enforce::port::Tap;
+use weir_netlink::Client;
 
 use super::HostError;
 use crate::control::HostChange;
@@ -35,7 +35,7 @@ const MAIN_TABLE: u32 = 254;
 
 /// The interfaces as they are.
 pub(super) struct Interfaces {
-    netlink: Netlink,
+    netlink: Client,
     nics: Vec<Configured>,
     metrics: Vec<RouteMetric>,
 }
@@ -48,7 +48,7 @@ struct Configured {
 impl Interfaces {
     /// Makes and configures all interfaces of a host. Gives their other ends in the same order.
     pub(super) fn new(plan: &HostPlan) -> Result<(Self, Vec<Tap>), HostError> {
-        let opened = Netlink::open().map_err(HostError::system("opening a netlink socket"))?;
+        let opened = Client::open().map_err(HostError::system("opening a netlink socket"))?;
         let mut interfaces = Self {
             netlink: opened,
             nics: Vec::new(),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use rustix::process::{Resource, geteuid, getrlimit};
-use weir_enforce::netlink::Netlink;
+use weir_netlink::Client;
 use weir_scenario::Network;
 use weir_units::ByteSize;
 
@@ -43,7 +43,7 @@ impl Machine {
         Ok(Self {
             is_root: geteuid().is_root(),
             has_tun: Path::new("/dev/net/tun").exists(),
-            addresses: Netlink::open()?.addresses()?,
+            addresses: Client::open()?.addresses()?,
             memory: free_memory(&std::fs::read_to_string("/proc/meminfo")?),
             files: getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
         })

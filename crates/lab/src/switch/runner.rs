@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::time::ClockId;
 use smallvec::{SmallVec, smallvec};
 use weir_enforce::segment::Segment;
 use weir_fabric::Change;
@@ -22,8 +23,7 @@ use super::losses::Losses;
 use super::outlet::{Exit, Outlet};
 use super::owners::Owners;
 use super::waiter::Waiter;
-use super::{SwitchError, schedule};
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 
 /// How many packets may come out before they are handed over.
 const BATCH: usize = 64;
@@ -380,7 +380,7 @@ impl Runner {
             self.network.reset_occupancy(now, meter.port);
         }
         self.fidelity.begin();
-        self.cpu_before = schedule::thread_time();
+        self.cpu_before = clock::read(ClockId::ThreadCPUTime);
     }
 
     fn sample(&mut self, now: Time) -> Vec<Sample> {
@@ -417,7 +417,7 @@ impl Runner {
             losses.full += door.outlet.losses.full;
             losses.down += door.outlet.losses.down;
         }
-        let cpu = schedule::thread_time();
+        let cpu = clock::read(ClockId::ThreadCPUTime);
         let cpu = cpu.checked_sub(self.cpu_before).unwrap_or(Duration::ZERO);
         Report {
             ports,

@@ -3,8 +3,6 @@
 use std::num::NonZeroU64;
 
 use rustix::thread::set_current_timer_slack;
-use rustix::time::{ClockId, clock_gettime};
-use weir_units::Duration;
 
 /// Above everything that runs at ordinary priority, below the kernel's own threads (50).
 const PRIORITY: libc::c_int = 10;
@@ -24,11 +22,4 @@ pub(super) fn raise_priority() -> bool {
     // Without it timers are 50 us late, as everybody's are.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     false
-}
-
-/// The CPU time that the calling thread has used.
-pub(super) fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let part = |value: i64| u64::try_from(value).unwrap_or(0);
-    Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
 }

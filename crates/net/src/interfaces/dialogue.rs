@@ -2,25 +2,16 @@
 //! (rtnetlink(7)). Whose socket it is makes no difference.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer,
-    NetlinkMessage,
-};
+use netlink_packet_core::NLM_F_DUMP;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::LinkMessage;
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use weir_netlink::{Content, Datagram, Socket};
 
 use super::table::Table;
 
-/// The largest part of an answer that the kernel sends to readers who offer that much.
-pub(super) const BUFFER: usize = 32 * 1024;
 const RTM_NEWROUTE: u16 = 24;
-/// Messages begin at multiples of this (`NLMSG_ALIGNTO`).
-const ALIGNMENT: usize = 4;
 
 /// A request for everything of a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,8 +26,6 @@ pub(super) struct Dialogue {
     table: Table,
     /// What was asked for and not answered yet.
     asked: Option<Dump>,
-    /// The number of the latest request; its answer bears it too.
-    sequence: u32,
 }
 
 /// What a batch of messages changed.
@@ -46,19 +35,6 @@ pub(crate) struct News {
     pub(crate) addresses: bool,
     /// There is a new route.
     pub(crate) routes: bool,
-}
-
-/// A socket to the kernel that hears what these groups are told.
-pub(super) fn open(groups: u32, flags: SocketFlags) -> io::Result<OwnedFd> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        flags | SocketFlags::CLOEXEC,
-        // Protocol 0, `NETLINK_ROUTE`.
-        None,
-    )?;
-    rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
-    Ok(socket)
 }
 
 impl Dialogue {
@@ -78,24 +54,18 @@ impl Dialogue {
     }
 
     /// Forgets what it knows, and asks for all that there is.
-    pub(super) fn start_over(&mut self, socket: impl AsFd) -> io::Result<()> {
+    pub(super) fn start_over(&mut self, socket: &mut Socket) -> io::Result<()> {
         self.table = Table::default();
         self.ask(socket, Dump::Links)
     }
 
     /// The kernel answers one such request at a time.
-    fn ask(&mut self, socket: impl AsFd, what: Dump) -> io::Result<()> {
-        let mut message = NetlinkMessage::from(match what {
+    fn ask(&mut self, socket: &mut Socket, what: Dump) -> io::Result<()> {
+        let message = match what {
             Dump::Links => RouteNetlinkMessage::GetLink(LinkMessage::default()),
             Dump::Addresses => RouteNetlinkMessage::GetAddress(AddressMessage::default()),
-        });
-        message.header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-        self.sequence = self.sequence.wrapping_add(1);
-        message.header.sequence_number = self.sequence;
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        rustix::net::send(socket, &bytes, SendFlags::empty())?;
+        };
+        socket.request(message, NLM_F_DUMP)?;
         self.asked = Some(what);
         Ok(())
     }
@@ -106,39 +76,37 @@ impl Dialogue {
     /// The socket's, and refusals of the kernel's.
     pub(super) fn read(
         &mut self,
-        socket: impl AsFd,
-        datagram: &[u8],
+        socket: &mut Socket,
+        datagram: Datagram<'_>,
         news: &mut News,
     ) -> io::Result<()> {
-        let socket = socket.as_fd();
-        let mut rest = datagram;
-        while let Ok(message) = NetlinkBuffer::new_checked(rest) {
-            let length = message.length() as usize;
-            let kind = message.message_type();
-            match kind {
-                NLMSG_DONE => {
-                    let interrupted = message.flags() & NLM_F_DUMP_INTR != 0;
-                    let expected = message.sequence_number() == self.sequence;
-                    self.on_answered(socket, !interrupted && expected, news)?;
+        for message in datagram.messages() {
+            match message.content() {
+                Content::Done { is_interrupted } => {
+                    let is_good = !is_interrupted && message.answers(socket);
+                    self.on_answered(socket, is_good, news)?;
                 }
-                NLMSG_ERROR => check(message.payload())?,
-                RTM_NEWROUTE => news.routes = true,
-                _ => {
-                    if let Err(error) = self.table.apply(kind, message.payload()) {
+                Content::Acknowledgment(result) => unless_busy(result)?,
+                Content::Other(RTM_NEWROUTE, _) => news.routes = true,
+                Content::Other(kind, payload) => {
+                    if let Err(error) = self.table.apply(kind, payload) {
                         tracing::debug!(%error, kind, "a netlink message is not understood");
                     }
                     news.addresses = true;
                 }
             }
-            let next = length.next_multiple_of(ALIGNMENT);
-            rest = rest.get(next..).unwrap_or_default();
         }
         Ok(())
     }
 
     /// An answer is complete. It is asked for again where it tells of several moments or is not the
     /// one that is waited for.
-    fn on_answered(&mut self, socket: impl AsFd, is_good: bool, news: &mut News) -> io::Result<()> {
+    fn on_answered(
+        &mut self,
+        socket: &mut Socket,
+        is_good: bool,
+        news: &mut News,
+    ) -> io::Result<()> {
         match self.asked {
             Some(_) if !is_good => self.start_over(socket),
             Some(Dump::Links) => self.ask(socket, Dump::Addresses),
@@ -153,12 +121,10 @@ impl Dialogue {
 
 /// A request was refused. While the kernel still answers the one before, the end of that answer has
 /// it asked again.
-fn check(error: &[u8]) -> io::Result<()> {
-    let code = error.first_chunk().copied().map_or(0, i32::from_ne_bytes);
-    match io::Error::from_raw_os_error(code.saturating_neg()) {
-        _ if code == 0 => Ok(()),
-        busy if busy.kind() == io::ErrorKind::ResourceBusy => Ok(()),
-        error => Err(error),
+fn unless_busy(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(busy) if busy.kind() == io::ErrorKind::ResourceBusy => Ok(()),
+        result => result,
     }
 }
 
@@ -170,8 +136,8 @@ mod tests {
 
     #[test]
     fn refusals_other_than_of_haste_are_errors() {
-        let refusal = |code: i32| check(&code.to_ne_bytes());
-        assert!(refusal(0).is_ok() && refusal(-Errno::BUSY.raw_os_error()).is_ok());
-        assert!(refusal(-Errno::PERM.raw_os_error()).is_err());
+        let refusal = |errno: Errno| unless_busy(Err(errno.into()));
+        assert!(unless_busy(Ok(())).is_ok() && refusal(Errno::BUSY).is_ok());
+        assert!(refusal(Errno::PERM).is_err());
     }
 }

@@ -2,17 +2,17 @@
 //! to listen to, and one for a single question.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::{Duration as Span, Instant};
 
 use rustix::io::Errno;
+use rustix::net::SocketFlags;
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{RecvFlags, SocketFlags};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use weir_netlink::{BUFFER, Socket};
 use weir_quic::Interfaces;
 
-use super::dialogue::{BUFFER, Dialogue, News, open};
+use super::dialogue::{Dialogue, News};
 use super::table::Table;
 
 /// `RTMGRP_LINK`, `_IPV4_IFADDR`, `_IPV4_ROUTE`, `_IPV6_IFADDR` and `_IPV6_ROUTE`.
@@ -23,7 +23,7 @@ const PATIENCE: Span = Span::from_millis(500);
 
 /// Listens to the kernel.
 pub(crate) struct Netlink {
-    socket: AsyncFd<OwnedFd>,
+    socket: AsyncFd<Socket>,
     buffer: Vec<u8>,
     dialogue: Dialogue,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Netlink {
 impl Netlink {
     /// Subscribes, and asks for all that there is. Must be called within a tokio runtime.
     pub(crate) fn open() -> io::Result<Self> {
-        let socket = open(GROUPS, SocketFlags::NONBLOCK)?;
+        let socket = Socket::open(GROUPS, SocketFlags::NONBLOCK)?;
         // SAFETY: the descriptor is owned by the `AsyncFd` from here on, so it stays open and the
         // same for as long as that lives.
         let socket = unsafe { AsyncFd::register_with_interest(socket, Interest::READABLE) }?;
@@ -58,20 +58,15 @@ impl Netlink {
         loop {
             let received = {
                 let mut guard = self.socket.readable().await?;
-                let received = rustix::net::recv(
-                    self.socket.get_ref(),
-                    self.buffer.as_mut_slice(),
-                    RecvFlags::empty(),
-                );
-                if received == Err(Errno::AGAIN) {
+                let received = self.socket.get_ref().receive(&mut self.buffer);
+                if matches!(received, Err(Errno::AGAIN)) {
                     guard.clear_ready();
                 }
                 received
             };
             match received {
-                Ok((length, _)) => {
-                    let datagram = self.buffer.get(..length).unwrap_or(&self.buffer);
-                    let socket = self.socket.get_ref();
+                Ok(datagram) => {
+                    let socket = self.socket.get_mut();
                     self.dialogue.read(socket, datagram, &mut news)?;
                     if self.dialogue.is_complete() && news != News::default() {
                         return Ok(news);
@@ -86,7 +81,7 @@ impl Netlink {
     }
 
     fn start_over(&mut self) -> io::Result<()> {
-        self.dialogue.start_over(self.socket.get_ref())
+        self.dialogue.start_over(self.socket.get_mut())
     }
 }
 
@@ -100,9 +95,9 @@ pub(crate) fn current() -> Option<Interfaces> {
 }
 
 fn ask_once() -> io::Result<Table> {
-    let socket = open(0, SocketFlags::empty())?;
+    let mut socket = Socket::open(0, SocketFlags::empty())?;
     let mut dialogue = Dialogue::default();
-    dialogue.start_over(&socket)?;
+    dialogue.start_over(&mut socket)?;
     let (asked_at, mut buffer) = (Instant::now(), vec![0; BUFFER]);
     while !dialogue.is_complete() {
         let left = PATIENCE.saturating_sub(asked_at.elapsed());
@@ -110,11 +105,8 @@ fn ask_once() -> io::Result<Table> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         sockopt::set_socket_timeout(&socket, Timeout::Recv, Some(left))?;
-        match rustix::net::recv(&socket, buffer.as_mut_slice(), RecvFlags::empty()) {
-            Ok((length, _)) => {
-                let datagram = buffer.get(..length).unwrap_or(&buffer);
-                dialogue.read(&socket, datagram, &mut News::default())?;
-            }
+        match socket.receive(&mut buffer) {
+            Ok(datagram) => dialogue.read(&mut socket, datagram, &mut News::default())?,
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,5 +1,7 @@
 //! From the command line to a plan of measurements.
 
+use std::time::SystemTime;
+
 use weir_bench::Placement;
 use weir_bench::driver::Phase;
 use weir_bench::paper::{BASELINE, SUBJECT};
@@ -8,7 +10,6 @@ use weir_bench::{Identity, TransportSpecification};
 use weir_units::ByteSize;
 
 use super::{Rpc, remote};
-use crate::bench::date;
 use crate::failure::Failure;
 
 /// The transports take turns this often in each case.
@@ -32,7 +33,7 @@ impl Rpc {
             mixes: Vec::new(),
             baselines: vec![BASELINE.to_owned()],
             limit: self.timeout,
-            date: date::now(),
+            date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         })
     }
 
