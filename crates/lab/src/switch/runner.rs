@@ -15,6 +15,7 @@ use weir_scenario::{PortIndex, Scenario, Topology};
 use weir_sed::{Demands, Rule as DemandRule};
 use weir_units::{Duration, Time};
 
+use super::SwitchError;
 use super::command::{Command, Sample, Socket};
 use super::copies::Copier;
 use super::fidelity::Fidelity;
