@@ -3,7 +3,8 @@
 //!
 //! Each part registers its metrics once ([`Registry::shared`]), whatever number of endpoints, flow
 //! tables or controllers it has; they are told apart by labels. Counters live where things happen;
-//! what is only known by asking is asked for before a scrape ([`Registry::before_scrape`]).
+//! what is only known by asking is asked for before a scrape ([`Registry::before_scrape`]). Values that
+//! stand in a structure are declared as a [`Table`], a [`Row`] each.
 //!
 //! ```no_run
 //! use weir_metrics::prometheus::counter::Counter;
@@ -32,10 +33,12 @@
 mod address;
 mod exporter;
 mod registry;
+mod table;
 
 pub use address::{AddressError, parse_address};
 pub use exporter::{Exporter, ExporterError};
 pub use registry::Registry;
+pub use table::{Kind, Row, Table, raise};
 
 /// The library in which metrics are declared.
 pub mod prometheus {

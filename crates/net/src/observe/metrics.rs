@@ -22,6 +22,7 @@ use crate::stats::EndpointStats;
 
 type Labels = Vec<(&'static str, String)>;
 type Counters = Family<Labels, Counter>;
+type Spans = Family<Labels, Counter<f64>>;
 type Gauges = Family<Labels, Gauge>;
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
@@ -30,145 +31,119 @@ fn round_trips() -> Histogram {
     Histogram::new(exponential_buckets(10e-6, 2.0, 18))
 }
 
-/// The metrics of all endpoints of a process; the label `endpoint` tells them apart.
-#[derive(Clone)]
-struct Families {
-    open: Gauges,
-    begun: Counters,
-    closed: Counters,
-    handshakes_failed: Counters,
-    handshake: Histograms,
-    datagrams: Counters,
-    payload: Counters,
-    packets: Counters,
-    dropped: Counters,
-    lost: Counters,
-    spurious: Counters,
-    retransmitted: Counters,
-    ce_marks: Counters,
-    congestion_events: Counters,
-    probe_timeouts: Counters,
-    black_holes: Counters,
-    key_updates: Counters,
-    rtt: Histograms,
-    moves: Counters,
-    decisions: Counters,
-    buffers: Gauges,
-    replies: Counters,
-    unroutable: Counters,
-    batches: Counters,
-    spinning: Family<Labels, Counter<f64>>,
-    qlog_lost: Counters,
+/// Declares the metrics: field, type, name, unit where there is one, and help.
+macro_rules! families {
+    ($($field:ident: $type:ident, $name:literal, $($unit:ident,)? $help:literal;)*) => {
+        /// The metrics of all endpoints of a process; the label `endpoint` tells them apart.
+        #[derive(Clone)]
+        struct Families {
+            $($field: $type,)*
+        }
+
+        impl Families {
+            fn register(registry: &mut prometheus::Registry) -> Self {
+                let registry = registry.sub_registry_with_prefix("weir");
+                $(
+                    let $field = families!(@new $type);
+                    families!(@register registry, $field, $name, $($unit,)? $help);
+                )*
+                Self { $($field,)* }
+            }
+        }
+    };
+    (@new Histograms) => { Histograms::new_with_constructor(round_trips) };
+    (@new $type:ident) => { $type::default() };
+    (@register $registry:ident, $field:ident, $name:literal, $help:literal) => {
+        $registry.register($name, $help, $field.clone());
+    };
+    (@register $registry:ident, $field:ident, $name:literal, $unit:ident, $help:literal) => {
+        $registry.register_with_unit($name, $help, Unit::$unit, $field.clone());
+    };
 }
 
+families! {
+    begun: Counters, "connections", "Connections begun, by side";
+    closed: Counters, "connections_closed", "Connections that are over, by cause";
+    handshakes_failed: Counters, "handshakes_failed",
+        "Connections that were over before their handshake was complete, by cause";
+    datagrams: Counters, "datagrams", "UDP datagrams of connections, by direction";
+    packets: Counters, "packets", "QUIC packets, by direction";
+    dropped: Counters, "packets_dropped", "Packets received and dropped";
+    lost: Counters, "packets_lost", "Packets declared lost";
+    spurious: Counters, "spurious_losses", "Packets acknowledged after they had been declared lost";
+    ce_marks: Counters, "ce_marks", "Packets sent that arrived with a CE mark";
+    congestion_events: Counters, "congestion_events",
+        "Losses and marks that congestion controllers were told of";
+    probe_timeouts: Counters, "probe_timeouts", "Expirations of the probe timeout";
+    black_holes: Counters, "black_holes", "Paths that stopped carrying a packet size that was in use";
+    key_updates: Counters, "key_updates", "Updates of 1-RTT keys";
+    moves: Counters, "path_moves", "Moves of connections to another path, by cause";
+    decisions: Counters, "migration_decisions",
+        "Moves that the migration monitor decided on, by cause";
+    replies: Counters, "stateless_replies", "Answers without a connection, by kind";
+    unroutable: Counters, "datagrams_unroutable",
+        "Datagrams that belong to no connection and begin none";
+    batches: Counters, "receive_batches", "Receive batches, each of one system call";
+    qlog_lost: Counters, "qlog_events_lost", "Events that qlog files could not take";
+    payload: Counters, "udp_payload", Bytes, "UDP payload of connections, by direction";
+    retransmitted: Counters, "retransmitted", Bytes,
+        "Stream and handshake data that had to be sent again";
+    rtt: Histograms, "rtt", Seconds, "Round-trip times, one sample per receive batch at most";
+    handshake: Histograms, "handshake", Seconds, "How long handshakes took";
+    spinning: Spans, "spinning", Seconds, "Time spent looking for replies instead of sleeping";
+    open: Gauges, "connections_open", "Connections that are not forgotten yet";
+    buffers: Gauges, "socket_buffer", Bytes,
+        "What the kernel granted for each socket's buffer, by direction";
+}
+
+/// A series: its metric, its label besides `endpoint`, and where its value is in a `Source`.
+type Series<'f, Source> = (
+    &'f Counters,
+    Option<(&'static str, &'static str)>,
+    fn(&Source) -> u64,
+);
+
 impl Families {
-    fn register(registry: &mut prometheus::Registry) -> Self {
-        let registry = registry.sub_registry_with_prefix("weir");
-        let mut counter = |name: &str, help: &str| {
-            let family = Counters::default();
-            registry.register(name, help, family.clone());
-            family
-        };
-        let begun = counter("connections", "Connections begun, by side");
-        let closed = counter("connections_closed", "Connections that are over, by cause");
-        let handshakes_failed = counter(
-            "handshakes_failed",
-            "Connections that were over before their handshake was complete, by cause",
-        );
-        let datagrams = counter("datagrams", "UDP datagrams of connections, by direction");
-        let packets = counter("packets", "QUIC packets, by direction");
-        let dropped = counter("packets_dropped", "Packets received and dropped");
-        let lost = counter("packets_lost", "Packets declared lost");
-        let spurious = counter(
-            "spurious_losses",
-            "Packets acknowledged after they had been declared lost",
-        );
-        let ce_marks = counter("ce_marks", "Packets sent that arrived with a CE mark");
-        let congestion_events = counter(
-            "congestion_events",
-            "Losses and marks that congestion controllers were told of",
-        );
-        let probe_timeouts = counter("probe_timeouts", "Expirations of the probe timeout");
-        let black_holes = counter(
-            "black_holes",
-            "Paths that stopped carrying a packet size that was in use",
-        );
-        let key_updates = counter("key_updates", "Updates of 1-RTT keys");
-        let moves = counter(
-            "path_moves",
-            "Moves of connections to another path, by cause",
-        );
-        let decisions = counter(
-            "migration_decisions",
-            "Moves that the migration monitor decided on, by cause",
-        );
-        let replies = counter("stateless_replies", "Answers without a connection, by kind");
-        let unroutable = counter(
-            "datagrams_unroutable",
-            "Datagrams that belong to no connection and begin none",
-        );
-        let batches = counter(
-            "receive_batches",
-            "Receive batches, each of one system call",
-        );
-        let qlog_lost = counter("qlog_events_lost", "Events that qlog files could not take");
-        let mut bytes = |name: &str, help: &str| {
-            let family = Counters::default();
-            registry.register_with_unit(name, help, Unit::Bytes, family.clone());
-            family
-        };
-        let payload = bytes("udp_payload", "UDP payload of connections, by direction");
-        let retransmitted = bytes(
-            "retransmitted",
-            "Stream and handshake data that had to be sent again",
-        );
-        let mut histogram = |name: &str, help: &str| {
-            let family = Histograms::new_with_constructor(round_trips);
-            registry.register_with_unit(name, help, Unit::Seconds, family.clone());
-            family
-        };
-        let rtt = histogram(
-            "rtt",
-            "Round-trip times, one sample per receive batch at most",
-        );
-        let handshake = histogram("handshake", "How long handshakes took");
-        let spinning = Family::default();
-        let help = "Time spent looking for replies instead of sleeping";
-        registry.register_with_unit("spinning", help, Unit::Seconds, spinning.clone());
-        let open = Gauges::default();
-        let help = "Connections that are not forgotten yet";
-        registry.register("connections_open", help, open.clone());
-        let buffers = Gauges::default();
-        let help = "What the kernel granted for each socket's buffer, by direction";
-        registry.register_with_unit("socket_buffer", help, Unit::Bytes, buffers.clone());
-        Self {
-            open,
-            begun,
-            closed,
-            handshakes_failed,
-            handshake,
-            datagrams,
-            payload,
-            packets,
-            dropped,
-            lost,
-            spurious,
-            retransmitted,
-            ce_marks,
-            congestion_events,
-            probe_timeouts,
-            black_holes,
-            key_updates,
-            rtt,
-            moves,
-            decisions,
-            buffers,
-            replies,
-            unroutable,
-            batches,
-            spinning,
-            qlog_lost,
-        }
+    /// What the engine counts of each connection.
+    fn of_connections(&self) -> [Series<'_, Totals>; 14] {
+        let sent = Some(("direction", "sent"));
+        let received = Some(("direction", "received"));
+        [
+            (&self.datagrams, sent, |is| is.datagrams_sent),
+            (&self.datagrams, received, |is| is.datagrams_received),
+            (&self.payload, sent, |is| is.bytes_sent.bytes()),
+            (&self.payload, received, |is| is.bytes_received.bytes()),
+            (&self.packets, sent, |is| is.packets_sent),
+            (&self.packets, received, |is| is.packets_received),
+            (&self.dropped, None, |is| is.packets_dropped),
+            (&self.lost, None, |is| is.packets_lost),
+            (&self.spurious, None, |is| is.spurious_losses),
+            (&self.retransmitted, None, |is| {
+                is.bytes_retransmitted.bytes()
+            }),
+            (&self.ce_marks, None, |is| is.ce_marks),
+            (&self.congestion_events, None, |is| is.congestion_events),
+            (&self.probe_timeouts, None, |is| is.probe_timeouts),
+            (&self.black_holes, None, |is| is.black_holes),
+        ]
+    }
+
+    /// What the endpoint counts by itself.
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 7] {
+        let kind = |kind| Some(("kind", kind));
+        [
+            (&self.unroutable, None, |is| is.datagrams_unroutable),
+            (&self.batches, None, |is| is.receive_batches),
+            (&self.qlog_lost, None, |is| is.qlog_events_lost),
+            (&self.replies, kind("retry"), |is| is.replies.retries),
+            (&self.replies, kind("version-negotiation"), |is| {
+                is.replies.version_negotiations
+            }),
+            (&self.replies, kind("stateless-reset"), |is| {
+                is.replies.stateless_resets
+            }),
+            (&self.replies, kind("refusal"), |is| is.replies.refusals),
+        ]
     }
 }
 
@@ -177,17 +152,8 @@ pub(super) struct EndpointMetrics {
     families: Families,
     endpoint: String,
     open: Gauge,
-    datagrams: [Counter; 2],
-    payload: [Counter; 2],
-    packets: [Counter; 2],
-    dropped: Counter,
-    lost: Counter,
-    spurious: Counter,
-    retransmitted: Counter,
-    ce_marks: Counter,
-    congestion_events: Counter,
-    probe_timeouts: Counter,
-    black_holes: Counter,
+    /// Those that the engine counts.
+    totals: Vec<(Counter, fn(&Totals) -> u64)>,
     key_updates: Counter,
     rtt: Histogram,
     handshake: Histogram,
@@ -197,31 +163,17 @@ impl EndpointMetrics {
     pub(super) fn register(registry: &Registry, local: SocketAddr) -> Arc<Self> {
         let families = registry.shared(Families::register);
         let endpoint = local.to_string();
-        let labels: Labels = vec![("endpoint", endpoint.clone())];
-        let one = |family: &Counters| family.get_or_create_owned(&labels);
-        let both = |family: &Counters| {
-            ["sent", "received"].map(|direction| {
-                let mut labels = labels.clone();
-                labels.push(("direction", direction.to_owned()));
-                family.get_or_create_owned(&labels)
-            })
-        };
+        let endpoint_alone = labels(&endpoint, None);
+        let totals = families.of_connections().map(|(family, label, value)| {
+            let counter = family.get_or_create_owned(&labels(&endpoint, label));
+            (counter, value)
+        });
         Arc::new(Self {
-            open: families.open.get_or_create_owned(&labels),
-            datagrams: both(&families.datagrams),
-            payload: both(&families.payload),
-            packets: both(&families.packets),
-            dropped: one(&families.dropped),
-            lost: one(&families.lost),
-            spurious: one(&families.spurious),
-            retransmitted: one(&families.retransmitted),
-            ce_marks: one(&families.ce_marks),
-            congestion_events: one(&families.congestion_events),
-            probe_timeouts: one(&families.probe_timeouts),
-            black_holes: one(&families.black_holes),
-            key_updates: one(&families.key_updates),
-            rtt: families.rtt.get_or_create_owned(&labels),
-            handshake: families.handshake.get_or_create_owned(&labels),
+            open: families.open.get_or_create_owned(&endpoint_alone),
+            totals: totals.into(),
+            key_updates: families.key_updates.get_or_create_owned(&endpoint_alone),
+            rtt: families.rtt.get_or_create_owned(&endpoint_alone),
+            handshake: families.handshake.get_or_create_owned(&endpoint_alone),
             endpoint,
             families,
         })
@@ -243,7 +195,7 @@ impl EndpointMetrics {
         let buffers = shared.sockets.buffers();
         let sizes = [("receive", buffers.receive), ("send", buffers.send)];
         for (direction, size) in sizes {
-            let labels = self.labels("direction", direction);
+            let labels = self.labels(Some(("direction", direction)));
             let size = i64::try_from(size.bytes()).unwrap_or(i64::MAX);
             self.families.buffers.get_or_create_owned(&labels).set(size);
         }
@@ -260,82 +212,41 @@ impl EndpointMetrics {
     }
 
     fn add_stats(&self, is: &EndpointStats, was: &EndpointStats) {
-        let labels: Labels = vec![("endpoint", self.endpoint.clone())];
-        let families = &self.families;
-        let counts = [
-            (
-                &families.unroutable,
-                is.datagrams_unroutable - was.datagrams_unroutable,
-            ),
-            (&families.batches, is.receive_batches - was.receive_batches),
-            (
-                &families.qlog_lost,
-                is.qlog_events_lost - was.qlog_events_lost,
-            ),
-        ];
-        for (family, count) in counts {
-            family.get_or_create_owned(&labels).inc_by(count);
-        }
-        let (now, before) = (&is.replies, &was.replies);
-        let replies = [
-            ("retry", now.retries - before.retries),
-            (
-                "version-negotiation",
-                now.version_negotiations - before.version_negotiations,
-            ),
-            (
-                "stateless-reset",
-                now.stateless_resets - before.stateless_resets,
-            ),
-            ("refusal", now.refusals - before.refusals),
-        ];
-        for (kind, count) in replies {
-            let labels = self.labels("kind", kind);
-            families.replies.get_or_create_owned(&labels).inc_by(count);
+        for (family, label, value) in self.families.of_endpoint() {
+            let counter = family.get_or_create_owned(&self.labels(label));
+            counter.inc_by(value(is) - value(was));
         }
         let spinning = (is.spinning - was.spinning).as_secs_f64();
-        families
+        let spun = self
+            .families
             .spinning
-            .get_or_create_owned(&labels)
-            .inc_by(spinning);
+            .get_or_create_owned(&self.labels(None));
+        spun.inc_by(spinning);
     }
 
-    fn labels(&self, name: &'static str, value: &str) -> Labels {
-        vec![
-            ("endpoint", self.endpoint.clone()),
-            (name, value.to_owned()),
-        ]
+    fn labels(&self, label: Option<(&'static str, &str)>) -> Labels {
+        labels(&self.endpoint, label)
     }
 
     fn count(&self, family: &Counters, label: &'static str, value: &str) {
-        family.get_or_create_owned(&self.labels(label, value)).inc();
+        family
+            .get_or_create_owned(&self.labels(Some((label, value))))
+            .inc();
     }
 
     /// Adds what was counted since.
     fn add(&self, is: &Totals, was: &Totals) {
-        let [sent, received] = &self.datagrams;
-        sent.inc_by(is.datagrams_sent - was.datagrams_sent);
-        received.inc_by(is.datagrams_received - was.datagrams_received);
-        let [sent, received] = &self.payload;
-        sent.inc_by((is.bytes_sent - was.bytes_sent).bytes());
-        received.inc_by((is.bytes_received - was.bytes_received).bytes());
-        let [sent, received] = &self.packets;
-        sent.inc_by(is.packets_sent - was.packets_sent);
-        received.inc_by(is.packets_received - was.packets_received);
-        self.dropped
-            .inc_by(is.packets_dropped - was.packets_dropped);
-        self.lost.inc_by(is.packets_lost - was.packets_lost);
-        self.spurious
-            .inc_by(is.spurious_losses - was.spurious_losses);
-        self.retransmitted
-            .inc_by((is.bytes_retransmitted - was.bytes_retransmitted).bytes());
-        self.ce_marks.inc_by(is.ce_marks - was.ce_marks);
-        self.congestion_events
-            .inc_by(is.congestion_events - was.congestion_events);
-        self.probe_timeouts
-            .inc_by(is.probe_timeouts - was.probe_timeouts);
-        self.black_holes.inc_by(is.black_holes - was.black_holes);
+        for (counter, value) in &self.totals {
+            counter.inc_by(value(is) - value(was));
+        }
     }
+}
+
+/// The label `endpoint`, and one more.
+fn labels(endpoint: &str, label: Option<(&'static str, &str)>) -> Labels {
+    let label = label.map(|(name, value)| (name, value.to_owned()));
+    let endpoint = ("endpoint", endpoint.to_owned());
+    std::iter::once(endpoint).chain(label).collect()
 }
 
 /// Counts one connection.
