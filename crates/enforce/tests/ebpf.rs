@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use weir_enforce::ebpf::{Enforcer, Hook, Options, Plane};
 use weir_enforce::operation::{Enforce as _, Status};
-use weir_scenario::Policy;
+use weir_scenario::parse_policy;
 
 use support::{Host, Pair, SERVER, can_run};
 
@@ -24,7 +24,7 @@ struct Running {
 }
 
 fn attach(client: &Host, interface: &str, hook: Hook, policy: &str) -> Enforcer {
-    let policy = Policy::parse("test", policy).unwrap();
+    let policy = parse_policy("test", policy).unwrap();
     let interface = interface.to_owned();
     client.run(move || {
         let options = Options {

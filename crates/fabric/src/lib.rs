@@ -101,7 +101,7 @@ pub use connections::{
 pub use counters::{Counters, DropReason, Drops, Tally};
 pub use faults::{Disturbances, FaultSettings, Faults, Reordering, Script, Verdict};
 pub use flow_hash::mix;
-pub use link::Link;
+pub use link::{ETHERNET_FRAMING, Link};
 pub use occupancy::Occupancy;
 pub use packet::{Burst, Packet, flip_byte};
 pub use pipe::Pipe;

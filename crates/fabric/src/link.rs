@@ -8,6 +8,10 @@ mod tests;
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+/// The bytes of Ethernet framing that a link carries per packet: preamble and start delimiter 8,
+/// header 14, frame check sequence 4, gap 12 (IEEE 802.3).
+pub const ETHERNET_FRAMING: ByteSize = ByteSize::from_bytes(38);
+
 /// One direction of a cable between two ports, with the transmitter at its head: when what arrives.
 /// The packets themselves are kept by the [`Pipe`](crate::Pipe) that the link belongs to.
 #[derive(Clone, Debug)]

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_metrics::Registry;
+use weir_policy::PolicySource;
 use weir_quic::{
     EndpointConfig, EndpointSecret, PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
     Version, Versions,
 };
-use weir_scenario::Policy;
 use weir_sed::Allocator;
 use weir_units::{ByteSize, Duration};
 
@@ -33,7 +33,7 @@ use crate::tls::{ClientCredentials, ServerCredentials};
 #[must_use = "nothing happens before `bind`"]
 pub struct EndpointBuilder {
     transport: Arc<TransportConfig>,
-    policy: Option<Policy>,
+    policy: Option<Arc<dyn PolicySource>>,
     client: Option<ClientCredentials>,
     server: Option<ServerCredentials>,
     max_connections: usize,
@@ -98,8 +98,8 @@ impl EndpointBuilder {
     /// its own only where the kernel says which, so rules with `from` want a specific one. `ecn` and `buffer` are
     /// for TCP. `docs/policy.md` describes the file. A transport that is given to
     /// [`Endpoint::connect_with`] is not touched.
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = Some(policy);
+    pub fn policy(mut self, source: impl PolicySource + 'static) -> Self {
+        self.policy = Some(Arc::new(source));
         self
     }
 

@@ -106,6 +106,7 @@ pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 pub use weir_metrics::Registry;
+pub use weir_policy::{Policy, PolicySource};
 pub use weir_quic::crypto::Identity as PeerIdentity;
 pub use weir_quic::migration;
 pub use weir_quic::{
@@ -113,6 +114,5 @@ pub use weir_quic::{
     MoveCause, PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId,
     TransportConfig, UpdateKeysError, Version, Versions,
 };
-pub use weir_scenario::Policy;
 pub use weir_sed::Allocator;
 pub use weir_units::{ByteSize, Duration};

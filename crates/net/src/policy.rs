@@ -1,24 +1,24 @@
-//! Congestion control by a policy file: which controller the paths of an endpoint's connections get.
+//! Congestion control by policy: which controller the paths of an endpoint's connections get.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use weir_congestion::{Context, Controller};
+use weir_policy::{PolicyFlow, PolicySource};
 use weir_quic::{Congestion, PathEnds, TransportConfig};
-use weir_scenario::{Policy, PolicyFlow};
 
 use crate::sockets::Place;
 
 /// Looks the rule up for what is sent on a path.
 #[derive(Debug)]
 pub(crate) struct Chooser {
-    policy: Policy,
+    policy: Arc<dyn PolicySource>,
     /// Where the endpoint is bound, and by which interface alone.
     bound: Vec<(IpAddr, Option<String>)>,
 }
 
 impl Chooser {
-    pub(crate) fn new(policy: Policy, places: &[Place]) -> Self {
+    pub(crate) fn new(policy: Arc<dyn PolicySource>, places: &[Place]) -> Self {
         let bound = |place: &Place| (place.address.ip().to_canonical(), place.interface.clone());
         Self {
             policy,
@@ -52,8 +52,7 @@ impl Chooser {
             interface: self.interface(local.ip()),
             ..PolicyFlow::between(local, remote)
         };
-        let control = self.policy.rule(&flow)?.control.as_ref()?;
-        Some(control.congestion.build(context))
+        Some(self.policy.control(&flow)?.congestion.build(context))
     }
 
     /// The interface that an address is bound to.
@@ -71,6 +70,8 @@ impl Chooser {
 
 #[cfg(test)]
 mod tests {
+    use weir_scenario::parse_policy;
+
     use super::*;
 
     fn name(chooser: &Chooser, local: Option<&str>, remote: &str) -> &'static str {
@@ -100,7 +101,7 @@ mod tests {
             place("192.0.2.1:443", None),
             place("192.0.2.2:0", Some("wan0")),
         ];
-        let chooser = Chooser::new(Policy::parse("test", policy).unwrap(), &places);
+        let chooser = Chooser::new(Arc::new(parse_policy("test", policy).unwrap()), &places);
         let from = |local, remote| name(&chooser, Some(local), remote);
         assert_eq!(from("192.0.2.2:5000", "10.1.2.3:4433"), "none");
         assert_eq!(from("192.0.2.2:5000", "203.0.113.7:4433"), "bbr");

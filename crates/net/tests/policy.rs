@@ -7,7 +7,8 @@ use std::net::SocketAddr;
 
 use support::{loopback, run, transport};
 use weir_net::tls::{ClientTls, Identity, ServerTls};
-use weir_net::{Connection, Endpoint, Policy};
+use weir_net::{Connection, Endpoint};
+use weir_scenario::parse_policy;
 
 fn algorithm(connection: &Connection) -> &'static str {
     connection.stats().paths[0].algorithm
@@ -25,7 +26,7 @@ fn the_first_rule_that_fits_chooses_for_each_connection() {
         let tls = ServerTls::new(identity).build().unwrap();
         let builder = Endpoint::builder().transport(transport()).server(tls);
         let policy = "[[rules]]\nfrom = \"127.0.0.1/32\"\ncongestion = \"swift\"\n";
-        let policy = Policy::parse("server", policy).unwrap();
+        let policy = parse_policy("server", policy).unwrap();
         let servers = [(); 3].map(|()| {
             let builder = builder.clone().policy(policy.clone());
             builder.bind(loopback()).unwrap()
@@ -42,7 +43,7 @@ fn the_first_rule_that_fits_chooses_for_each_connection() {
         let client = Endpoint::builder()
             .transport(transport())
             .client(ClientTls::pinned(pin).build().unwrap())
-            .policy(Policy::parse("client", &policy).unwrap())
+            .policy(parse_policy("client", &policy).unwrap())
             .bind(loopback())
             .unwrap();
         let own = format!("{:?}", transport().congestion);

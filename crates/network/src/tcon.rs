@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use weir_fabric::Packet as FabricPacket;
+use weir_policy::first_match;
 use weir_results::TconSummary;
 use weir_scenario::{HostIndex, SwitchIndex, TconRule, Topology};
 use weir_tcon::{Candidate, Choose, Limits, Tcon, Treatment};
@@ -46,7 +47,7 @@ impl<W: WhoseAddress> Choose for Rules<W> {
             self.whose.host(flow.key.source)?,
             self.whose.host(flow.key.destination)?,
         );
-        let (_, treatment) = self.rules.iter().find(|(rule, _)| rule.fits(from, to))?;
+        let (_, treatment) = first_match(&self.rules, &(from, to))?;
         treatment.as_ref()
     }
 }

@@ -42,7 +42,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [`Policy`] names TCP flows on real interfaces and their algorithms, in the same manner.
+//! A [policy](weir_policy::Policy) names TCP flows on real interfaces and their algorithms: [`load_policy`] reads it in
+//! the same manner.
 
 mod congestion;
 mod document;
@@ -53,7 +54,7 @@ mod link_share;
 mod live;
 mod loader;
 mod measurements;
-mod policy;
+mod policy_file;
 mod queue;
 mod read;
 mod scenario;
@@ -72,17 +73,14 @@ pub use group::{Group, Pairing};
 pub use live::{AddressFamily, LiveOptions, Network, NotANetwork};
 pub use loader::{Document, Loaded, NotASetting, Setting, Variant};
 pub use measurements::{Measurements, Reduction};
-pub use policy::{
-    DeadlinePolicy, DeadlineRule, Dscp, Explanation, Misfit, NamePattern, Policy, PolicyFlow,
-    PolicyRule, PortRange, Prefix,
-};
+pub use policy_file::{load_deadlines, load_policy, parse_deadlines, parse_policy};
 pub use queue::{Buffer, Discipline, Level, Queue, Red, RedLength};
 pub use scenario::Scenario;
 pub use schema::{deadline_key_reference, key_reference, policy_key_reference};
 pub use sed::{SedAllocation, SedLate, SedOptions, SedReading};
 pub use topology::{
-    ETHERNET_FRAMING, Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer,
-    SharedLimit, Switch, SwitchIndex, TconControl, TconRule, Topology,
+    Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer, SharedLimit, Switch,
+    SwitchIndex, TconRule, Topology,
 };
 pub use transport::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use weir_scenario::{
-    DeadlinePolicy, Policy, Scenario, deadline_key_reference, key_reference, policy_key_reference,
+    Scenario, deadline_key_reference, key_reference, parse_deadlines, parse_policy,
+    policy_key_reference,
 };
 
 const BEGIN: &str =
@@ -63,7 +64,7 @@ fn the_examples_of_policies_load() {
     let page = include_str!("../../../docs/policy.md");
     for block in page.split("```toml\n").skip(1) {
         let text = block.split("```").next().unwrap();
-        Policy::parse("docs/policy.md", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        parse_policy("docs/policy.md", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
 }
 
@@ -72,7 +73,7 @@ fn the_examples_of_deadlines_load() {
     let page = include_str!("../../../docs/deadlines.md");
     for block in page.split("```toml\n").skip(1) {
         let text = block.split("```").next().unwrap();
-        DeadlinePolicy::parse("docs/deadlines.md", text)
+        parse_deadlines("docs/deadlines.md", text)
             .unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use clap::Subcommand;
 use tokio::runtime::Runtime;
 use weir_perf::PreSharedKey;
-use weir_scenario::Policy;
+use weir_policy::Policy;
+use weir_scenario::load_policy;
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -43,5 +44,5 @@ fn shared_key(path: &Path) -> Result<Arc<PreSharedKey>, Failure> {
 
 /// The policy in a file that an option names.
 fn policy(file: &Path) -> Result<Policy, Failure> {
-    Policy::load(file).map_err(Failure::of)
+    load_policy(file).map_err(Failure::of)
 }

@@ -7,7 +7,8 @@ mod reload;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use weir_scenario::{Policy as Rules, PolicyRule};
+use weir_policy::{Policy as Rules, PolicyRule};
+use weir_scenario::load_policy;
 
 use crate::failure::Failure;
 
@@ -41,7 +42,7 @@ impl Policy {
 
 impl File {
     fn load(&self) -> Result<Rules, Failure> {
-        Rules::load(&self.file).map_err(Failure::of)
+        load_policy(&self.file).map_err(Failure::of)
     }
 
     fn path(&self) -> &Path {

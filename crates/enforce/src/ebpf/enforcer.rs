@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rustix::time::{ClockId, clock_gettime};
 use weir_fabric::ConnectionLimits;
 use weir_metrics::Registry;
-use weir_scenario::{Policy, PolicyFlow, PolicyRule};
+use weir_policy::{Policy, PolicyFlow, PolicyRule};
 use weir_tcon::Observed;
 use weir_units::{Duration, Time};
 use weir_wire::FlowKey;
@@ -327,7 +327,7 @@ mod tests {
     fn nobody_negotiates_ecn_at_an_interface() {
         let rules = |ecn: &str| {
             let text = format!("[[rules]]\npass = true\n[[rules]]\ncongestion = \"dctcp\"\n{ecn}");
-            Enforcer::check(&Policy::parse("test", &text).unwrap())
+            Enforcer::check(&weir_scenario::parse_policy("test", &text).unwrap())
         };
         assert_eq!(rules("ecn = true"), Err(NotHere { line: 3 }));
         assert_eq!(rules("ecn = false"), Ok(()));

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use weir_scenario::Dscp;
+use weir_policy::Dscp;
 use weir_tcon::{Beginning, Milestone, PLACES, Report};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;

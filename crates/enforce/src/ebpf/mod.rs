@@ -13,9 +13,8 @@
 //! ```no_run
 //! use weir_enforce::ebpf::{Enforcer, Options, Plane};
 //! use weir_enforce::operation::Enforce as _;
-//! use weir_scenario::Policy;
 //!
-//! let policy = Policy::load("policy.toml".as_ref())?;
+//! let policy = weir_scenario::load_policy("policy.toml".as_ref())?;
 //! let plane = Plane::attach(&["eth0".to_owned()], &Options::default())?;
 //! let mut enforcer = Enforcer::new(plane, policy, &Options::default());
 //! loop {

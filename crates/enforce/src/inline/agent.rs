@@ -5,9 +5,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
-use weir_fabric::{Counters as PipeCounters, Faults, Link, Pipe, Queue, Rule, Tally};
+use weir_fabric::{
+    Counters as PipeCounters, ETHERNET_FRAMING, Faults, Link, Pipe, Queue, Rule, Tally,
+};
 use weir_metrics::Registry;
-use weir_scenario::ETHERNET_FRAMING;
 use weir_sed::{Agent, AgentConfig, AgentCounters};
 use weir_units::{ByteSize, Duration, Rate, Time};
 

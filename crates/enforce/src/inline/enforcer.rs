@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, eventfd};
 use weir_metrics::Registry;
-use weir_scenario::Policy;
+use weir_policy::Policy;
 use weir_tcon::{FlowReport, Limits, Tcon};
 use weir_units::Duration;
 

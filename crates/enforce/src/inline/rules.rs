@@ -1,6 +1,6 @@
 //! A policy as what TCon's element asks of flows between two interfaces.
 
-use weir_scenario::{Dscp, Policy, PolicyFlow, PolicyRule};
+use weir_policy::{Dscp, Policy, PolicyFlow, PolicyRule, first_match};
 use weir_tcon::{Candidate, Choose, Treatment};
 
 use super::SIDES;
@@ -51,13 +51,14 @@ impl Choose for Rules {
             interface: self.interface(flow),
             dscp: Dscp::of_traffic_class(flow.dscp << 2),
         };
-        let (_, treatment) = self.rules.iter().find(|(rule, _)| rule.fits(&flow))?;
+        let (_, treatment) = first_match(&self.rules, &flow)?;
         treatment.as_ref()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use weir_scenario::parse_policy;
     use weir_units::ByteSize;
     use weir_wire::FlowKey;
 
@@ -80,7 +81,7 @@ mod tests {
         let text = "[[rules]]\nfrom_port = 22\npass = true\n\
                     [[rules]]\ninterface = \"wan*\"\ndscp = \"ef\"\ncongestion = \"dctcp\"\n\
                     [[rules]]\ninterface = \"wan*\"\ncongestion = \"bbr\"\nbuffer = \"1MB\"\necn = true\n";
-        let policy = Policy::parse("test", text).unwrap();
+        let policy = parse_policy("test", text).unwrap();
         let rules = Rules::new(policy, &["lan0".to_owned(), "wan0".to_owned()]);
         assert_eq!(rules.choose(&candidate(22, 0, 0)), None);
         assert_eq!(

@@ -6,7 +6,7 @@ mod figures;
 mod status;
 
 use weir_metrics::Registry;
-use weir_scenario::Policy;
+use weir_policy::Policy;
 
 pub use figures::Figures;
 pub use status::{FlowStatus, InLine, Kernel, Status, Totals};

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::{Literal, Presence, Section};
 use crate::{
-    fault, group, live, loader, measurements, policy, queue, sed, topology, transport, workload,
+    fault, group, live, loader, measurements, policy_file, queue, sed, topology, transport,
+    workload,
 };
 
 /// All tables, in the order in which people meet them.
@@ -50,12 +51,12 @@ pub fn key_reference() -> String {
 
 /// The same of a policy.
 pub fn policy_key_reference() -> String {
-    page(policy::SECTIONS.into_iter())
+    page(policy_file::SECTIONS.into_iter())
 }
 
 /// The same of a file of deadlines.
 pub fn deadline_key_reference() -> String {
-    page(policy::DEADLINE_SECTIONS.into_iter())
+    page(policy_file::DEADLINE_SECTIONS.into_iter())
 }
 
 fn page(sections: impl Iterator<Item = &'static Section>) -> String {

@@ -23,12 +23,9 @@ pub(crate) use links::LINK;
 pub(crate) use route::ROUTE;
 pub use route::{Route, Routes};
 pub(crate) use star::{STAR, STAR_HOSTS, read as read_star};
+pub use tcon::TconRule;
+pub(crate) use tcon::control;
 pub(crate) use tcon::{BUFFER, CONGESTION, ECN, PASS, TCON};
-pub use tcon::{TconControl, TconRule};
-
-/// The bytes of Ethernet framing that a link carries per packet: preamble and start delimiter 8,
-/// header 14, frame check sequence 4, gap 12 (IEEE 802.3).
-pub const ETHERNET_FRAMING: ByteSize = ByteSize::from_bytes(38);
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {

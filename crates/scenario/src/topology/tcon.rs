@@ -1,7 +1,6 @@
 //! `[[switches.NAME.tcon]]`: which flows a switch controls in place of their senders, and how.
 
-use weir_congestion::AlgorithmSpec;
-use weir_units::ByteSize;
+use weir_policy::{Match, TconControl};
 
 use super::{Builder, HostIndex};
 use crate::congestion;
@@ -17,17 +16,6 @@ pub struct TconRule {
     pub to: Vec<HostIndex>,
     /// What is done; nothing where it is `None`.
     pub control: Option<TconControl>,
-}
-
-/// How a flow is controlled.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TconControl {
-    /// By which algorithm.
-    pub congestion: AlgorithmSpec,
-    /// Whether ECN is negotiated with the receiver; `None` leaves it to the algorithm.
-    pub ecn: Option<bool>,
-    /// How much of one flow's data may be kept, for when it gets lost.
-    pub buffer: ByteSize,
 }
 
 pub(super) const TCON_KEY: Key = Key::optional(
@@ -88,36 +76,34 @@ pub(crate) const BUFFER: Key = Key::default(
     "how much of one flow's data may be kept until it is acknowledged",
 );
 
-impl TconControl {
-    /// What a rule with the four keys above does; `None` where it leaves flows alone.
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Option<Self>, Reported> {
-        let (ecn, buffer) = (fields.optional("ecn"), fields.get("buffer"));
-        let algorithm = fields.at("congestion").map(|at| congestion::read(&at));
-        let pass: bool = fields.get("pass")?;
-        let (algorithm, ecn, buffer) = (algorithm.transpose()?, ecn?, buffer?);
-        match (algorithm, pass) {
-            (Some(congestion), false) => Ok(Some(Self {
-                congestion,
-                ecn,
-                buffer,
-            })),
-            (None, true) if !fields.has("ecn") && !fields.has("buffer") => Ok(None),
-            (None, true) => {
-                let key = if fields.has("ecn") { "ecn" } else { "buffer" };
-                Err(fields.blame(key).conflict(
-                    "flows that pass are not looked at",
-                    format!("remove `{key}`, or write `congestion` instead of `pass`"),
-                ))
-            }
-            (Some(_), true) => Err(fields.blame("pass").conflict(
-                "flows cannot be controlled and left alone",
-                "write one of `congestion` and `pass = true`",
-            )),
-            (None, false) => Err(fields.at.conflict(
-                "the rule does not say what is to be done",
-                "write one of `congestion` and `pass = true`",
-            )),
+/// What a rule with the four keys above does; `None` where it leaves flows alone.
+pub(crate) fn control(fields: &Fields<'_>) -> Result<Option<TconControl>, Reported> {
+    let (ecn, buffer) = (fields.optional("ecn"), fields.get("buffer"));
+    let algorithm = fields.at("congestion").map(|at| congestion::read(&at));
+    let pass: bool = fields.get("pass")?;
+    let (algorithm, ecn, buffer) = (algorithm.transpose()?, ecn?, buffer?);
+    match (algorithm, pass) {
+        (Some(congestion), false) => Ok(Some(TconControl {
+            congestion,
+            ecn,
+            buffer,
+        })),
+        (None, true) if !fields.has("ecn") && !fields.has("buffer") => Ok(None),
+        (None, true) => {
+            let key = if fields.has("ecn") { "ecn" } else { "buffer" };
+            Err(fields.blame(key).conflict(
+                "flows that pass are not looked at",
+                format!("remove `{key}`, or write `congestion` instead of `pass`"),
+            ))
         }
+        (Some(_), true) => Err(fields.blame("pass").conflict(
+            "flows cannot be controlled and left alone",
+            "write one of `congestion` and `pass = true`",
+        )),
+        (None, false) => Err(fields.at.conflict(
+            "the rule does not say what is to be done",
+            "write one of `congestion` and `pass = true`",
+        )),
     }
 }
 
@@ -129,14 +115,16 @@ impl TconRule {
             None => Ok(Vec::new()),
         };
         let (from, to) = (hosts("from"), hosts("to"));
-        let control = TconControl::read(&fields);
+        let control = control(&fields);
         let (from, to, control) = (from?, to?, control?);
         Ok(Self { from, to, control })
     }
+}
 
-    /// Whether it is about data from one host to another.
-    pub fn fits(&self, from: HostIndex, to: HostIndex) -> bool {
-        let names = |hosts: &[HostIndex], host| hosts.is_empty() || hosts.contains(&host);
+/// Data from one host to another.
+impl Match<(HostIndex, HostIndex)> for TconRule {
+    fn matches(&self, (from, to): &(HostIndex, HostIndex)) -> bool {
+        let names = |hosts: &[HostIndex], host| hosts.is_empty() || hosts.contains(host);
         names(&self.from, from) && names(&self.to, to)
     }
 }

@@ -7,7 +7,8 @@ use weir_enforce::operation::Enforce as DataPlane;
 use weir_enforce::operation::control::{Answer, Control, Question};
 use weir_enforce::{ebpf, inline};
 use weir_metrics::{Exporter, Registry};
-use weir_scenario::Policy;
+use weir_policy::Policy;
+use weir_scenario::load_policy;
 
 use super::Enforce;
 use crate::failure::Failure;
@@ -123,7 +124,7 @@ impl Running<'_> {
 
     /// A policy that can be enforced here, or what is wrong with it.
     fn load(&self) -> Result<Policy, String> {
-        let policy = Policy::load(self.file).map_err(|error| error.to_string())?;
+        let policy = load_policy(self.file).map_err(|error| error.to_string())?;
         match (self.check)(&policy) {
             Ok(()) => Ok(policy),
             Err(error) => Err(format!("{}: {error}", self.file.display())),

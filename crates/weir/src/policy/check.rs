@@ -4,7 +4,7 @@ use std::fmt::{Display, Write as _};
 
 use clap::Args;
 use serde::Serialize;
-use weir_scenario::PolicyRule;
+use weir_policy::PolicyRule;
 
 use super::{File, action};
 use crate::failure::Failure;

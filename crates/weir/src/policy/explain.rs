@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use serde::Serialize;
-use weir_scenario::{Dscp, PolicyFlow};
+use weir_policy::{Dscp, PolicyFlow};
 
 use super::{File, action};
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ use weir_control::{AgentChannel, AgentOptions, AgentState, PortDescription};
 use weir_enforce::inline::{AgentCable, Outlet};
 use weir_fabric::ConnectionLimits;
 use weir_metrics::{Exporter, Registry};
-use weir_scenario::Prefix;
+use weir_policy::Prefix;
 use weir_sed::AgentConfig;
 use weir_units::{ByteSize, Duration, Rate};
 

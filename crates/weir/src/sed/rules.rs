@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use tokio::signal::unix::Signal;
 use weir_control::ControllerHandle;
-use weir_scenario::{DeadlinePolicy, DeadlineRule, PortRange, Prefix, ScenarioError};
+use weir_policy::{DeadlineRule, PortRange, Prefix};
+use weir_scenario::{ScenarioError, load_deadlines};
 use weir_sed::{Demand, Rule};
 
 /// The rules of a file.
 pub(super) fn load(path: &Path) -> Result<Vec<Rule>, ScenarioError> {
-    let deadlines = DeadlinePolicy::load(path)?;
+    let deadlines = load_deadlines(path)?;
     Ok(deadlines.rules.iter().map(rule).collect())
 }
 

@@ -1,19 +1,18 @@
-use std::net::{IpAddr, Ipv6Addr};
-
 use proptest::prelude::*;
+use weir_policy::{Dscp, Policy, PolicyFlow};
 
-use super::*;
+use super::parse_policy;
 
 fn flow(from: &str, to: &str) -> PolicyFlow<'static> {
     PolicyFlow::between(from.parse().unwrap(), to.parse().unwrap())
 }
 
 fn policy(text: &str) -> Policy {
-    Policy::parse("p.toml", text).unwrap()
+    parse_policy("p.toml", text).unwrap()
 }
 
 fn mistakes(text: &str) -> String {
-    Policy::parse("p.toml", text).unwrap_err().to_string()
+    parse_policy("p.toml", text).unwrap_err().to_string()
 }
 
 /// The line of the rule that holds.
@@ -122,44 +121,11 @@ fn every_mistake_is_told_with_its_line_and_key() {
     );
 }
 
-#[test]
-fn an_address_of_version_4_is_one_in_any_notation() {
-    let prefix: Prefix = "10.0.0.0/8".parse().unwrap();
-    assert!(prefix.contains("::ffff:10.1.2.3".parse().unwrap()));
-    let all: Prefix = "0.0.0.0/0".parse().unwrap();
-    assert!(all.contains("255.1.2.3".parse().unwrap()) && !all.contains("::1".parse().unwrap()));
-    let all: Prefix = "::/0".parse().unwrap();
-    assert!(all.contains("::1".parse().unwrap()) && !all.contains("10.0.0.1".parse().unwrap()));
-}
-
-#[test]
-fn code_points_have_the_names_of_the_rfcs() {
-    for (text, number) in [("ef", 46), ("AF41", 34), ("cs0", 0), ("63", 63)] {
-        let dscp: Dscp = text.parse().unwrap();
-        assert_eq!(dscp, Dscp::of_traffic_class(number << 2), "{text}");
-    }
-    assert!("64".parse::<Dscp>().is_err());
-}
-
 proptest! {
-    /// A set contains what agrees with it in as many bits as it says, and reads back as it is written.
-    #[test]
-    fn sets_contain_what_begins_alike(own: u128, other: u128, length in 0_u8..=128, common in 0_u32..=128) {
-        let keep = |bits: u32| u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-        let own = own & keep(length.into());
-        let other = (own & keep(common)) | (other & !keep(common));
-        let prefix: Prefix = format!("{}/{length}", Ipv6Addr::from(own)).parse().unwrap();
-        let address = Ipv6Addr::from(other);
-        // A version 4 address in disguise is in no set of version 6.
-        let expected = (own ^ other) & keep(length.into()) == 0 && address.to_ipv4_mapped().is_none();
-        prop_assert_eq!(prefix.contains(IpAddr::V6(address)), expected);
-        prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);
-    }
-
     /// Whatever is in the file, reading it ends in a policy or in mistakes with a line.
     #[test]
     fn any_text_is_a_policy_or_a_list_of_mistakes(text in "(\\[\\[rules\\]\\]\n|(from|to_port|dscp|pass|congestion) = [a-z0-9\"./-]{0,8}\n){0,6}") {
-        if let Err(error) = Policy::parse("p.toml", &text) {
+        if let Err(error) = parse_policy("p.toml", &text) {
             prop_assert!(error.to_string().lines().all(|line| line.starts_with("p.toml:")), "{}", error);
         }
     }

@@ -46,7 +46,8 @@ pub struct NotADscp {
 }
 
 fn names() -> String {
-    crate::error::list(NAMES.iter().map(|(name, _)| *name))
+    let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
 }
 
 impl Dscp {

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Policy, PolicyRule, condition};
+use weir_policy::{Policy, PolicyRule};
+
+use super::condition;
+use crate::ScenarioError;
 use crate::document::{At, Fields, Problems, Reported, parse};
 use crate::error::Place;
 use crate::schema::{Accepts, Key, Section};
-use crate::topology::{BUFFER, CONGESTION, ECN, PASS};
-use crate::{ScenarioError, TconControl};
+use crate::topology::{BUFFER, CONGESTION, ECN, PASS, control};
 
 /// The largest file that is read: ten thousand rules have about one megabyte.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -88,26 +90,24 @@ static RULE: Section = Section {
 /// The tables of a policy file.
 pub(crate) static SECTIONS: [&Section; 2] = [&FILE, &RULE];
 
-impl Policy {
-    /// Reads a policy file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or it has mistakes: the error lists those that were found, with their
-    /// lines and keys.
-    pub fn load(path: &Path) -> Result<Self, ScenarioError> {
-        let text = text_of(path, "policy")?;
-        Self::parse(&path.display().to_string(), &text)
-    }
+/// Reads a policy file.
+///
+/// # Errors
+/// The file cannot be read, or it has mistakes: the error lists those that were found, with their
+/// lines and keys.
+pub fn load_policy(path: &Path) -> Result<Policy, ScenarioError> {
+    let text = text_of(path, "policy")?;
+    parse_policy(&path.display().to_string(), &text)
+}
 
-    /// Reads a policy from text; errors call it `name`.
-    ///
-    /// # Errors
-    /// As [`Policy::load`].
-    pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
-        let problems = Problems::new(&Arc::from(name), None);
-        let rules = rules(text, &FILE, &problems, PolicyRule::read);
-        problems.finish(rules.map(|rules| Self { rules }))
-    }
+/// Reads a policy from text; errors call it `name`.
+///
+/// # Errors
+/// As [`load_policy`].
+pub fn parse_policy(name: &str, text: &str) -> Result<Policy, ScenarioError> {
+    let problems = Problems::new(&Arc::from(name), None);
+    let rules = rules(text, &FILE, &problems, rule);
+    problems.finish(rules.map(|rules| Policy { rules }))
 }
 
 /// The text of a file; `kind` tells of what kind it should be.
@@ -145,29 +145,32 @@ pub(super) fn rules<T>(
     rules.into_iter().collect()
 }
 
-impl PolicyRule {
-    fn read(at: At<'_>) -> Result<Self, Reported> {
-        let line = match at.node.place {
-            Place::Line(line) => line,
-            Place::Setting(_) => 0,
-        };
-        let fields = Fields::open(at, &RULE)?;
-        let from = condition::read(&fields, "from", PREFIXES);
-        let to = condition::read(&fields, "to", PREFIXES);
-        let from_ports = condition::read(&fields, "from_port", PORTS);
-        let to_ports = condition::read(&fields, "to_port", PORTS);
-        let interfaces = condition::read(&fields, "interface", INTERFACES);
-        let dscp = condition::read(&fields, "dscp", CLASSES);
-        let control = TconControl::read(&fields);
-        Ok(Self {
-            line,
-            from: from?,
-            to: to?,
-            from_ports: from_ports?,
-            to_ports: to_ports?,
-            interfaces: interfaces?,
-            dscp: dscp?,
-            control: control?,
-        })
+/// Where a rule begins in its file.
+pub(super) fn line_of(at: &At<'_>) -> u32 {
+    match at.node.place {
+        Place::Line(line) => line,
+        Place::Setting(_) => 0,
     }
+}
+
+fn rule(at: At<'_>) -> Result<PolicyRule, Reported> {
+    let line = line_of(&at);
+    let fields = Fields::open(at, &RULE)?;
+    let from = condition::read(&fields, "from", PREFIXES);
+    let to = condition::read(&fields, "to", PREFIXES);
+    let from_ports = condition::read(&fields, "from_port", PORTS);
+    let to_ports = condition::read(&fields, "to_port", PORTS);
+    let interfaces = condition::read(&fields, "interface", INTERFACES);
+    let dscp = condition::read(&fields, "dscp", CLASSES);
+    let control = control(&fields);
+    Ok(PolicyRule {
+        line,
+        from: from?,
+        to: to?,
+        from_ports: from_ports?,
+        to_ports: to_ports?,
+        interfaces: interfaces?,
+        dscp: dscp?,
+        control: control?,
+    })
 }

@@ -1,0 +1,47 @@
+//! Policies: which flows are controlled, and by which congestion control.
+//!
+//! A [`Policy`] is a list of rules; the [first that matches](first_match) a flow holds, and a flow that no rule
+//! matches is left alone. Scenarios, enforcers and endpoints share these types. `weir-scenario` reads policy files.
+//!
+//! ```
+//! use weir_policy::{Policy, PolicyFlow, PolicyRule, TconControl};
+//! use weir_units::ByteSize;
+//!
+//! let control = TconControl {
+//!     congestion: "bbr".parse()?,
+//!     ecn: None,
+//!     buffer: ByteSize::from_bytes(4 << 20),
+//! };
+//! let web = PolicyRule {
+//!     from_ports: vec!["80".parse()?],
+//!     ..PolicyRule::new(Some(control))
+//! };
+//! let policy = Policy { rules: vec![web] };
+//! let flow = PolicyFlow::between("192.0.2.1:80".parse()?, "198.51.100.7:4000".parse()?);
+//! assert!(policy.rule(&flow).is_some());
+//! let other = PolicyFlow::between("192.0.2.1:81".parse()?, "198.51.100.7:4000".parse()?);
+//! assert_eq!(policy.explain(&other).passed_over[0].1.to_string(), "`from_port` is 81, not 80");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod deadlines;
+mod dscp;
+mod first_match;
+mod flow;
+mod name_pattern;
+mod ports;
+mod prefix;
+mod rule;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use deadlines::{DeadlinePolicy, DeadlineRule};
+pub use dscp::{Dscp, NotADscp};
+pub use first_match::{Match, first_match};
+pub use flow::PolicyFlow;
+pub use name_pattern::{NamePattern, NotAName};
+pub use ports::{NotAPortRange, PortRange};
+pub use prefix::{NotAPrefix, Prefix};
+pub use rule::{Explanation, Misfit, Policy, PolicyRule, TconControl};
+pub use source::PolicySource;

@@ -1,0 +1,184 @@
+//! The rules of a policy, and why a rule does not hold for a flow.
+
+use std::fmt;
+
+use weir_congestion::AlgorithmSpec;
+use weir_units::ByteSize;
+
+use crate::first_match::{Match, first_match};
+use crate::{Dscp, NamePattern, PolicyFlow, PortRange, Prefix};
+
+/// A policy: the first rule that matches a flow holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policy {
+    /// The rules, in the file's order.
+    pub rules: Vec<PolicyRule>,
+}
+
+/// A rule. An empty list of conditions fits every flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyRule {
+    /// Where the rule begins in its file, counted from 1; 0 without a file.
+    pub line: u32,
+    /// Who sends the data.
+    pub from: Vec<Prefix>,
+    /// Who receives it.
+    pub to: Vec<Prefix>,
+    /// The port that the data comes from.
+    pub from_ports: Vec<PortRange>,
+    /// The port that the data goes to.
+    pub to_ports: Vec<PortRange>,
+    /// The interface that the data leaves by.
+    pub interfaces: Vec<NamePattern>,
+    /// The class in the data's packets.
+    pub dscp: Vec<Dscp>,
+    /// What is done; nothing where it is `None`.
+    pub control: Option<TconControl>,
+}
+
+/// How a flow is controlled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TconControl {
+    /// By which algorithm.
+    pub congestion: AlgorithmSpec,
+    /// Whether ECN is negotiated with the receiver; `None` leaves it to the algorithm.
+    pub ecn: Option<bool>,
+    /// How much of one flow's data may be kept, for when it gets lost.
+    pub buffer: ByteSize,
+}
+
+/// A condition of a rule that a flow does not meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Its key in the file.
+    pub key: &'static str,
+    /// What the rule wants.
+    pub wanted: String,
+    /// What the flow has.
+    pub found: String,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is {}, not {}", self.key, self.found, self.wanted)
+    }
+}
+
+/// How a policy comes to what it does with a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation<'p> {
+    /// The rules before the one that holds, or all, each with its first condition that does not.
+    pub passed_over: Vec<(&'p PolicyRule, Misfit)>,
+    /// The rule that holds.
+    pub rule: Option<&'p PolicyRule>,
+}
+
+impl Policy {
+    /// The rule that holds for a flow.
+    pub fn rule(&self, flow: &PolicyFlow<'_>) -> Option<&PolicyRule> {
+        first_match(&self.rules, flow)
+    }
+
+    /// The same, with the reasons.
+    pub fn explain(&self, flow: &PolicyFlow<'_>) -> Explanation<'_> {
+        let rule = self.rule(flow);
+        let before =
+            (self.rules.iter()).take_while(|&other| rule.is_none_or(|it| !std::ptr::eq(it, other)));
+        let passed_over = before.filter_map(|rule| Some((rule, rule.misfit(flow)?)));
+        Explanation {
+            passed_over: passed_over.collect(),
+            rule,
+        }
+    }
+}
+
+/// The conditions of a rule, in the order in which they are looked at.
+#[derive(Clone, Copy)]
+enum Condition {
+    From,
+    To,
+    FromPort,
+    ToPort,
+    Interface,
+    Dscp,
+}
+
+impl Condition {
+    const ALL: [Self; 6] = [
+        Self::From,
+        Self::To,
+        Self::FromPort,
+        Self::ToPort,
+        Self::Interface,
+        Self::Dscp,
+    ];
+}
+
+impl PolicyRule {
+    /// A rule that fits every flow.
+    pub fn new(control: Option<TconControl>) -> Self {
+        Self {
+            line: 0,
+            from: Vec::new(),
+            to: Vec::new(),
+            from_ports: Vec::new(),
+            to_ports: Vec::new(),
+            interfaces: Vec::new(),
+            dscp: Vec::new(),
+            control,
+        }
+    }
+
+    fn holds(&self, condition: Condition, flow: &PolicyFlow<'_>) -> bool {
+        let key = &flow.key;
+        match condition {
+            Condition::From => any(&self.from, |set| set.contains(key.source)),
+            Condition::To => any(&self.to, |set| set.contains(key.destination)),
+            Condition::FromPort => any(&self.from_ports, |ports| ports.contains(key.source_port)),
+            Condition::ToPort => any(&self.to_ports, |ports| ports.contains(key.destination_port)),
+            Condition::Interface => any(&self.interfaces, |pattern| {
+                flow.interface.is_some_and(|name| pattern.fits(name))
+            }),
+            Condition::Dscp => any(&self.dscp, |class| *class == flow.dscp),
+        }
+    }
+
+    /// The first condition that does not hold for a flow.
+    fn misfit(&self, flow: &PolicyFlow<'_>) -> Option<Misfit> {
+        let unmet = |condition: &Condition| !self.holds(*condition, flow);
+        let key = &flow.key;
+        Some(match Condition::ALL.into_iter().find(unmet)? {
+            Condition::From => misfit("from", &self.from, key.source),
+            Condition::To => misfit("to", &self.to, key.destination),
+            Condition::FromPort => misfit("from_port", &self.from_ports, key.source_port),
+            Condition::ToPort => misfit("to_port", &self.to_ports, key.destination_port),
+            Condition::Interface => {
+                let name = flow.interface.unwrap_or("none");
+                misfit("interface", &self.interfaces, name)
+            }
+            Condition::Dscp => misfit("dscp", &self.dscp, flow.dscp),
+        })
+    }
+}
+
+impl Match<PolicyFlow<'_>> for PolicyRule {
+    fn matches(&self, flow: &PolicyFlow<'_>) -> bool {
+        Condition::ALL
+            .into_iter()
+            .all(|condition| self.holds(condition, flow))
+    }
+}
+
+/// Whether there is no condition, or one of the values fits.
+fn any<T>(values: &[T], fits: impl Fn(&T) -> bool) -> bool {
+    values.is_empty() || values.iter().any(fits)
+}
+
+fn misfit<T: fmt::Display>(key: &'static str, values: &[T], found: impl fmt::Display) -> Misfit {
+    let wanted: Vec<_> = values.iter().map(T::to_string).collect();
+    Misfit {
+        key,
+        wanted: wanted.join(" or "),
+        found: found.to_string(),
+    }
+}

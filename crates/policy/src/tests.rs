@@ -1,0 +1,68 @@
+//! Addresses, classes, and how little a match costs.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn an_address_of_version_4_is_one_in_any_notation() {
+    let prefix: Prefix = "10.0.0.0/8".parse().unwrap();
+    assert!(prefix.contains("::ffff:10.1.2.3".parse().unwrap()));
+    let all: Prefix = "0.0.0.0/0".parse().unwrap();
+    assert!(all.contains("255.1.2.3".parse().unwrap()) && !all.contains("::1".parse().unwrap()));
+    let all: Prefix = "::/0".parse().unwrap();
+    assert!(all.contains("::1".parse().unwrap()) && !all.contains("10.0.0.1".parse().unwrap()));
+}
+
+#[test]
+fn code_points_have_the_names_of_the_rfcs() {
+    for (text, number) in [("ef", 46), ("AF41", 34), ("cs0", 0), ("63", 63)] {
+        let dscp: Dscp = text.parse().unwrap();
+        assert_eq!(dscp, Dscp::of_traffic_class(number << 2), "{text}");
+    }
+    assert!("64".parse::<Dscp>().is_err());
+}
+
+#[test]
+fn a_match_allocates_nothing() {
+    let rule = |port: u16| PolicyRule {
+        from: vec!["10.0.0.0/8".parse().unwrap()],
+        to_ports: vec![port.to_string().parse().unwrap()],
+        interfaces: vec!["eth*".parse().unwrap()],
+        dscp: vec!["ef".parse().unwrap()],
+        ..PolicyRule::new(None)
+    };
+    let policy = Policy {
+        rules: (1..=1000).map(rule).collect(),
+    };
+    let flow = PolicyFlow {
+        interface: Some("eth0"),
+        dscp: "ef".parse().unwrap(),
+        ..PolicyFlow::between(
+            "10.1.2.3:9".parse().unwrap(),
+            "192.0.2.1:1000".parse().unwrap(),
+        )
+    };
+    let mut found = None;
+    let counted = allocation_counter::measure(|| found = policy.rule(&flow));
+    assert_eq!(found, policy.rules.last());
+    assert_eq!(counted.count_total, 0);
+}
+
+proptest! {
+    /// A set contains what agrees with it in as many bits as it says, and reads back as it is written.
+    #[test]
+    fn sets_contain_what_begins_alike(own: u128, other: u128, length in 0_u8..=128, common in 0_u32..=128) {
+        let keep = |bits: u32| u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+        let own = own & keep(length.into());
+        let other = (own & keep(common)) | (other & !keep(common));
+        let prefix: Prefix = format!("{}/{length}", Ipv6Addr::from(own)).parse().unwrap();
+        let address = Ipv6Addr::from(other);
+        // A version 4 address in disguise is in no set of version 6.
+        let expected = (own ^ other) & keep(length.into()) == 0 && address.to_ipv4_mapped().is_none();
+        prop_assert_eq!(prefix.contains(IpAddr::V6(address)), expected);
+        prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);
+    }
+}
