@@ -5,7 +5,6 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use weir_metrics::Registry;
 use weir_policy::PolicySource;
 use weir_quic::{
     EndpointConfig, EndpointSecret, PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
@@ -267,7 +266,8 @@ impl EndpointBuilder {
 
     /// Counts in this registry what happens on the endpoint and its connections, under the label
     /// `endpoint` with the address that is bound. `docs/dcquic.md` lists the metrics.
-    pub fn metrics(mut self, registry: &Registry) -> Self {
+    #[cfg(feature = "metrics")]
+    pub fn metrics(mut self, registry: &crate::Registry) -> Self {
         self.wishes.metrics = Some(registry.clone());
         self
     }

@@ -6,6 +6,7 @@
 //! timers and tasks.
 //!
 //! ```no_run
+//! # // With the feature `self-signed`.
 //! use weir_net::tls::{ClientTls, Identity, ServerTls};
 //! use weir_net::{Endpoint, ServeOptions};
 //!
@@ -36,6 +37,13 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! | feature | what it brings |
+//! |---|---|
+//! | `metrics` | `EndpointBuilder::metrics`: counters in a registry that Prometheus can read |
+//! | `self-signed` | `tls::Identity::self_signed` |
+//!
+//! None is on by default.
 //!
 //! | module | what it tells |
 //! |---|---|
@@ -105,6 +113,7 @@ pub use send_stream::SendStream;
 pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
+#[cfg(feature = "metrics")]
 pub use weir_metrics::Registry;
 pub use weir_policy::{Policy, PolicySource};
 pub use weir_quic::crypto::Identity as PeerIdentity;

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use weir_metrics::Registry;
+pub(crate) use weir_metrics::Registry;
 use weir_metrics::prometheus::counter::Counter;
 use weir_metrics::prometheus::family::Family;
 use weir_metrics::prometheus::gauge::Gauge;

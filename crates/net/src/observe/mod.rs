@@ -4,6 +4,7 @@
 //! is none.
 
 mod log;
+#[cfg_attr(not(feature = "metrics"), path = "no_metrics.rs")]
 mod metrics;
 mod qlog;
 
@@ -11,7 +12,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_metrics::Registry;
 use weir_quic::observe::{Interest, Observation, Observer, Observers, Subject};
 use weir_units::{Duration, Time};
 
@@ -19,6 +19,7 @@ use crate::error::EndpointError;
 use crate::shared::Shared;
 use log::Log;
 use metrics::EndpointMetrics;
+pub(crate) use metrics::Registry;
 pub(crate) use qlog::LostEvents;
 use qlog::Writer;
 

@@ -29,6 +29,7 @@ pub enum TlsError {
         origin: String,
     },
     /// A certificate could not be made.
+    #[cfg(feature = "self-signed")]
     #[error("cannot make a self-signed certificate: {0}")]
     SelfSigned(#[from] rcgen::Error),
     /// rustls refuses the certificate, the key or a setting.

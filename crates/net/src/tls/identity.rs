@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::Path;
 
-use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -21,9 +20,12 @@ impl Identity {
     ///
     /// # Errors
     /// [`TlsError::SelfSigned`] where a name is not one.
+    #[cfg(feature = "self-signed")]
     pub fn self_signed<Name: Into<String>>(
         names: impl IntoIterator<Item = Name>,
     ) -> Result<Self, TlsError> {
+        use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256};
+
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let certificate = CertificateParams::new(names)?.self_signed(&key)?;
