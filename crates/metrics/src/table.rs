@@ -56,7 +56,10 @@ impl<Source> Row<Source> {
 
 /// The metrics of some rows. Clones are handles to the same ones.
 #[derive(Clone, Debug)]
-pub struct Table<Source>(Vec<(Metric, fn(&Source) -> u64)>);
+pub struct Table<Source>(Vec<(Metric, Value<Source>)>);
+
+/// How a metric is read.
+type Value<Source> = fn(&Source) -> u64;
 
 #[derive(Clone, Debug)]
 enum Metric {

@@ -147,13 +147,16 @@ impl Families {
     }
 }
 
+/// How one of the engine's counts is read.
+type Total = fn(&Totals) -> u64;
+
 /// One endpoint's metrics. Those that packets change are looked up once.
 pub(super) struct EndpointMetrics {
     families: Families,
     endpoint: String,
     open: Gauge,
     /// Those that the engine counts.
-    totals: Vec<(Counter, fn(&Totals) -> u64)>,
+    totals: Vec<(Counter, Total)>,
     key_updates: Counter,
     rtt: Histogram,
     handshake: Histogram,
