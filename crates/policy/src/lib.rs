@@ -1,6 +1,6 @@
 //! Policies: which flows are controlled, and by which congestion control.
 //!
-//! A [`Policy`] is a list of rules; the [first that matches](first_match) a flow holds, and a flow that no rule
+//! A [`Policy`] is a list of rules; the [first that matches](first_match()) a flow holds, and a flow that no rule
 //! matches is left alone. Scenarios, enforcers and endpoints share these types. `weir-scenario` reads policy files.
 //!
 //! ```

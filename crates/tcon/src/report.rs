@@ -7,7 +7,7 @@ use weir_wire::tcp::Sequence;
 pub const PLACES: usize = 32;
 
 /// A place in the data that has arrived: when it was sent, and what had arrived by then. The times and amounts are those
-/// of [`PacketDelivery`].
+/// of [`PacketDelivery`](weir_congestion::PacketDelivery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Milestone {
     /// When it was known to have arrived.
