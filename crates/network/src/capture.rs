@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use weir_results::capture::{CapturedFrame, CapturedPacket, Direction, Interface, PacketCapture};
-use weir_results::{OutputError, Recorder};
+use weir_results::capture::{Direction, Interface, PacketCapture};
+use weir_results::{Observation, OutputError, Recorder};
 use weir_scenario::Scenario;
 
 /// Records packets as they have passed the measured ports' links. Each port is an interface of the
@@ -43,19 +43,20 @@ impl Recorder for Capture {
         true
     }
 
-    fn packet(&mut self, port: usize, packet: &CapturedPacket) -> Result<(), OutputError> {
-        match self.interfaces.get(port) {
-            Some(interface) => self.file.record(*interface, Direction::Outbound, packet),
-            None => Ok(()),
-        }
-    }
-
-    fn frame(&mut self, port: usize, frame: &CapturedFrame<'_>) -> Result<(), OutputError> {
-        match self.interfaces.get(port) {
-            Some(interface) => self
-                .file
-                .record_frame(*interface, Direction::Outbound, frame),
-            None => Ok(()),
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        let interface = |port| self.interfaces.get(port).copied();
+        match observation {
+            Observation::Packet(port, packet) => match interface(port) {
+                Some(interface) => self.file.record(interface, Direction::Outbound, packet),
+                None => Ok(()),
+            },
+            Observation::Frame(port, frame) => match interface(port) {
+                Some(interface) => self
+                    .file
+                    .record_frame(interface, Direction::Outbound, frame),
+                None => Ok(()),
+            },
+            _ => Ok(()),
         }
     }
 }

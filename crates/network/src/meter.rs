@@ -87,7 +87,7 @@ impl PortMeter {
             packets: sent.packets,
             bytes: sent.size,
             marks: counts.marks - self.before.marks,
-            drops: difference(counts.drops, self.before.drops),
+            drops: counts.drops.with(self.before.drops, u64::saturating_sub),
             queue_mean: queue.map_or(ByteSize::ZERO, |queue| queue.mean()),
             queue_p50: percentile(0.5),
             queue_p99: percentile(0.99),
@@ -122,18 +122,5 @@ fn drops(counters: &Counters) -> Drops {
         down: by(DropReason::Down),
         corruption: by(DropReason::Corruption),
         element: by(DropReason::Element),
-    }
-}
-
-fn difference(now: Drops, before: Drops) -> Drops {
-    Drops {
-        red: now.red - before.red,
-        tail: now.tail - before.tail,
-        buffer: now.buffer - before.buffer,
-        mtu: now.mtu - before.mtu,
-        loss: now.loss - before.loss,
-        down: now.down - before.down,
-        corruption: now.corruption - before.corruption,
-        element: now.element - before.element,
     }
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use weir_counters::FlowCounters;
 use weir_results::{
-    Drops, FinishedRun, FlowRecord, GroupSample, GroupSummary, Output, OutputError, PortSample,
-    PortSummary, Ratio, Report, RunPlots, RunSummary, Summary, Threshold,
+    Drops, FinishedRun, FlowRecord, GroupSample, GroupSummary, Observation, Output, OutputError,
+    PortSample, PortSummary, Ratio, Recorder, Report, RunPlots, RunSummary, Summary, Threshold,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 
@@ -109,7 +109,7 @@ fn run(mut files: weir_results::RunFiles, threshold: u64) -> Result<FinishedRun,
         let rates = [("dctcp", dctcp), ("cubic", LINE * settled - dctcp)];
         for (total, (group, rate)) in delivered.iter_mut().zip(rates) {
             *total += rate / 8.0 * step as f64 / 1e9;
-            files.group(&GroupSample {
+            files.record(Observation::Group(GroupSample {
                 time,
                 group,
                 counters: FlowCounters {
@@ -118,11 +118,11 @@ fn run(mut files: weir_results::RunFiles, threshold: u64) -> Result<FinishedRun,
                 },
                 goodput: Rate::from_bits_per_second(rate as u64),
                 window: None,
-            })?;
+            }))?;
         }
         let queue =
             settled * (threshold as f64 * (1.5 + wave * 3.0) + ((noise >> 33) % 150_000) as f64);
-        files.port(&PortSample {
+        files.record(Observation::Port(PortSample {
             time,
             port: "bottleneck",
             queue: ByteSize::from_bytes(queue as u64),
@@ -130,10 +130,10 @@ fn run(mut files: weir_results::RunFiles, threshold: u64) -> Result<FinishedRun,
             sent: ByteSize::from_bytes((delivered[0] + delivered[1]) as u64),
             marks: nanos / 100_000,
             drops: Drops::default(),
-        })?;
+        }))?;
     }
     for index in 0..200 {
-        files.flow(&FlowRecord {
+        files.record(Observation::Flow(FlowRecord {
             group: if index < 100 { "dctcp" } else { "cubic" },
             index: index % 100,
             source: "sender",
@@ -148,7 +148,7 @@ fn run(mut files: weir_results::RunFiles, threshold: u64) -> Result<FinishedRun,
             goodput: Rate::from_mbps(125),
             smoothed_rtt: Some(Duration::from_micros(180)),
             min_rtt: Some(Duration::from_micros(50)),
-        })?;
+        }))?;
     }
     files.finish()
 }

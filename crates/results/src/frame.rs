@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::table::{Cell, Row, Sample};
-use crate::{EpochRecord, FlowRecord, GroupSample, PortSample};
+use crate::{EpochRecord, FlowRecord, Observation, OutputError, Recorder};
 
 /// Columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,19 +90,20 @@ impl Frame {
 /// The tables of one run, in memory.
 ///
 /// ```
-/// use weir_results::{EpochRecord, RunFrames};
+/// use weir_results::{EpochRecord, Observation, Recorder, RunFrames};
 /// use weir_units::{Duration, Time};
 ///
 /// let mut frames = RunFrames::default();
-/// frames.epoch(&EpochRecord {
+/// frames.record(Observation::Epoch(EpochRecord {
 ///     group: "requests",
 ///     index: 0,
 ///     epoch: 0,
 ///     start: Time::ZERO,
 ///     completion: Some(Duration::from_millis(2)),
 ///     attempts: 1,
-/// });
+/// }))?;
 /// assert_eq!(frames.epochs.columns()[0].name, "group");
+/// # Ok::<(), weir_results::OutputError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct RunFrames {
@@ -124,24 +125,16 @@ impl Default for RunFrames {
     }
 }
 
-impl RunFrames {
-    /// Adds a flow.
-    pub fn flow(&mut self, flow: &FlowRecord<'_>) {
-        self.flows.push(flow);
-    }
-
-    /// Adds a request of an epoch.
-    pub fn epoch(&mut self, epoch: &EpochRecord<'_>) {
-        self.epochs.push(epoch);
-    }
-
-    /// Adds a sample of a port.
-    pub fn port(&mut self, sample: &PortSample<'_>) {
-        self.samples.push(&Sample::Port(*sample));
-    }
-
-    /// Adds a sample of a group.
-    pub fn group(&mut self, sample: &GroupSample<'_>) {
-        self.samples.push(&Sample::Group(*sample));
+/// Takes everything but packets.
+impl Recorder for RunFrames {
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        match observation {
+            Observation::Flow(flow) => self.flows.push(&flow),
+            Observation::Epoch(epoch) => self.epochs.push(&epoch),
+            Observation::Port(sample) => self.samples.push(&Sample::Port(sample)),
+            Observation::Group(sample) => self.samples.push(&Sample::Group(sample)),
+            Observation::Packet(..) | Observation::Frame(..) => {}
+        }
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@
 //! - [`FlowRecord`], [`EpochRecord`], [`PortSample`], [`GroupSample`]: rows of Parquet tables, written while a run goes
 //!   on ([`RunFiles`]);
 //! - [`RunFrames`], [`Frame`]: the same tables in memory, for programs that go on with them;
-//! - [`Recorder`]: whatever takes the rows while a run goes on;
+//! - [`Observation`], [`Recorder`]: what a run observes, and whatever takes it while the run goes on;
 //! - [`Report`]: the summary with plots, as one HTML page;
 //! - [`Comparison`]: two experiments side by side, read back from their directories;
 //! - [`capture`]: packets as pcapng.
@@ -16,14 +16,16 @@
 //!
 //! ```
 //! use weir_counters::FlowCounters;
-//! use weir_results::{FlowRecord, Output, Report, RunPlots, RunSummary, Summary};
+//! use weir_results::{
+//!     FlowRecord, Observation, Output, Recorder, Report, RunPlots, RunSummary, Summary,
+//! };
 //! use weir_units::{ByteSize, Duration, Rate, Time};
 //!
 //! # let directory = tempfile::tempdir()?;
 //! # let directory = directory.path();
 //! let output = Output::create(directory)?;
 //! let mut run = output.run(Duration::from_secs(10))?;
-//! run.flow(&FlowRecord {
+//! run.record(Observation::Flow(FlowRecord {
 //!     group: "dctcp",
 //!     index: 0,
 //!     source: "sender-0",
@@ -39,7 +41,7 @@
 //!     goodput: Rate::from_mbps(84),
 //!     smoothed_rtt: Some(Duration::from_micros(61)),
 //!     min_rtt: Some(Duration::from_micros(50)),
-//! })?;
+//! }))?;
 //! let run = run.finish()?;
 //!
 //! let summary = Summary::new("A flow", "", RunSummary::default());
@@ -80,7 +82,7 @@ pub use frame::{Cells, Frame, FrameColumn, RunFrames};
 pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
 pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
-pub use recorder::Recorder;
+pub use recorder::{Observation, Recorder};
 pub use report::{Report, RunPlots, Threshold};
 pub use summary::{
     AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,

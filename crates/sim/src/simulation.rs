@@ -2,7 +2,9 @@
 
 use weir_fabric::Change;
 use weir_network::{Calendar, Drawer, PortMeter, Random, Seeds, faults};
-use weir_results::{EpochRecord, FlowRecord, OutputError, Ratio, Recorder, RunSummary};
+use weir_results::{
+    EpochRecord, FlowRecord, Observation, OutputError, Ratio, Recorder, RunSummary,
+};
 use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{Duration, Time};
 
@@ -406,14 +408,14 @@ impl Simulation {
             }
         }
         for report in self.world.epochs.take_reports() {
-            recorder.epoch(&EpochRecord {
+            recorder.record(Observation::Epoch(EpochRecord {
                 group: &self.scenario.groups[report.group as usize].name,
                 index: report.index,
                 epoch: report.epoch.into(),
                 start: report.start,
                 completion: report.took,
                 attempts: report.attempts,
-            })?;
+            }))?;
         }
         if self.world.epochs.are_over() {
             self.end = self.end.min(self.now);
@@ -445,18 +447,18 @@ impl Simulation {
         let now = self.now;
         for meter in &self.ports {
             if let Some(pipe) = self.world.network.settle(now, meter.port) {
-                recorder.port(&meter.sample(now, pipe))?;
+                recorder.record(Observation::Port(meter.sample(now, pipe)))?;
             }
         }
         for (number, meter) in (0..).zip(&mut self.group_meters) {
-            recorder.group(&meter.sample(now, &self.world, number))?;
+            recorder.record(Observation::Group(meter.sample(now, &self.world, number)))?;
         }
         Ok(())
     }
 
     fn record_packets(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         for (time, port, packet) in self.world.network.take_tapped() {
-            recorder.packet(port, &packet.captured(time))?;
+            recorder.record(Observation::Packet(port, &packet.captured(time)))?;
         }
         Ok(())
     }
@@ -481,7 +483,7 @@ impl Simulation {
             }
         };
         let span = flow.end.unwrap_or(self.now).since(from);
-        recorder.flow(&FlowRecord {
+        recorder.record(Observation::Flow(FlowRecord {
             group: &self.scenario.groups[flow.group as usize].name,
             index: flow.index,
             source: &topology.host(flow.pair.from).name,
@@ -493,7 +495,7 @@ impl Simulation {
             goodput: measured.goodput(span),
             smoothed_rtt: path.smoothed_rtt,
             min_rtt: path.min_rtt,
-        })
+        }))
     }
 }
 

@@ -14,7 +14,7 @@
 //! and averages are [extrapolated](Steady::extrapolated), percentiles and maxima are those so far.
 
 use serde::{Deserialize, Serialize};
-use weir_results::{Drops, GroupSummary, PortSummary, Ratio, RunSummary};
+use weir_results::{GroupSummary, PortSummary, Ratio, RunSummary};
 use weir_units::{ByteSize, Duration, Rate};
 
 /// The rule's parameters.
@@ -192,17 +192,7 @@ impl Ahead {
         port.packets = self.count(port.packets, before.packets);
         port.bytes = ByteSize::from_bytes(self.count(port.bytes.bytes(), before.bytes.bytes()));
         port.marks = self.count(port.marks, before.marks);
-        let (drops, was) = (port.drops, before.drops);
-        port.drops = Drops {
-            red: self.count(drops.red, was.red),
-            tail: self.count(drops.tail, was.tail),
-            buffer: self.count(drops.buffer, was.buffer),
-            mtu: self.count(drops.mtu, was.mtu),
-            loss: self.count(drops.loss, was.loss),
-            down: self.count(drops.down, was.down),
-            corruption: self.count(drops.corruption, was.corruption),
-            element: self.count(drops.element, was.element),
-        };
+        port.drops = (port.drops).with(before.drops, |now, before| self.count(now, before));
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration as StdDuration;
 
 use indexmap::IndexMap;
 use tokio::time::timeout;
-use weir_results::{EpochRecord, HostSummary, Recorder, RunSummary, World};
+use weir_results::{EpochRecord, HostSummary, Observation, Recorder, RunSummary, World};
 use weir_units::{Duration, Time};
 
 use super::hosts::Heard;
@@ -80,7 +80,7 @@ impl Session<'_> {
     fn record(&self, span: Span, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for account in self.books.accounts() {
             for record in summary::flow_records(self.scenario, account, span) {
-                recorder.flow(&record)?;
+                recorder.record(Observation::Flow(record))?;
             }
         }
         let requests = self.epochs.iter().flat_map(|epochs| epochs.requests());
@@ -88,14 +88,14 @@ impl Session<'_> {
             let Some(account) = self.books.accounts().get(request.flow as usize) else {
                 continue;
             };
-            recorder.epoch(&EpochRecord {
+            recorder.record(Observation::Epoch(EpochRecord {
                 group: &self.scenario.groups[account.flow.group].name,
                 index: account.flow.index,
                 epoch: request.epoch,
                 start: request.start,
                 completion: request.took,
                 attempts: request.attempts,
-            })?;
+            }))?;
         }
         Ok(())
     }

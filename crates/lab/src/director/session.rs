@@ -3,7 +3,7 @@
 use weir_counters::FlowCounters;
 use weir_fabric::Change;
 use weir_network::{Drawer, Random, Seeds};
-use weir_results::{GroupSample, PortSample, Recorder, RunSummary};
+use weir_results::{GroupSample, Observation, PortSample, Recorder, RunSummary};
 use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
@@ -338,7 +338,7 @@ impl<'s> Session<'s> {
     pub(super) fn record_packets(&self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for batch in self.copies.iter().flat_map(Copies::take) {
             for (port, frame) in batch.frames() {
-                recorder.frame(port, &frame)?;
+                recorder.record(Observation::Frame(port, &frame))?;
             }
         }
         Ok(())
@@ -346,7 +346,7 @@ impl<'s> Session<'s> {
 
     fn sample_ports(&self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for sample in self.switch()?.sample()? {
-            recorder.port(&PortSample {
+            recorder.record(Observation::Port(PortSample {
                 time: sample.time,
                 port: &self.scenario.topology.port(sample.port).name,
                 queue: sample.queue,
@@ -354,7 +354,7 @@ impl<'s> Session<'s> {
                 sent: sample.sent,
                 marks: sample.marks,
                 drops: sample.drops,
-            })?;
+            }))?;
         }
         Ok(())
     }
@@ -366,13 +366,13 @@ impl<'s> Session<'s> {
             let windows: Vec<_> = windows.collect();
             let (last, before) = self.sampling.groups[position];
             self.sampling.groups[position] = (at, achieved);
-            recorder.group(&GroupSample {
+            recorder.record(Observation::Group(GroupSample {
                 time: at,
                 group: &group.name,
                 counters: achieved,
                 goodput: achieved.since(before).goodput(at.since(last.min(at))),
                 window: mean(&windows),
-            })?;
+            }))?;
         }
         Ok(())
     }

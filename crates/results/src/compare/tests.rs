@@ -6,8 +6,8 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::*;
 use crate::{
-    CompletionTimes, Drops, Emulation, EpochRecord, GroupSample, GroupSummary, Output, PortSample,
-    PortSummary,
+    CompletionTimes, Drops, Emulation, EpochRecord, GroupSample, GroupSummary, Observation, Output,
+    PortSample, PortSummary, Recorder,
 };
 
 const SPAN: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&
         let time = Time::from_nanos(number * 10_000_000);
         let delivered = ByteSize::from_bytes(number * 1000 * factor);
         files
-            .group(&GroupSample {
+            .record(Observation::Group(GroupSample {
                 time,
                 group,
                 counters: FlowCounters {
@@ -29,10 +29,10 @@ fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&
                 },
                 goodput: Rate::ZERO,
                 window: None,
-            })
+            }))
             .unwrap();
         files
-            .port(&PortSample {
+            .record(Observation::Port(PortSample {
                 time,
                 port: "bottleneck",
                 queue: ByteSize::from_bytes(30_000 * factor),
@@ -40,20 +40,20 @@ fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&
                 sent: ByteSize::ZERO,
                 marks: 0,
                 drops: Drops::default(),
-            })
+            }))
             .unwrap();
     }
     for epoch in 0..20 {
         let completion = (epoch != 3).then_some(Duration::from_millis(factor));
         files
-            .epoch(&EpochRecord {
+            .record(Observation::Epoch(EpochRecord {
                 group,
                 index: 0,
                 epoch,
                 start: Time::ZERO,
                 completion,
                 attempts: 1,
-            })
+            }))
             .unwrap();
     }
     let files = files.finish().unwrap();

@@ -8,7 +8,7 @@ use weir_units::Duration;
 use super::staged::WholeFile;
 use super::{OutputError, StagedFile};
 use crate::table::{Row, Sample, Table};
-use crate::{EpochRecord, FlowRecord, GroupSample, PortSample, Traces};
+use crate::{EpochRecord, FlowRecord, Observation, Recorder, Traces};
 
 /// The tables of one run while it goes on: rows wait in memory until there are some thousands. Each
 /// run has its own, so that several can go on at a time.
@@ -44,45 +44,6 @@ impl RunFiles {
         })
     }
 
-    /// Adds a flow.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
-        self.flows.push(flow)
-    }
-
-    /// Adds a request of an epoch.
-    ///
-    /// # Errors
-    /// The file cannot be made or written.
-    pub fn epoch(&mut self, epoch: &EpochRecord<'_>) -> Result<(), OutputError> {
-        self.traces.epoch(epoch);
-        let table = match &mut self.epochs {
-            Some(table) => table,
-            empty => empty.insert(TableFile::create::<EpochRecord<'_>>(&self.epochs_path)?),
-        };
-        table.push(epoch)
-    }
-
-    /// Adds a sample of a port.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
-        self.traces.port(sample);
-        self.samples.push(&Sample::Port(*sample))
-    }
-
-    /// Adds a sample of a group; a group's samples come in the order of their times.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
-        self.traces.group(sample);
-        self.samples.push(&Sample::Group(*sample))
-    }
-
     /// Writes what is left in memory.
     ///
     /// # Errors
@@ -96,6 +57,32 @@ impl RunFiles {
             files,
             traces: self.traces,
         })
+    }
+}
+
+/// Takes everything but packets.
+impl Recorder for RunFiles {
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        match observation {
+            Observation::Flow(flow) => self.flows.push(&flow),
+            Observation::Epoch(epoch) => {
+                self.traces.epoch(&epoch);
+                let table = match &mut self.epochs {
+                    Some(table) => table,
+                    empty => empty.insert(TableFile::create::<EpochRecord<'_>>(&self.epochs_path)?),
+                };
+                table.push(&epoch)
+            }
+            Observation::Port(sample) => {
+                self.traces.port(&sample);
+                self.samples.push(&Sample::Port(sample))
+            }
+            Observation::Group(sample) => {
+                self.traces.group(&sample);
+                self.samples.push(&Sample::Group(sample))
+            }
+            Observation::Packet(..) | Observation::Frame(..) => Ok(()),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Rate, Time};
 
 use super::*;
-use crate::{Drops, FlowRecord, GroupSample, PortSample, RunSummary};
+use crate::{Drops, FlowRecord, GroupSample, Observation, PortSample, Recorder, RunSummary};
 
 const SPAN: Duration = Duration::from_secs(1);
 
@@ -49,15 +49,15 @@ fn summary() -> Summary {
 /// A run with so many rows in each table.
 fn filled(mut run: RunFiles, rows: u64) -> Result<FinishedRun, OutputError> {
     for index in 0..rows {
-        run.flow(&flow(index))?;
-        run.port(&port(index))?;
-        run.group(&GroupSample {
+        run.record(Observation::Flow(flow(index)))?;
+        run.record(Observation::Port(port(index)))?;
+        run.record(Observation::Group(GroupSample {
             time: Time::from_nanos(index),
             group: "dctcp",
             counters: FlowCounters::ZERO,
             goodput: Rate::ZERO,
             window: None,
-        })?;
+        }))?;
     }
     run.finish()
 }
@@ -117,7 +117,7 @@ fn what_is_dropped_leaves_the_directory_as_it_was() {
     {
         let output = Output::create(directory.path()).unwrap();
         let mut run = output.run(SPAN).unwrap();
-        (0..20_000).for_each(|index| run.port(&port(index)).unwrap());
+        (0..20_000).for_each(|index| run.record(Observation::Port(port(index))).unwrap());
         let _finished = filled(output.variant("x", SPAN).unwrap(), 10).unwrap();
         assert_eq!(contents(directory.path()).len(), before.len() + 6);
     }

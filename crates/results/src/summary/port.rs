@@ -34,42 +34,50 @@ pub struct PortSummary {
     pub utilization: Ratio,
 }
 
-/// Dropped packets by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Drops {
+/// Declares the reasons for drops, in the order in which they are written.
+macro_rules! drops {
+    ($($(#[$doc:meta])+ $reason:ident,)+) => {
+        /// Dropped packets by reason.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct Drops {
+            $($(#[$doc])+ pub $reason: u64,)+
+        }
+
+        impl Drops {
+            /// Each reason's name, as it is written, with its count.
+            pub const fn by_reason(&self) -> [(&'static str, u64); [$(stringify!($reason)),+].len()] {
+                [$((stringify!($reason), self.$reason)),+]
+            }
+
+            /// For each reason, the `count` that these and others come to.
+            #[must_use]
+            pub fn with(self, other: Self, count: impl Fn(u64, u64) -> u64) -> Self {
+                Self { $($reason: count(self.$reason, other.$reason),)+ }
+            }
+        }
+    };
+}
+
+drops! {
     /// Random early detection.
-    pub red: u64,
+    red,
     /// Above the class's drop-tail threshold.
-    pub tail: u64,
+    tail,
     /// The buffer was full.
-    pub buffer: u64,
+    buffer,
     /// Longer than the link's MTU.
-    pub mtu: u64,
+    mtu,
     /// Lost at random on the link.
-    pub loss: u64,
+    loss,
     /// The link was down.
-    pub down: u64,
+    down,
     /// Damaged on the link.
-    pub corruption: u64,
+    corruption,
     /// By an element in the switch's path.
-    pub element: u64,
+    element,
 }
 
 impl Drops {
-    /// Each reason's name, as it is written, with its count.
-    pub const fn by_reason(&self) -> [(&'static str, u64); 8] {
-        [
-            ("red", self.red),
-            ("tail", self.tail),
-            ("buffer", self.buffer),
-            ("mtu", self.mtu),
-            ("loss", self.loss),
-            ("down", self.down),
-            ("corruption", self.corruption),
-            ("element", self.element),
-        ]
-    }
-
     /// For any reason.
     pub fn total(&self) -> u64 {
         let counts = self.by_reason().map(|(_, count)| count);

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use weir_results::capture::{CapturedPacket, Content};
-use weir_results::{FlowRecord, OutputError, Recorder, RunSummary};
+use weir_results::capture::Content;
+use weir_results::{Observation, OutputError, Recorder, RunSummary};
 use weir_scenario::{Node, Scenario, Workload};
 use weir_sim::Simulation;
 use weir_units::{ByteSize, Time};
@@ -32,25 +32,26 @@ struct Flow {
 }
 
 impl Recorder for Seen {
-    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
-        self.flows.push(Flow {
-            group: flow.group.to_owned(),
-            size: flow.size,
-            delivered: flow.counters.delivered,
-            ended: flow.end.is_some(),
-        });
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        match observation {
+            Observation::Flow(flow) => self.flows.push(Flow {
+                group: flow.group.to_owned(),
+                size: flow.size,
+                delivered: flow.counters.delivered,
+                ended: flow.end.is_some(),
+            }),
+            Observation::Packet(port, packet) => {
+                let (packets, bytes) = &mut self.arrived[port];
+                *packets += 1;
+                *bytes += length(&packet.content);
+            }
+            _ => {}
+        }
         Ok(())
     }
 
     fn wants_packets(&self) -> bool {
         true
-    }
-
-    fn packet(&mut self, port: usize, packet: &CapturedPacket) -> Result<(), OutputError> {
-        let (packets, bytes) = &mut self.arrived[port];
-        *packets += 1;
-        *bytes += length(&packet.content);
-        Ok(())
     }
 }
 

@@ -3,8 +3,7 @@
 
 use std::fs;
 
-use weir_results::capture::CapturedPacket;
-use weir_results::{Output, Recorder, RunSummary, Summary};
+use weir_results::{Observation, Output, OutputError, Recorder, RunSummary, Summary};
 use weir_sim::Simulation;
 use weir_units::Duration;
 
@@ -214,12 +213,10 @@ fn slices_of_time_make_no_difference() {
         fn wants_packets(&self) -> bool {
             true
         }
-        fn packet(
-            &mut self,
-            port: usize,
-            packet: &CapturedPacket,
-        ) -> Result<(), weir_results::OutputError> {
-            self.0.text.push(format!("{port} {packet:?}"));
+        fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+            if let Observation::Packet(port, packet) = observation {
+                self.0.text.push(format!("{port} {packet:?}"));
+            }
             Ok(())
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use weir_results::{
-    FlowRecord, GroupSample, OutputError, PortSample, PortSummary, Recorder, RunSummary,
+    GroupSample, Observation, OutputError, PortSample, PortSummary, Recorder, RunSummary,
 };
 use weir_scenario::{Scenario, Setting};
 use weir_sim::Simulation;
@@ -32,16 +32,16 @@ pub(crate) struct Observed {
 }
 
 impl Recorder for Observed {
-    fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
-        let PortSample { time, queue, .. } = *sample;
-        self.queue.push(QueueSample { time, queue });
-        Ok(())
-    }
-
-    fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
-        let GroupSample { time, window, .. } = *sample;
-        self.windows
-            .extend(window.map(|window| WindowSample { time, window }));
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        match observation {
+            Observation::Port(PortSample { time, queue, .. }) => {
+                self.queue.push(QueueSample { time, queue });
+            }
+            Observation::Group(GroupSample { time, window, .. }) => self
+                .windows
+                .extend(window.map(|window| WindowSample { time, window })),
+            _ => {}
+        }
         Ok(())
     }
 }
@@ -116,15 +116,12 @@ impl Rows {
 }
 
 impl Recorder for Rows {
-    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
-        self.push(flow)
-    }
-
-    fn port(&mut self, sample: &PortSample<'_>) -> Result<(), OutputError> {
-        self.push(sample)
-    }
-
-    fn group(&mut self, sample: &GroupSample<'_>) -> Result<(), OutputError> {
-        self.push(sample)
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        match observation {
+            Observation::Flow(flow) => self.push(&flow),
+            Observation::Port(sample) => self.push(&sample),
+            Observation::Group(sample) => self.push(&sample),
+            _ => Ok(()),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The DCQUIC engine in virtual time: what it carries, and how it shares a queue.
 
 use weir_counters::FlowCounters;
-use weir_results::{FlowRecord, OutputError, Recorder, RunSummary, Summary};
+use weir_results::{Observation, OutputError, Recorder, RunSummary, Summary};
 
 use crate::observe::{Rows, assert_close, bottleneck, record, run};
 
@@ -189,9 +189,11 @@ fn every_run_and_every_build_gives_the_golden_rows() {
 struct Ended(Vec<(String, bool)>, FlowCounters);
 
 impl Recorder for Ended {
-    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
-        self.0.push((flow.group.to_owned(), flow.end.is_some()));
-        self.1 += flow.counters;
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        if let Observation::Flow(flow) = observation {
+            self.0.push((flow.group.to_owned(), flow.end.is_some()));
+            self.1 += flow.counters;
+        }
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Requests: what TLS and fresh connections cost, requests in step, and what clients do when the
 //! answer does not come.
 
-use weir_results::{EpochRecord, FlowRecord, OutputError, Recorder, RunSummary};
+use weir_results::{Observation, OutputError, Recorder, RunSummary};
 use weir_scenario::{Scenario, Setting};
 use weir_sim::Simulation;
 use weir_units::{Duration, Time};
@@ -52,14 +52,17 @@ struct Records {
 }
 
 impl Recorder for Records {
-    fn flow(&mut self, flow: &FlowRecord<'_>) -> Result<(), OutputError> {
-        self.flows += 1;
-        self.ended += usize::from(flow.end.is_some());
-        Ok(())
-    }
-
-    fn epoch(&mut self, epoch: &EpochRecord<'_>) -> Result<(), OutputError> {
-        (self.epochs).push((epoch.epoch, epoch.completion, epoch.attempts));
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        match observation {
+            Observation::Flow(flow) => {
+                self.flows += 1;
+                self.ended += usize::from(flow.end.is_some());
+            }
+            Observation::Epoch(epoch) => {
+                (self.epochs).push((epoch.epoch, epoch.completion, epoch.attempts));
+            }
+            _ => {}
+        }
         Ok(())
     }
 }
