@@ -12,6 +12,7 @@ fn due(world: &World, group: u32, now: Time) -> impl Iterator<Item = DueTransfer
     let over = world.flows.accounts()[group as usize].due.iter().copied();
     let flows = world
         .flows
+        .open
         .iter()
         .filter(move |(_, flow)| flow.group == group);
     let open = flows.filter_map(|(_, flow)| flow.due_transfer());

@@ -139,7 +139,8 @@ pub(crate) struct GroupAccount {
 /// All flows.
 #[derive(Debug)]
 pub(crate) struct Flows {
-    open: FlowMap<Flow>,
+    /// Those that are open.
+    pub(crate) open: FlowMap<Flow>,
     free: Vec<u32>,
     slots: u32,
     next_number: u32,
@@ -192,7 +193,7 @@ impl Flows {
     }
 
     /// Enters a flow into the books, which gives it its number in the group.
-    pub(crate) fn open(&mut self, mut flow: Flow) -> FlowId {
+    pub(crate) fn enter(&mut self, mut flow: Flow) -> FlowId {
         let slot = self.free.pop().unwrap_or(self.slots);
         self.slots = self.slots.max(slot + 1);
         let id = self.number(slot);
@@ -218,16 +219,6 @@ impl Flows {
         Some(id)
     }
 
-    /// An open flow.
-    pub(crate) fn get(&self, id: FlowId) -> Option<&Flow> {
-        self.open.get(id)
-    }
-
-    /// An open flow.
-    pub(crate) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
-        self.open.get_mut(id)
-    }
-
     /// Strikes a flow out of the books, which has achieved this.
     pub(crate) fn close(&mut self, id: FlowId, achieved: FlowCounters) -> Option<Flow> {
         let flow = self.open.remove(id)?;
@@ -237,16 +228,6 @@ impl Flows {
         account.with_timeout += u64::from(achieved.timeouts > 0);
         account.due.extend(flow.due_transfer());
         Some(flow)
-    }
-
-    /// The open flows.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
-        self.open.iter()
-    }
-
-    /// The open flows.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut Flow)> {
-        self.open.iter_mut()
     }
 
     /// What the books hold on each group.

@@ -52,7 +52,11 @@ impl GroupMeter {
     ) -> GroupSummary {
         let achieved = total(world, group).0.since(self.before);
         let account = &world.flows.accounts()[group as usize];
-        let flows = world.flows.iter().filter(|(_, flow)| flow.group == group);
+        let flows = world
+            .flows
+            .open
+            .iter()
+            .filter(|(_, flow)| flow.group == group);
         let endless = flows.filter(|(_, flow)| flow.size.is_none());
         let goodputs =
             endless.map(|(_, flow)| world.achieved(flow).since(flow.before).goodput(span));
@@ -62,7 +66,7 @@ impl GroupMeter {
             completion: CompletionTimes::of(&mut account.completions.clone()),
             fairness: Ratio::fairness(goodputs),
             flows_with_timeout: account.with_timeout
-                + (world.flows.iter())
+                + (world.flows.open.iter())
                     .filter(|(_, flow)| flow.group == group && world.achieved(flow).timeouts > 0)
                     .count() as u64,
             deadlines_missed: crate::deadlines::missed(world, group, now),
@@ -76,9 +80,14 @@ impl GroupMeter {
 fn total(world: &World, group: u32) -> (FlowCounters, Option<ByteSize>) {
     let mut sum = world.flows.accounts()[group as usize].closed;
     let (mut windows, mut count) = (ByteSize::ZERO, 0);
-    for (_, flow) in world.flows.iter().filter(|(_, flow)| flow.group == group) {
+    for (_, flow) in world
+        .flows
+        .open
+        .iter()
+        .filter(|(_, flow)| flow.group == group)
+    {
         sum += world.achieved(flow);
-        if let Some(window) = world.window(flow) {
+        if let Some(window) = world.hosts.window(flow.initiator) {
             windows += window;
             count += 1;
         }

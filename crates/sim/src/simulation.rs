@@ -203,11 +203,12 @@ impl Simulation {
         let open: Vec<FlowReport> = self
             .world
             .flows
+            .open
             .iter()
             .map(|(_, flow)| FlowReport {
                 flow: flow.clone(),
                 achieved: self.world.achieved(flow),
-                path: self.world.path(flow),
+                path: self.world.hosts.path(flow.initiator),
             })
             .collect();
         for report in &open {
@@ -362,7 +363,7 @@ impl Simulation {
     }
 
     fn pass_on(&mut self, id: FlowId, notice: Notice) {
-        if let Some(flow) = self.world.flows.get(id) {
+        if let Some(flow) = self.world.flows.open.get(id) {
             let group = flow.group as usize;
             self.groups[group].on_notice(self.now, id, notice, &mut self.world);
         }

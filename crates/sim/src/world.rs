@@ -15,7 +15,7 @@ use weir_wire::tcp::Segment;
 use crate::destinations::Destinations;
 use crate::epochs::Epochs;
 use crate::error::BuildError;
-use crate::flows::{Flow, FlowId, FlowReport, Flows, Pair, PathView};
+use crate::flows::{Flow, FlowId, FlowReport, Flows, Pair};
 use crate::hosts::{
     Action, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd, codepoint,
 };
@@ -121,7 +121,7 @@ impl World {
     ) -> FlowId {
         let mut flow = Flow::new(group, pair, now, size);
         flow.deadline = (self.groups[group as usize].deadline).map(|within| now + within);
-        let id = self.flows.open(flow);
+        let id = self.flows.enter(flow);
         self.connect(now, id);
         id
     }
@@ -129,7 +129,7 @@ impl World {
     /// The flow goes on by a new connection; its old one is forgotten by both ends at once, if it is
     /// not closed. Gives the number by which the flow is known from now on.
     pub(crate) fn reconnect(&mut self, now: Time, id: FlowId, link: Link) -> Option<FlowId> {
-        let flow = self.flows.get(id)?;
+        let flow = self.flows.open.get(id)?;
         let achieved = self.achieved(flow);
         let (ends, session) = ([flow.initiator, flow.responder], (flow.group, flow.pair));
         self.note_session(session, achieved);
@@ -137,7 +137,7 @@ impl World {
             self.hosts.close(end);
         }
         let id = self.flows.renumber(id)?;
-        let flow = self.flows.get_mut(id)?;
+        let flow = self.flows.open.get_mut(id)?;
         (flow.earlier, flow.hung_up) = (achieved, false);
         if link == Link::Next {
             flow.moves += 1;
@@ -149,7 +149,7 @@ impl World {
     /// Both ends of a flow's connection close it. The flow goes on: [`Self::reconnect`] will give it
     /// another one.
     pub(crate) fn hang_up(&mut self, now: Time, id: FlowId) {
-        let Some(flow) = self.flows.get_mut(id) else {
+        let Some(flow) = self.flows.open.get_mut(id) else {
             return;
         };
         flow.hung_up = true;
@@ -161,7 +161,7 @@ impl World {
     /// Makes both ends of a flow's connection.
     fn connect(&mut self, now: Time, id: FlowId) {
         let (initiator, responder) = (self.hosts.allocate(), self.hosts.allocate());
-        let Some(flow) = self.flows.get_mut(id) else {
+        let Some(flow) = self.flows.open.get_mut(id) else {
             return;
         };
         (flow.initiator, flow.responder) = (initiator, responder);
@@ -229,7 +229,7 @@ impl World {
             port: u32::MAX,
             initiator: false,
         };
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.flows.open.get(id) else {
             return [nowhere; 2];
         };
         let (there, back) = self.links(flow);
@@ -302,7 +302,7 @@ impl World {
 
     /// TLS's records say how long they are.
     fn tell_peer(&mut self, id: FlowId, side: Side, action: Action) {
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.flows.open.get(id) else {
             return;
         };
         if matches!(&self.setups[flow.group as usize], Setup::Tcp(setup) if setup.has_records()) {
@@ -317,7 +317,7 @@ impl World {
 
     /// Sends a datagram.
     pub(crate) fn send_datagram(&mut self, now: Time, id: FlowId, payload: u32) {
-        if let Some(flow) = self.flows.get(id) {
+        if let Some(flow) = self.flows.open.get(id) {
             self.hosts
                 .send_datagram(now, flow.initiator, payload, &mut self.network);
         }
@@ -325,14 +325,14 @@ impl World {
 
     /// Asks for a notice when so many bytes have been delivered at one side.
     pub(crate) fn wait_for(&mut self, id: FlowId, side: Side, bytes: u64) {
-        if let Some(flow) = self.flows.get(id) {
+        if let Some(flow) = self.flows.open.get(id) {
             self.hosts.wait_for(flow.endpoint(side), bytes);
         }
     }
 
     /// A transfer of the flow's is complete, which took this long.
     pub(crate) fn count_completion(&mut self, id: FlowId, took: Duration) {
-        if let Some(flow) = self.flows.get(id) {
+        if let Some(flow) = self.flows.open.get(id) {
             let group = flow.group;
             self.flows.count_completion(group, took);
         }
@@ -340,7 +340,7 @@ impl World {
 
     /// The flow itself is a transfer that is complete.
     pub(crate) fn count_completion_since_start(&mut self, now: Time, id: FlowId) {
-        if let Some(flow) = self.flows.get(id) {
+        if let Some(flow) = self.flows.open.get(id) {
             self.count_completion(id, now.since(flow.start));
         }
     }
@@ -348,7 +348,7 @@ impl World {
     /// Everything that a flow was to carry has arrived: both ends close, and it is removed when they
     /// are closed.
     pub(crate) fn dismiss(&mut self, now: Time, id: FlowId) {
-        let Some(flow) = self.flows.get_mut(id) else {
+        let Some(flow) = self.flows.open.get_mut(id) else {
             return;
         };
         flow.end = Some(now);
@@ -364,14 +364,18 @@ impl World {
 
     /// Ends all flows of a group, whatever they have left to send.
     pub(crate) fn abort_group(&mut self, group: u32) {
-        let flows = self.flows.iter().filter(|(_, flow)| flow.group == group);
+        let flows = self
+            .flows
+            .open
+            .iter()
+            .filter(|(_, flow)| flow.group == group);
         let ids: Vec<_> = flows.map(|(id, _)| id).collect();
         ids.into_iter().for_each(|id| self.remove(id));
     }
 
     /// Whether a flow's connection ended before everything was delivered.
     pub(crate) fn has_failed(&self, id: FlowId) -> bool {
-        let flow = self.flows.get(id).filter(|flow| !flow.hung_up);
+        let flow = self.flows.open.get(id).filter(|flow| !flow.hung_up);
         let ends = flow.map(|flow| [flow.initiator, flow.responder]);
         let mut ends = ends.into_iter().flatten();
         ends.any(|end| self.hosts.has_failed(end))
@@ -379,7 +383,7 @@ impl World {
 
     /// An end of a flow is closed: removes the flow if the other one is too, or never will be.
     pub(crate) fn on_closed(&mut self, id: FlowId) {
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.flows.open.get(id) else {
             return;
         };
         if flow.hung_up {
@@ -395,10 +399,10 @@ impl World {
 
     /// Removes a flow and its endpoints.
     fn remove(&mut self, id: FlowId) {
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.flows.open.get(id) else {
             return;
         };
-        let (achieved, path) = (self.achieved(flow), self.path(flow));
+        let (achieved, path) = (self.achieved(flow), self.hosts.path(flow.initiator));
         self.note_session((flow.group, flow.pair), achieved);
         if let Some(flow) = self.flows.close(id, achieved) {
             self.hosts.close(flow.initiator);
@@ -440,19 +444,9 @@ impl World {
         self.groups[group as usize].deadline
     }
 
-    /// What an open flow's initiator knows of its path.
-    pub(crate) fn path(&self, flow: &Flow) -> PathView {
-        self.hosts.path(flow.initiator)
-    }
-
-    /// The congestion window of an open flow's initiator.
-    pub(crate) fn window(&self, flow: &Flow) -> Option<ByteSize> {
-        self.hosts.window(flow.initiator)
-    }
-
     /// The warm-up is over: notes what each flow has achieved, and forgets completed transfers.
     pub(crate) fn mark_flows(&mut self) {
-        for (_, flow) in self.flows.iter_mut() {
+        for (_, flow) in self.flows.open.iter_mut() {
             let ends = [flow.initiator, flow.responder];
             let [initiator, responder] = ends.map(|end| self.hosts.achieved(end));
             flow.before = flow.earlier + initiator + responder;
@@ -462,7 +456,7 @@ impl World {
     }
 
     fn act(&mut self, now: Time, id: FlowId, side: Side, action: Action) {
-        let Some(flow) = self.flows.get(id) else {
+        let Some(flow) = self.flows.open.get(id) else {
             return;
         };
         let position = flow.endpoint(side);
