@@ -5,23 +5,23 @@
 //! A mark multiplies the window by 1 − p/2 with p = α^d: a near deadline (d > 1) backs off less
 //! than DCTCP, a far one more. Without a deadline d is 1, and the flow is a DCTCP flow.
 
-use weir_units::{ByteSize, Duration, Time};
+use weir_units::{ByteSize, Duration};
 
 use crate::algorithm::Algorithm;
-use crate::dctcp::{LOSS_REDUCTION, MarkedFraction, PARAMETERS};
-use crate::loss_window::LossWindow;
-use crate::{AckSample, Controller, Deadline, LossSample, Snapshot, SpuriousLoss};
+use crate::dctcp::{MarkedFraction, PARAMETERS};
+use crate::reno::{MarkResponse, Reno};
+use crate::{AckSample, Deadline};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "d2tcp",
     summary: "DCTCP that backs off less when a deadline is near (Vamanan 2012)",
     own_parameters: &PARAMETERS,
     build: |spec, context| {
-        Box::new(D2tcp {
-            window: LossWindow::new(spec, context),
+        let response = D2tcp {
             fraction: MarkedFraction::new(spec),
             deadline: None,
-        })
+        };
+        Reno::boxed(response, spec, context)
     },
 };
 
@@ -31,7 +31,6 @@ const MAX_IMMINENCE: f64 = 2.0;
 
 #[derive(Clone, Debug)]
 struct D2tcp {
-    window: LossWindow,
     fraction: MarkedFraction,
     deadline: Option<Deadline>,
 }
@@ -39,73 +38,36 @@ struct D2tcp {
 impl D2tcp {
     /// d = Tc/D. The sawtooth of a deadline-agnostic flow averages 3/4 of its window W, so the
     /// rest of B bytes takes Tc = B / (3/4 W) round trips (section 3.2 of the paper).
-    fn imminence(&self, rtt: Duration) -> f64 {
+    fn imminence(&self, window: ByteSize, rtt: Duration) -> f64 {
         let Some(deadline) = self.deadline else {
             return 1.0;
         };
         if deadline.time_left.is_zero() {
             return MAX_IMMINENCE;
         }
-        let round_trips =
-            deadline.remaining.bytes() as f64 / (0.75 * self.window.size().bytes() as f64);
+        let round_trips = deadline.remaining.bytes() as f64 / (0.75 * window.bytes() as f64);
         let needed = round_trips * rtt.as_secs_f64();
         (needed / deadline.time_left.as_secs_f64()).clamp(MIN_IMMINENCE, MAX_IMMINENCE)
     }
 }
 
-impl Controller for D2tcp {
-    fn name(&self) -> &'static str {
-        ALGORITHM.name
-    }
+impl MarkResponse for D2tcp {
+    const NAME: &'static str = ALGORITHM.name;
 
-    fn wants_delivery(&self) -> bool {
-        false
-    }
-
-    fn on_ack(&mut self, ack: &AckSample) {
-        if self.fraction.on_ack(ack) {
-            let penalty = self.fraction.alpha().powf(self.imminence(ack.smoothed_rtt));
-            self.window
-                .on_mark(ack.now, ack.newest_sent, 1.0 - penalty / 2.0);
-        }
-        self.window.grow(ack);
-    }
-
-    fn on_loss(&mut self, loss: &LossSample) {
-        self.window.on_loss(loss, LOSS_REDUCTION);
-    }
-
-    fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
-        self.window.on_spurious_loss(spurious);
-    }
-
-    fn on_idle_restart(&mut self, _now: Time) {
-        self.window.on_idle_restart();
+    fn factor(&mut self, ack: &AckSample, window: ByteSize) -> Option<f64> {
+        let marked = self.fraction.on_ack(ack);
+        marked.then(|| {
+            let imminence = self.imminence(window, ack.smoothed_rtt);
+            1.0 - self.fraction.alpha().powf(imminence) / 2.0
+        })
     }
 
     fn on_deadline(&mut self, deadline: Option<Deadline>) {
         self.deadline = deadline;
     }
 
-    fn on_packet_size(&mut self, size: ByteSize) {
-        self.window.on_packet_size(size);
-    }
-
-    fn window(&self) -> ByteSize {
-        self.window.size()
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            ssthresh: self.window.ssthresh(),
-            phase: self.window.phase(),
-            ce_fraction: Some(self.fraction.alpha()),
-            ..Snapshot::default()
-        }
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
+    fn ce_fraction(&self) -> Option<f64> {
+        self.fraction.ce_fraction()
     }
 }
 

@@ -5,22 +5,18 @@
 //! bytes exactly, so α needs no guess about delayed acknowledgments. Losses halve the window as in
 //! Reno (RFC 8257 section 3.5).
 
-use weir_units::{ByteSize, Time};
+use weir_units::ByteSize;
 
 use crate::algorithm::{Algorithm, Parameter, Typed};
-use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, WHOLE_PACKETS};
-use crate::{AckSample, AlgorithmSpec, Controller, LossSample, Snapshot, SpuriousLoss};
+use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, MIN_WINDOW, WHOLE_PACKETS};
+use crate::reno::{MarkResponse, Reno};
+use crate::{AckSample, AlgorithmSpec};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "dctcp",
     summary: "shrinks the window by half the fraction of marked bytes (RFC 8257)",
     own_parameters: &PARAMETERS,
-    build: |spec, context| {
-        Box::new(Dctcp {
-            window: LossWindow::new(spec, context),
-            fraction: MarkedFraction::new(spec),
-        })
-    },
+    build: |spec, context| Reno::boxed(MarkedFraction::new(spec), spec, context),
 };
 
 pub(crate) const PARAMETERS: [Parameter; 6] = [
@@ -49,9 +45,6 @@ const INITIAL_ALPHA: Typed<f64> = Typed {
     min: 0.0,
     max: 1.0,
 };
-
-/// RFC 8257 section 3.5: losses are treated as in conventional TCP.
-pub(crate) const LOSS_REDUCTION: f64 = 0.5;
 
 /// The estimate of the fraction of marked bytes, DCTCP's α.
 #[derive(Clone, Debug)]
@@ -96,68 +89,22 @@ impl MarkedFraction {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Dctcp {
-    window: LossWindow,
-    fraction: MarkedFraction,
-}
+impl MarkResponse for MarkedFraction {
+    const NAME: &'static str = ALGORITHM.name;
 
-impl Controller for Dctcp {
-    fn name(&self) -> &'static str {
-        ALGORITHM.name
+    fn factor(&mut self, ack: &AckSample, _: ByteSize) -> Option<f64> {
+        self.on_ack(ack).then(|| 1.0 - self.alpha / 2.0)
     }
 
-    fn wants_delivery(&self) -> bool {
-        false
-    }
-
-    fn on_ack(&mut self, ack: &AckSample) {
-        if self.fraction.on_ack(ack) {
-            let factor = 1.0 - self.fraction.alpha() / 2.0;
-            self.window.on_mark(ack.now, ack.newest_sent, factor);
-        }
-        self.window.grow(ack);
-    }
-
-    fn on_loss(&mut self, loss: &LossSample) {
-        self.window.on_loss(loss, LOSS_REDUCTION);
-    }
-
-    fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
-        self.window.on_spurious_loss(spurious);
-    }
-
-    fn on_idle_restart(&mut self, _now: Time) {
-        self.window.on_idle_restart();
-    }
-
-    fn on_packet_size(&mut self, size: ByteSize) {
-        self.window.on_packet_size(size);
-    }
-
-    fn window(&self) -> ByteSize {
-        self.window.size()
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            ssthresh: self.window.ssthresh(),
-            phase: self.window.phase(),
-            ce_fraction: Some(self.fraction.alpha()),
-            ..Snapshot::default()
-        }
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
+    fn ce_fraction(&self) -> Option<f64> {
+        Some(self.alpha)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::LossCause;
     use crate::samples::{PACKET, ack, build, loss, packets};
+    use crate::{Controller, LossCause};
 
     /// A window of 20 packets, `marked` of which met a mark, acknowledged in two halves.
     fn window_with(dctcp: &mut dyn Controller, number: u64, marked: u64) {

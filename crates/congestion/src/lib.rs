@@ -24,6 +24,7 @@ mod loss_window;
 mod newreno;
 mod pacing;
 mod registry;
+mod reno;
 mod round;
 #[cfg(test)]
 mod samples;

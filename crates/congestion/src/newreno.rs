@@ -1,11 +1,12 @@
 //! NewReno as QUIC uses it: RFC 9002 section 7 and appendix B, which is RFC 6582 with recovery
 //! periods told by send time instead of by sequence number.
 
-use weir_units::{ByteSize, Time};
+use weir_units::ByteSize;
 
+use crate::AckSample;
 use crate::algorithm::Algorithm;
-use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, WHOLE_PACKETS};
-use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
+use crate::loss_window::{INITIAL_WINDOW, LOSS_WINDOW, MIN_WINDOW, WHOLE_PACKETS};
+use crate::reno::{LOSS_REDUCTION, MarkResponse, Reno};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
@@ -16,72 +17,25 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         LOSS_WINDOW.parameter(),
         WHOLE_PACKETS.parameter(),
     ],
-    build: |spec, context| {
-        Box::new(NewReno {
-            window: LossWindow::new(spec, context),
-        })
-    },
+    build: |spec, context| Reno::boxed(NewReno, spec, context),
 };
 
-/// RFC 9002 appendix B: `kLossReductionFactor`.
-const REDUCTION: f64 = 0.5;
-
+/// A mark counts as a loss (RFC 9002 section 7.1).
 #[derive(Clone, Debug)]
-struct NewReno {
-    window: LossWindow,
-}
+struct NewReno;
 
-impl Controller for NewReno {
-    fn name(&self) -> &'static str {
-        ALGORITHM.name
-    }
+impl MarkResponse for NewReno {
+    const NAME: &'static str = ALGORITHM.name;
 
-    fn wants_delivery(&self) -> bool {
-        false
-    }
-
-    fn on_ack(&mut self, ack: &AckSample) {
-        if ack.ece || !ack.ce_marked.is_zero() {
-            self.window.on_mark(ack.now, ack.newest_sent, REDUCTION);
-        }
-        self.window.grow(ack);
-    }
-
-    fn on_loss(&mut self, loss: &LossSample) {
-        self.window.on_loss(loss, REDUCTION);
-    }
-
-    fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
-        self.window.on_spurious_loss(spurious);
-    }
-
-    fn on_idle_restart(&mut self, _now: Time) {
-        self.window.on_idle_restart();
-    }
-
-    fn on_packet_size(&mut self, size: ByteSize) {
-        self.window.on_packet_size(size);
-    }
-
-    fn window(&self) -> ByteSize {
-        self.window.size()
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            ssthresh: self.window.ssthresh(),
-            phase: self.window.phase(),
-            ..Snapshot::default()
-        }
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(self.clone())
+    fn factor(&mut self, ack: &AckSample, _: ByteSize) -> Option<f64> {
+        (ack.ece || !ack.ce_marked.is_zero()).then_some(LOSS_REDUCTION)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use weir_units::Time;
+
     use super::*;
     use crate::LossCause;
     use crate::samples::{PACKET, ack, build, loss, packets, spurious};

@@ -1,0 +1,106 @@
+//! A controller of Reno's window, whose answer to marks an algorithm chooses: NewReno, DCTCP and D2TCP
+//! are a [`MarkResponse`] each.
+
+use std::fmt::Debug;
+
+use weir_units::{ByteSize, Time};
+
+use crate::loss_window::LossWindow;
+use crate::{
+    AckSample, AlgorithmSpec, Context, Controller, Deadline, LossSample, Snapshot, SpuriousLoss,
+};
+
+/// What a loss multiplies the window by (RFC 9002 appendix B: `kLossReductionFactor`; RFC 8257 section
+/// 3.5 treats losses as conventional TCP does).
+pub(crate) const LOSS_REDUCTION: f64 = 0.5;
+
+/// How an algorithm answers congestion marks.
+pub(crate) trait MarkResponse: Clone + Debug + Send + Sync + 'static {
+    /// The algorithm's name.
+    const NAME: &'static str;
+
+    /// Takes an acknowledgment. Returns the factor by which its mark multiplies the window, unless this
+    /// was done in the same round trip; `None` where it carries no mark.
+    fn factor(&mut self, ack: &AckSample, window: ByteSize) -> Option<f64>;
+
+    /// What is left of the transfer in progress, and until when.
+    fn on_deadline(&mut self, _: Option<Deadline>) {}
+
+    /// The estimate of the fraction of marked bytes, where there is one.
+    fn ce_fraction(&self) -> Option<f64> {
+        None
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Reno<R> {
+    window: LossWindow,
+    response: R,
+}
+
+impl<R: MarkResponse> Reno<R> {
+    pub(crate) fn boxed(
+        response: R,
+        spec: &AlgorithmSpec,
+        context: &Context,
+    ) -> Box<dyn Controller> {
+        Box::new(Self {
+            window: LossWindow::new(spec, context),
+            response,
+        })
+    }
+}
+
+impl<R: MarkResponse> Controller for Reno<R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn wants_delivery(&self) -> bool {
+        false
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        if let Some(factor) = self.response.factor(ack, self.window.size()) {
+            self.window.on_mark(ack.now, ack.newest_sent, factor);
+        }
+        self.window.grow(ack);
+    }
+
+    fn on_loss(&mut self, loss: &LossSample) {
+        self.window.on_loss(loss, LOSS_REDUCTION);
+    }
+
+    fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
+        self.window.on_spurious_loss(spurious);
+    }
+
+    fn on_idle_restart(&mut self, _now: Time) {
+        self.window.on_idle_restart();
+    }
+
+    fn on_deadline(&mut self, deadline: Option<Deadline>) {
+        self.response.on_deadline(deadline);
+    }
+
+    fn on_packet_size(&mut self, size: ByteSize) {
+        self.window.on_packet_size(size);
+    }
+
+    fn window(&self) -> ByteSize {
+        self.window.size()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            ssthresh: self.window.ssthresh(),
+            phase: self.window.phase(),
+            ce_fraction: self.response.ce_fraction(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
