@@ -7,8 +7,8 @@ use std::time::Duration as StdDuration;
 use tokio::time::timeout;
 use weir_units::{ByteSize, Duration, Time};
 
+use super::arrival::impossible;
 use super::dial::Dialer;
-use super::flow::impossible;
 use super::link::{ASKING, Link};
 use super::meter::Meter;
 use crate::clock::Clock;

@@ -9,10 +9,10 @@ use weir_network::Random;
 use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, Workload};
 use weir_units::{ByteSize, Duration, Rate};
 
+use super::arrival::{Arrival, impossible};
 use super::asker::Asker;
 use super::context::Context;
 use super::dial::Dialer;
-use super::flow::{Arrival, impossible};
 use super::meter::Meter;
 use super::preface::Preface;
 use super::server::INCAST_REQUEST;

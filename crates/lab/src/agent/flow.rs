@@ -1,9 +1,9 @@
 //! One end of a flow, from its order to its outcome.
 
-use std::fmt;
 use std::sync::Arc;
 
-use super::context::{Context, Events};
+use super::arrival::impossible;
+use super::context::Context;
 use super::meter::Meter;
 use super::{client, server};
 use crate::clock::Alarm;
@@ -48,43 +48,5 @@ fn settle(meter: &Meter, result: Result<(), FlowFailure>) {
     if let Err(failure) = result {
         tracing::debug!(%failure, "a flow ends before its time");
         meter.fail(failure);
-    }
-}
-
-/// What this host cannot do.
-pub(super) fn impossible(problem: impl fmt::Display) -> FlowFailure {
-    FlowFailure::Order {
-        problem: problem.to_string(),
-    }
-}
-
-/// A part of a flow that is reported when it is over, however it ends.
-#[derive(Debug)]
-pub(super) struct Arrival {
-    pub(super) meter: Arc<Meter>,
-    events: Events,
-}
-
-impl Arrival {
-    pub(super) fn new(order: &FlowOrder, context: &Context, whole: &Arc<Meter>) -> Self {
-        let meter = Meter::part_of(whole);
-        meter.note(|outcome| {
-            outcome.flow = order.flow;
-            outcome.role = Some(order.role);
-        });
-        Self {
-            meter,
-            events: context.events.clone(),
-        }
-    }
-}
-
-impl Drop for Arrival {
-    fn drop(&mut self) {
-        let outcome = self.meter.outcome();
-        // One that has not said which it is, is none.
-        if outcome.arrival.is_some() {
-            self.events.tell(Event::Finished(Box::new(outcome)));
-        }
     }
 }

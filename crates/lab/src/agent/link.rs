@@ -13,12 +13,10 @@ use tokio_rustls::TlsStream;
 use weir_net::dcudp::DcudpStream;
 
 use super::meter::{Meter, Watch};
+use super::payload::BLOCK;
 use super::quic::QuicStreams;
 use super::tcp::socket;
 use crate::control::FlowFailure;
-
-/// What is sent, again and again, and how much is read at a time.
-pub(super) static BLOCK: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// A connection. Dropping it before [`Link::close`] cuts it off, with what has not been sent yet.
 #[derive(Debug)]

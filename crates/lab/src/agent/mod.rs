@@ -6,12 +6,12 @@
 //!
 //! | file | what it tells |
 //! |---|---|
-//! | `context`, `flow` | what flows of a host share; a flow from its order to its outcome |
+//! | `context`, `flow`, `arrival` | what flows of a host share; a flow from its order to its outcome; a part of it |
 //! | `client`, `asker`, `server` | what workloads do at either end |
 //! | `dial`, `door` | how connections come about |
 //! | `link`, `tcp`, `tls`, `quic`, `dcudp` | connections, whatever carries them |
 //! | `udp`, `ticks` | constant rates |
-//! | `preface` | what a transfer says of itself |
+//! | `preface`, `payload` | what a transfer says of itself, and what follows |
 //! | `meter` | what is counted |
 //!
 //! What differs from the simulator: a request of an incast's receiver is a message of 8 bytes, which
@@ -19,6 +19,7 @@
 //! host's link spreads again; the first 24 bytes of a transfer say which one it is, and none is
 //! smaller.
 
+mod arrival;
 mod asker;
 mod client;
 mod context;
@@ -28,6 +29,7 @@ mod door;
 mod flow;
 mod link;
 mod meter;
+mod payload;
 mod preface;
 mod quic;
 mod server;

@@ -10,7 +10,7 @@ use weir_net::{Connection, Endpoint, EndpointBuilder, RecvStream, RetryPolicy, S
 use weir_network::quic_transport;
 use weir_scenario::QuicOptions;
 
-use super::link::BLOCK;
+use super::payload::BLOCK;
 use crate::control::FlowFailure;
 
 /// The application protocol (RFC 7301).

@@ -8,9 +8,9 @@ use futures_util::stream::FuturesUnordered;
 use weir_scenario::{ConnectionUse, Workload};
 use weir_units::{ByteSize, Duration};
 
+use super::arrival::{Arrival, impossible};
 use super::context::Context;
 use super::door::{Door, Incoming};
-use super::flow::{Arrival, impossible};
 use super::link::Link;
 use super::meter::Meter;
 use super::preface::Preface;

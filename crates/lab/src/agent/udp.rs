@@ -14,8 +14,8 @@ use tokio::net::UdpSocket;
 use weir_scenario::UdpEcn;
 use weir_units::{ByteSize, Duration};
 
-use super::link::BLOCK;
 use super::meter::Meter;
+use super::payload::BLOCK;
 use super::ticks::Ticks;
 use crate::clock::Alarm;
 use crate::control::FlowFailure;

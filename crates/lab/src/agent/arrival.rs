@@ -1,0 +1,46 @@
+//! A part of a flow that is reported by itself, and what a host says that cannot do what it was told.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::context::{Context, Events};
+use super::meter::Meter;
+use crate::control::{Event, FlowFailure, FlowOrder};
+
+/// What this host cannot do.
+pub(super) fn impossible(problem: impl fmt::Display) -> FlowFailure {
+    FlowFailure::Order {
+        problem: problem.to_string(),
+    }
+}
+
+/// A part of a flow that is reported when it is over, however it ends.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) meter: Arc<Meter>,
+    events: Events,
+}
+
+impl Arrival {
+    pub(super) fn new(order: &FlowOrder, context: &Context, whole: &Arc<Meter>) -> Self {
+        let meter = Meter::part_of(whole);
+        meter.note(|outcome| {
+            outcome.flow = order.flow;
+            outcome.role = Some(order.role);
+        });
+        Self {
+            meter,
+            events: context.events.clone(),
+        }
+    }
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        let outcome = self.meter.outcome();
+        // One that has not said which it is, is none.
+        if outcome.arrival.is_some() {
+            self.events.tell(Event::Finished(Box::new(outcome)));
+        }
+    }
+}
