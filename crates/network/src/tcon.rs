@@ -27,11 +27,7 @@ struct Rules<W> {
 
 impl<W: WhoseAddress> Rules<W> {
     fn new(rules: &[TconRule], whose: W) -> Self {
-        let treatment = |rule: &TconRule| {
-            let control = rule.control.as_ref()?;
-            let treatment = Treatment::new(control.congestion.clone());
-            Some(treatment.with(control.ecn, control.buffer))
-        };
+        let treatment = |rule: &TconRule| Some(Treatment::by(rule.control.as_ref()?, 0));
         Self {
             rules: (rules.iter())
                 .map(|rule| (rule.clone(), treatment(rule)))

@@ -1,6 +1,8 @@
 //! What was done to the flows.
 
-use weir_units::ByteSize;
+use weir_fabric::PortIndex;
+use weir_units::{ByteSize, Duration, Rate};
+use weir_wire::FlowKey;
 
 /// Counts since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,4 +54,31 @@ pub struct FlowCounters {
     pub sent_again: ByteSize,
     /// Acknowledgments whose window was lowered.
     pub lowered: u64,
+}
+
+/// A flow as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowReport {
+    /// As the sender of its data names it.
+    pub flow: FlowKey,
+    /// Where it leaves by, if the receiver has been heard.
+    pub egress: Option<PortIndex>,
+    /// The rule of its [treatment](crate::Treatment::rule).
+    pub rule: u32,
+    /// The algorithm.
+    pub congestion: &'static str,
+    /// The smoothed round-trip time between here and the receiver; zero before it is known.
+    pub rtt: Duration,
+    /// The controller's window.
+    pub window: ByteSize,
+    /// What the sender is shown at most.
+    pub enforced: ByteSize,
+    /// By what segments are spaced.
+    pub pacing_rate: Option<Rate>,
+    /// On the way to the receiver.
+    pub in_flight: ByteSize,
+    /// What is kept of it.
+    pub kept: ByteSize,
+    /// What was done to it.
+    pub counters: FlowCounters,
 }

@@ -7,11 +7,10 @@ use weir_fabric::{
     Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Element, Output,
     Packet, PortIndex, Tally, Way,
 };
-use weir_units::{ByteSize, Duration, Rate, Time};
-use weir_wire::FlowKey;
+use weir_units::{ByteSize, Time};
 use weir_wire::tcp::{Flags, Segment};
 
-use crate::counters::{Counters, FlowCounters};
+use crate::counters::{Counters, FlowReport};
 use crate::ecn::Negotiation;
 use crate::memory::Memory;
 use crate::stream::{Answer, Shared, Stream};
@@ -100,33 +99,6 @@ impl<P> Default for State<P> {
             streams: [None, None],
         }
     }
-}
-
-/// A flow as it is now.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowReport {
-    /// As the sender of its data names it.
-    pub flow: FlowKey,
-    /// Where it leaves by, if the receiver has been heard.
-    pub egress: Option<PortIndex>,
-    /// The rule of its [treatment](crate::Treatment::rule).
-    pub rule: u32,
-    /// The algorithm.
-    pub congestion: &'static str,
-    /// The smoothed round-trip time between here and the receiver; zero before it is known.
-    pub rtt: Duration,
-    /// The controller's window.
-    pub window: ByteSize,
-    /// What the sender is shown at most.
-    pub enforced: ByteSize,
-    /// By what segments are spaced.
-    pub pacing_rate: Option<Rate>,
-    /// On the way to the receiver.
-    pub in_flight: ByteSize,
-    /// What is kept of it.
-    pub kept: ByteSize,
-    /// What was done to it.
-    pub counters: FlowCounters,
 }
 
 impl<P> Tcon<P> {

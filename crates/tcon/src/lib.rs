@@ -14,7 +14,8 @@
 //!
 //! Where somebody else follows the flow, as a program in the kernel does, an [`Observed`] flow hears of it
 //! by [`Report`]s, which may each tell of many segments, and says by how much its sender's window is to be
-//! limited. It decides as the element does, but repairs nothing.
+//! limited. It decides as the element does, but repairs nothing. [`ObservedFlows`] holds all of them, by a
+//! policy.
 //!
 //! After Zhang et al., TCon: A Transparent Congestion Control Deployment Platform for Optimizing WAN
 //! Transfers, sections 3.1 and 3.2. What it leaves open is decided so:
@@ -33,21 +34,27 @@
 //!   hears the receiver itself.
 
 mod answers;
+mod cap;
 mod counters;
 mod ecn;
 mod element;
 mod flight;
 mod memory;
 mod observed;
+mod observed_flows;
 mod report;
+mod report_schedule;
 mod rtt;
 mod steering;
 mod stream;
 mod told;
 mod treatment;
 
-pub use counters::{Counters, FlowCounters};
-pub use element::{FlowReport, Limits, Tcon};
+pub use cap::{Cap, HOLD};
+pub use counters::{Counters, FlowCounters, FlowReport};
+pub use element::{Limits, Tcon};
 pub use observed::{Beginning, Observed};
+pub use observed_flows::{ObservedCounters, ObservedFlows, Round};
 pub use report::{Milestone, PLACES, Report};
+pub use report_schedule::ReportSchedule;
 pub use treatment::{Candidate, Choose, Treatment};

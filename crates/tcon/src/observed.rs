@@ -8,6 +8,7 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::Sequence;
 
 use crate::answers::Answers;
+use crate::cap::Cap;
 use crate::flight::distance;
 use crate::report::{Milestone, Report};
 use crate::steering::Steering;
@@ -50,7 +51,7 @@ pub struct Beginning {
 ///     rtt: Some(Duration::from_millis(10)),
 /// };
 /// let flow = Observed::new(&"cubic".parse::<AlgorithmSpec>()?, &beginning, 1);
-/// assert_eq!(flow.limit().allowed, ByteSize::from_bytes(10 * 1448));
+/// assert_eq!(flow.cap(false).limit.allowed, ByteSize::from_bytes(10 * 1448));
 /// # Ok::<(), weir_congestion::SpecError>(())
 /// ```
 #[derive(Debug)]
@@ -134,24 +135,23 @@ impl Observed {
         ByteSize::from_bytes(self.in_flight)
     }
 
-    /// What the sender may have outstanding, without what has arrived beyond a hole. Nobody spaces the
-    /// segments here: a rate becomes the window that gives it over the shortest round trip.
-    pub fn limit(&self) -> WindowLimit {
-        let mut limit = self.limit_where_paced();
+    /// What the sender may do. Where its segments are not spaced by the rate (`is_paced`), the rate becomes
+    /// the window that gives it over the shortest round trip.
+    pub fn cap(&self, is_paced: bool) -> Cap {
+        let (window, rate) = (self.steering.window(), self.steering.pacing_rate());
         let min_rtt = self.steering.rtt.min();
-        if let Some(rate) = self.steering.pacing_rate()
-            && min_rtt != Duration::MAX
-        {
-            limit.allowed = limit.allowed.min(rate.size_in(min_rtt + BURST));
-        }
-        limit
-    }
-
-    /// The same where somebody spaces the segments by [`Self::pacing_rate`].
-    pub fn limit_where_paced(&self) -> WindowLimit {
-        WindowLimit {
-            allowed: self.steering.window(),
-            floor: self.steering.smallest_window(),
+        let allowed = match rate {
+            Some(rate) if !is_paced && min_rtt != Duration::MAX => {
+                window.min(rate.size_in(min_rtt + BURST))
+            }
+            _ => window,
+        };
+        Cap {
+            limit: WindowLimit {
+                allowed,
+                floor: self.steering.smallest_window(),
+            },
+            rate: rate.filter(|_| is_paced),
         }
     }
 

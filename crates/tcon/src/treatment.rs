@@ -4,6 +4,7 @@ use std::fmt;
 
 use weir_congestion::AlgorithmSpec;
 use weir_fabric::PortIndex;
+use weir_policy::TconControl;
 use weir_units::ByteSize;
 use weir_wire::FlowKey;
 
@@ -64,14 +65,14 @@ impl Treatment {
         }
     }
 
-    /// The same with what somebody may have said beside the algorithm: whether ECN is negotiated, and how much
-    /// is kept of one flow.
-    #[must_use]
-    pub fn with(self, ecn: Option<bool>, buffer: ByteSize) -> Self {
+    /// What a rule asks for.
+    pub fn by(control: &TconControl, rule: u32) -> Self {
+        let treatment = Self::new(control.congestion.clone());
         Self {
-            ecn: ecn.unwrap_or(self.ecn),
-            buffer,
-            ..self
+            ecn: control.ecn.unwrap_or(treatment.ecn),
+            buffer: control.buffer,
+            rule,
+            ..treatment
         }
     }
 }

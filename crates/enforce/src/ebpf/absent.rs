@@ -1,11 +1,10 @@
 //! In place of the programs in a build without them.
 
+use weir_tcon::{Cap, ReportSchedule};
 use weir_units::Time;
 
-use super::Cap;
 use super::Options;
 use super::event::{Event, KEY};
-use super::pace::Pace;
 use crate::bpf::BpfError;
 use crate::operation::Totals;
 
@@ -41,7 +40,7 @@ impl Plane {
         match *self {}
     }
 
-    pub(super) fn set_pace(&mut self, _: Pace) {
+    pub(super) fn set_schedule(&mut self, _: ReportSchedule) {
         match *self {}
     }
 

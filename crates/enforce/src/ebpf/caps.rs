@@ -5,9 +5,8 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use weir_tcon::Cap;
 use weir_units::Time;
-
-use super::Cap;
 
 /// The words of an array map that the kernel and this process share.
 #[derive(Debug)]

@@ -3,12 +3,11 @@
 //!
 //! Programs in the kernel (`/bpf/enforce.bpf.c`) follow each connection from its SYN, report what they
 //! see at a bounded rate, and lower the receive windows of the acknowledgments that come in. An
-//! [`Enforcer`] asks its policy about each connection as it opens, gives a
-//! [`weir_tcon::Observed`] flow its controller, and writes the windows into memory that it shares with the
-//! programs.
+//! [`Enforcer`] hands what they tell to [`weir_tcon::ObservedFlows`], which decides by a policy, and writes
+//! the windows into memory that it shares with the programs.
 //!
-//! Nothing is pinned, and a window that has not been written anew for [`HOLD`] holds no longer: when the
-//! process ends, is killed or hangs, TCP goes on by its own congestion control.
+//! Nothing is pinned, and a window that has not been written anew for [`weir_tcon::HOLD`] holds no longer:
+//! when the process ends, is killed or hangs, TCP goes on by its own congestion control.
 //!
 //! ```no_run
 //! use weir_enforce::ebpf::{Enforcer, Options, Plane};
@@ -41,34 +40,17 @@ mod event;
     allow(dead_code, reason = "there is nothing to attach")
 )]
 mod interface;
-mod pace;
 #[cfg(bpf_programs)]
 mod plane;
 #[cfg(bpf_programs)]
 #[cfg(test)]
 mod tests;
 
-use weir_fabric::WindowLimit;
-use weir_units::{Duration, Rate};
-
 #[cfg(not(bpf_programs))]
 pub use absent::Plane;
 pub use enforcer::{Enforcer, NotHere};
 #[cfg(bpf_programs)]
 pub use plane::Plane;
-
-/// How long a window holds that is not written anew.
-pub const HOLD: Duration = Duration::from_secs(1);
-
-/// What a sender may do.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(bpf_programs), allow(dead_code, reason = "nobody reads it"))]
-struct Cap {
-    /// What it may have outstanding.
-    limit: WindowLimit,
-    /// How fast its segments may leave, where the interface holds them back.
-    rate: Option<Rate>,
-}
 
 /// Which of the kernel's hooks the programs are put at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,14 +9,14 @@ use libbpf_rs::{
     MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
 use weir_netlink::Client;
+use weir_tcon::{Cap, ReportSchedule};
 use weir_units::{Duration, Time};
 
 use super::attachment::Attachment;
 use super::caps::{Caps, SharedWords};
 use super::event::{Event, KEY};
 use super::interface::Interface;
-use super::pace::Pace;
-use super::{Cap, Hook, Options};
+use super::{Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
 use crate::operation::{Kernel, Totals};
@@ -44,7 +44,7 @@ pub struct Plane {
     flows: MapHandle,
     slots: MapHandle,
     counters: MapHandle,
-    pace: Pace,
+    schedule: ReportSchedule,
     /// Interfaces that hold back what is to leave later.
     pacing: Vec<u32>,
     netlink: Option<Client>,
@@ -89,13 +89,13 @@ impl Plane {
             flows: map(&object, "flows")?,
             slots,
             counters: map(&object, "counters")?,
-            pace: Pace::new(0, options.reports_per_second),
+            schedule: ReportSchedule::new(0, options.reports_per_second),
             pacing: Vec::new(),
             // Without it nobody is known to hold anything back, and windows have to do.
             netlink: Client::open().ok(),
             _object: object,
         };
-        plane.set_pace(plane.pace);
+        plane.set_schedule(plane.schedule);
         plane.attachments = (interfaces.into_iter())
             .map(|interface| {
                 let places = plane.places(&interface, options.hook)?;
@@ -153,7 +153,7 @@ impl Plane {
 
     /// Waits a while for what the programs tell; adds it to `heard`.
     pub(super) fn listen(&self, heard: &mut Vec<Event>) -> Result<(), BpfError> {
-        match self.pace.sleep {
+        match self.schedule.sleep {
             Some(sleep) => std::thread::sleep(sleep.into()),
             None => match self.ring.0.poll(PATIENCE.into()) {
                 // A signal has its own handler.
@@ -168,11 +168,15 @@ impl Plane {
         Ok(())
     }
 
-    pub(super) fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
+    pub(super) fn set_schedule(&mut self, schedule: ReportSchedule) {
+        self.schedule = schedule;
         if let [interval, wake] = self.settings.words() {
-            interval.store(pace.interval.as_nanos(), Ordering::Relaxed);
-            let flags = if pace.sleep.is_some() { NO_WAKEUP } else { 0 };
+            interval.store(schedule.interval.as_nanos(), Ordering::Relaxed);
+            let flags = if schedule.sleep.is_some() {
+                NO_WAKEUP
+            } else {
+                0
+            };
             wake.store(flags, Ordering::Relaxed);
         }
     }

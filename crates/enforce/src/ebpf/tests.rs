@@ -6,11 +6,12 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use libbpf_rs::{MapCore as _, MapHandle, Object, ProgramInput, ProgramMut};
 use rustix::time::{ClockId, clock_gettime};
 use weir_fabric::WindowLimit;
+use weir_tcon::Cap;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use super::Options;
 use super::caps::Caps;
 use super::plane::load;
-use super::{Cap, Options};
 use crate::bpf::loader::check_permission;
 
 const LOCAL: [u8; 4] = [10, 0, 0, 1];

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::event::{EventfdFlags, eventfd};
 use weir_metrics::Registry;
 use weir_policy::Policy;
-use weir_tcon::{FlowReport, Limits, Tcon};
+use weir_tcon::{Limits, Tcon};
 use weir_units::Duration;
 
 use super::rules::Rules;
@@ -109,31 +109,6 @@ impl Enforcer {
             most_kept_bytes: most.size.bytes(),
         }
     }
-
-    fn flow_status(&self, report: &FlowReport) -> FlowStatus {
-        let end = |address, port| std::net::SocketAddr::new(address, port).to_string();
-        let (flow, counters) = (report.flow, report.counters);
-        FlowStatus {
-            from: end(flow.source, flow.source_port),
-            to: end(flow.destination, flow.destination_port),
-            interface: report
-                .egress
-                .map_or(String::new(), |port| self.ends.name_of(port)),
-            congestion: report.congestion.to_owned(),
-            rule: report.rule,
-            rtt_us: report.rtt.as_nanos() as f64 / 1e3,
-            window: report.window.bytes(),
-            enforced: report.enforced.bytes(),
-            pacing_rate: report.pacing_rate.map(weir_units::Rate::bits_per_second),
-            in_flight: report.in_flight.bytes(),
-            delivered: counters.delivered.bytes(),
-            marked: counters.marked.bytes(),
-            sent_again: counters.sent_again.bytes(),
-            masked: counters.masked.bytes(),
-            kept: report.kept.bytes(),
-            lowered: counters.lowered,
-        }
-    }
 }
 
 /// As a cable between two interfaces.
@@ -173,12 +148,11 @@ impl Enforce for Enforcer {
 
     fn status(&self) -> Status {
         let reports = self.tcon().into_iter().flat_map(Tcon::flows);
-        let mut flows: Vec<_> = reports.map(|report| self.flow_status(&report)).collect();
-        flows.sort_by_key(|flow| std::cmp::Reverse(flow.delivered));
-        Status {
-            interfaces: self.ends.names().to_vec(),
-            totals: self.totals(),
-            flows,
-        }
+        let flows = reports.map(|report| {
+            let egress = report.egress;
+            let interface = egress.map_or(String::new(), |port| self.ends.name_of(port));
+            FlowStatus::of(&report, interface)
+        });
+        Status::new(self.ends.names().to_vec(), self.totals(), flows)
     }
 }

@@ -15,7 +15,8 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) fn new(policy: Policy, interfaces: &[String; 2]) -> Self {
         let rules = policy.rules.into_iter().map(|rule| {
-            let treatment = treatment(&rule);
+            let control = rule.control.as_ref();
+            let treatment = control.map(|control| Treatment::by(control, rule.line));
             (rule, treatment)
         });
         Self {
@@ -33,15 +34,6 @@ impl Rules {
         }
         (is(flow.egress, 1) || is(flow.ingress, 0)).then_some(other)
     }
-}
-
-fn treatment(rule: &PolicyRule) -> Option<Treatment> {
-    let control = rule.control.as_ref()?;
-    let treatment = Treatment::new(control.congestion.clone());
-    Some(Treatment {
-        rule: rule.line,
-        ..treatment.with(control.ecn, control.buffer)
-    })
 }
 
 impl Choose for Rules {

@@ -1,6 +1,10 @@
 //! What is being done, for people and programs to read.
 
+use std::net::{IpAddr, SocketAddr};
+
 use serde::{Deserialize, Serialize};
+use weir_tcon::FlowReport;
+use weir_units::Rate;
 
 /// All there is to know of an enforcer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -135,4 +139,46 @@ pub struct FlowStatus {
     pub kept: u64,
     /// Windows that were lowered.
     pub lowered: u64,
+}
+
+impl Status {
+    pub(crate) fn new(
+        interfaces: Vec<String>,
+        totals: Totals,
+        flows: impl Iterator<Item = FlowStatus>,
+    ) -> Self {
+        let mut flows: Vec<_> = flows.collect();
+        flows.sort_by_key(|flow| std::cmp::Reverse(flow.delivered));
+        Self {
+            interfaces,
+            totals,
+            flows,
+        }
+    }
+}
+
+impl FlowStatus {
+    /// A flow that leaves by this interface.
+    pub(crate) fn of(report: &FlowReport, interface: String) -> Self {
+        let end = |address: IpAddr, port| SocketAddr::new(address, port).to_string();
+        let (flow, counters) = (report.flow, report.counters);
+        Self {
+            from: end(flow.source, flow.source_port),
+            to: end(flow.destination, flow.destination_port),
+            interface,
+            congestion: report.congestion.to_owned(),
+            rule: report.rule,
+            rtt_us: report.rtt.as_nanos() as f64 / 1e3,
+            window: report.window.bytes(),
+            enforced: report.enforced.bytes(),
+            pacing_rate: report.pacing_rate.map(Rate::bits_per_second),
+            in_flight: report.in_flight.bytes(),
+            delivered: counters.delivered.bytes(),
+            marked: counters.marked.bytes(),
+            sent_again: counters.sent_again.bytes(),
+            masked: counters.masked.bytes(),
+            kept: report.kept.bytes(),
+            lowered: counters.lowered,
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! How often flows are reported, and how often one looks.
+//! How often flows are reported, and how often the reports are looked at.
 
 use weir_units::Duration;
 
@@ -11,18 +11,18 @@ const LONGEST: Duration = Duration::from_millis(100);
 /// connection ten times as much as telling does.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// What the programs are told, and what the process does between reports.
+/// What those who see the segments are told, and what whoever hears of them does between reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pace {
+pub struct ReportSchedule {
     /// Between two reports of one flow.
-    pub(super) interval: Duration,
-    /// How long to sleep before looking; `None` where the programs wake whoever waits.
-    pub(super) sleep: Option<Duration>,
+    pub interval: Duration,
+    /// How long to sleep before looking; `None` where a report wakes whoever waits.
+    pub sleep: Option<Duration>,
 }
 
-impl Pace {
+impl ReportSchedule {
     /// With so many flows that are active, and so many reports that all of them may make in a second.
-    pub(super) fn new(active: u64, reports_per_second: u32) -> Self {
+    pub fn new(active: u64, reports_per_second: u32) -> Self {
         let share = Duration::from_secs(1) * active / u64::from(reports_per_second.max(1));
         let interval = share.clamp(SHORTEST, LONGEST);
         Self {
@@ -38,11 +38,11 @@ mod tests {
 
     #[test]
     fn the_more_flows_the_rarer_are_reports_of_each() {
-        let pace = |active| Pace::new(active, 20_000);
-        assert_eq!(pace(0).interval, SHORTEST);
-        assert_eq!(pace(1_000).interval, Duration::from_millis(50));
-        assert_eq!(pace(20_000).interval, LONGEST);
-        assert_eq!((pace(0).sleep, pace(1).sleep), (None, Some(LOOK)));
-        assert_eq!(pace(1_000).sleep, Some(Duration::from_micros(6_250)));
+        let schedule = |active| ReportSchedule::new(active, 20_000);
+        assert_eq!(schedule(0).interval, SHORTEST);
+        assert_eq!(schedule(1_000).interval, Duration::from_millis(50));
+        assert_eq!(schedule(20_000).interval, LONGEST);
+        assert_eq!((schedule(0).sleep, schedule(1).sleep), (None, Some(LOOK)));
+        assert_eq!(schedule(1_000).sleep, Some(Duration::from_micros(6_250)));
     }
 }

@@ -1,0 +1,234 @@
+use proptest::prelude::*;
+use weir_policy::{PolicyRule, TconControl};
+use weir_units::Rate;
+use weir_wire::tcp::Sequence;
+
+use super::*;
+use crate::report::PLACES;
+
+const BEGINNING: Beginning = Beginning {
+    first: Sequence::new(1),
+    segment_size: 1000,
+    is_marked: false,
+    rtt: Some(Duration::from_millis(1)),
+};
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// Flows to port 80 are left alone, all others controlled.
+fn flows(congestion: &str) -> ObservedFlows<u32> {
+    let control = TconControl {
+        congestion: congestion.parse().unwrap(),
+        ecn: None,
+        buffer: ByteSize::ZERO,
+    };
+    let web = PolicyRule {
+        to_ports: vec!["80".parse().unwrap()],
+        ..PolicyRule::new(None)
+    };
+    let rest = PolicyRule {
+        line: 4,
+        ..PolicyRule::new(Some(control))
+    };
+    let policy = Policy {
+        rules: vec![web, rest],
+    };
+    ObservedFlows::new(policy, 20_000)
+}
+
+fn flow(port: u16) -> PolicyFlow<'static> {
+    let to = std::net::SocketAddr::from(([192, 0, 2, 1], port));
+    PolicyFlow::between("192.0.2.2:4000".parse().unwrap(), to)
+}
+
+/// So many bytes have arrived, and nothing is under way.
+fn report(now: Time, delivered: u64) -> Report {
+    let end = Sequence::new(1 + delivered as u32);
+    Report {
+        now,
+        delivered: ByteSize::from_bytes(delivered),
+        marked: ByteSize::ZERO,
+        sent_again: ByteSize::ZERO,
+        timeouts: 0,
+        sent_at: now - Duration::from_millis(1),
+        passed: [None; PLACES],
+        una: end,
+        nxt: end,
+        sacked: ByteSize::ZERO,
+        sack_end: end,
+        duplicates: 0,
+        prior_in_flight: ByteSize::from_bytes(delivered),
+        answers: 1,
+        answers_from: now,
+        limited_until: ByteSize::ZERO,
+        limited_answers: 0,
+        marked_answers: 0,
+        skipped: ByteSize::ZERO,
+        skipped_at: Time::ZERO,
+    }
+}
+
+#[test]
+fn the_policy_says_which_flows_are_controlled() {
+    let mut flows = flows("cubic");
+    assert!(!flows.on_opened(at(1), 1, &flow(80), &BEGINNING, 10));
+    assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
+    assert_eq!((flows.controlled(), flows.counters().passed), (1, 1));
+    assert_eq!(flows.cap(1, |_| false), None);
+    let cap = flows.cap(2, |_| false).unwrap();
+    assert_eq!(cap.limit.allowed, ByteSize::from_bytes(10_000));
+    let reports: Vec<_> = flows.reports(|_| false).collect();
+    let (known_by, report) = &reports[0];
+    assert_eq!(
+        (**known_by, report.rule, report.congestion),
+        (20, 4, "cubic")
+    );
+
+    flows.set_policy(Policy::default());
+    assert!(!flows.on_opened(at(2), 3, &flow(81), &BEGINNING, 30));
+    assert_eq!(flows.controlled(), 1, "flows keep what they have");
+    assert!(!flows.on_opened(at(2), 2, &flow(81), &BEGINNING, 20));
+    assert_eq!(flows.controlled(), 0, "another flow has the number");
+}
+
+#[test]
+fn reports_are_counted_and_raise_the_window() {
+    let mut flows = flows("cubic");
+    assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
+    flows.on_report(at(2), 2, &report(at(2), 5_000), 1);
+    flows.on_report(at(3), 2, &report(at(3), 8_000), 3);
+    flows.on_report(at(3), 9, &report(at(3), 8_000), 3);
+    assert_eq!(flows.counters().delivered, ByteSize::from_bytes(8_000));
+    let reports: Vec<_> = flows.reports(|_| false).collect();
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0].1.counters.lowered, 3);
+    assert!(reports[0].1.enforced > ByteSize::from_bytes(10_000));
+    flows.on_closed(2);
+    assert_eq!(flows.caps(|_| false).count(), 0);
+}
+
+#[test]
+fn rates_are_for_interfaces_that_space_segments() {
+    let mut flows = flows("bbr");
+    assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
+    for millis in 2..20 {
+        let report = report(at(millis), (millis - 1) * 5_000);
+        flows.on_report(at(millis), 2, &report, 0);
+    }
+    let [paced, other] = [true, false].map(|is| flows.cap(2, |_| is).unwrap());
+    assert!(paced.rate > Some(Rate::ZERO), "{paced:?}");
+    assert_eq!(other.rate, None);
+    assert!(other.limit.allowed <= paced.limit.allowed);
+    assert_eq!(
+        flows.caps(|known_by| *known_by == 20).next(),
+        Some((2, paced))
+    );
+}
+
+#[test]
+fn reports_wake_the_reader_until_a_flow_is_active() {
+    let mut flows = flows("cubic");
+    assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
+    assert_eq!(flows.schedule().sleep, None);
+    flows.on_report(at(2), 2, &report(at(2), 5_000), 0);
+    assert!(flows.schedule().sleep.is_some());
+    assert_eq!(flows.on_time(at(250)), Some(Round::Caps));
+    assert_eq!(flows.on_time(at(499)), None);
+    assert!(flows.schedule().sleep.is_some());
+    assert_eq!(flows.on_time(at(502)), Some(Round::Caps));
+    assert_eq!(flows.schedule().sleep, None);
+    let rounds = [752, 1002].map(|millis| flows.on_time(at(millis)));
+    assert_eq!(rounds, [Some(Round::Caps), Some(Round::CapsAndSilentFlows)]);
+}
+
+#[test]
+fn flows_of_which_nothing_is_heard_are_forgotten() {
+    let mut flows = flows("cubic");
+    for number in 1..=3 {
+        assert!(flows.on_opened(at(0), number, &flow(81), &BEGINNING, number * 10));
+    }
+    let longest = ConnectionLimits::default().idle;
+    let now = Time::ZERO + longest;
+    let mut asked = Vec::new();
+    let mut ask = |now: Time, flows: &mut ObservedFlows<u32>| {
+        asked.clear();
+        let gone = flows.forget_silent(now, |known_by| {
+            asked.push(*known_by);
+            // The second has been seen lately, the third is unknown.
+            (*known_by < 30).then_some(if *known_by == 20 { now } else { Time::ZERO })
+        });
+        (gone, asked.clone())
+    };
+    flows.on_report(now, 1, &report(now, 1), 0);
+    assert_eq!(ask(now, &mut flows), (vec![(3, 30)], vec![20, 30]));
+    let soon = now + longest / 16;
+    assert_eq!(
+        ask(soon, &mut flows),
+        (vec![], vec![]),
+        "asked a moment ago"
+    );
+    let late = now + longest;
+    assert_eq!(ask(late, &mut flows), (vec![(1, 10)], vec![10, 20]));
+    assert_eq!((flows.counters().idle, flows.controlled()), (2, 1));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Open(u32, u16),
+    Report(u32, u64),
+    Close(u32),
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0_u32..4, 80_u16..82).prop_map(|(number, port)| Step::Open(number, port)),
+        (0_u32..4, 0_u64..100_000).prop_map(|(number, bytes)| Step::Report(number, bytes)),
+        (0_u32..4).prop_map(Step::Close),
+        (0_u64..5_000).prop_map(Step::Wait),
+    ]
+}
+
+proptest! {
+    /// Whatever is told, also of flows that are not there: each flow that is controlled has a cap that
+    /// lets two segments go, and all others have none.
+    #[test]
+    fn a_flow_has_a_cap_as_long_as_it_is_controlled(steps in prop::collection::vec(step(), 0..60)) {
+        let mut flows = flows("bbr");
+        let mut open = std::collections::BTreeSet::new();
+        let (mut now, mut delivered) = (1, [0; 4]);
+        for step in steps {
+            match step {
+                Step::Open(number, port) => {
+                    delivered[number as usize] = 0;
+                    open.remove(&number);
+                    if flows.on_opened(at(now), number, &flow(port), &BEGINNING, number) {
+                        open.insert(number);
+                    }
+                }
+                Step::Report(number, bytes) => {
+                    let all = &mut delivered[number as usize];
+                    *all += bytes;
+                    flows.on_report(at(now), number, &report(at(now), *all), 0);
+                }
+                Step::Close(number) => {
+                    open.remove(&number);
+                    flows.on_closed(number);
+                }
+                Step::Wait(millis) => {
+                    now += millis;
+                    flows.on_time(at(now));
+                }
+            }
+            let capped: Vec<_> = flows.caps(|_| false).collect();
+            prop_assert!(capped.iter().map(|(number, _)| number).eq(&open));
+            for (_, cap) in capped {
+                prop_assert!(cap.limit.floor == ByteSize::from_bytes(2_000));
+                prop_assert!(cap.rate.is_none());
+            }
+            prop_assert_eq!(flows.controlled(), open.len() as u64);
+        }
+    }
+}
