@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use serde::Serialize;
+use weir_sed::PortState;
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::translate::{self, Garbled};
@@ -49,10 +50,9 @@ pub struct PortView {
     pub number: u32,
     /// Its link's rate.
     pub rate: Rate,
-    /// Whether its queue has reached the threshold.
-    pub congested: bool,
-    /// Whether windows are in force.
-    pub governed: bool,
+    /// How it stands.
+    #[serde(flatten)]
+    pub state: PortState,
     /// How many flows leave by it.
     pub flows: u64,
 }
@@ -123,8 +123,10 @@ fn port(status: &v1::PortStatus) -> PortView {
         name: port.name,
         number: port.number,
         rate: Rate::from_bits_per_second(port.rate_bits_per_second),
-        congested: status.congested,
-        governed: status.governed,
+        state: PortState {
+            congested: status.congested,
+            governed: status.governed,
+        },
         flows: status.flows,
     }
 }

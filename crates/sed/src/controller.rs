@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
 use weir_units::{Rate, Time};
 use weir_wire::FlowKey;
 
@@ -18,7 +19,7 @@ use crate::message::{Order, PortId, Report};
 use crate::table::{Entry, Survey, Table};
 use config::INITIAL_WINDOW;
 pub use config::{ControllerConfig, Reading};
-pub use view::{PortView, Slack};
+pub use view::Slack;
 
 /// What a controller has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,13 +38,20 @@ pub struct ControllerCounters {
     pub unused: u64,
 }
 
+/// How a port stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PortState {
+    /// Whether its queue is congested.
+    pub congested: bool,
+    /// Whether windows are in force.
+    pub governed: bool,
+}
+
 /// A port that is looked after.
 #[derive(Debug)]
 struct Port {
     settings: Settings,
-    congested: bool,
-    /// Whether windows are in force.
-    governed: bool,
+    state: PortState,
     /// Whether something has changed that windows depend on.
     is_due: bool,
     /// When windows were last computed.
@@ -97,8 +105,7 @@ impl Controller {
     pub fn add_port(&mut self, port: PortId, rate: Rate) {
         let port_state = Port {
             settings: self.config.settings(rate),
-            congested: false,
-            governed: false,
+            state: PortState::default(),
             is_due: false,
             computed_at: Time::ZERO,
             table: Table::default(),
@@ -138,7 +145,7 @@ impl Controller {
         for (id, port) in &mut self.ports {
             if port.table.update(flow, |entry| entry.demand = Some(demand)) {
                 let waited = port.computed_at + config.refresh <= now;
-                port.is_due |= (port.governed || port.congested) && waited;
+                port.is_due |= (port.state.governed || port.state.congested) && waited;
                 let flow = *flow;
                 let order = Order::Remember { flow, demand };
                 self.orders
@@ -219,7 +226,7 @@ impl Controller {
         if self.ports.values().any(|port| port.is_due) {
             return Some(now);
         }
-        let governed = self.ports.values().any(|port| port.governed);
+        let governed = self.ports.values().any(|port| port.state.governed);
         let renewal = governed.then_some(self.renewal);
         let inspection = (!self.places.is_empty()).then_some(self.inspection);
         renewal.into_iter().chain(inspection).min()
@@ -260,7 +267,7 @@ impl Controller {
     fn refresh(&mut self, now: Time, switch: u32) {
         let interval = self.config.refresh;
         for (id, port) in &mut self.ports {
-            if id.switch == switch && port.governed && port.computed_at + interval <= now {
+            if id.switch == switch && port.state.governed && port.computed_at + interval <= now {
                 port.is_due = true;
             }
         }
@@ -285,7 +292,8 @@ impl Controller {
             self.inspection = now + self.config.idle;
         }
         port.table.insert(now, flow, started, demand);
-        port.is_due |= port.governed || port.congested || port.settings.method == Method::Planned;
+        port.is_due |=
+            port.state.governed || port.state.congested || port.settings.method == Method::Planned;
         self.places.insert((id.switch, flow), id.port);
         if let (true, Some(demand)) = (self.config.remember, demand) {
             self.order(id.switch, Order::Remember { flow, demand });
@@ -313,7 +321,7 @@ impl Controller {
         if let Some(port) = self.ports.get_mut(&PortId { switch, port })
             && port.table.remove(flow)
         {
-            port.is_due |= port.governed;
+            port.is_due |= port.state.governed;
         }
         self.demands.forget(flow);
         self.order(switch, Order::Release { flow: *flow });
@@ -321,8 +329,8 @@ impl Controller {
 
     fn set_congested(&mut self, id: PortId, congested: bool) {
         if let Some(port) = self.ports.get_mut(&id) {
-            port.is_due |= congested || port.governed;
-            port.congested = congested;
+            port.is_due |= congested || port.state.governed;
+            port.state.congested = congested;
         }
     }
 
@@ -333,14 +341,14 @@ impl Controller {
         };
         port.is_due = false;
         port.computed_at = now;
-        let was_governed = port.governed;
+        let was_governed = port.state.governed;
         let survey = &mut self.survey;
         let stopped = port.table.survey(now, survey);
         // A plan does not wait for the queue: so many flows will fill it.
         let crowded = port.settings.method == Method::Planned
             && port.table.len() > (port.settings.total / INITIAL_WINDOW) as usize;
-        let governed = port.congested || crowded || (was_governed && stopped);
-        port.governed = governed;
+        let governed = port.state.congested || crowded || (was_governed && stopped);
+        port.state.governed = governed;
         let orders = &mut self.orders;
         let mut tell = |entry: &Entry| {
             let flow = entry.flow;
@@ -372,7 +380,7 @@ impl Controller {
         if self.renewal > now {
             return;
         }
-        let governed = self.ports.iter().filter(|(_, port)| port.governed);
+        let governed = self.ports.iter().filter(|(_, port)| port.state.governed);
         let mut switches: Vec<_> = governed.map(|(id, _)| id.switch).collect();
         switches.dedup();
         self.renewal = now + self.config.lease / 3;

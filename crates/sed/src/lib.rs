@@ -32,7 +32,7 @@ mod table;
 
 pub use agent::{Agent, AgentConfig, AgentCounters};
 pub use allocation::{Candidate, Late, Method, Settings, allocate, total_window};
-pub use controller::{Controller, ControllerConfig, ControllerCounters, PortView, Reading, Slack};
+pub use controller::{Controller, ControllerConfig, ControllerCounters, PortState, Reading, Slack};
 pub use demand::{Demand, DemandError, Demands, Pattern, Rule, shares_prefix};
 pub use message::{Order, PortId, Report};
 pub use sender::{Allocator, Allowance, Hear, SenderFlow};

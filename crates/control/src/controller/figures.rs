@@ -115,7 +115,7 @@ impl Figures {
 
     /// Brings the metrics up to date.
     pub(super) fn show(&mut self, logic: &Logic, switches: &mut Switches, senders: &Senders) {
-        let governed = logic.ports().filter(|port| port.is_governed).count();
+        let governed = logic.ports().filter(|(_, state)| state.governed).count();
         let now = Shown {
             switches: switches.sessions().count() as u64,
             senders: senders.len() as u64,

@@ -1,6 +1,6 @@
 //! What a controller shows to operators.
 
-use weir_sed::{Controller as Logic, Entry, PortId, PortView, Slack};
+use weir_sed::{Controller as Logic, Entry, PortId, Slack};
 use weir_units::{Duration, Time};
 
 use super::clock::Clock;
@@ -47,7 +47,13 @@ fn switch_status(logic: &Logic, number: u32, switch: &Switch) -> v1::SwitchStatu
             switch: number,
             port: port.number,
         };
-        port_status(logic.ports().find(|view| view.id == id), port)
+        let state = logic.port(id).unwrap_or_default();
+        v1::PortStatus {
+            port: Some(port_description(port)),
+            congested: state.congested,
+            governed: state.governed,
+            flows: logic.flows(id).count() as u64,
+        }
     });
     v1::SwitchStatus {
         name: switch.name.clone(),
@@ -56,21 +62,16 @@ fn switch_status(logic: &Logic, number: u32, switch: &Switch) -> v1::SwitchStatu
     }
 }
 
-fn port_status(view: Option<PortView>, port: &Port) -> v1::PortStatus {
+fn port_description(port: &Port) -> v1::Port {
     let behind = port.behind.iter().map(|(address, bits)| v1::Prefix {
         address: to_address(*address),
         bits: (*bits).into(),
     });
-    v1::PortStatus {
-        port: Some(v1::Port {
-            number: port.number,
-            name: port.name.clone(),
-            rate_bits_per_second: port.rate.bits_per_second(),
-            behind: behind.collect(),
-        }),
-        congested: view.is_some_and(|view| view.is_congested),
-        governed: view.is_some_and(|view| view.is_governed),
-        flows: view.map_or(0, |view| view.flows as u64),
+    v1::Port {
+        number: port.number,
+        name: port.name.clone(),
+        rate_bits_per_second: port.rate.bits_per_second(),
+        behind: behind.collect(),
     }
 }
 
@@ -84,11 +85,9 @@ fn flow_statuses(
     let rtt = logic.config().rtt;
     let mut flows: Vec<_> = logic
         .ports()
-        .flat_map(|view| {
-            logic
-                .flows(view.id)
-                .take(limit)
-                .map(move |entry| (view.id, entry))
+        .flat_map(|(id, _)| {
+            let flows = logic.flows(id).take(limit);
+            flows.map(move |entry| (id, entry))
         })
         .collect();
     flows.sort_by_key(|(id, entry)| (entry.deadline(), entry.started, *id));

@@ -2,22 +2,9 @@
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::{Controller, Port};
+use super::{Controller, PortState};
 use crate::message::PortId;
 use crate::table::Entry;
-
-/// A port as its controller sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortView {
-    /// Which port.
-    pub id: PortId,
-    /// Whether its queue is congested.
-    pub is_congested: bool,
-    /// Whether windows are in force.
-    pub is_governed: bool,
-    /// How many flows leave by it.
-    pub flows: usize,
-}
 
 /// How a flow stands to its deadline, at the window that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +16,14 @@ pub enum Slack {
 }
 
 impl Controller {
-    /// The ports that are looked after.
-    pub fn ports(&self) -> impl Iterator<Item = PortView> {
-        let view = |(id, port): (&PortId, &Port)| PortView {
-            id: *id,
-            is_congested: port.congested,
-            is_governed: port.governed,
-            flows: port.table.len(),
-        };
-        self.ports.iter().map(view)
+    /// The ports that are looked after, and how each stands.
+    pub fn ports(&self) -> impl Iterator<Item = (PortId, PortState)> {
+        self.ports.iter().map(|(id, port)| (*id, port.state))
+    }
+
+    /// How a port stands, if it is looked after.
+    pub fn port(&self, id: PortId) -> Option<PortState> {
+        Some(self.ports.get(&id)?.state)
     }
 
     /// The flows of a port by priority.

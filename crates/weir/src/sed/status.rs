@@ -96,7 +96,7 @@ fn switch_text(text: &mut String, switch: &SwitchView) {
     };
     let _ = writeln!(text, "{}{state}", switch.name);
     for port in &switch.ports {
-        let state = match (port.congested, port.governed) {
+        let state = match (port.state.congested, port.state.governed) {
             (true, true) => "congested, windows in force",
             (true, false) => "congested",
             (false, true) => "windows in force",
