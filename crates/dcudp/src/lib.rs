@@ -5,7 +5,7 @@
 //! rate and without ACKs; CE marks bring it into Congestion Mode, and their end brings it back.
 //! `docs/dcudp.md` has the formats and what was decided where the paper leaves something open.
 //!
-//! **DCUDP is not encrypted, and without a [`protection::SharedKey`] it is not authenticated either:**
+//! **DCUDP is not encrypted, and without a [`PreSharedKey`] it is not authenticated either:**
 //! who sees its packets can read, change and end a connection.
 //!
 //! A caller owns an [`Endpoint`], which routes datagrams to [`Connection`]s and makes new ones.
@@ -21,7 +21,7 @@
 //! | `sender`, `send_buffer`, `stream_queue`, `pacer`, `mode` | data on their way out: modes, rate, losses |
 //! | `receiver`, `receive_buffer`, `message_order` | data on their way in: gaps, ACKs, messages |
 //! | `observer` | how the receiver sees that a congestion is over: equations 3 and 4 |
-//! | [`protection`] | the seam for a pre-shared key |
+//! | [`protection`], `pre_shared_key` | sealing packets, by a key that both ends know |
 //! | [`threshold`] | how large a switch's `th_max` may be |
 
 mod channel;
@@ -37,6 +37,7 @@ mod observer;
 mod pacer;
 pub mod packet;
 mod packet_set;
+mod pre_shared_key;
 pub mod protection;
 mod random;
 mod receive_buffer;
@@ -51,9 +52,11 @@ pub mod threshold;
 pub use config::{
     AckInterval, ConfigError, DataKind, EchoRule, Feedback, ServerConfig, TransportConfig,
 };
-pub use connection::{Connection, ConnectionStats, EndpointEvent, Event, Transmit};
+pub use connection::{Connection, ConnectionStats, EndpointEvent, Event};
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{ConnectionError, ReadError, Violation, WriteError};
 pub use mode::Mode;
 pub use observer::{ConditionReading, CongestionObserver, QuitConfig, RttReading, Verdict};
+pub use pre_shared_key::{KeyError, PreSharedKey};
 pub use sequence::{MessageNumber, SequenceNumber};
+pub use weir_wire::Transmit;

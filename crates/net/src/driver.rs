@@ -13,9 +13,9 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use tokio::task::JoinHandle;
-use weir_quic::{Route, Transmit};
+use weir_quic::Route;
 use weir_units::Time;
-use weir_wire::Ecn;
+use weir_wire::{Ecn, Transmit};
 
 use crate::link::{Link, Progress};
 use crate::shared::Shared;

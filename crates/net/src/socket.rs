@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use weir_units::ByteSize;
-use weir_wire::Ecn;
+use weir_wire::{Ecn, Transmit};
 
 use crate::error::EndpointError;
 use crate::sockets::Place;
@@ -120,30 +120,25 @@ impl Socket {
 
     /// Sends a batch of datagrams. Every failure that [`NotSent`] does not name is like a loss on the
     /// way, which the engine repairs.
-    pub(crate) fn send(
-        &self,
-        departure: impl Into<Departure>,
-        contents: &[u8],
-    ) -> Result<(), NotSent> {
-        let departure = departure.into();
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), NotSent> {
         // Packets can come from port 0, and none can go there: EINVAL, after which `quinn-udp` would
         // send without GSO and ECN for good. No peer shall do that to the others.
-        if departure.remote.port() == 0 {
+        if transmit.remote.port() == 0 {
             return Ok(());
         }
         let message = quinn_udp::Transmit {
-            destination: departure.remote,
-            ecn: EcnCodepoint::from_bits(departure.ecn.bits()),
+            destination: transmit.remote,
+            ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
             contents,
-            segment_size: departure.segment_size,
+            segment_size: transmit.segment_size,
             // A socket that has one address sends from it anyway.
-            src_ip: self.sends_from(departure.local),
+            src_ip: self.sends_from(transmit.local),
         };
         match self.udp.try_send(self.io.get_ref().into(), &message) {
             Ok(()) => Ok(()),
-            Err(error) => match (departure.segment_size, error.raw_os_error()) {
+            Err(error) => match (transmit.segment_size, error.raw_os_error()) {
                 (Some(size), Some(libc::EINVAL | libc::EIO)) => self.send_singly(&message, size),
-                _ => not_sent(&error, departure.remote),
+                _ => not_sent(&error, transmit.remote),
             },
         }
     }
@@ -221,39 +216,6 @@ impl Socket {
     fn sends_from(&self, local: Option<SocketAddr>) -> Option<IpAddr> {
         let ip = local.filter(|_| self.local.ip().is_unspecified())?.ip();
         (!ip.is_unspecified()).then_some(ip)
-    }
-}
-
-/// How a batch of datagrams leaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Departure {
-    remote: SocketAddr,
-    /// From which of our addresses, where that is known.
-    local: Option<SocketAddr>,
-    ecn: Ecn,
-    /// The size of each datagram but the last, where there are several.
-    segment_size: Option<usize>,
-}
-
-impl From<&weir_quic::Transmit> for Departure {
-    fn from(transmit: &weir_quic::Transmit) -> Self {
-        Self {
-            remote: transmit.remote,
-            local: transmit.local,
-            ecn: transmit.ecn,
-            segment_size: transmit.segment_size,
-        }
-    }
-}
-
-impl From<&weir_dcudp::Transmit> for Departure {
-    fn from(transmit: &weir_dcudp::Transmit) -> Self {
-        Self {
-            remote: transmit.remote,
-            local: transmit.local,
-            ecn: transmit.ecn,
-            segment_size: transmit.segment_size,
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_quic::Transmit;
+use weir_wire::Transmit;
 
 use crate::error::EndpointError;
 use crate::socket::{NotSent, Socket, SocketBuffers};

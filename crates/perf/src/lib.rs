@@ -47,5 +47,5 @@ pub use parameters::{
 pub use report::Report;
 pub use server::{Server, ServerEvent, ServerOptions};
 pub use weir_net::Registry;
-pub use weir_net::dcudp::{KeyError, PreSharedKey};
+pub use weir_net::dcudp::{KeyFileError, PreSharedKey, read_key};
 pub use weir_net::tls::{Fingerprint, Identity};

@@ -52,7 +52,7 @@ pub use config::{
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
-    PathError, PathEvent, PathSnapshot, SendDatagramError, Transmit, UpdateKeysError,
+    PathError, PathEvent, PathSnapshot, SendDatagramError, UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{Code, TransportError};
@@ -64,3 +64,4 @@ pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};
 pub use token::TokenStore;
 pub use version::{Version, Versions};
+pub use weir_wire::Transmit;

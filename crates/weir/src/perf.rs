@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use tokio::runtime::Runtime;
-use weir_perf::PreSharedKey;
+use weir_perf::{PreSharedKey, read_key};
 use weir_policy::Policy;
 use weir_scenario::load_policy;
 
@@ -37,7 +37,7 @@ impl Perf {
 
 /// The key in a file that an option names.
 fn shared_key(path: &Path) -> Result<Arc<PreSharedKey>, Failure> {
-    let key = PreSharedKey::from_file(path);
+    let key = read_key(path);
     let key = key.map_err(|error| Failure::option("key-file", error))?;
     Ok(Arc::new(key))
 }

@@ -25,7 +25,6 @@ use std::sync::Arc;
 use weir_units::{ByteSize, Time};
 
 pub use stats::ConnectionStats;
-pub use transmit::Transmit;
 
 use crate::channel::Channel;
 use crate::config::{DataKind, TransportConfig};

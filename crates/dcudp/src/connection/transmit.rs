@@ -1,9 +1,7 @@
 //! From what is due to datagrams.
 
-use std::net::SocketAddr;
-
 use weir_units::Time;
-use weir_wire::Ecn;
+use weir_wire::{Ecn, Transmit};
 
 use super::Connection;
 use super::close::State;
@@ -19,21 +17,6 @@ use crate::stream_queue::Run;
 const MAX_SEGMENTS: usize = 64;
 /// A batch must fit one IPv4 packet: larger ones vanish with EMSGSIZE.
 const MAX_BATCH: usize = 65_507;
-
-/// A batch of datagrams to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// Where to.
-    pub remote: SocketAddr,
-    /// From which of our addresses, where that is known.
-    pub local: Option<SocketAddr>,
-    /// The ECN codepoint of all of them.
-    pub ecn: Ecn,
-    /// Bytes in all.
-    pub size: usize,
-    /// The size of each datagram but the last, where there are several.
-    pub segment_size: Option<usize>,
-}
 
 /// What leaves next.
 enum Due {

@@ -13,9 +13,9 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
-use weir_dcudp::{Route, Transmit};
+use weir_dcudp::Route;
 use weir_units::Time;
-use weir_wire::Ecn;
+use weir_wire::{Ecn, Transmit};
 
 use super::landing::OwnedBuffers;
 use super::link::{Link, Progress};

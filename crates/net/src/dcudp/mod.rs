@@ -40,7 +40,7 @@
 //!
 //! | file | what it tells |
 //! |---|---|
-//! | `config`, `client`, `listener`, `connection`, `stream`, `messages`, `error`, `key` | what applications hold |
+//! | `config`, `client`, `listener`, `connection`, `stream`, `messages`, `error`, `key_file` | what applications hold |
 //! | `endpoint` | what client and listener have in common |
 //! | `link`, `shared`, `driver` | a connection under its lock; what all share; the socket's task |
 //! | `landing` | where datagrams are received, to be read from there |
@@ -51,7 +51,7 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
-mod key;
+mod key_file;
 mod landing;
 mod link;
 mod listener;
@@ -63,11 +63,11 @@ pub use client::DcudpClient;
 pub use config::DcudpConfig;
 pub use connection::{DcudpConnection, DcudpWatch, Kind, Messages, Stream};
 pub use error::{DcudpConnectError, DcudpError};
-pub use key::{KeyError, PreSharedKey};
+pub use key_file::{KeyFileError, read_key};
 pub use listener::DcudpListener;
 pub use messages::{DcudpMessages, MessageError};
 pub use stream::DcudpStream;
 pub use weir_dcudp::{
-    ConnectionError, ConnectionStats, EndpointCounters, Feedback, Mode, QuitConfig,
-    TransportConfig, Violation,
+    ConnectionError, ConnectionStats, EndpointCounters, Feedback, KeyError, Mode, PreSharedKey,
+    QuitConfig, TransportConfig, Violation,
 };

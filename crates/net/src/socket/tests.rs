@@ -21,11 +21,12 @@ fn socket() -> Socket {
     Socket::bind(&place, wanted).unwrap()
 }
 
-fn batch(remote: SocketAddr) -> Departure {
-    Departure {
+fn batch(remote: SocketAddr, contents: &[u8]) -> Transmit {
+    Transmit {
         remote,
         local: None,
         ecn: Ecn::NotEct,
+        size: contents.len(),
         segment_size: Some(SEGMENT),
     }
 }
@@ -47,7 +48,7 @@ async fn a_batch_that_the_kernel_does_not_take_apart_goes_one_by_one() {
     let contents: Vec<u8> = (0..length).map(|at| (at / SEGMENT) as u8).collect();
     // The second time without the way that failed.
     for round in 0..2 {
-        assert_eq!(socket.send(batch(remote), &contents), Ok(()));
+        assert_eq!(socket.send(&batch(remote, &contents), &contents), Ok(()));
         assert_eq!(socket.max_datagrams(), 1, "round {round}: no refusal");
         for expected in contents.chunks(SEGMENT) {
             let mut received = [0; 2 * SEGMENT];
@@ -63,7 +64,7 @@ async fn a_batch_for_which_there_is_no_way_is_a_loss() {
     // No route leads there from a loopback address: EINVAL for the batch and for the first of it.
     let nowhere = "192.0.2.1:9".parse().unwrap();
     let contents = vec![0; TOO_MANY * SEGMENT];
-    assert_eq!(socket.send(batch(nowhere), &contents), Ok(()));
+    assert_eq!(socket.send(&batch(nowhere, &contents), &contents), Ok(()));
 }
 
 #[tokio::test]
@@ -72,7 +73,7 @@ async fn what_is_for_port_zero_spoils_nothing() {
     let before = socket.max_datagrams();
     let contents = vec![0; 3 * SEGMENT];
     let remote = "127.0.0.1:0".parse().unwrap();
-    assert_eq!(socket.send(batch(remote), &contents), Ok(()));
+    assert_eq!(socket.send(&batch(remote, &contents), &contents), Ok(()));
     assert_eq!(socket.max_datagrams(), before);
 }
 

@@ -57,7 +57,6 @@ pub(crate) use ids::random_id;
 pub use key_update::UpdateKeysError;
 pub(crate) use report::Reporter;
 pub use stats::{ConnectionStats, PathSnapshot};
-pub use transmit::Transmit;
 pub(crate) use validation::{ClientSetup, ServerSetup};
 
 use crate::config::{PathEnds, TransportConfig};

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use weir_units::{ByteSize, Time};
+use weir_wire::Transmit;
 
+use super::Connection;
 use super::close::State;
 use super::draft::Leaving;
-use super::{Connection, Transmit};
 use crate::config::{ConfigError, PacketSizePolicy};
 use crate::frame::write;
 use crate::interfaces::{Interfaces, headers, largest_udp_payload};

@@ -4,11 +4,9 @@
 //! A batch is one buffer of equal datagrams, the last one possibly shorter, as UDP segmentation
 //! offload takes it. Packets are written, sealed and protected in that buffer.
 
-use std::net::SocketAddr;
-
 use rand_core::Rng;
 use weir_units::Time;
-use weir_wire::Ecn;
+use weir_wire::{Ecn, Transmit};
 
 use super::Connection;
 use super::close::{Message, State};
@@ -25,22 +23,6 @@ const MAX_BATCH: usize = 65_507;
 /// Every so many ACK-only packets one asks for an acknowledgment, so that ACK ranges can be
 /// forgotten (RFC 9000, section 13.2.4).
 const PING_EVERY: u32 = 32;
-
-/// A batch of datagrams to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// Where to.
-    pub remote: SocketAddr,
-    /// From which of our addresses, where that is known: the one that the peer was told of, or
-    /// that it sent to.
-    pub local: Option<SocketAddr>,
-    /// The ECN codepoint of all of them.
-    pub ecn: Ecn,
-    /// Bytes in all.
-    pub size: usize,
-    /// The size of each datagram but the last, where there are several.
-    pub segment_size: Option<usize>,
-}
 
 /// What the datagrams of a batch have in common.
 #[derive(Clone, Copy)]

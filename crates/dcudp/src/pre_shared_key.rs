@@ -8,13 +8,13 @@
 //! There is no forward secrecy: who learns the key can read what was recorded before.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use aws_lc_rs::{error::Unspecified, hmac};
-use weir_dcudp::protection::{ASSOCIATED_LENGTH, PacketProtection, Session, SharedKey};
+
+use crate::protection::{ASSOCIATED_LENGTH, PacketProtection, Session, SharedKey};
 
 const KEY_LENGTH: usize = 32;
 const TAG_LENGTH: usize = 16;
@@ -23,16 +23,8 @@ const NONCE_LENGTH: usize = 12;
 const EPOCH_BITS: u32 = 24;
 
 /// Why there is no key.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The file cannot be read.
-    #[error("cannot read the key in {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
     /// The text is no key.
     #[error("a key is 64 hexadecimal digits, as `openssl rand -hex 32` writes them")]
     Malformed,
@@ -72,18 +64,6 @@ impl PreSharedKey {
         let secret = secret.filter(|_| rest.is_empty());
         let secret = secret.and_then(|secret| <[u8; KEY_LENGTH]>::try_from(secret).ok());
         Self::new(&secret.ok_or(KeyError::Malformed)?)
-    }
-
-    /// The key in a file, as [`Self::from_hex`] reads it.
-    ///
-    /// # Errors
-    /// [`KeyError`].
-    pub fn from_file(path: &Path) -> Result<Self, KeyError> {
-        let text = std::fs::read_to_string(path).map_err(|source| KeyError::File {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::from_hex(&text)
     }
 }
 
@@ -254,7 +234,7 @@ fn expand(secret: &Prk, info: &[&[u8]]) -> Result<[u8; KEY_LENGTH], Unspecified>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_dcudp::packet::SocketId;
+    use crate::packet::SocketId;
 
     const NUMBERS: [u64; 4] = [0, 1, 1 << EPOCH_BITS, u64::MAX];
 
@@ -327,7 +307,5 @@ mod tests {
             let error = PreSharedKey::from_hex(wrong).unwrap_err();
             assert!(matches!(error, KeyError::Malformed), "{wrong}");
         }
-        let error = PreSharedKey::from_file(Path::new("/no/such/file")).unwrap_err();
-        assert!(error.to_string().contains("/no/such/file"));
     }
 }
