@@ -8,9 +8,8 @@ use std::sync::Arc;
 use weir_quic::Interfaces;
 use weir_units::Time;
 
+use crate::dcquic::{Core, Shared};
 use crate::error::EndpointError;
-use crate::link::Core;
-use crate::shared::Shared;
 use crate::socket::Socket;
 use crate::sockets::source_towards;
 
@@ -23,7 +22,11 @@ impl Shared {
         if !local.ip().is_unspecified() {
             return Some(local);
         }
-        let source = self.is_watched.then(|| source_towards(remote)).flatten()?;
+        let source = self
+            .settings
+            .is_watched
+            .then(|| source_towards(remote))
+            .flatten()?;
         Some(SocketAddr::new(socket.in_family(source), local.port()))
     }
 
@@ -43,12 +46,11 @@ impl Shared {
         self.routing().engine.set_interfaces(interfaces.clone());
         let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
         for link in links {
-            let now = link.now();
             let mut core = link.lock();
             if core.error.is_none() {
+                let now = core.now();
                 core.engine.set_interfaces(now, interfaces.clone());
-                link.send(&mut core, now);
-                link.settle(core, now);
+                core.send();
             }
         }
     }
@@ -160,16 +162,15 @@ impl Shared {
     fn change_clients(&self, mut change: impl FnMut(&mut Core, Time)) {
         let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
         for link in links {
-            let now = link.now();
             let mut core = link.lock();
             // One that is closed is not cared for, but must not keep the socket open either.
-            core.way.forget();
+            core.forget_socket();
             if core.error.is_some() || !core.engine.side().is_client() {
                 continue;
             }
+            let now = core.now();
             change(&mut core, now);
-            link.send(&mut core, now);
-            link.settle(core, now);
+            core.send();
         }
     }
 }

@@ -1,21 +1,12 @@
 //! What somebody else lets a connection have on its way, and what he has to know for that.
 //!
-//! A connection whose streams have deadlines is a flow of an [`Allocator`]'s, from the first deadline until
+//! A connection whose streams have deadlines is a flow of an [`Allocator`](weir_sed::Allocator)'s, from the first deadline until
 //! none is left. What the streams demand together is that of them and all before it which asks for the
 //! highest rate: whoever meets it meets the others.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
-
 use weir_quic::{Connection as Engine, StreamId};
-use weir_sed::{Allocator, Allowance, Demand, SenderFlow};
+use weir_sed::{Allowance, Demand, SenderFlow};
 use weir_units::{ByteSize, Duration, Time};
-use weir_wire::FlowKey;
-
-use crate::link::Link;
-
-/// UDP, as IANA numbers protocols.
-const UDP: u8 = 17;
 
 /// A connection's deadlines and its allowance.
 #[derive(Debug, Default)]
@@ -87,15 +78,14 @@ impl Allocation {
         self.demand(now, engine);
     }
 
-    /// Looks how far the streams are.
+    /// Whether any stream has a deadline.
     #[inline]
-    pub(crate) fn look(&mut self, now: Time, engine: &mut Engine) {
-        if !self.due.is_empty() {
-            self.progress(now, engine);
-        }
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.due.is_empty()
     }
 
-    fn progress(&mut self, now: Time, engine: &mut Engine) {
+    /// Looks how far the streams are.
+    pub(crate) fn look(&mut self, now: Time, engine: &mut Engine) {
         let (mut carried, mut over) = (0, 0);
         self.due.retain(|due| {
             let part = due.carried(engine.acknowledged(due.id));
@@ -188,38 +178,6 @@ fn hardest(now: Time, parts: &[(u64, Time)]) -> Option<(u64, Time)> {
         }
     }
     found
-}
-
-/// The connection as a flow of an allocator's; nothing where its own address is not known.
-pub(crate) fn open(
-    allocator: &dyn Allocator,
-    link: &Arc<Link>,
-    (local, remote): (SocketAddr, SocketAddr),
-    packet: ByteSize,
-) -> Option<Box<dyn SenderFlow>> {
-    if local.ip().is_unspecified() {
-        tracing::warn!(%local, "a deadline is nobody's: the connection's own address is not known");
-        return None;
-    }
-    let flow = FlowKey {
-        source: local.ip().to_canonical(),
-        destination: remote.ip().to_canonical(),
-        source_port: local.port(),
-        destination_port: remote.port(),
-        protocol: UDP,
-    };
-    let link: Weak<Link> = Arc::downgrade(link);
-    let hear = Arc::new(move |allowance| {
-        if let Some(link) = link.upgrade() {
-            let now = link.now();
-            let mut core = link.lock();
-            core.allow(now, allowance);
-            link.send(&mut core, now);
-            link.settle(core, now);
-        }
-    });
-    let segment = u32::try_from(packet.bytes()).unwrap_or(u32::MAX);
-    Some(allocator.open(flow, segment, hear))
 }
 
 #[cfg(test)]

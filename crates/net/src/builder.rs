@@ -14,15 +14,16 @@ use weir_sed::Allocator;
 use weir_units::{ByteSize, Duration};
 
 use crate::clock;
-use crate::driver::{CONNECTION_ID_LENGTH, Driver};
+use crate::dcquic::{CONNECTION_ID_LENGTH, Settings, Shared};
+use crate::driver::Driver;
 use crate::endpoint::{ClientSettings, Endpoint};
 use crate::error::EndpointError;
 use crate::interfaces::{self, Watch};
 use crate::observe::{Watchers, Wishes};
 use crate::policy::Chooser;
-use crate::shared::Shared;
-use crate::socket::SocketBuffers;
-use crate::sockets::{Place, Sockets};
+use crate::random::seed;
+use crate::socket::{Place, SocketBuffers};
+use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
 use crate::tls::{ClientCredentials, ServerCredentials};
@@ -77,6 +78,13 @@ impl Default for EndpointBuilder {
             allocator: None,
             wishes: Wishes::default(),
         }
+    }
+}
+
+impl Endpoint {
+    /// Begins to set up an endpoint.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
     }
 }
 
@@ -319,12 +327,13 @@ impl EndpointBuilder {
         let mut engine = weir_quic::Endpoint::new(config, server, seed()?);
         engine.set_observers(Some(watchers.clone()));
         engine.set_interfaces(interfaces::current().map(Arc::new).unwrap_or_default());
-        let mut shared = Shared::new(sockets, timers, spin, engine);
-        shared.lost_events = watchers.lost_events();
-        shared.is_server = is_server;
-        shared.allocator = self.allocator;
-        shared.is_watched = watch.is_some();
-        let shared = Arc::new(shared);
+        let settings = Settings {
+            is_server,
+            is_watched: watch.is_some(),
+            allocator: self.allocator,
+            lost_events: watchers.lost_events(),
+        };
+        let shared = Arc::new(Shared::new(sockets, timers, spin, settings, engine));
         watchers.connect(registry.as_ref(), &shared);
         drop(watchers);
         let watching = watch.map(|watch| runtime.spawn(watch.run(shared.clone())));
@@ -361,13 +370,4 @@ fn open_watch(wanted: bool) -> Option<Watch> {
             tracing::warn!(%error, "changes of network interfaces will not be noticed");
         })
         .ok()
-}
-
-pub(crate) fn seed() -> Result<[u8; 32], EndpointError> {
-    let mut seed = [0; 32];
-    weir_quic::crypto::tls::provider()
-        .secure_random
-        .fill(&mut seed)
-        .map_err(|_| EndpointError::Random)?;
-    Ok(seed)
 }

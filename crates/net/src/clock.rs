@@ -22,6 +22,19 @@ pub(crate) fn epoch() -> Duration {
     Duration::from_nanos(nanos.saturating_sub(START.as_nanos()))
 }
 
+/// The time at which something happens: the clock is read when it is first asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment<'c> {
+    clock: &'c Clock,
+    time: Option<Time>,
+}
+
+impl Moment<'_> {
+    pub(crate) fn get(&mut self) -> Time {
+        *self.time.get_or_insert_with(|| self.clock.now())
+    }
+}
+
 impl Clock {
     pub(crate) fn start() -> Self {
         Self {
@@ -31,5 +44,10 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Time {
         Time::ZERO + START + Duration::from(self.base.elapsed())
+    }
+
+    /// The time, which is `time` where that is known already.
+    pub(crate) fn moment(&self, time: Option<Time>) -> Moment<'_> {
+        Moment { clock: self, time }
     }
 }

@@ -38,7 +38,7 @@ impl Connecting {
     /// A server always gets it, and may answer early data before the client has proved anything:
     /// see [`RecvStream::is_early_data`](crate::RecvStream::is_early_data).
     pub fn early(&self) -> Option<Connection> {
-        let core = self.handle.link.lock();
+        let core = self.handle.link.peek();
         let possible = core.error.is_none()
             && (!core.engine.side().is_client()
                 || core.engine.is_established()

@@ -10,6 +10,7 @@ use weir_congestion::{Controller, Deadline};
 use weir_quic::crypto::Identity as PeerIdentity;
 use weir_quic::{ConnectionStats, Direction, Side, StreamId, Version};
 
+use crate::dcquic::Opened;
 use crate::error::ConnectionError;
 use crate::handle::Handle;
 use crate::recv_stream::RecvStream;
@@ -23,13 +24,6 @@ use crate::waiting::wait;
 #[derive(Clone)]
 pub struct Connection {
     pub(crate) handle: Arc<Handle>,
-}
-
-/// A stream that has been opened, and whether early data may have opened it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opened {
-    pub(crate) id: StreamId,
-    pub(crate) early: bool,
 }
 
 impl Connection {
@@ -120,7 +114,7 @@ impl Connection {
 
     /// Why the connection is over, if it is.
     pub fn error(&self) -> Option<ConnectionError> {
-        self.handle.link.lock().closed()
+        self.handle.link.peek().closed()
     }
 
     /// The peer's address.
@@ -130,40 +124,40 @@ impl Connection {
 
     /// Which side of the connection this is.
     pub fn side(&self) -> Side {
-        self.handle.link.lock().engine.side()
+        self.handle.link.peek().engine.side()
     }
 
     /// The version of QUIC; it may change until the handshake is complete.
     pub fn version(&self) -> Version {
-        self.handle.link.lock().engine.version()
+        self.handle.link.peek().engine.version()
     }
 
     /// Whether the handshake is complete and the connection open.
     pub fn is_established(&self) -> bool {
-        self.handle.link.lock().engine.is_established()
+        self.handle.link.peek().engine.is_established()
     }
 
     /// What the handshake told of the peer: certificates, application protocol, whether a
     /// session was resumed. Complete once the handshake is.
     pub fn peer_identity(&self) -> PeerIdentity {
-        self.handle.link.lock().engine.identity()
+        self.handle.link.peek().engine.identity()
     }
 
     /// Whether the server refused this client's early data.
     pub fn early_data_rejected(&self) -> bool {
-        self.handle.link.lock().early_data_rejected
+        self.handle.link.peek().early_data_rejected
     }
 
     /// Keying material bound to this connection (RFC 8446, section 7.5) into `output`; `false` before
     /// the handshake is complete.
     pub fn export_keying_material(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
-        let core = self.handle.link.lock();
+        let core = self.handle.link.peek();
         core.engine.export_keying_material(output, label, context)
     }
 
     /// What happened so far, on the connection and on each of its paths.
     pub fn stats(&self) -> ConnectionStats {
-        self.handle.link.lock().engine.stats()
+        self.handle.link.peek().engine.stats()
     }
 
     /// Replaces the congestion controller, which starts afresh.
@@ -227,6 +221,6 @@ impl fmt::Debug for Connection {
 
 /// The peer's address, as an IPv4 address where it is one.
 pub(crate) fn remote_of(handle: &Handle) -> SocketAddr {
-    let remote = handle.link.lock().engine.remote();
+    let remote = handle.link.peek().engine.remote();
     SocketAddr::new(remote.ip().to_canonical(), remote.port())
 }

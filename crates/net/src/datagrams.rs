@@ -8,7 +8,6 @@ use weir_quic::UpdateKeysError;
 
 use crate::connection::Connection;
 use crate::error::{ConnectionError, DatagramError};
-use crate::link::FULL_BATCH;
 use crate::waiting::wait;
 
 impl Connection {
@@ -20,21 +19,13 @@ impl Connection {
     /// # Errors
     /// [`DatagramError`]; nothing is sent then.
     pub fn send_datagram(&self, data: Bytes) -> Result<(), DatagramError> {
-        let link = &self.handle.link;
-        let mut core = link.lock();
+        let mut core = self.handle.link.lock();
         core.check_open()?;
         let size = data.len();
         core.engine
             .send_datagram(data)
             .map_err(DatagramError::from)?;
-        core.corked += size;
-        if core.corked < FULL_BATCH {
-            link.queue(&mut core);
-        } else {
-            let now = link.now();
-            link.send_full(&mut core, now);
-            link.settle(core, now);
-        }
+        core.on_written(size);
         Ok(())
     }
 
@@ -49,7 +40,7 @@ impl Connection {
     /// The most bytes that a datagram may have now; `None` where the peer takes none, or where they
     /// are switched off here. It changes with the path's packet size.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.handle.link.lock().engine.max_datagram_size()
+        self.handle.link.peek().engine.max_datagram_size()
     }
 
     /// Goes on to new keys, with the peer. Before the cipher's limits are reached that happens by
@@ -58,12 +49,10 @@ impl Connection {
     /// # Errors
     /// [`UpdateKeysError`] where RFC 9001, section 6, forbids it for now.
     pub fn update_keys(&self) -> Result<(), UpdateKeysError> {
-        let link = &self.handle.link;
-        let now = link.now();
-        let mut core = link.lock();
+        let mut core = self.handle.link.lock();
+        let now = core.now();
         let begun = core.engine.update_keys(now);
-        link.send(&mut core, now);
-        link.settle(core, now);
+        core.send();
         begun
     }
 

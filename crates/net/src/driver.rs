@@ -1,4 +1,5 @@
-//! The endpoint's one task: receives, keeps time, and sends what nobody else has sent.
+//! An endpoint's one task: receives, keeps time, and sends what nobody else has sent; the same for every
+//! [`Protocol`].
 //!
 //! A turn is one receive batch. What arrived is handed to its connections, the tasks that wait
 //! for it are woken, and then the driver gives way once before it sends: so the application's
@@ -6,36 +7,33 @@
 
 use std::future::Future;
 use std::mem;
-use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use tokio::task::JoinHandle;
-use weir_quic::Route;
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
 
+use crate::buffers::{Buffers, Message};
 use crate::link::{Link, Progress};
+use crate::protocol::{Arrival, Protocol, Route};
 use crate::shared::Shared;
-use crate::socket::{ReceiveBuffers, Socket, Writable, ecn_of};
+use crate::socket::{Socket, Writable, ecn_of};
 use crate::sockets::Open;
 
-/// The length of the connection IDs that this endpoint issues, in bytes.
-pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
-
-pub(crate) struct Driver {
-    shared: Arc<Shared>,
+pub(crate) struct Driver<P: Protocol> {
+    shared: Arc<Shared<P, Link<P>>>,
     /// The interface watch, which ends with this task.
     watching: Option<JoinHandle<()>>,
-    buffers: ReceiveBuffers,
+    buffers: P::Buffers,
     /// Connections of the receive batch.
-    touched: Vec<Arc<Link>>,
+    touched: Vec<Arc<Link<P>>>,
     /// Connections that may have something to send.
-    pending: Vec<Arc<Link>>,
+    pending: Vec<Arc<Link<P>>>,
     /// The same list while it is gone through.
-    sending: Vec<Arc<Link>>,
+    sending: Vec<Arc<Link<P>>>,
     due: Vec<(Time, usize)>,
     woken: Vec<Waker>,
     /// The sockets as they were last seen.
@@ -55,12 +53,12 @@ enum Next {
     Sleep,
 }
 
-impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, watching: Option<JoinHandle<()>>) -> Self {
+impl<P: Protocol> Driver<P> {
+    pub(crate) fn new(shared: Arc<Shared<P, Link<P>>>, watching: Option<JoinHandle<()>>) -> Self {
         Self {
             shared,
             watching,
-            buffers: ReceiveBuffers::new(),
+            buffers: P::Buffers::default(),
             touched: Vec::new(),
             pending: Vec::new(),
             sending: Vec::new(),
@@ -147,40 +145,43 @@ impl Driver {
             ..
         } = self;
         let mut datagrams_seen = 0;
-        let mut known: Option<([u8; CONNECTION_ID_LENGTH], Arc<Link>)> = None;
-        for (meta, bytes) in buffers.messages(count) {
-            let (remote, local, ecn) = (meta.addr, socket.local_of(meta), ecn_of(meta));
-            let mut datagrams = bytes.chunks_mut(meta.stride.max(1)).peekable();
-            while let Some(datagram) = datagrams.next() {
+        let mut known: Option<(P::Key, Arc<Link<P>>)> = None;
+        for (meta, mut rest) in buffers.messages(count) {
+            let arrival = Arrival {
+                remote: meta.addr,
+                local: socket.local_of(&meta),
+                ecn: ecn_of(&meta),
+            };
+            let stride = meta.stride.max(1);
+            while !rest.as_ref().is_empty() {
+                let mut datagram = rest.take(stride);
                 datagrams_seen += 1;
-                let id = short_header_id(datagram);
-                let found = match (&known, id) {
-                    (Some((known, link)), Some(id)) if *known == id => Routed::To(link.clone()),
-                    _ => route(shared, socket, now, remote, local, ecn, datagram),
+                let key = P::key(&arrival, datagram.as_ref());
+                let found = match (&known, key) {
+                    (Some((known, link)), Some(key)) if *known == key => Routed::To(link.clone()),
+                    _ => route(shared, socket, now, &arrival, datagram.as_mut()),
                 };
-                let (link, is_new) = match found {
-                    Routed::To(link) => (link, false),
-                    Routed::New(link) => (link, true),
+                let (link, first) = match found {
+                    Routed::To(link) => (link, Some(datagram)),
+                    Routed::New(link) => (link, None),
                     Routed::Nowhere => continue,
                 };
-                let mut core = link.lock();
-                if !is_new {
-                    core.engine
-                        .handle_datagram(now, remote, local, ecn, datagram);
-                }
                 // Datagrams that GRO joined mostly belong to one connection.
-                let same = |next: &&mut [u8]| id.is_some() && short_header_id(next) == id;
-                while let Some(next) = datagrams.next_if(same) {
+                let following = std::iter::from_fn(|| {
+                    let next = rest.as_ref();
+                    let next = next.get(..stride).unwrap_or(next);
+                    if key.is_none() || P::key(&arrival, next) != key {
+                        return None;
+                    }
                     datagrams_seen += 1;
-                    core.engine.handle_datagram(now, remote, local, ecn, next);
-                }
-                let first = core.enter_batch();
-                drop(core);
-                if first {
+                    Some(rest.take(stride))
+                });
+                let datagrams = first.into_iter().chain(following);
+                if link.handle_datagrams(now, &arrival, datagrams) {
                     touched.push(link.clone());
                 }
-                if let Some(id) = id {
-                    known = Some((id, link));
+                if let Some(key) = key {
+                    known = Some((key, link));
                 }
             }
         }
@@ -190,12 +191,12 @@ impl Driver {
             .fetch_add(datagrams_seen, Ordering::Relaxed);
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
         for link in touched.drain(..) {
-            let mut core = link.lock();
-            core.end_batch(now);
-            if link.mark_queued(&mut core) {
+            let mut locked = link.lock_at(Some(now));
+            locked.end_batch();
+            if locked.mark_queued() {
                 pending.push(link.clone());
             }
-            link.settle_into(core, now, woken);
+            locked.settle_into(woken);
         }
     }
 
@@ -215,12 +216,12 @@ impl Driver {
         for (deadline, index) in due.drain(..) {
             let link = shared.routing().link(index).cloned();
             let Some(link) = link else { continue };
-            let mut core = link.lock();
-            link.on_timer(&mut core, deadline, now, woken);
-            if link.mark_queued(&mut core) {
+            let mut locked = link.lock_at(Some(now));
+            locked.on_timer(deadline);
+            if locked.mark_queued() {
                 pending.push(link.clone());
             }
-            link.settle_into(core, now, woken);
+            locked.settle_into(woken);
         }
     }
 
@@ -247,23 +248,26 @@ impl Driver {
         let now = shared.clock.now();
         let mut next = Next::Sleep;
         for link in sending.drain(..) {
-            let mut core = link.lock();
-            if core.waits_for().is_some_and(|socket| is_full(full, socket)) {
-                drop(core);
+            let mut locked = link.lock_at(Some(now));
+            if locked
+                .waits_for()
+                .is_some_and(|socket| is_full(full, socket))
+            {
+                drop(locked);
                 pending.push(link);
                 continue;
             }
-            link.mark_taken(&mut core);
-            let progress = link.transmit(&mut core, now);
+            locked.mark_taken();
+            let progress = locked.transmit();
             if progress != Progress::Done {
-                link.mark_queued(&mut core);
+                locked.mark_queued();
                 pending.push(link.clone());
             }
             if progress == Progress::More {
                 next = Next::Again;
             }
-            let blocked = core.waits_for().cloned();
-            link.settle_into(core, now, woken);
+            let blocked = locked.waits_for().cloned();
+            locked.settle_into(woken);
             let blocked = blocked.filter(|socket| !is_full(full, socket));
             if let Some(socket) = blocked {
                 match Writable::new(&socket) {
@@ -305,7 +309,7 @@ impl Driver {
     }
 }
 
-impl Future for Driver {
+impl<P: Protocol> Future for Driver<P> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -330,7 +334,7 @@ impl Future for Driver {
     }
 }
 
-impl Drop for Driver {
+impl<P: Protocol> Drop for Driver<P> {
     /// The runtime may end before the connections do.
     fn drop(&mut self) {
         if let Some(watching) = &self.watching {
@@ -353,29 +357,27 @@ fn is_full(full: &[(Arc<Socket>, Writable)], socket: &Arc<Socket>) -> bool {
 }
 
 /// Where a datagram belongs.
-enum Routed {
-    To(Arc<Link>),
-    New(Arc<Link>),
+enum Routed<P: Protocol> {
+    To(Arc<Link<P>>),
+    New(Arc<Link<P>>),
     Nowhere,
 }
 
-fn route(
-    shared: &Arc<Shared>,
+fn route<P: Protocol>(
+    shared: &Arc<Shared<P, Link<P>>>,
     socket: &Socket,
     now: Time,
-    remote: SocketAddr,
-    local: Option<SocketAddr>,
-    ecn: Ecn,
+    arrival: &Arrival,
     datagram: &mut [u8],
-) -> Routed {
+) -> Routed<P> {
     let mut routing = shared.routing();
-    match routing.engine.route(now, remote, local, ecn, datagram) {
-        Route::Connection(handle) => match routing.link(handle.0) {
+    match P::route(&mut routing.engine, now, arrival, datagram) {
+        Route::Connection(index) => match routing.link(index) {
             Some(link) => Routed::To(link.clone()),
             None => Routed::Nowhere,
         },
-        Route::New(handle, engine) => {
-            let link = routing.insert(handle.0, Link::new(handle, shared.clone(), *engine));
+        Route::New(index, engine) => {
+            let link = routing.insert(index, Link::new(index, shared.clone(), *engine));
             drop(routing);
             shared.incoming.push(link.clone());
             Routed::New(link)
@@ -383,14 +385,14 @@ fn route(
         Route::Reply(reply) => {
             drop(routing);
             let transmit = Transmit {
-                remote,
-                local,
+                remote: arrival.remote,
+                local: arrival.local,
                 ecn: Ecn::NotEct,
                 size: reply.len(),
                 segment_size: None,
             };
             if socket.send(&transmit, &reply).is_err() {
-                tracing::debug!(%remote, "a stateless reply could not be sent");
+                tracing::debug!(remote = %arrival.remote, "a stateless reply could not be sent");
             }
             Routed::Nowhere
         }
@@ -399,13 +401,4 @@ fn route(
             Routed::Nowhere
         }
     }
-}
-
-/// The connection ID of a packet with a short header.
-fn short_header_id(datagram: &[u8]) -> Option<[u8; CONNECTION_ID_LENGTH]> {
-    let (first, rest) = datagram.split_first()?;
-    if first & 0x80 != 0 {
-        return None;
-    }
-    rest.first_chunk().copied()
 }

@@ -8,12 +8,10 @@ use std::sync::atomic::Ordering;
 use weir_quic::{ClientConfig, TransportConfig, Version, Versions};
 use weir_units::Duration;
 
-use crate::builder::EndpointBuilder;
 use crate::connecting::Connecting;
+use crate::dcquic::{Link, Shared};
 use crate::error::{ConnectError, DeadlinePassed, EndpointError};
 use crate::handle::Handle;
-use crate::link::Link;
-use crate::shared::Shared;
 use crate::socket::SocketBuffers;
 use crate::stats::EndpointStats;
 use crate::tls::ClientCredentials;
@@ -60,11 +58,6 @@ impl ClientSettings {
 }
 
 impl Endpoint {
-    /// Begins to set up an endpoint.
-    pub fn builder() -> EndpointBuilder {
-        EndpointBuilder::default()
-    }
-
     pub(crate) fn new(shared: Arc<Shared>, client: ClientSettings) -> Self {
         Self {
             inner: Arc::new(Inner { shared, client }),
@@ -130,29 +123,16 @@ impl Endpoint {
             .engine
             .connect(now, client, address, local, server_name);
         let (handle, engine) = begun?;
-        let link = routing.insert(handle.0, Link::new(handle, shared.clone(), engine));
+        let link = routing.insert(handle.0, Link::new(handle.0, shared.clone(), engine));
         drop(routing);
-        let mut core = link.lock();
-        link.send(&mut core, now);
-        link.settle(core, now);
+        link.lock_at(Some(now)).send();
         Ok(Connecting::new(Handle::new(link)))
     }
 
     /// The next connection that a client begins; `None` once the endpoint shuts down.
     pub async fn accept(&self) -> Option<Connecting> {
-        let incoming = &self.inner.shared.incoming;
-        loop {
-            let arrived = incoming.arrived.notified();
-            if let Some(link) = incoming.pop() {
-                return Some(Connecting::new(Handle::new(link)));
-            }
-            if self.inner.shared.shutting_down.load(Ordering::Relaxed) {
-                // Others may wait for the same news.
-                incoming.arrived.notify_one();
-                return None;
-            }
-            arrived.await;
-        }
+        let link = self.inner.shared.accept().await?;
+        Some(Connecting::new(Handle::new(link)))
     }
 
     /// The address that the endpoint is bound to; the first one where there are several.
@@ -180,7 +160,7 @@ impl Endpoint {
     /// [`EndpointError::ServerStays`] where the endpoint is a server too.
     pub fn rebind(&self, address: SocketAddr) -> Result<SocketAddr, EndpointError> {
         let shared = &self.inner.shared;
-        if shared.is_server {
+        if shared.settings.is_server {
             return Err(EndpointError::ServerStays);
         }
         shared.move_place(0, address)
@@ -199,14 +179,10 @@ impl Endpoint {
     /// Closes all connections at once, with a code and words for the peers, and takes no new
     /// ones. [`Endpoint::wait_idle`] waits until the peers can know.
     pub fn close(&self, code: u64, reason: &[u8]) {
-        self.inner.shared.refuse_new();
+        self.inner.refuse_new();
         let links: Vec<_> = self.inner.shared.routing().links().cloned().collect();
         for link in links {
-            let now = link.now();
-            let mut core = link.lock();
-            core.engine.close(now, code, reason);
-            link.send(&mut core, now);
-            link.settle(core, now);
+            link.lock().close(code, reason);
         }
     }
 
@@ -215,18 +191,7 @@ impl Endpoint {
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.
     pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        let shared = &self.inner.shared;
-        let idle = async {
-            loop {
-                let changed = shared.idle.notified();
-                if shared.routing().open() == 0 {
-                    return;
-                }
-                changed.await;
-            }
-        };
-        let waited = tokio::time::timeout(limit.into(), idle).await;
-        waited.map_err(|_| DeadlinePassed)
+        self.inner.shared.wait_idle(limit).await
     }
 
     /// Ends the endpoint in peace: takes no new connections, waits up to `limit` for those that
@@ -235,7 +200,7 @@ impl Endpoint {
     /// # Errors
     /// [`DeadlinePassed`] where connections had to be closed.
     pub async fn shutdown(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        self.inner.shared.refuse_new();
+        self.inner.refuse_new();
         let result = self.wait_idle(limit).await;
         if result.is_err() {
             self.close(SHUT_DOWN, b"the endpoint shuts down");
@@ -244,11 +209,18 @@ impl Endpoint {
     }
 }
 
+impl Inner {
+    fn refuse_new(&self) {
+        for link in self.shared.refuse_new() {
+            link.give_up();
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.refuse_new();
-        self.shared.orphaned.store(true, Ordering::Relaxed);
-        self.shared.queue.wake();
+        self.refuse_new();
+        self.shared.orphan();
     }
 }
 

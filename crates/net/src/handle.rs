@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::link::Link;
+use crate::dcquic::Link;
 
 /// Shared by a connection's handles, streams and calls; the last one to go closes the connection.
 pub(crate) struct Handle {
@@ -15,13 +15,7 @@ impl Handle {
     }
 
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
-        let now = self.link.now();
-        let mut core = self.link.lock();
-        if core.error.is_none() {
-            core.engine.close(now, code, reason);
-            self.link.send(&mut core, now);
-            self.link.settle(core, now);
-        }
+        self.link.lock().close(code, reason);
     }
 }
 

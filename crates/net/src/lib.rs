@@ -50,25 +50,28 @@
 //! | `endpoint`, `builder`, `connecting`, `connection`, `datagrams`, `send_stream`, `recv_stream` | what applications hold |
 //! | [`rpc`] | calls: deadline, cancellation, size limits |
 //! | [`tls`] | identities, trust, pinned fingerprints |
-//! | `driver` | the endpoint's task: a receive batch in one pass |
-//! | `link`, `waiting`, `handle` | a connection under its lock, and who waits for what |
-//! | `shared`, `queue`, `incoming` | what handles, connections and driver share: routing, queue, new connections |
+//! | `protocol`, `driver` | what a protocol brings; an endpoint's task, the same for every protocol: a receive batch in one pass |
+//! | `link` | a connection under its lock |
+//! | `shared`, `routing`, `queue`, `incoming` | what handles, connections and driver share: routing, queue, new connections |
+//! | `dcquic`, `waiting`, `handle`, `allocation`, `sender_flow`, `path_news` | DCQUIC's own: engine, who waits for what, deadlines, news of paths |
 //! | `paths`, `addresses` | the ways to the peer; addresses of ours that come, go and change |
 //! | `interfaces` | what the kernel tells of them, and what follows from it |
 //! | `kernel_tcp` | what the kernel tells about its TCP, for measurements beside it |
-//! | [`dcudp`] | reliable, ECN-driven UDP, on the same sockets and timers |
+//! | [`dcudp`] | reliable, ECN-driven UDP, on the same driver |
 //! | `policy` | which congestion control, by where a path leads |
 //! | `observe` | who watches: qlog files, metrics, `tracing` |
-//! | `socket`, `sockets`, `timers`, `clock`, `spin` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
+//! | `socket`, `sockets`, `buffers`, `timers`, `clock`, `spin`, `random` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
 
 mod addresses;
 mod allocation;
+mod buffers;
 mod builder;
 mod chunks;
 mod clock;
 mod connecting;
 mod connection;
 mod datagrams;
+mod dcquic;
 pub mod dcudp;
 mod driver;
 mod endpoint;
@@ -78,14 +81,19 @@ mod incoming;
 mod interfaces;
 mod kernel_tcp;
 mod link;
+mod lost_events;
 mod observe;
+mod path_news;
 mod paths;
 mod policy;
+mod protocol;
 mod queue;
+mod random;
 mod recv_stream;
 mod routing;
 pub mod rpc;
 mod send_stream;
+mod sender_flow;
 mod shared;
 mod socket;
 mod sockets;
@@ -104,7 +112,8 @@ pub use error::{
     ReadError, WriteError,
 };
 pub use kernel_tcp::KernelTcpInfo;
-pub use paths::{PathEvents, PathInfo, PathNews, PathState};
+pub use path_news::PathNews;
+pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;
 pub use rpc::{
     Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions,

@@ -1,36 +1,30 @@
-//! A connection as its driver and its application share it: the engine's state behind a lock.
+//! A connection as its driver and its application share it: the protocol's state behind a lock.
 //!
 //! Whoever holds the lock may send: a write leaves from the task that made it, without waiting for
-//! the driver's. Locks are taken in this order: a connection's, then one of the endpoint's
-//! (routing, timers, queue), which are leaves. No lock is held across an `await`, and tasks are
-//! woken after it is released.
+//! the driver's. [`Link::lock`] gives a [`Locked`], which passes on what the engine has to tell and sets
+//! the timer when it goes; [`Link::peek`] is for those who change nothing. Locks are taken in this order:
+//! a connection's, then one of the endpoint's (routing, timers, queue), which are leaves. No lock is held
+//! across an `await`, and tasks are woken after it is released.
 
 use std::cell::RefCell;
 use std::mem;
-use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
-use bytes::Bytes;
-use weir_quic::{
-    Connection as Engine, ConnectionHandle, Direction, EndpointEvent, Event, PathError, StreamId,
-    Transmit,
-};
-use weir_sed::Allowance;
-use weir_units::{ByteSize, Duration, Time};
+use weir_units::Time;
+use weir_wire::Transmit;
 
-use crate::allocation::{self, Allocation};
-use crate::connection::Opened;
-use crate::error::{ConnectionError, ReadError, WriteError};
-use crate::paths::{Announcer, PathNews};
+use crate::buffers::Buffers;
+use crate::clock::Moment;
+use crate::protocol::{Arrival, Protocol};
 use crate::shared::Shared;
 use crate::socket::{NotSent, Socket};
-use crate::sockets::{Hold, Sockets, Way};
-use crate::waiting::Waiting;
+use crate::sockets::{Sockets, Way};
 
 /// What is written is sent in batches of this many bytes, as long as more may follow.
-pub(crate) const FULL_BATCH: usize = 64 * 1024;
+const FULL_BATCH: usize = 64 * 1024;
 /// How many batches of one connection are sent before it is another one's turn.
 const TURN: usize = 16;
 
@@ -40,35 +34,21 @@ thread_local! {
 }
 
 /// A connection, shared.
-pub(crate) struct Link {
-    pub(crate) handle: ConnectionHandle,
-    pub(crate) shared: Arc<Shared>,
-    core: Mutex<Core>,
+pub(crate) struct Link<P: Protocol> {
+    index: usize,
+    pub(crate) shared: Arc<Shared<P, Self>>,
+    inner: Mutex<Inner<P>>,
 }
 
 /// What the lock protects.
-pub(crate) struct Core {
-    pub(crate) engine: Engine,
-    pub(crate) waiting: Waiting,
-    /// Its deadlines, and what it may have on its way because of them.
-    pub(crate) allocation: Allocation,
-    /// Who hears of the connection's paths.
-    pub(crate) announcer: Announcer,
-    /// Why the connection is over.
-    pub(crate) error: Option<ConnectionError>,
-    /// The handshake is complete, and the driver does not know yet.
-    connected: bool,
-    /// Whether the server refused early data.
-    pub(crate) early_data_rejected: bool,
+struct Inner<P> {
+    connection: P,
     /// The socket by which packets leave.
-    pub(crate) way: Way,
-    /// The address of ours to go on from as soon as that is allowed; until then the old one's socket
-    /// is held.
-    rebind_to: Option<(SocketAddr, Hold)>,
+    way: Way,
     /// A batch that the socket had no room for.
     unsent: Option<(Transmit, Vec<u8>)>,
     /// Bytes written since everything was sent last.
-    pub(crate) corked: usize,
+    corked: usize,
     /// Whether the driver has the connection on its list.
     queued: bool,
     /// Whether it is part of the receive batch that is being handled.
@@ -90,18 +70,14 @@ pub(crate) enum Progress {
     Blocked,
 }
 
-impl Link {
-    pub(crate) fn new(handle: ConnectionHandle, shared: Arc<Shared>, engine: Engine) -> Self {
-        let core = Core {
-            engine,
-            waiting: Waiting::default(),
-            allocation: Allocation::default(),
-            announcer: Announcer::default(),
-            error: None,
-            connected: false,
-            early_data_rejected: false,
+/// The socket is full.
+struct Blocked;
+
+impl<P: Protocol> Link<P> {
+    pub(crate) fn new(index: usize, shared: Arc<Shared<P, Self>>, engine: P::Engine) -> Self {
+        let inner = Inner {
+            connection: P::new(engine),
             way: Way::default(),
-            rebind_to: None,
             unsent: None,
             corked: 0,
             queued: false,
@@ -110,92 +86,187 @@ impl Link {
             registered: None,
         };
         Self {
-            handle,
+            index,
             shared,
-            core: Mutex::new(core),
+            inner: Mutex::new(inner),
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> MutexGuard<'_, Inner<P>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn now(&self) -> Time {
-        self.shared.clock.now()
+    /// Locks the connection, to do something on it.
+    pub(crate) fn lock(self: &Arc<Self>) -> Locked<'_, P> {
+        self.lock_at(None)
+    }
+
+    /// The same at a time that is known.
+    pub(crate) fn lock_at(self: &Arc<Self>, now: Option<Time>) -> Locked<'_, P> {
+        Locked {
+            link: self,
+            now: self.shared.clock.moment(now),
+            inner: self.inner(),
+            woken: Woken::default(),
+            is_settled: false,
+        }
+    }
+
+    /// Locks the connection, to see how it is.
+    pub(crate) fn peek(&self) -> impl Deref<Target = P> {
+        Peek(self.inner())
+    }
+
+    /// Hands datagrams of a receive batch to the engine; `true` for the batch's first. The batch ends with
+    /// [`Locked::end_batch`].
+    pub(crate) fn handle_datagrams<'b>(
+        &self,
+        now: Time,
+        arrival: &Arrival,
+        datagrams: impl Iterator<Item = <P::Buffers as Buffers>::Message<'b>>,
+    ) -> bool {
+        let mut inner = self.inner();
+        for datagram in datagrams {
+            inner.connection.handle_datagram(now, arrival, datagram);
+        }
+        !mem::replace(&mut inner.in_batch, true)
+    }
+
+    /// Nobody wants the connection.
+    pub(crate) fn give_up(self: &Arc<Self>) {
+        let mut locked = self.lock();
+        let now = locked.now();
+        if locked.give_up(now) {
+            locked.send();
+        }
+    }
+
+    /// The driver is gone: nothing will ever happen on this connection again.
+    pub(crate) fn abandon(&self) {
+        let mut woken = Woken::default();
+        self.inner().connection.abandon(&mut woken.0);
+    }
+}
+
+/// Sees a connection.
+struct Peek<'l, P>(MutexGuard<'l, Inner<P>>);
+
+impl<P> Deref for Peek<'_, P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.0.connection
+    }
+}
+
+/// A connection on which something is done. When this goes, the engine's events reach those who wait for
+/// them, the timer is set, and tasks are woken.
+pub(crate) struct Locked<'l, P: Protocol> {
+    link: &'l Arc<Link<P>>,
+    now: Moment<'l>,
+    inner: MutexGuard<'l, Inner<P>>,
+    /// After the lock, so that it is released when they run.
+    woken: Woken,
+    is_settled: bool,
+}
+
+/// Tasks that are woken when this goes.
+#[derive(Default)]
+struct Woken(Vec<Waker>);
+
+impl Drop for Woken {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(Waker::wake);
+    }
+}
+
+impl<P: Protocol> Deref for Locked<'_, P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.inner.connection
+    }
+}
+
+impl<P: Protocol> DerefMut for Locked<'_, P> {
+    fn deref_mut(&mut self) -> &mut P {
+        &mut self.inner.connection
+    }
+}
+
+impl<P: Protocol> Drop for Locked<'_, P> {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+impl<'l, P: Protocol> Locked<'l, P> {
+    /// The time at which all this happens.
+    pub(crate) fn now(&mut self) -> Time {
+        self.now.get()
+    }
+
+    /// The connection, as others hold it.
+    pub(crate) fn link(&self) -> &'l Arc<Link<P>> {
+        self.link
     }
 
     /// Sends all that can be sent, a turn's worth at most; the driver goes on with the rest.
-    pub(crate) fn send(self: &Arc<Self>, core: &mut Core, now: Time) {
-        let progress = self.transmit(core, now);
-        self.hand_over(core, progress);
+    pub(crate) fn send(&mut self) {
+        if self.transmit() != Progress::Done {
+            self.queue();
+        }
     }
 
-    /// Sends full batches of what was written, and leaves the rest for more to join it. The
+    /// So many bytes were written: sends full batches, and leaves the rest for more to join it. The
     /// driver sends that when the task yields.
-    pub(crate) fn send_full(self: &Arc<Self>, core: &mut Core, now: Time) {
-        while core.corked >= FULL_BATCH {
-            match self.transmit_batch(core, now) {
-                Ok(Some(size)) => core.corked = core.corked.saturating_sub(size),
+    pub(crate) fn on_written(&mut self, count: usize) {
+        self.inner.corked += count;
+        let sockets = &self.link.shared.sockets;
+        while self.inner.corked >= FULL_BATCH {
+            let now = self.now.get();
+            match self.inner.transmit_batch(sockets, now) {
+                Ok(Some(size)) => self.inner.corked = self.inner.corked.saturating_sub(size),
                 // What may not be sent now goes when the engine's state changes.
-                Ok(None) => core.corked = 0,
-                Err(Blocked) => return self.hand_over(core, Progress::Blocked),
+                Ok(None) => self.inner.corked = 0,
+                Err(Blocked) => return self.queue(),
             }
         }
-        if core.corked > 0 {
-            self.queue(core);
+        if self.inner.corked > 0 {
+            self.queue();
+        }
+    }
+
+    /// Sends what waits for more to join it.
+    pub(crate) fn flush(&mut self) {
+        if self.inner.corked > 0 {
+            self.send();
         }
     }
 
     /// Has the driver send what there is to send, once this task yields.
-    pub(crate) fn queue(self: &Arc<Self>, core: &mut Core) {
-        if self.mark_queued(core) {
-            self.shared.queue.push(self.clone());
+    pub(crate) fn queue(&mut self) {
+        if self.mark_queued() {
+            self.link.shared.queue.push(self.link.clone());
         }
     }
 
-    /// A stream has to carry so much more within a span, or nothing any more; without an allocator that is
-    /// nobody's business.
-    pub(crate) fn set_deadline(
-        self: &Arc<Self>,
-        core: &mut Core,
-        id: StreamId,
-        deadline: Option<(ByteSize, Duration)>,
-    ) {
-        let Some(allocator) = &self.shared.allocator else {
-            return;
-        };
-        let (
-            now,
-            Core {
-                allocation, engine, ..
-            },
-        ) = (self.now(), core);
-        let Some((size, within)) = deadline else {
-            return allocation.remove(now, engine, id);
-        };
-        let local = engine.local().unwrap_or(self.shared.local());
-        let (ends, packet) = ((local, engine.remote()), engine.packet_size());
-        let at = now.checked_add(within).unwrap_or(Time::MAX);
-        allocation.add(now, engine, id, (size, at), || {
-            allocation::open(allocator.as_ref(), self, ends, packet)
-        });
-    }
-
     /// Whether the connection has to be put on the driver's list.
-    pub(crate) fn mark_queued(&self, core: &mut Core) -> bool {
-        !mem::replace(&mut core.queued, true)
+    pub(crate) fn mark_queued(&mut self) -> bool {
+        !mem::replace(&mut self.inner.queued, true)
     }
 
     /// The driver took the connection off its list.
-    pub(crate) fn mark_taken(&self, core: &mut Core) {
-        core.queued = false;
+    pub(crate) fn mark_taken(&mut self) {
+        self.inner.queued = false;
     }
 
     /// Sends at most a turn's worth of batches.
-    pub(crate) fn transmit(&self, core: &mut Core, now: Time) -> Progress {
-        core.corked = 0;
+    pub(crate) fn transmit(&mut self) -> Progress {
+        let now = self.now.get();
+        self.inner.corked = 0;
         for _ in 0..TURN {
-            match self.transmit_batch(core, now) {
+            match self.inner.transmit_batch(&self.link.shared.sockets, now) {
                 Ok(Some(_)) => {}
                 Ok(None) => return Progress::Done,
                 Err(Blocked) => return Progress::Blocked,
@@ -204,305 +275,125 @@ impl Link {
         Progress::More
     }
 
-    /// Sends one batch; tells its size.
-    fn transmit_batch(&self, core: &mut Core, now: Time) -> Result<Option<usize>, Blocked> {
-        let sockets = &self.shared.sockets;
-        // What was for another path is sent again on this one anyway.
-        let unsent = core.unsent.take();
-        if let Some((transmit, contents)) = unsent.filter(|(unsent, _)| core.is_in_use(unsent)) {
-            return match core.pass_on(sockets, now, &transmit, &contents) {
-                Ok(()) => Ok(Some(transmit.size)),
-                Err(Blocked) => {
-                    core.unsent = Some((transmit, contents));
-                    Err(Blocked)
-                }
-            };
-        }
-        BUFFER.with_borrow_mut(|buffer| {
-            buffer.clear();
-            let batch = core.way.max_datagrams(sockets);
-            let Some(transmit) = core.engine.poll_transmit(now, buffer, batch) else {
-                return Ok(None);
-            };
-            match core.pass_on(sockets, now, &transmit, buffer) {
-                Ok(()) => Ok(Some(transmit.size)),
-                // A probe on another path is not worth waiting for: the path in use could go on.
-                Err(Blocked) if !core.is_in_use(&transmit) => Ok(Some(transmit.size)),
-                Err(Blocked) => {
-                    core.unsent = Some((transmit, mem::take(buffer)));
-                    Err(Blocked)
-                }
-            }
-        })
-    }
-
-    fn hand_over(self: &Arc<Self>, core: &mut Core, progress: Progress) {
-        if progress != Progress::Done {
-            self.queue(core);
-        }
-    }
-
-    /// Ends an action on the connection: passes on what the engine has to tell, sets the timer,
-    /// and gives the lock back. Has to be called after everything that may change the engine.
-    pub(crate) fn settle(&self, core: MutexGuard<'_, Core>, now: Time) {
-        let mut woken = Vec::new();
-        self.settle_into(core, now, &mut woken);
-        woken.into_iter().for_each(Waker::wake);
-    }
-
-    /// As [`Link::settle`], but leaves the tasks to be woken to the caller.
-    pub(crate) fn settle_into(
-        &self,
-        mut core: MutexGuard<'_, Core>,
-        now: Time,
-        woken: &mut Vec<Waker>,
-    ) {
-        core.take_events(woken);
-        core.look_at_deadlines(now);
-        if mem::take(&mut core.connected) {
-            self.shared.give_way.store(true, Ordering::Relaxed);
-        }
-        while let Some(event) = core.engine.poll_endpoint_event() {
-            self.shared.on_endpoint_event(self.handle, event);
-            if event == EndpointEvent::Drained {
-                woken.append(&mut core.waiting.closing);
-            }
-        }
-        // The driver comes back to a connection on its list before it sleeps. What it sends then,
-        // or the application before it, mostly carries the ACK that the deadline is for.
-        if !core.queued || core.unsent.is_some() {
-            self.note_deadline(&mut core, now);
-        }
-        self.note_reply_due(&mut core, now);
-    }
-
-    fn note_deadline(&self, core: &mut Core, now: Time) {
-        let times = [
-            core.engine.timeout(),
-            core.waiting.next_deadline(),
-            core.allocation.next_time(),
-        ];
-        let next = times.into_iter().flatten().min();
-        let Some(next) = next else { return };
-        if core.registered.is_none_or(|registered| next < registered) {
-            core.registered = Some(next);
-            self.shared.timers.register(now, next, self.handle.0);
-        }
-    }
-
-    fn note_reply_due(&self, core: &mut Core, now: Time) {
-        if let Some(spin) = &self.shared.spin {
-            let due = core.engine.reply_due();
-            let was_due = mem::replace(&mut core.reply_due, due);
-            spin.note(was_due, due, now, &self.shared.queue);
-        }
+    /// The receive batch is over.
+    pub(crate) fn end_batch(&mut self) {
+        let now = self.now.get();
+        self.inner.in_batch = false;
+        self.inner.connection.end_batch(now);
     }
 
     /// The endpoint's timer fired for `deadline`.
-    pub(crate) fn on_timer(
-        &self,
-        core: &mut Core,
-        deadline: Time,
-        now: Time,
-        woken: &mut Vec<Waker>,
-    ) {
-        if core.registered == Some(deadline) {
-            core.registered = None;
+    pub(crate) fn on_timer(&mut self, deadline: Time) {
+        if self.inner.registered == Some(deadline) {
+            self.inner.registered = None;
         }
-        core.waiting.on_time(now, woken);
-        core.end_lease(now);
-        if core.engine.timeout().is_some_and(|timeout| timeout <= now) {
-            core.engine.handle_timeout(now);
-        }
-    }
-
-    /// The driver is gone: nothing will ever happen on this connection again.
-    pub(crate) fn abandon(&self) {
-        let mut woken = Vec::new();
-        let mut core = self.lock();
-        core.error.get_or_insert(ConnectionError::EndpointGone);
-        core.announcer.end();
-        core.waiting.on_everything(&mut woken);
-        woken.append(&mut core.waiting.closing);
-        drop(core);
-        woken.into_iter().for_each(Waker::wake);
-    }
-}
-
-impl Core {
-    /// A datagram of a receive batch came in; `true` for the batch's first.
-    pub(crate) fn enter_batch(&mut self) -> bool {
-        !mem::replace(&mut self.in_batch, true)
-    }
-
-    /// The receive batch is over.
-    pub(crate) fn end_batch(&mut self, now: Time) {
-        self.in_batch = false;
-        self.engine.end_batch(now);
-        if let Some((local, hold)) = self.rebind_to.take() {
-            self.rebind(now, local, hold);
-        }
-    }
-
-    /// Goes on from another address once the handshake is confirmed, which the peer need not accept
-    /// before (RFC 9000, section 9). Where it forbids that, packets leave from there all the same:
-    /// see [`Sockets::between`].
-    pub(crate) fn rebind(&mut self, now: Time, local: SocketAddr, hold: Hold) {
-        self.rebind_to = None;
-        match self.engine.rebind(now, local) {
-            Ok(()) => {}
-            Err(PathError::NotConfirmed) => self.rebind_to = Some((local, hold)),
-            Err(error) => {
-                tracing::debug!(%error, %local, "a connection cannot announce its new address");
-            }
-        }
-    }
-
-    /// Somebody says what may be on its way.
-    pub(crate) fn allow(&mut self, now: Time, allowance: Allowance) {
-        self.allocation.allow(now, &mut self.engine, allowance);
-    }
-
-    /// Tells whoever decides about that how far streams with deadlines are.
-    fn look_at_deadlines(&mut self, now: Time) {
-        if self.error.is_some() {
-            self.allocation = Allocation::default();
-        }
-        self.allocation.look(now, &mut self.engine);
-    }
-
-    fn end_lease(&mut self, now: Time) {
-        self.allocation.on_time(now, &mut self.engine);
-    }
-
-    /// Passes the engine's events on to those who wait for them.
-    fn take_events(&mut self, woken: &mut Vec<Waker>) {
-        while let Some(event) = self.engine.poll_event() {
-            match event {
-                Event::Stream(event) => self.waiting.on_stream(event, woken),
-                Event::Path(event) => {
-                    tracing::debug!(%event, "the way to the peer changed");
-                    self.announcer.tell(PathNews::Event(event));
-                }
-                Event::Moving(decision) => {
-                    tracing::info!(%decision, "the connection moves");
-                    self.announcer.tell(PathNews::Decision(*decision));
-                }
-                Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
-                Event::Connected => {
-                    self.connected = true;
-                    self.waiting.on_connected(woken);
-                }
-                Event::EarlyDataRejected => {
-                    self.early_data_rejected = true;
-                    self.waiting.on_everything(woken);
-                }
-                Event::Closed(cause) => {
-                    let error = ConnectionError::new(self.engine.remote(), cause);
-                    self.error.get_or_insert(error);
-                    self.announcer.end();
-                    self.rebind_to = None;
-                    self.waiting.on_everything(woken);
-                    woken.append(&mut self.waiting.closing);
-                }
-            }
-        }
-    }
-
-    /// Gives a batch to its socket.
-    fn pass_on(
-        &mut self,
-        sockets: &Sockets,
-        now: Time,
-        transmit: &Transmit,
-        contents: &[u8],
-    ) -> Result<(), Blocked> {
-        match self.way.send(sockets, transmit, contents) {
-            Ok(()) => Ok(()),
-            Err(NotSent::Full) => Err(Blocked),
-            Err(NotSent::TooLarge) => {
-                self.engine.handle_too_large(now, transmit);
-                Ok(())
-            }
-        }
-    }
-
-    /// Whether a batch goes over the path in use.
-    fn is_in_use(&self, transmit: &Transmit) -> bool {
-        transmit.local == self.engine.local() && transmit.remote == self.engine.remote()
+        let now = self.now.get();
+        self.inner.connection.on_time(now, &mut self.woken.0);
     }
 
     /// The socket whose room the connection waits for.
     pub(crate) fn waits_for(&self) -> Option<&Arc<Socket>> {
-        self.unsent.as_ref()?;
-        self.way.socket()
+        self.inner.unsent.as_ref()?;
+        self.inner.way.socket()
     }
 
-    /// Fails where the connection is over, with the reason.
-    pub(crate) fn check_open(&self) -> Result<(), ConnectionError> {
-        self.error.clone().map_or(Ok(()), Err)
+    /// Holds on to no socket, so that one that was closed really is.
+    pub(crate) fn forget_socket(&mut self) {
+        self.inner.way.forget();
     }
 
-    /// Why the connection is over, if it is.
-    pub(crate) fn closed(&self) -> Option<ConnectionError> {
-        self.error.clone()
+    /// Ends what was done, and leaves the tasks to be woken to the caller.
+    pub(crate) fn settle_into(mut self, woken: &mut Vec<Waker>) {
+        self.settle();
+        self.is_settled = true;
+        woken.append(&mut self.woken.0);
     }
 
-    /// Opens a stream where the handshake, early data and the peer's limit allow it now.
-    pub(crate) fn open(&mut self, direction: Direction, early: bool) -> Option<Opened> {
-        let established = self.engine.is_established();
-        let may_be_early = early && !self.early_data_rejected && self.engine.has_early_keys();
-        if !established && !may_be_early {
-            return None;
+    fn settle(&mut self) {
+        if self.is_settled {
+            return;
         }
-        let id = self.engine.open(direction)?;
-        Some(Opened {
-            id,
-            early: !established,
-        })
-    }
-
-    /// Whether a stream went down with the early data that opened it. Its number may belong to
-    /// another stream by now.
-    pub(crate) fn is_rejected(&self, opened: Opened) -> bool {
-        opened.early && self.early_data_rejected
-    }
-
-    /// Moves `data` into a stream, and finishes it with the last of them.
-    pub(crate) fn write_and_finish(
-        &mut self,
-        id: StreamId,
-        data: &mut Bytes,
-    ) -> Poll<Result<(), WriteError>> {
-        while !data.is_empty() {
-            match self.engine.write_bytes(id, data) {
-                Ok(_) => {}
-                Err(weir_quic::WriteError::Blocked) => return Poll::Pending,
-                Err(error) => return Poll::Ready(Err(self.write_error(error))),
+        let (shared, inner, woken) = (&self.link.shared, &mut *self.inner, &mut self.woken.0);
+        if inner.connection.take_events(&mut self.now, woken) {
+            shared.give_way.store(true, Ordering::Relaxed);
+        }
+        while let Some(event) = inner.connection.poll_endpoint_event() {
+            if shared.on_endpoint_event(self.link.index, event) {
+                inner.connection.on_gone(woken);
             }
         }
-        let result = self.engine.finish(id);
-        Poll::Ready(result.map_err(|error| self.write_error(error)))
+        // The driver comes back to a connection on its list before it sleeps. What it sends then,
+        // or the application before it, mostly carries the ACK that the deadline is for.
+        if !inner.queued || inner.unsent.is_some() {
+            self.note_deadline();
+        }
+        self.note_reply_due();
     }
 
-    pub(crate) fn write_error(&self, error: weir_quic::WriteError) -> WriteError {
-        match (error, self.closed()) {
-            (weir_quic::WriteError::Stopped(code), _) => WriteError::Stopped(code),
-            (weir_quic::WriteError::EarlyDataRejected, _) => WriteError::EarlyDataRejected,
-            (_, Some(error)) => error.into(),
-            (_, None) => WriteError::Finished,
+    fn note_deadline(&mut self) {
+        let inner = &mut *self.inner;
+        let is_blocked = inner.unsent.is_some();
+        let Some(next) = inner.connection.next_time(&mut self.now, is_blocked) else {
+            return;
+        };
+        if inner.registered.is_none_or(|registered| next < registered) {
+            inner.registered = Some(next);
+            let (now, timers) = (self.now.get(), &self.link.shared.timers);
+            timers.register(now, next, self.link.index);
         }
     }
 
-    pub(crate) fn read_error(&self, error: weir_quic::ReadError) -> ReadError {
-        match (error, self.closed()) {
-            (weir_quic::ReadError::Reset(code), _) => ReadError::Reset(code),
-            (weir_quic::ReadError::EarlyDataRejected, _) => ReadError::EarlyDataRejected,
-            (_, Some(error)) => error.into(),
-            (_, None) => ReadError::Stopped,
+    fn note_reply_due(&mut self) {
+        let shared = &self.link.shared;
+        if let Some(spin) = &shared.spin {
+            let due = self.inner.connection.is_reply_due();
+            let was_due = mem::replace(&mut self.inner.reply_due, due);
+            spin.note(was_due, due, self.now.get(), &shared.queue);
         }
     }
 }
 
-/// The socket is full.
-struct Blocked;
+impl<P: Protocol> Inner<P> {
+    /// Sends one batch; tells its size.
+    fn transmit_batch(&mut self, sockets: &Sockets, now: Time) -> Result<Option<usize>, Blocked> {
+        // What was for a path that is left is sent again on another one anyway.
+        let unsent = self.unsent.take();
+        if let Some((transmit, contents)) =
+            unsent.filter(|(unsent, _)| self.connection.is_worth_keeping(unsent))
+        {
+            let sent = self.way.send(sockets, &transmit, &contents);
+            return self.after_send(now, sent, transmit, Some(contents));
+        }
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.clear();
+            let most = self.way.max_datagrams(sockets);
+            let due = self.connection.poll_transmit(now, buffer, most);
+            let Some((transmit, contents)) = due else {
+                return Ok(None);
+            };
+            let sent = self.way.send(sockets, &transmit, contents);
+            let kept = (sent == Err(NotSent::Full)).then(|| contents.to_vec());
+            self.after_send(now, sent, transmit, kept)
+        })
+    }
+
+    /// The socket has been given a batch, which is kept where there was no room for it.
+    fn after_send(
+        &mut self,
+        now: Time,
+        sent: Result<(), NotSent>,
+        transmit: Transmit,
+        contents: Option<Vec<u8>>,
+    ) -> Result<Option<usize>, Blocked> {
+        match (sent, contents) {
+            (Err(NotSent::Full), Some(contents)) if self.connection.is_worth_keeping(&transmit) => {
+                self.unsent = Some((transmit, contents));
+                return Err(Blocked);
+            }
+            (Err(NotSent::TooLarge), _) => self.connection.on_too_large(now, &transmit),
+            // A probe on another path is not worth waiting for: the path in use could go on.
+            (Ok(()) | Err(NotSent::Full), _) => {}
+        }
+        Ok(Some(transmit.size))
+    }
+}

@@ -6,14 +6,11 @@ use std::net::SocketAddr;
 
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use weir_quic::migration::Decision;
-use weir_quic::{MoveCause, PathEvent, PathId, PathSnapshot};
+use weir_quic::{MoveCause, PathId, PathSnapshot};
 
 use crate::connection::Connection;
 use crate::error::MoveError;
-
-/// So many pieces of news wait for a subscriber before the oldest are lost.
-const KEPT: usize = 64;
+use crate::path_news::PathNews;
 
 /// What a path is to its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,13 +78,11 @@ impl Connection {
     /// forbids migration, and before the handshake is confirmed; [`MoveError::Connection`] where the
     /// connection is over.
     pub fn move_to(&self, path: PathId) -> Result<(), MoveError> {
-        let link = &self.handle.link;
-        let now = link.now();
-        let mut core = link.lock();
+        let mut core = self.handle.link.lock();
         core.check_open()?;
+        let now = core.now();
         let moved = core.engine.move_to(now, path, MoveCause::Asked);
-        link.send(&mut core, now);
-        link.settle(core, now);
+        core.send();
         Ok(moved?)
     }
 
@@ -111,16 +106,15 @@ impl Connection {
     /// [`MoveError::Connection`] where the connection is over.
     pub fn add_local_address(&self, local: SocketAddr) -> Result<(), MoveError> {
         let link = &self.handle.link;
-        let now = link.now();
         let mut core = link.lock();
         core.check_open()?;
         let known = link.shared.sockets.addresses_towards(core.engine.remote());
         if !known.contains(&local) {
             return Err(MoveError::NoSocketAt { local });
         }
+        let now = core.now();
         core.engine.add_local_address(now, local);
-        link.send(&mut core, now);
-        link.settle(core, now);
+        core.send();
         Ok(())
     }
 
@@ -128,32 +122,11 @@ impl Connection {
     /// in use begins there, the best of the others takes its place; without any, packets go on
     /// leaving from there.
     pub fn remove_local_address(&self, local: SocketAddr) {
-        let link = &self.handle.link;
-        let now = link.now();
-        let mut core = link.lock();
+        let mut core = self.handle.link.lock();
         if core.error.is_none() && core.engine.side().is_client() {
+            let now = core.now();
             core.engine.remove_local_address(now, local);
-            link.send(&mut core, now);
-            link.settle(core, now);
-        }
-    }
-}
-
-/// What a subscriber hears.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum PathNews {
-    /// Something happened to a path.
-    Event(PathEvent),
-    /// The migration monitor has the connection move, for these reasons and with these figures; the
-    /// event follows.
-    Decision(Decision),
-}
-
-impl fmt::Display for PathNews {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Event(event) => event.fmt(f),
-            Self::Decision(decision) => decision.fmt(f),
+            core.send();
         }
     }
 }
@@ -184,37 +157,6 @@ impl PathEvents {
     }
 }
 
-/// The connection's end of the subscriptions. Without any it costs nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Announcer {
-    sender: Option<broadcast::Sender<PathNews>>,
-}
-
-impl Announcer {
-    fn subscribe(&mut self, is_over: bool) -> broadcast::Receiver<PathNews> {
-        if is_over {
-            // Its sender is gone at once.
-            return broadcast::channel(1).1;
-        }
-        let sender = self
-            .sender
-            .get_or_insert_with(|| broadcast::channel(KEPT).0);
-        sender.subscribe()
-    }
-
-    pub(crate) fn tell(&self, news: PathNews) {
-        if let Some(sender) = &self.sender {
-            // Fails where nobody listens any more.
-            let _ = sender.send(news);
-        }
-    }
-
-    /// There will be no more.
-    pub(crate) fn end(&mut self) {
-        self.sender = None;
-    }
-}
-
 /// An address as an IPv4 address where it is one.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -222,7 +164,10 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
+    use weir_quic::PathEvent;
+
     use super::*;
+    use crate::path_news::{Announcer, KEPT};
 
     #[tokio::test]
     async fn a_subscriber_that_falls_behind_loses_the_oldest_and_knows_how_many() {

@@ -7,7 +7,7 @@ use weir_congestion::{Context, Controller};
 use weir_policy::{PolicyFlow, PolicySource};
 use weir_quic::{Congestion, PathEnds, TransportConfig};
 
-use crate::sockets::Place;
+use crate::socket::Place;
 
 /// Looks the rule up for what is sent on a path.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -12,10 +12,9 @@ use tokio::io::{AsyncRead, ReadBuf};
 use weir_quic::StreamId;
 
 use crate::chunks::Chunks;
-use crate::connection::Opened;
+use crate::dcquic::{Core, Locked, Opened};
 use crate::error::ReadError;
 use crate::handle::Handle;
-use crate::link::Core;
 
 /// The receiving part of a stream.
 ///
@@ -52,7 +51,7 @@ impl RecvStream {
     /// Whether the peer opened this stream by early data (0-RTT), which an attacker may have
     /// played again: act on them only where that may safely happen twice.
     pub fn is_early_data(&self) -> bool {
-        self.handle.link.lock().engine.is_early_data(self.opened.id)
+        self.handle.link.peek().engine.is_early_data(self.opened.id)
     }
 
     /// Reads what is there into `buffer`, and waits until there is any; `None` at the stream's end.
@@ -98,18 +97,17 @@ impl RecvStream {
             return;
         }
         self.state = State::Stopped;
-        let link = &self.handle.link;
-        let mut core = link.lock();
+        let mut core = self.handle.link.lock();
         core.waiting.readers.remove(&self.opened.id);
         if core.is_rejected(self.opened) || core.error.is_some() {
             return;
         }
         if core.engine.stop_sending(self.opened.id, code).is_ok() {
-            link.queue(&mut core);
+            core.queue();
         }
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, Core>, ReadError> {
+    fn lock(&self) -> Result<Locked<'_>, ReadError> {
         let core = self.handle.link.lock();
         if core.is_rejected(self.opened) {
             return Err(ReadError::EarlyDataRejected);
@@ -139,7 +137,7 @@ impl RecvStream {
         let result = match read(&mut core, self.opened.id) {
             Ok(result) => {
                 // Reading may have made room that the peer should learn of.
-                self.handle.link.queue(&mut core);
+                core.queue();
                 Ok(result)
             }
             Err(weir_quic::ReadError::Blocked) => {

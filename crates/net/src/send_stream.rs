@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -12,10 +12,9 @@ use tokio::io::AsyncWrite;
 use weir_quic::StreamId;
 use weir_units::{ByteSize, Duration};
 
-use crate::connection::Opened;
+use crate::dcquic::{Core, Locked, Opened};
 use crate::error::WriteError;
 use crate::handle::Handle;
-use crate::link::Core;
 use crate::waiting::{SendOutcome, SendWatch};
 
 /// The sending part of a stream.
@@ -87,16 +86,14 @@ impl SendStream {
     /// [`WriteError`] where nothing more can be written; a prefix may have been.
     pub async fn finish_with(&mut self, mut data: Bytes) -> Result<(), WriteError> {
         poll_fn(|cx| {
-            let now = self.handle.link.now();
             let mut core = self.lock()?;
             let result = core.write_and_finish(self.opened.id, &mut data);
-            self.handle.link.send(&mut core, now);
+            core.send();
             if result.is_pending() {
                 core.waiting
                     .writers
                     .insert(self.opened.id, cx.waker().clone());
             }
-            self.handle.link.settle(core, now);
             result
         })
         .await?;
@@ -106,12 +103,7 @@ impl SendStream {
 
     /// Sends what has been written so far, without waiting for more.
     pub fn flush(&mut self) {
-        let now = self.handle.link.now();
-        let mut core = self.handle.link.lock();
-        if core.corked > 0 {
-            self.handle.link.send(&mut core, now);
-            self.handle.link.settle(core, now);
-        }
+        self.handle.link.lock().flush();
     }
 
     /// Ends the stream and sends what has been written so far.
@@ -119,12 +111,11 @@ impl SendStream {
     /// # Errors
     /// [`WriteError`] where the stream is over already.
     pub fn finish(&mut self) -> Result<(), WriteError> {
-        let now = self.handle.link.now();
         let mut core = self.lock()?;
         let result = core.engine.finish(self.opened.id);
-        self.handle.link.send(&mut core, now);
+        core.send();
         let result = result.map_err(|error| core.write_error(error));
-        self.handle.link.settle(core, now);
+        drop(core);
         self.ended |= result.is_ok();
         result
     }
@@ -134,12 +125,11 @@ impl SendStream {
     /// # Errors
     /// [`WriteError`] where the stream is over already.
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
-        let now = self.handle.link.now();
         let mut core = self.lock()?;
         let result = core.engine.reset(self.opened.id, code);
         let result = result.map_err(|error| core.write_error(error));
-        self.handle.link.send(&mut core, now);
-        self.handle.link.settle(core, now);
+        core.send();
+        drop(core);
         self.ended = true;
         result
     }
@@ -161,9 +151,7 @@ impl SendStream {
     /// congestion controller is told by [`Connection::set_deadline`](crate::Connection::set_deadline).
     pub fn set_deadline(&mut self, deadline: Option<(ByteSize, Duration)>) {
         if let Ok(mut core) = self.lock() {
-            let (link, now) = (&self.handle.link, self.handle.link.now());
-            link.set_deadline(&mut core, self.opened.id, deadline);
-            link.settle(core, now);
+            core.set_deadline(self.opened.id, deadline);
         }
     }
 
@@ -204,7 +192,7 @@ impl SendStream {
         }
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, Core>, WriteError> {
+    fn lock(&self) -> Result<Locked<'_>, WriteError> {
         let core = self.handle.link.lock();
         if core.is_rejected(self.opened) {
             return Err(WriteError::EarlyDataRejected);
@@ -217,8 +205,7 @@ impl SendStream {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<Result<usize, WriteError>> {
-        let core = self.lock()?;
-        self.poll_engine(cx, core, |core, id| core.engine.write(id, data))
+        self.poll_engine(cx, |core, id| core.engine.write(id, data))
     }
 
     fn poll_write_bytes(
@@ -226,35 +213,24 @@ impl SendStream {
         cx: &mut Context<'_>,
         data: &mut Bytes,
     ) -> Poll<Result<usize, WriteError>> {
-        let core = self.lock()?;
-        self.poll_engine(cx, core, |core, id| core.engine.write_bytes(id, data))
+        self.poll_engine(cx, |core, id| core.engine.write_bytes(id, data))
     }
 
     fn poll_engine(
         &self,
         cx: &mut Context<'_>,
-        mut core: MutexGuard<'_, Core>,
         write: impl FnOnce(&mut Core, StreamId) -> Result<usize, weir_quic::WriteError>,
     ) -> Poll<Result<usize, WriteError>> {
-        let link = &self.handle.link;
+        let mut core = self.lock()?;
         let id = self.opened.id;
         match write(&mut core, id) {
             Ok(count) => {
-                core.corked += count;
-                if core.corked < crate::link::FULL_BATCH {
-                    link.queue(&mut core);
-                } else {
-                    let now = link.now();
-                    link.send_full(&mut core, now);
-                    link.settle(core, now);
-                }
+                core.on_written(count);
                 Poll::Ready(Ok(count))
             }
             Err(weir_quic::WriteError::Blocked) => {
-                let now = link.now();
                 core.waiting.writers.insert(id, cx.waker().clone());
-                link.send(&mut core, now);
-                link.settle(core, now);
+                core.send();
                 Poll::Pending
             }
             Err(error) => Poll::Ready(Err(core.write_error(error))),
@@ -286,15 +262,14 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let link = &self.handle.link;
-        let mut core = link.lock();
+        let mut core = self.handle.link.lock();
         core.waiting.sends.remove(&self.opened.id);
         core.waiting.writers.remove(&self.opened.id);
         if self.ended || core.is_rejected(self.opened) || core.error.is_some() {
             return;
         }
         if core.engine.reset(self.opened.id, 0).is_ok() {
-            link.queue(&mut core);
+            core.queue();
         }
     }
 }

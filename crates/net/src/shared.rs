@@ -1,39 +1,34 @@
 //! What an endpoint's handles, its connections and its driver share.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use weir_quic::{ConnectionHandle, EndpointEvent};
-use weir_sed::Allocator;
+use weir_units::Duration;
 
 use crate::clock::Clock;
-use crate::handle::Handle;
+use crate::error::DeadlinePassed;
 use crate::incoming::Incoming;
-use crate::link::Link;
-use crate::observe::LostEvents;
+use crate::protocol::Protocol;
 use crate::queue::Queue;
 use crate::routing::Routing;
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
 
-pub(crate) struct Shared {
+/// An endpoint of protocol `P`, whose connections are `L`.
+pub(crate) struct Shared<P: Protocol, L> {
     pub(crate) sockets: Sockets,
-    /// Clients find this endpoint at its addresses.
-    pub(crate) is_server: bool,
-    /// Changes of the machine's addresses are noticed.
-    pub(crate) is_watched: bool,
     pub(crate) clock: Clock,
     pub(crate) timers: Timers,
-    pub(crate) queue: Queue<Link>,
-    /// Who decides what connections with deadlines may have on their way.
-    pub(crate) allocator: Option<Arc<dyn Allocator>>,
+    pub(crate) queue: Queue<L>,
     /// Set with the low-latency setting.
     pub(crate) spin: Option<Spin>,
-    routing: Mutex<Routing<weir_quic::Endpoint, Link>>,
-    pub(crate) incoming: Incoming<Link>,
+    pub(crate) settings: P::Settings,
+    routing: Mutex<Routing<P::Endpoint, L>>,
+    pub(crate) incoming: Incoming<L>,
     /// A handshake is complete: the driver gives way to the application before it sends, so that
     /// the first request leaves in one datagram with the end of the handshake.
     pub(crate) give_way: AtomicBool,
@@ -41,11 +36,9 @@ pub(crate) struct Shared {
     pub(crate) idle: Notify,
     /// No connection begins any more.
     pub(crate) shutting_down: AtomicBool,
-    /// No [`Endpoint`](crate::Endpoint) is left: the driver ends with the last connection.
+    /// No handle of the endpoint is left: the driver ends with the last connection.
     pub(crate) orphaned: AtomicBool,
     pub(crate) counters: Counters,
-    /// Counts what qlog files could not take, where they are written.
-    pub(crate) lost_events: Option<Arc<LostEvents>>,
 }
 
 /// What the driver counts.
@@ -56,59 +49,95 @@ pub(crate) struct Counters {
     pub(crate) unroutable: AtomicU64,
 }
 
-impl Shared {
+impl<P: Protocol, L> Shared<P, L> {
     pub(crate) fn new(
         sockets: Sockets,
         timers: Timers,
         spin: Option<Spin>,
-        engine: weir_quic::Endpoint,
+        settings: P::Settings,
+        endpoint: P::Endpoint,
     ) -> Self {
         Self {
             sockets,
-            is_server: false,
-            is_watched: false,
             clock: Clock::start(),
             timers,
             queue: Queue::default(),
             spin,
-            allocator: None,
-            routing: Mutex::new(Routing::new(engine)),
+            settings,
+            routing: Mutex::new(Routing::new(endpoint)),
             incoming: Incoming::default(),
             give_way: AtomicBool::new(false),
             idle: Notify::new(),
             shutting_down: AtomicBool::new(false),
             orphaned: AtomicBool::new(false),
             counters: Counters::default(),
-            lost_events: None,
         }
     }
 
     /// A leaf lock: no connection is locked under it.
-    pub(crate) fn routing(&self) -> MutexGuard<'_, Routing<weir_quic::Endpoint, Link>> {
+    pub(crate) fn routing(&self) -> MutexGuard<'_, Routing<P::Endpoint, L>> {
         self.routing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn on_endpoint_event(&self, handle: ConnectionHandle, event: EndpointEvent) {
+    /// A connection's engine has something to tell; whether the connection is gone with it.
+    pub(crate) fn on_endpoint_event(&self, index: usize, event: P::EndpointEvent) -> bool {
         let mut routing = self.routing();
-        routing.engine.handle_event(handle, event);
-        if event == EndpointEvent::Drained && routing.remove(handle.0) {
+        let is_gone = P::on_endpoint_event(&mut routing.engine, index, event);
+        if is_gone && routing.remove(index) {
             self.idle.notify_waiters();
             if self.orphaned.load(Ordering::Relaxed) {
                 self.queue.wake();
             }
         }
+        is_gone
     }
 
-    /// Takes and begins no connections from now on; those that nobody accepted are closed.
-    pub(crate) fn refuse_new(&self) {
+    /// The next connection that a client begins; `None` once none will.
+    pub(crate) async fn accept(&self) -> Option<Arc<L>> {
+        loop {
+            let arrived = self.incoming.arrived.notified();
+            if let Some(link) = self.incoming.pop() {
+                return Some(link);
+            }
+            if self.shutting_down.load(Ordering::Relaxed) {
+                // Others may wait for the same news.
+                self.incoming.arrived.notify_one();
+                return None;
+            }
+            arrived.await;
+        }
+    }
+
+    /// Takes and begins no connections from now on. Gives those that nobody accepted, to be given up.
+    pub(crate) fn refuse_new(&self) -> VecDeque<Arc<L>> {
         let mut routing = self.routing();
         self.shutting_down.store(true, Ordering::Relaxed);
-        routing.engine.set_server(None);
+        P::stop_serving(&mut routing.engine);
         drop(routing);
-        for link in self.incoming.take_all() {
-            drop(Handle::new(link));
-        }
+        let unaccepted = self.incoming.take_all();
         self.incoming.arrived.notify_one();
+        unaccepted
+    }
+
+    /// Waits until no connection is left, or for `limit` at most.
+    pub(crate) async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
+        let idle = async {
+            loop {
+                let changed = self.idle.notified();
+                if self.routing().open() == 0 {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        let waited = tokio::time::timeout(limit.into(), idle).await;
+        waited.map_err(|_| DeadlinePassed)
+    }
+
+    /// The last handle is gone: the driver goes when the last connection does.
+    pub(crate) fn orphan(&self) {
+        self.orphaned.store(true, Ordering::Relaxed);
+        self.queue.wake();
     }
 
     pub(crate) fn local(&self) -> SocketAddr {

@@ -1,7 +1,7 @@
 //! A UDP socket of the endpoint's: GSO, GRO, ECN and packet information by `quinn-udp`, readiness by
 //! tokio, and buffers of the size that was asked for.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::task::{Context, Poll, ready};
@@ -13,12 +13,15 @@ use tokio::io::unix::AsyncFd;
 use weir_units::ByteSize;
 use weir_wire::{Ecn, Transmit};
 
+use crate::buffers::{BATCH, Buffers};
 use crate::error::EndpointError;
-use crate::sockets::Place;
 
-/// How many receive buffers one system call fills. Each holds what GRO joined, at most 64 KB.
-pub(crate) const BATCH: usize = 8;
-pub(crate) const BUFFER: usize = 64 * 1024;
+/// An address of the endpoint's, and the interface that packets from there must take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: SocketAddr,
+    pub(crate) interface: Option<String>,
+}
 
 /// What the kernel granted for the socket's buffers, as payload and bookkeeping of its own
 /// together: half of what `SO_RCVBUF` and `SO_SNDBUF` report.
@@ -171,7 +174,7 @@ impl Socket {
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
-        buffers: &mut impl Landing,
+        buffers: &mut impl Buffers,
     ) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.io.poll_read_ready(cx))?;
@@ -192,11 +195,11 @@ impl Socket {
     }
 
     /// Receives what is there without asking tokio, for spinning.
-    pub(crate) fn receive_now(&self, buffers: &mut impl Landing) -> usize {
+    pub(crate) fn receive_now(&self, buffers: &mut impl Buffers) -> usize {
         self.receive(buffers).unwrap_or(0)
     }
 
-    fn receive(&self, buffers: &mut impl Landing) -> io::Result<usize> {
+    fn receive(&self, buffers: &mut impl Buffers) -> io::Result<usize> {
         let (mut slices, metas) = buffers.parts();
         self.udp
             .recv(self.io.get_ref().into(), &mut slices, metas.as_mut_slice())
@@ -258,45 +261,6 @@ fn register(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSock
     // SAFETY: the socket is owned by the `AsyncFd` from here on, so its descriptor stays open and
     // the same for as long as that lives.
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
-}
-
-/// Where one system call puts what it receives.
-pub(crate) trait Landing {
-    /// Room for messages, of [`BUFFER`] bytes each, and for what the kernel tells about each.
-    fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]);
-}
-
-/// Where received datagrams are put, again and again.
-pub(crate) struct ReceiveBuffers {
-    bytes: Box<[u8]>,
-    metas: [RecvMeta; BATCH],
-}
-
-impl ReceiveBuffers {
-    pub(crate) fn new() -> Self {
-        Self {
-            bytes: vec![0; BATCH * BUFFER].into_boxed_slice(),
-            metas: [RecvMeta::default(); BATCH],
-        }
-    }
-
-    /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
-    pub(crate) fn messages(
-        &mut self,
-        count: usize,
-    ) -> impl Iterator<Item = (&RecvMeta, &mut [u8])> {
-        let chunks = self.bytes.chunks_exact_mut(BUFFER);
-        let messages = self.metas.iter().zip(chunks).take(count);
-        messages.filter_map(|(meta, chunk)| Some((meta, chunk.get_mut(..meta.len)?)))
-    }
-}
-
-impl Landing for ReceiveBuffers {
-    fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]) {
-        let mut chunks = self.bytes.chunks_exact_mut(BUFFER);
-        let slices = std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        (slices, &mut self.metas)
-    }
 }
 
 /// The ECN codepoint with which a message came.

@@ -10,14 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_wire::Transmit;
 
 use crate::error::EndpointError;
-use crate::socket::{NotSent, Socket, SocketBuffers};
-
-/// An address of the endpoint's, and the interface that packets from there must take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) address: SocketAddr,
-    pub(crate) interface: Option<String>,
-}
+use crate::socket::{NotSent, Place, Socket, SocketBuffers};
 
 /// All sockets of an endpoint. Its lock is a leaf: nothing else is locked under it.
 pub(crate) struct Sockets {

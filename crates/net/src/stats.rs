@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use weir_quic::EndpointCounters;
 use weir_units::Duration;
 
-use crate::shared::Shared;
+use crate::dcquic::Shared;
 
 /// What happened on an endpoint so far, all connections together. Each connection has statistics
 /// of its own: [`Connection::stats`](crate::Connection::stats).
@@ -36,7 +36,7 @@ impl EndpointStats {
         Self {
             connections,
             replies,
-            qlog_events_lost: shared.lost_events.as_ref().map_or(0, |lost| lost.count()),
+            qlog_events_lost: (shared.settings.lost_events.as_ref()).map_or(0, |lost| lost.count()),
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
             datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),

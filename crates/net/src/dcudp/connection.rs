@@ -10,7 +10,7 @@ use std::task::Poll;
 use weir_dcudp::{ConnectionStats, DataKind};
 
 use super::error::DcudpError;
-use super::link::Link;
+use super::state::Link;
 use crate::waiting::wait;
 
 /// What a connection carries: [`Stream`] or [`Messages`].
@@ -70,7 +70,7 @@ impl<K: Kind> DcudpConnection<K> {
         self.finished = true;
         let mut core = self.link.lock();
         core.engine.finish();
-        self.link.send(core);
+        core.send();
     }
 
     /// Ends the connection in order: waits until the peer has everything that was written here. What
@@ -82,17 +82,17 @@ impl<K: Kind> DcudpConnection<K> {
     /// [`TransportConfig::close_timeout`](weir_dcudp::TransportConfig::close_timeout) it does.
     pub async fn close(mut self) -> Result<(), DcudpError> {
         self.finished = true;
-        self.link.leave(true);
+        self.leave();
         self.closed().await
     }
 
     /// Ends the connection at once, with a code for the peer's application. What was not delivered is
     /// lost.
     pub fn abort(&self, code: u32) {
-        let now = self.link.now();
         let mut core = self.link.lock();
+        let now = core.now();
         core.engine.abort(now, code);
-        self.link.send(core);
+        core.send();
     }
 
     /// Waits until the connection is over.
@@ -111,6 +111,15 @@ impl<K: Kind> DcudpConnection<K> {
         .await
     }
 
+    /// The application lets go.
+    fn leave(&self) {
+        let mut core = self.link.lock();
+        let now = core.now();
+        if core.leave(now, self.finished) {
+            core.send();
+        }
+    }
+
     /// Waits until the handshake is complete.
     pub(super) async fn established(&self) -> Result<(), DcudpError> {
         poll_fn(|cx| {
@@ -127,18 +136,18 @@ impl<K: Kind> DcudpConnection<K> {
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        let remote = self.link.lock().engine.remote();
+        let remote = self.link.peek().engine.remote();
         SocketAddr::new(remote.ip().to_canonical(), remote.port())
     }
 
     /// The address of this end's socket.
     pub fn local_address(&self) -> SocketAddr {
-        self.link.shared.socket.local()
+        self.link.shared.local()
     }
 
     /// What the connection has counted so far, and how it is now: mode, rate, round-trip time.
     pub fn stats(&self) -> ConnectionStats {
-        self.link.lock().engine.stats()
+        self.link.peek().engine.stats()
     }
 
     /// A view of the connection that outlives it.
@@ -158,7 +167,7 @@ pub struct DcudpWatch {
 impl DcudpWatch {
     /// As [`DcudpConnection::stats`].
     pub fn stats(&self) -> ConnectionStats {
-        self.link.lock().engine.stats()
+        self.link.peek().engine.stats()
     }
 }
 
@@ -170,7 +179,7 @@ impl fmt::Debug for DcudpWatch {
 
 impl<K: Kind> Drop for DcudpConnection<K> {
     fn drop(&mut self) {
-        self.link.leave(self.finished);
+        self.leave();
     }
 }
 

@@ -2,21 +2,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tokio::runtime::Handle as Runtime;
 use weir_dcudp::{DataKind, EndpointCounters, ServerConfig, TransportConfig};
 use weir_units::Duration;
 
 use super::config::DcudpConfig;
-use super::driver::Driver;
 use super::error::DcudpConnectError;
-use super::link::Link;
-use super::shared::Shared;
-use crate::builder::seed;
+use super::state::{Link, Shared};
+use crate::driver::Driver;
 use crate::error::{DeadlinePassed, EndpointError};
-use crate::socket::Socket;
-use crate::sockets::Place;
+use crate::random::seed;
+use crate::socket::Place;
+use crate::sockets::Sockets;
 use crate::timers::Timers;
 
 /// The last handle of a socket: dropping it lets the connections that there are go on.
@@ -38,8 +36,8 @@ impl Endpoint {
             address,
             interface: config.interface,
         };
-        let socket = Socket::bind(&place, config.buffers)?;
-        let granted = socket.buffers().receive;
+        let sockets = Sockets::bind(vec![place], config.buffers)?;
+        let granted = sockets.buffers().receive;
         let transport = fitting(config.transport, granted.bytes());
         let server = serves.map(|data| ServerConfig {
             max_connections: config.max_connections,
@@ -50,8 +48,8 @@ impl Endpoint {
         });
         let timers = Timers::new().map_err(EndpointError::Timer)?;
         let engine = weir_dcudp::Endpoint::new(server, seed()?)?;
-        let shared = Arc::new(Shared::new(socket, timers, engine));
-        runtime.spawn(Driver::new(shared.clone()));
+        let shared = Arc::new(Shared::new(sockets, timers, None, (), engine));
+        runtime.spawn(Driver::new(shared.clone(), None));
         Ok(Self {
             shared,
             transport: Box::new(transport),
@@ -65,9 +63,9 @@ impl Endpoint {
         data: DataKind,
     ) -> Result<Arc<Link>, DcudpConnectError> {
         let shared = &self.shared;
-        let local = shared.socket.local();
-        let address = shared.socket.reachable(remote);
-        let address = address.ok_or(DcudpConnectError::AddressFamily { remote, local })?;
+        let local = shared.local();
+        let reaching = shared.sockets.reaching(remote);
+        let (_, address) = reaching.ok_or(DcudpConnectError::AddressFamily { remote, local })?;
         let config = Arc::new(TransportConfig {
             data,
             ..TransportConfig::clone(&self.transport)
@@ -75,31 +73,19 @@ impl Endpoint {
         let now = shared.clock.now();
         let mut routing = shared.routing();
         let (handle, engine) = routing.engine.connect(now, config, address, None)?;
-        let link = routing.insert(handle.0, Link::new(handle, shared.clone(), engine));
+        let link = routing.insert(handle.0, Link::new(handle.0, shared.clone(), engine));
         drop(routing);
-        link.send(link.lock());
+        link.lock_at(Some(now)).send();
         Ok(link)
     }
 
     /// The next connection that a client begins; `None` once none will.
     pub(super) async fn accept(&self) -> Option<Arc<Link>> {
-        let incoming = &self.shared.incoming;
-        loop {
-            let arrived = incoming.arrived.notified();
-            if let Some(link) = incoming.pop() {
-                return Some(link);
-            }
-            if self.shared.shutting_down.load(Ordering::Relaxed) {
-                // Others may wait for the same news.
-                incoming.arrived.notify_one();
-                return None;
-            }
-            arrived.await;
-        }
+        self.shared.accept().await
     }
 
     pub(super) fn local_address(&self) -> SocketAddr {
-        self.shared.socket.local()
+        self.shared.local()
     }
 
     pub(super) fn counters(&self) -> EndpointCounters {
@@ -107,29 +93,20 @@ impl Endpoint {
     }
 
     pub(super) fn refuse_new(&self) {
-        self.shared.refuse_new();
+        for link in self.shared.refuse_new() {
+            link.give_up();
+        }
     }
 
     pub(super) async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        let idle = async {
-            loop {
-                let changed = self.shared.idle.notified();
-                if self.shared.routing().open() == 0 {
-                    return;
-                }
-                changed.await;
-            }
-        };
-        let waited = tokio::time::timeout(limit.into(), idle).await;
-        waited.map_err(|_| DeadlinePassed)
+        self.shared.wait_idle(limit).await
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.refuse_new();
-        self.shared.orphaned.store(true, Ordering::Relaxed);
-        self.shared.queue.wake();
+        self.shared.orphan();
     }
 }
 

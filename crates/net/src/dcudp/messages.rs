@@ -53,13 +53,13 @@ impl DcudpConnection<Messages> {
             let mut core = self.link.lock();
             match core.engine.write_message(message, in_order) {
                 Ok(()) => {
-                    self.link.on_written(core, message.len());
+                    core.on_written(message.len());
                     Poll::Ready(Ok(()))
                 }
                 Err(WriteError::Blocked) => {
                     core.check_open()?;
                     core.writer = Some(cx.waker().clone());
-                    self.link.send(core);
+                    core.send();
                     Poll::Pending
                 }
                 Err(WriteError::TooLarge { limit }) => {
@@ -87,7 +87,7 @@ impl DcudpConnection<Messages> {
             match read {
                 // Reading may have made room that the peer should learn of, or shown that the peer's
                 // messages make no sense.
-                Ok(_) | Err(ReadError::Closed(_)) => self.link.queue(&mut core),
+                Ok(_) | Err(ReadError::Closed(_)) => core.queue(),
                 Err(ReadError::Blocked | ReadError::Ended | ReadError::WrongKind) => {}
             }
             match read {
@@ -119,6 +119,6 @@ impl DcudpConnection<Messages> {
 
     /// The largest message in bytes that the peer can take.
     pub fn message_limit(&self) -> usize {
-        self.link.lock().engine.message_limit()
+        self.link.peek().engine.message_limit()
     }
 }

@@ -42,21 +42,19 @@
 //! |---|---|
 //! | `config`, `client`, `listener`, `connection`, `stream`, `messages`, `error`, `key_file` | what applications hold |
 //! | `endpoint` | what client and listener have in common |
-//! | `link`, `shared`, `driver` | a connection under its lock; what all share; the socket's task |
-//! | `landing` | where datagrams are received, to be read from there |
+//! | `state` | the engine as the driver sees it, and who waits for what |
+//! | `owned_buffers` | where datagrams are received, to be read from there |
 
 mod client;
 mod config;
 mod connection;
-mod driver;
 mod endpoint;
 mod error;
 mod key_file;
-mod landing;
-mod link;
 mod listener;
 mod messages;
-mod shared;
+mod owned_buffers;
+mod state;
 mod stream;
 
 pub use client::DcudpClient;

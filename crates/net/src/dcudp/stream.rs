@@ -24,7 +24,7 @@ impl DcudpConnection<Stream> {
         match core.engine.read(target) {
             Ok(count) => {
                 // Reading may have made room that the peer should learn of.
-                self.link.queue(&mut core);
+                core.queue();
                 Poll::Ready(Ok(count))
             }
             Err(ReadError::Ended) => Poll::Ready(Ok(0)),
@@ -47,13 +47,13 @@ impl DcudpConnection<Stream> {
         let mut core = self.link.lock();
         match core.engine.write(data) {
             Ok(count) => {
-                self.link.on_written(core, count);
+                core.on_written(count);
                 Poll::Ready(Ok(count))
             }
             Err(WriteError::Blocked) => {
                 core.check_open()?;
                 core.writer = Some(cx.waker().clone());
-                self.link.send(core);
+                core.send();
                 Poll::Pending
             }
             Err(error) => {
@@ -90,13 +90,13 @@ impl AsyncWrite for DcudpConnection<Stream> {
 
     /// Sends what the pacer lets go; the rest follows by itself.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.link.send(self.link.lock());
+        self.link.lock().send();
         Poll::Ready(Ok(()))
     }
 
     /// Ends this end's data; does not wait for the peer to have them.
     fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.finish();
-        Poll::Ready(self.link.lock().check_open().map_err(Into::into))
+        Poll::Ready(self.link.peek().check_open().map_err(Into::into))
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::table::Usable;
-use crate::sockets::Place;
+use crate::socket::Place;
 
 /// What to do about one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use super::decision::{Action, Decisions};
 use super::dialogue::News;
 use super::netlink::Netlink;
 use super::table::Usable;
+use crate::dcquic::Shared;
 use crate::error::EndpointError;
-use crate::shared::Shared;
 
 /// Sees to it that an endpoint's sockets and connections follow the machine's addresses.
 pub(crate) struct Watch {

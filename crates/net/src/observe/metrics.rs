@@ -17,7 +17,7 @@ use weir_quic::observe::{Interest, Metrics, Observation, Observer, Phase, Totals
 use weir_quic::{ConnectionError, PathEvent, PathId, Side};
 use weir_units::{Duration, Time};
 
-use crate::shared::Shared;
+use crate::dcquic::Shared;
 use crate::stats::EndpointStats;
 
 type Labels = Vec<(&'static str, String)>;

@@ -15,12 +15,12 @@ use std::sync::Arc;
 use weir_quic::observe::{Interest, Observation, Observer, Observers, Subject};
 use weir_units::{Duration, Time};
 
+use crate::dcquic::Shared;
 use crate::error::EndpointError;
-use crate::shared::Shared;
+use crate::lost_events::LostEvents;
 use log::Log;
 use metrics::EndpointMetrics;
 pub(crate) use metrics::Registry;
-pub(crate) use qlog::LostEvents;
 use qlog::Writer;
 
 /// What is asked for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_quic::observe::Observer;
 
-use crate::shared::Shared;
+use crate::dcquic::Shared;
 
 /// Where counters would go: there is no such place.
 #[derive(Clone, Debug)]

@@ -6,7 +6,6 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -14,6 +13,8 @@ use std::thread;
 use weir_qlog::{Batch, Recorder, Sink, file_name};
 use weir_quic::observe::{Observer, Subject};
 use weir_units::Duration;
+
+use crate::lost_events::LostEvents;
 
 /// How many batches may wait for the disk, each of some 16 KB.
 const QUEUE: usize = 256;
@@ -28,13 +29,6 @@ pub(super) struct Writer {
     lost: Arc<LostEvents>,
     /// Disconnected when the thread has ended.
     ended: Mutex<Receiver<()>>,
-}
-
-/// Events that no file has.
-#[derive(Debug, Default)]
-pub(crate) struct LostEvents {
-    count: AtomicU64,
-    said: AtomicBool,
 }
 
 struct Message {
@@ -145,23 +139,6 @@ impl LogFile {
             ),
         };
         file.write_all(records)
-    }
-}
-
-impl LostEvents {
-    /// How many there are.
-    pub(crate) fn count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
-    }
-
-    fn add(&self, events: u64, reason: &str) {
-        self.count.fetch_add(events, Ordering::Relaxed);
-        if !self.said.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                reason,
-                "qlog files of this endpoint are incomplete from now on"
-            );
-        }
     }
 }
 

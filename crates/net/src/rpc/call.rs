@@ -12,10 +12,10 @@ use weir_units::{ByteSize, Duration, Time};
 
 use super::{CALL_CANCELLED, CALL_DEADLINE, DEFAULT_SIZE_LIMIT, MESSAGE_TOO_LARGE};
 use crate::chunks::Chunks;
-use crate::connection::{Connection, Opened};
+use crate::connection::Connection;
+use crate::dcquic::{Core, Opened};
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::handle::Handle;
-use crate::link::Core;
 use crate::waiting::wait;
 
 /// Why a call has no response.
@@ -274,12 +274,12 @@ impl Future for Call {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let call = self.get_mut();
         let handle = call.handle.clone();
-        let link = &handle.link;
-        let mut core = link.lock();
+        let mut core = handle.link.lock();
         let mut sent = false;
         let mut result = call.advance(cx, &mut core, &mut sent);
         let timed = result.is_pending() && call.deadline.is_some();
-        if timed && let Err(error) = call.check_deadline(cx, &mut core, link.now()) {
+        let now = core.now();
+        if timed && let Err(error) = call.check_deadline(cx, &mut core, now) {
             call.abandon(&mut core, CALL_DEADLINE);
             sent = true;
             result = Poll::Ready(Err(error));
@@ -294,12 +294,10 @@ impl Future for Call {
             call.progress = Progress::Done;
         }
         if sent || timed {
-            let now = link.now();
-            link.send(&mut core, now);
-            link.settle(core, now);
+            core.send();
         } else {
             // Reading may have made room that the peer should learn of.
-            link.queue(&mut core);
+            core.queue();
         }
         result
     }
@@ -316,7 +314,7 @@ impl Drop for Call {
             core.waiting.forget_deadline(deadline, number);
         }
         if self.abandon(&mut core, CALL_CANCELLED) {
-            handle.link.queue(&mut core);
+            core.queue();
         }
     }
 }

@@ -8,7 +8,8 @@ use weir_quic::Direction;
 use weir_units::ByteSize;
 
 use super::{CALL_UNANSWERED, MESSAGE_TOO_LARGE};
-use crate::connection::{Connection, Opened};
+use crate::connection::Connection;
+use crate::dcquic::Opened;
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;

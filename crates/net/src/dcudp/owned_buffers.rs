@@ -8,7 +8,7 @@ use std::mem;
 use bytes::BytesMut;
 use quinn_udp::RecvMeta;
 
-use crate::socket::{BATCH, BUFFER, Landing};
+use crate::buffers::{BATCH, BUFFER, Buffers, Message};
 
 /// What is shorter than this is moved to memory of its own size, as what is read late would otherwise
 /// keep a whole buffer in use for a few bytes.
@@ -18,23 +18,37 @@ const SMALL: usize = BUFFER / 4;
 const MOST_LENT: usize = 64;
 
 /// Buffers that go on to the application, and what the kernel tells about each.
-pub(super) struct OwnedBuffers {
+pub(crate) struct OwnedBuffers {
     chunks: [BytesMut; BATCH],
     metas: [RecvMeta; BATCH],
     lent: Lent,
 }
 
-impl OwnedBuffers {
-    pub(super) fn new() -> Self {
+impl Default for OwnedBuffers {
+    fn default() -> Self {
         Self {
             chunks: std::array::from_fn(|_| BytesMut::zeroed(BUFFER)),
             metas: [RecvMeta::default(); BATCH],
             lent: Lent::default(),
         }
     }
+}
 
-    /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
-    pub(super) fn take(&mut self, count: usize) -> impl Iterator<Item = (RecvMeta, BytesMut)> {
+impl Message for BytesMut {
+    fn take(&mut self, length: usize) -> Self {
+        self.split_to(length.min(self.len()))
+    }
+}
+
+impl Buffers for OwnedBuffers {
+    type Message<'b> = BytesMut;
+
+    fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]) {
+        let slices = self.chunks.each_mut().map(|chunk| IoSliceMut::new(chunk));
+        (slices, &mut self.metas)
+    }
+
+    fn messages(&mut self, count: usize) -> impl Iterator<Item = (RecvMeta, BytesMut)> {
         let Self {
             chunks,
             metas,
@@ -87,13 +101,6 @@ fn whole(rest: &mut BytesMut) -> Option<BytesMut> {
     Some(mem::take(rest))
 }
 
-impl Landing for OwnedBuffers {
-    fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]) {
-        let slices = self.chunks.each_mut().map(|chunk| IoSliceMut::new(chunk));
-        (slices, &mut self.metas)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,14 +113,14 @@ mod tests {
             slice.fill(value);
         }
         metas[0].len = length;
-        let (_, message) = buffers.take(1).next().unwrap();
+        let (_, message) = buffers.messages(1).next().unwrap();
         assert!(message.len() == length && message.iter().all(|byte| *byte == value));
         message
     }
 
     #[test]
     fn what_has_been_read_is_filled_again_and_nothing_else() {
-        let mut buffers = OwnedBuffers::new();
+        let mut buffers = OwnedBuffers::default();
         let first = receive(&mut buffers, 1, BUFFER);
         let mut second = receive(&mut buffers, 2, BUFFER - 1);
         let beginning = first.as_ptr();
@@ -135,7 +142,7 @@ mod tests {
 
     #[test]
     fn buffers_that_are_read_late_are_let_go() {
-        let mut buffers = OwnedBuffers::new();
+        let mut buffers = OwnedBuffers::default();
         let kept: Vec<BytesMut> = (0..100)
             .map(|value| receive(&mut buffers, value, BUFFER))
             .collect();

@@ -1,0 +1,214 @@
+//! DCQUIC as the driver sees it, and what its applications' handles have in common.
+
+mod state;
+
+use std::mem;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Waker;
+
+use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent, StreamId};
+use weir_sed::Allocator;
+use weir_units::Time;
+use weir_wire::Transmit;
+
+use crate::allocation::Allocation;
+use crate::buffers::ReceiveBuffers;
+use crate::clock::Moment;
+use crate::error::ConnectionError;
+use crate::lost_events::LostEvents;
+use crate::path_news::Announcer;
+use crate::protocol::{Arrival, Protocol, Route};
+use crate::sockets::Hold;
+use crate::waiting::Waiting;
+
+/// The length of the connection IDs that an endpoint issues, in bytes.
+pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
+
+/// A connection, shared.
+pub(crate) type Link = crate::link::Link<Core>;
+/// What an endpoint's handles, connections and driver share.
+pub(crate) type Shared = crate::shared::Shared<Core, Link>;
+/// A connection on which something is done.
+pub(crate) type Locked<'l> = crate::link::Locked<'l, Core>;
+
+/// A connection's engine, and what surrounds it.
+pub(crate) struct Core {
+    pub(crate) engine: Engine,
+    pub(crate) waiting: Waiting,
+    /// Its deadlines, and what it may have on its way because of them.
+    pub(crate) allocation: Allocation,
+    /// Who hears of the connection's paths.
+    pub(crate) announcer: Announcer,
+    /// Why the connection is over.
+    pub(crate) error: Option<ConnectionError>,
+    /// The handshake is complete, and the driver does not know yet.
+    connected: bool,
+    /// Whether the server refused early data.
+    pub(crate) early_data_rejected: bool,
+    /// The address of ours to go on from as soon as that is allowed; until then the old one's socket
+    /// is held.
+    rebind_to: Option<(SocketAddr, Hold)>,
+}
+
+/// A stream that has been opened, and whether early data may have opened it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    pub(crate) id: StreamId,
+    pub(crate) early: bool,
+}
+
+/// What else an endpoint's connections share.
+#[derive(Default)]
+pub(crate) struct Settings {
+    /// Clients find this endpoint at its addresses.
+    pub(crate) is_server: bool,
+    /// Changes of the machine's addresses are noticed.
+    pub(crate) is_watched: bool,
+    /// Who decides what connections with deadlines may have on their way.
+    pub(crate) allocator: Option<Arc<dyn Allocator>>,
+    /// Counts what qlog files could not take, where they are written.
+    pub(crate) lost_events: Option<Arc<LostEvents>>,
+}
+
+impl Protocol for Core {
+    type Endpoint = weir_quic::Endpoint;
+    type Engine = Engine;
+    type EndpointEvent = EndpointEvent;
+    type Settings = Settings;
+    type Buffers = ReceiveBuffers;
+    type Key = [u8; CONNECTION_ID_LENGTH];
+
+    fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            waiting: Waiting::default(),
+            allocation: Allocation::default(),
+            announcer: Announcer::default(),
+            error: None,
+            connected: false,
+            early_data_rejected: false,
+            rebind_to: None,
+        }
+    }
+
+    /// The connection ID of a packet with a short header.
+    fn key(_: &Arrival, datagram: &[u8]) -> Option<Self::Key> {
+        let (first, rest) = datagram.split_first()?;
+        if first & 0x80 != 0 {
+            return None;
+        }
+        rest.first_chunk().copied()
+    }
+
+    fn route(
+        endpoint: &mut Self::Endpoint,
+        now: Time,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+    ) -> Route<Engine> {
+        let Arrival { remote, local, ecn } = *arrival;
+        match endpoint.route(now, remote, local, ecn, datagram) {
+            weir_quic::Route::Connection(handle) => Route::Connection(handle.0),
+            weir_quic::Route::New(handle, engine) => Route::New(handle.0, engine),
+            weir_quic::Route::Reply(reply) => Route::Reply(reply),
+            weir_quic::Route::Drop => Route::Drop,
+        }
+    }
+
+    fn stop_serving(endpoint: &mut Self::Endpoint) {
+        endpoint.set_server(None);
+    }
+
+    fn on_endpoint_event(
+        endpoint: &mut Self::Endpoint,
+        index: usize,
+        event: EndpointEvent,
+    ) -> bool {
+        endpoint.handle_event(ConnectionHandle(index), event);
+        event == EndpointEvent::Drained
+    }
+
+    fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        self.engine.poll_endpoint_event()
+    }
+
+    fn handle_datagram(&mut self, now: Time, arrival: &Arrival, datagram: &mut [u8]) {
+        let Arrival { remote, local, ecn } = *arrival;
+        (self.engine).handle_datagram(now, remote, local, ecn, datagram);
+    }
+
+    fn end_batch(&mut self, now: Time) {
+        self.engine.end_batch(now);
+        if let Some((local, hold)) = self.rebind_to.take() {
+            self.rebind(now, local, hold);
+        }
+    }
+
+    fn poll_transmit<'b>(
+        &'b mut self,
+        now: Time,
+        buffer: &'b mut Vec<u8>,
+        max_datagrams: usize,
+    ) -> Option<(Transmit, &'b [u8])> {
+        let transmit = self.engine.poll_transmit(now, buffer, max_datagrams)?;
+        Some((transmit, buffer))
+    }
+
+    /// Over the path in use.
+    fn is_worth_keeping(&self, transmit: &Transmit) -> bool {
+        transmit.local == self.engine.local() && transmit.remote == self.engine.remote()
+    }
+
+    fn on_too_large(&mut self, now: Time, transmit: &Transmit) {
+        self.engine.handle_too_large(now, transmit);
+    }
+
+    fn next_time(&self, _: &mut Moment<'_>, _is_blocked: bool) -> Option<Time> {
+        let times = [
+            self.engine.timeout(),
+            self.waiting.next_deadline(),
+            self.allocation.next_time(),
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    fn on_time(&mut self, now: Time, woken: &mut Vec<Waker>) {
+        self.waiting.on_time(now, woken);
+        self.allocation.on_time(now, &mut self.engine);
+        if self.engine.timeout().is_some_and(|timeout| timeout <= now) {
+            self.engine.handle_timeout(now);
+        }
+    }
+
+    fn take_events(&mut self, now: &mut Moment<'_>, woken: &mut Vec<Waker>) -> bool {
+        self.wake_waiting(woken);
+        if self.error.is_some() {
+            self.allocation = Allocation::default();
+        }
+        // Whoever decides about deadlines is told how far their streams are.
+        if self.allocation.is_needed() {
+            self.allocation.look(now.get(), &mut self.engine);
+        }
+        mem::take(&mut self.connected)
+    }
+
+    fn on_gone(&mut self, woken: &mut Vec<Waker>) {
+        woken.append(&mut self.waiting.closing);
+    }
+
+    fn abandon(&mut self, woken: &mut Vec<Waker>) {
+        self.error.get_or_insert(ConnectionError::EndpointGone);
+        self.announcer.end();
+        self.waiting.on_everything(woken);
+        woken.append(&mut self.waiting.closing);
+    }
+
+    fn give_up(&mut self, now: Time) -> bool {
+        self.close(now, 0, b"")
+    }
+
+    fn is_reply_due(&self) -> bool {
+        self.engine.reply_due()
+    }
+}

@@ -1,0 +1,147 @@
+//! A connection's state under its lock: streams, errors, addresses.
+
+use std::net::SocketAddr;
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+use weir_quic::{Direction, Event, PathError, StreamId};
+use weir_units::Time;
+
+use super::{Core, Locked, Opened};
+use crate::error::{ConnectionError, ReadError, WriteError};
+use crate::path_news::PathNews;
+use crate::sockets::Hold;
+
+impl Locked<'_> {
+    /// Closes the connection with a code and words for the peer, if it is not over already.
+    pub(crate) fn close(&mut self, code: u64, reason: &[u8]) {
+        let now = self.now();
+        if Core::close(self, now, code, reason) {
+            self.send();
+        }
+    }
+}
+
+impl Core {
+    /// Closes the connection with a code and words for the peer; `false` where it is over already.
+    pub(super) fn close(&mut self, now: Time, code: u64, reason: &[u8]) -> bool {
+        if self.error.is_some() {
+            return false;
+        }
+        self.engine.close(now, code, reason);
+        true
+    }
+
+    /// Goes on from another address once the handshake is confirmed, which the peer need not accept
+    /// before (RFC 9000, section 9). Where it forbids that, packets leave from there all the same:
+    /// see [`Sockets::between`](crate::sockets::Sockets::between).
+    pub(crate) fn rebind(&mut self, now: Time, local: SocketAddr, hold: Hold) {
+        self.rebind_to = None;
+        match self.engine.rebind(now, local) {
+            Ok(()) => {}
+            Err(PathError::NotConfirmed) => self.rebind_to = Some((local, hold)),
+            Err(error) => {
+                tracing::debug!(%error, %local, "a connection cannot announce its new address");
+            }
+        }
+    }
+
+    /// Passes the engine's events on to those who wait for them.
+    pub(super) fn wake_waiting(&mut self, woken: &mut Vec<Waker>) {
+        while let Some(event) = self.engine.poll_event() {
+            match event {
+                Event::Stream(event) => self.waiting.on_stream(event, woken),
+                Event::Path(event) => {
+                    tracing::debug!(%event, "the way to the peer changed");
+                    self.announcer.tell(PathNews::Event(event));
+                }
+                Event::Moving(decision) => {
+                    tracing::info!(%decision, "the connection moves");
+                    self.announcer.tell(PathNews::Decision(*decision));
+                }
+                Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
+                Event::Connected => {
+                    self.connected = true;
+                    self.waiting.on_connected(woken);
+                }
+                Event::EarlyDataRejected => {
+                    self.early_data_rejected = true;
+                    self.waiting.on_everything(woken);
+                }
+                Event::Closed(cause) => {
+                    let error = ConnectionError::new(self.engine.remote(), cause);
+                    self.error.get_or_insert(error);
+                    self.announcer.end();
+                    self.rebind_to = None;
+                    self.waiting.on_everything(woken);
+                    woken.append(&mut self.waiting.closing);
+                }
+            }
+        }
+    }
+
+    /// Fails where the connection is over, with the reason.
+    pub(crate) fn check_open(&self) -> Result<(), ConnectionError> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// Why the connection is over, if it is.
+    pub(crate) fn closed(&self) -> Option<ConnectionError> {
+        self.error.clone()
+    }
+
+    /// Opens a stream where the handshake, early data and the peer's limit allow it now.
+    pub(crate) fn open(&mut self, direction: Direction, early: bool) -> Option<Opened> {
+        let established = self.engine.is_established();
+        let may_be_early = early && !self.early_data_rejected && self.engine.has_early_keys();
+        if !established && !may_be_early {
+            return None;
+        }
+        let id = self.engine.open(direction)?;
+        Some(Opened {
+            id,
+            early: !established,
+        })
+    }
+
+    /// Whether a stream went down with the early data that opened it. Its number may belong to
+    /// another stream by now.
+    pub(crate) fn is_rejected(&self, opened: Opened) -> bool {
+        opened.early && self.early_data_rejected
+    }
+
+    /// Moves `data` into a stream, and finishes it with the last of them.
+    pub(crate) fn write_and_finish(
+        &mut self,
+        id: StreamId,
+        data: &mut Bytes,
+    ) -> Poll<Result<(), WriteError>> {
+        while !data.is_empty() {
+            match self.engine.write_bytes(id, data) {
+                Ok(_) => {}
+                Err(weir_quic::WriteError::Blocked) => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(self.write_error(error))),
+            }
+        }
+        let result = self.engine.finish(id);
+        Poll::Ready(result.map_err(|error| self.write_error(error)))
+    }
+
+    pub(crate) fn write_error(&self, error: weir_quic::WriteError) -> WriteError {
+        match (error, self.closed()) {
+            (weir_quic::WriteError::Stopped(code), _) => WriteError::Stopped(code),
+            (weir_quic::WriteError::EarlyDataRejected, _) => WriteError::EarlyDataRejected,
+            (_, Some(error)) => error.into(),
+            (_, None) => WriteError::Finished,
+        }
+    }
+
+    pub(crate) fn read_error(&self, error: weir_quic::ReadError) -> ReadError {
+        match (error, self.closed()) {
+            (weir_quic::ReadError::Reset(code), _) => ReadError::Reset(code),
+            (weir_quic::ReadError::EarlyDataRejected, _) => ReadError::EarlyDataRejected,
+            (_, Some(error)) => error.into(),
+            (_, None) => ReadError::Stopped,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! DCUDP as the driver sees it, and what its applications' handles have in common.
+
+use std::net::SocketAddr;
+use std::task::Waker;
+
+use bytes::BytesMut;
+use weir_dcudp::{Connection as Engine, ConnectionHandle, EndpointEvent, Event};
+use weir_units::{ByteSize, Duration, Time};
+use weir_wire::Transmit;
+
+use super::error::DcudpError;
+use super::owned_buffers::OwnedBuffers;
+use crate::clock::Moment;
+use crate::protocol::{Arrival, Protocol, Route};
+
+/// How often a connection is looked at while its socket is full.
+const WHILE_FULL: Duration = Duration::from_millis(1);
+
+/// A connection, shared.
+pub(super) type Link = crate::link::Link<Core>;
+/// What an endpoint's handles, connections and driver share.
+pub(super) type Shared = crate::shared::Shared<Core, Link>;
+
+/// A connection's engine, and what surrounds it.
+pub(crate) struct Core {
+    pub(super) engine: Engine,
+    /// How the connection ended, if it has.
+    pub(super) end: Option<Result<(), DcudpError>>,
+    /// The tasks that read and that write.
+    pub(super) reader: Option<Waker>,
+    pub(super) writer: Option<Waker>,
+    /// Those that wait for the handshake or for the connection's end.
+    pub(super) watchers: Vec<Waker>,
+}
+
+impl Core {
+    fn wake_all(&mut self, woken: &mut Vec<Waker>) {
+        woken.extend(self.reader.take());
+        woken.extend(self.writer.take());
+        woken.append(&mut self.watchers);
+    }
+
+    /// The application lets go: what it has `finished` is still delivered, anything else is cut off.
+    /// Whether that changes anything.
+    pub(super) fn leave(&mut self, now: Time, finished: bool) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        if finished {
+            self.engine.close(now);
+        } else {
+            self.engine.abort(now, 0);
+        }
+        true
+    }
+
+    /// Why nothing more can be done on the connection, where that is so.
+    pub(super) fn check_open(&self) -> Result<(), DcudpError> {
+        match &self.end {
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+}
+
+impl Protocol for Core {
+    type Endpoint = weir_dcudp::Endpoint;
+    type Engine = Engine;
+    type EndpointEvent = EndpointEvent;
+    type Settings = ();
+    type Buffers = OwnedBuffers;
+    type Key = (SocketAddr, [u8; 4]);
+
+    fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            end: None,
+            reader: None,
+            writer: None,
+            watchers: Vec::new(),
+        }
+    }
+
+    /// The sender, and the name in the packet of the connection that it is for; zero names none.
+    fn key(arrival: &Arrival, datagram: &[u8]) -> Option<Self::Key> {
+        let name = datagram.get(12..16)?.first_chunk().copied()?;
+        (name != [0; 4]).then_some((arrival.remote, name))
+    }
+
+    fn route(
+        endpoint: &mut Self::Endpoint,
+        now: Time,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+    ) -> Route<Engine> {
+        match endpoint.route(now, arrival.remote, arrival.local, datagram) {
+            weir_dcudp::Route::Connection(handle) => Route::Connection(handle.0),
+            weir_dcudp::Route::New(handle, engine) => Route::New(handle.0, engine),
+            weir_dcudp::Route::Reply(reply) => Route::Reply(reply),
+            weir_dcudp::Route::Drop => Route::Drop,
+        }
+    }
+
+    fn stop_serving(endpoint: &mut Self::Endpoint) {
+        if endpoint.set_server(None).is_err() {
+            tracing::error!("a server without settings has none to be wrong");
+        }
+    }
+
+    fn on_endpoint_event(
+        endpoint: &mut Self::Endpoint,
+        index: usize,
+        event: EndpointEvent,
+    ) -> bool {
+        endpoint.handle_event(ConnectionHandle(index), event);
+        event == EndpointEvent::Drained
+    }
+
+    fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
+        self.engine.poll_endpoint_event()
+    }
+
+    fn handle_datagram(&mut self, now: Time, arrival: &Arrival, datagram: BytesMut) {
+        (self.engine).handle_datagram(now, arrival.remote, arrival.ecn, datagram);
+    }
+
+    fn end_batch(&mut self, _: Time) {}
+
+    fn poll_transmit<'b>(
+        &'b mut self,
+        now: Time,
+        buffer: &'b mut Vec<u8>,
+        max_datagrams: usize,
+    ) -> Option<(Transmit, &'b [u8])> {
+        (self.engine).poll_transmit_in_place(now, buffer, max_datagrams)
+    }
+
+    fn is_worth_keeping(&self, _: &Transmit) -> bool {
+        true
+    }
+
+    /// What the interface cannot carry would be lost for ever: that ends the connection.
+    fn on_too_large(&mut self, now: Time, transmit: &Transmit) {
+        let size = transmit.segment_size.unwrap_or(transmit.size);
+        let error = DcudpError::PacketTooLarge {
+            remote: transmit.remote,
+            size: ByteSize::from_bytes(size as u64),
+        };
+        self.end.get_or_insert(Err(error));
+        self.engine.abort(now, 0);
+    }
+
+    fn next_time(&self, now: &mut Moment<'_>, is_blocked: bool) -> Option<Time> {
+        let next = self.engine.next_time()?;
+        if is_blocked {
+            // The pacer's time has come, and the socket's has not: that wakes the driver by itself.
+            return Some(next.max(now.get() + WHILE_FULL));
+        }
+        Some(next)
+    }
+
+    fn on_time(&mut self, now: Time, _: &mut Vec<Waker>) {
+        if self.engine.next_time().is_some_and(|next| next <= now) {
+            self.engine.on_time(now);
+        }
+    }
+
+    fn take_events(&mut self, _: &mut Moment<'_>, woken: &mut Vec<Waker>) -> bool {
+        while let Some(event) = self.engine.poll_event() {
+            match event {
+                Event::Connected => woken.append(&mut self.watchers),
+                Event::Readable => woken.extend(self.reader.take()),
+                Event::Writable => woken.extend(self.writer.take()),
+                Event::Mode(mode) => tracing::trace!(?mode, "the sender's mode changed"),
+                Event::Closed(cause) => {
+                    let remote = self.engine.remote();
+                    let error = cause.map(|cause| DcudpError::new(remote, cause));
+                    self.end.get_or_insert(error.map_or(Ok(()), Err));
+                    self.wake_all(woken);
+                }
+            }
+        }
+        false
+    }
+
+    fn on_gone(&mut self, woken: &mut Vec<Waker>) {
+        self.wake_all(woken);
+    }
+
+    fn abandon(&mut self, woken: &mut Vec<Waker>) {
+        self.end.get_or_insert(Err(DcudpError::EndpointGone));
+        self.wake_all(woken);
+    }
+
+    fn give_up(&mut self, now: Time) -> bool {
+        self.leave(now, false)
+    }
+
+    fn is_reply_due(&self) -> bool {
+        false
+    }
+}

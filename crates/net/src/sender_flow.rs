@@ -1,0 +1,72 @@
+//! A connection with deadlines as a flow of an allocator's.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_quic::StreamId;
+use weir_sed::{Allocator, SenderFlow};
+use weir_units::{ByteSize, Duration, Time};
+use weir_wire::FlowKey;
+
+use crate::dcquic::{Core, Link, Locked};
+
+/// UDP, as IANA numbers protocols.
+const UDP: u8 = 17;
+
+impl Locked<'_> {
+    /// A stream has to carry so much more within a span, or nothing any more; without an allocator that is
+    /// nobody's business.
+    pub(crate) fn set_deadline(&mut self, id: StreamId, deadline: Option<(ByteSize, Duration)>) {
+        let link = self.link();
+        let Some(allocator) = &link.shared.settings.allocator else {
+            return;
+        };
+        let now = self.now();
+        let Core {
+            allocation, engine, ..
+        } = &mut **self;
+        let Some((size, within)) = deadline else {
+            return allocation.remove(now, engine, id);
+        };
+        let local = engine.local().unwrap_or(link.shared.local());
+        let (ends, packet) = ((local, engine.remote()), engine.packet_size());
+        let at = now.checked_add(within).unwrap_or(Time::MAX);
+        allocation.add(now, engine, id, (size, at), || {
+            open(allocator.as_ref(), link, ends, packet)
+        });
+    }
+}
+
+/// The connection as a flow of an allocator's; nothing where its own address is not known.
+fn open(
+    allocator: &dyn Allocator,
+    link: &Arc<Link>,
+    (local, remote): (SocketAddr, SocketAddr),
+    packet: ByteSize,
+) -> Option<Box<dyn SenderFlow>> {
+    if local.ip().is_unspecified() {
+        tracing::warn!(%local, "a deadline is nobody's: the connection's own address is not known");
+        return None;
+    }
+    let flow = FlowKey {
+        source: local.ip().to_canonical(),
+        destination: remote.ip().to_canonical(),
+        source_port: local.port(),
+        destination_port: remote.port(),
+        protocol: UDP,
+    };
+    let link = Arc::downgrade(link);
+    let hear = Arc::new(move |allowance| {
+        if let Some(link) = link.upgrade() {
+            let mut core = link.lock();
+            let now = core.now();
+            let Core {
+                allocation, engine, ..
+            } = &mut *core;
+            allocation.allow(now, engine, allowance);
+            core.send();
+        }
+    });
+    let segment = u32::try_from(packet.bytes()).unwrap_or(u32::MAX);
+    Some(allocator.open(flow, segment, hear))
+}
