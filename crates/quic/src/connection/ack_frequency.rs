@@ -18,7 +18,7 @@ impl Connection {
             && let Some(least) = peer.min_ack_delay
         {
             let (own, reordering) = (peer.ack_delay_bound(), self.config.packet_threshold);
-            self.outgoing.ack_requests.enable(least, own, reordering);
+            self.control.ack_requests.enable(least, own, reordering);
         }
     }
 
@@ -32,7 +32,7 @@ impl Connection {
             let reason = "a maximum ACK delay that was not offered";
             return Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
         }
-        if self.outgoing.received[Space::Data as usize].on_request(request) {
+        if self.received[Space::Data as usize].on_request(request) {
             self.counters.ack_requests += 1;
         }
         Ok(())
@@ -41,7 +41,7 @@ impl Connection {
     /// The peer acknowledged packets of the data space.
     pub(super) fn after_data_ack(&mut self, now: Time) {
         self.note_acked_keys(now);
-        let requests = &mut self.outgoing.ack_requests;
+        let requests = &mut self.control.ack_requests;
         requests.consider(now, &self.paths[0]);
         if let Some(delay) = requests.longest_delay() {
             self.recovery.set_peer_max_ack_delay(delay);

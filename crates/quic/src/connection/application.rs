@@ -15,12 +15,12 @@ use crate::{Direction, Side, StreamId};
 impl Connection {
     /// Opens a stream; `None` while the peer's limit is reached.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
-        self.outgoing.streams.open(direction)
+        self.streams.open(direction)
     }
 
     /// The next stream that the peer opened.
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
-        self.outgoing.streams.accept(direction)
+        self.streams.accept(direction)
     }
 
     /// Copies data into a stream's send buffer; tells how much fit.
@@ -29,7 +29,7 @@ impl Connection {
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         self.book.used = true;
-        let written = self.outgoing.streams.write(id, data);
+        let written = self.streams.write(id, data);
         self.observe_task(id);
         written
     }
@@ -40,7 +40,7 @@ impl Connection {
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         self.book.used = true;
-        let written = self.outgoing.streams.write_bytes(id, data);
+        let written = self.streams.write_bytes(id, data);
         self.observe_task(id);
         written
     }
@@ -50,7 +50,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError`] where the stream's sending part is over already.
     pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
-        self.outgoing.streams.finish(id)
+        self.streams.finish(id)
     }
 
     /// Abandons a stream's sending part, with the application's code.
@@ -59,7 +59,7 @@ impl Connection {
     /// [`WriteError`] where the stream's sending part is over already.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
         self.watch_abandoned(id);
-        self.outgoing.streams.reset(id, code)
+        self.streams.reset(id, code)
     }
 
     /// Asks the peer to send no more on a stream; what still arrives is discarded.
@@ -68,12 +68,12 @@ impl Connection {
     /// [`ReadError`] where the stream's receiving part is over already.
     pub fn stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
         self.watch_abandoned(id);
-        self.outgoing.streams.stop_sending(id, code)
+        self.streams.stop_sending(id, code)
     }
 
     /// Streams of higher priority are sent first; zero is where they begin.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) {
-        self.outgoing.streams.set_priority(id, priority);
+        self.streams.set_priority(id, priority);
     }
 
     /// Up to `max` bytes that are in order, without a copy; `None` at the stream's end.
@@ -81,7 +81,7 @@ impl Connection {
     /// # Errors
     /// [`ReadError::Blocked`] where none are there now.
     pub fn read(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
-        self.outgoing.streams.read(id, max)
+        self.streams.read(id, max)
     }
 
     /// Copies bytes that are in order into `out`; `None` at the stream's end.
@@ -89,7 +89,7 @@ impl Connection {
     /// # Errors
     /// [`ReadError::Blocked`] where none are there now.
     pub fn read_into(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
-        self.outgoing.streams.read_into(id, out)
+        self.streams.read_into(id, out)
     }
 
     /// Whether the peer opened the stream by early data, which an attacker can replay
@@ -184,7 +184,7 @@ impl Connection {
     /// How much of a stream the peer has acknowledged without a gap; `None` where its sending part is over
     /// and forgotten.
     pub fn acknowledged(&mut self, id: StreamId) -> Option<u64> {
-        self.outgoing.streams.acknowledged(id)
+        self.streams.acknowledged(id)
     }
 
     /// What happened so far.
@@ -192,7 +192,7 @@ impl Connection {
         ConnectionStats {
             handshake: self.counters.handshake,
             packets_dropped: self.counters.packets_dropped,
-            open_streams: self.outgoing.streams.open_streams(),
+            open_streams: self.streams.open_streams(),
             probe_timeouts: self.counters.probe_timeouts,
             key_updates: self.keys.update_count(),
             datagrams: self.datagrams.stats(),

@@ -139,7 +139,7 @@ impl Connection {
             self.endpoint_events.push_back(EndpointEvent::Drained);
             self.report_changes(now);
             // The application may keep its handle for long; the observer's work is done.
-            self.outgoing.reporter = None;
+            self.reporter = None;
         }
     }
 

@@ -202,7 +202,7 @@ impl Connection {
             return None;
         }
         let (_, key) = self.keys.local(Level::OneRtt, self.side)?;
-        let header = SHORT_HEADER + self.outgoing.remote_ids.current().len();
+        let header = SHORT_HEADER + self.remote_ids.current().len();
         let room = self.path().mtu.saturating_sub(header + key.tag_length());
         let peer = usize::try_from(self.peer.max_datagram_frame_size).unwrap_or(usize::MAX);
         largest_within(room.min(peer))

@@ -100,7 +100,7 @@ impl Connection {
             }
         }
         let number_length = packet::packet_number_length(number, largest_acked);
-        let ids = &self.outgoing.remote_ids;
+        let ids = &self.remote_ids;
         let destination = match path == self.paths[0].id {
             true => *ids.current(),
             false => *ids.of(path).unwrap_or(ids.current()),
@@ -188,7 +188,7 @@ impl Connection {
             }
             Header::Short { number_offset } => *number_offset,
         };
-        if let Some(reporter) = &mut self.outgoing.reporter {
+        if let Some(reporter) = &mut self.reporter {
             let packet = Packet {
                 level: draft.level,
                 number: draft.number,

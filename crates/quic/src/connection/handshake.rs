@@ -43,7 +43,7 @@ impl Connection {
             return Err(TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, reason));
         }
         let session = &mut self.session;
-        let read = self.outgoing.crypto[level.space() as usize]
+        let read = self.crypto[level.space() as usize]
             .receive(offset, data, |data| session.read(level, data));
         // Keys that came before an error are needed to tell the peer of it.
         let driven = self.try_drive_session(now);
@@ -61,7 +61,7 @@ impl Connection {
         while let Some(event) = self.session.poll() {
             match event {
                 SessionEvent::Send(level, data) => {
-                    self.outgoing.crypto[level.space() as usize].write(&data);
+                    self.crypto[level.space() as usize].write(&data);
                 }
                 SessionEvent::Keys(change) => self.on_keys(change),
                 SessionEvent::PeerParameters {
@@ -95,25 +95,25 @@ impl Connection {
     ) -> Result<(), TransportError> {
         let peer = TransportParameters::decode(self.side.other(), encoded)?;
         if remembered {
-            self.outgoing.streams.set_peer_limits(&stream_limits(&peer));
+            self.streams.set_peer_limits(&stream_limits(&peer));
             self.handshake.remembered = Some(peer);
             return Ok(());
         }
         self.check_ids(&peer)?;
         self.check_version(&peer)?;
         if let Some(token) = peer.stateless_reset_token {
-            self.outgoing.remote_ids.set_handshake_reset_token(token);
+            self.remote_ids.set_handshake_reset_token(token);
         }
         if let Some(remembered) = self.handshake.remembered.take() {
             check_not_reduced(&remembered, &peer)?;
         }
-        self.outgoing.streams.set_peer_limits(&stream_limits(&peer));
+        self.streams.set_peer_limits(&stream_limits(&peer));
         let peer_delay = peer.fine_max_ack_delay.unwrap_or(peer.max_ack_delay);
         self.recovery.set_peer_max_ack_delay(peer_delay);
         self.note_ack_frequency_support(&peer);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         if let Some(preferred) = &peer.preferred_address {
-            self.outgoing.remote_ids.on_new(NewConnectionId {
+            self.remote_ids.on_new(NewConnectionId {
                 sequence: 1,
                 retire_prior_to: 0,
                 id: preferred.connection_id,
@@ -151,13 +151,11 @@ impl Connection {
             return;
         }
         self.keys.zero_rtt = None;
-        self.recovery
-            .on_early_data_rejected(&mut self.paths[0], &mut self.outgoing);
-        self.outgoing.streams.reject_early_data();
+        let (recovery, paths, mut fates) = self.recovery_parts();
+        recovery.on_early_data_rejected(&mut paths[0], &mut fates);
+        self.streams.reject_early_data();
         if self.peer_known {
-            self.outgoing
-                .streams
-                .set_peer_limits(&stream_limits(&self.peer));
+            self.streams.set_peer_limits(&stream_limits(&self.peer));
         }
         self.handshake.remembered = None;
         self.events.push_back(Event::EarlyDataRejected);
@@ -168,7 +166,7 @@ impl Connection {
         self.counters.handshake = Some(now.since(self.counters.started));
         self.events.push_back(Event::Connected);
         if !self.side.is_client() {
-            self.outgoing.handshake_done = true;
+            self.control.handshake_done = true;
             self.issue_token(now);
             self.on_confirmed(now);
         }
@@ -201,7 +199,7 @@ impl Connection {
         };
         if had_keys {
             self.recovery.discard(space, &mut self.paths[0]);
-            self.outgoing.crypto[space as usize] = Default::default();
+            self.crypto[space as usize] = Default::default();
             self.probes[space as usize] = 0;
             self.timers.handshake_waits = None;
         }
@@ -213,7 +211,7 @@ impl Connection {
             local_ids,
             endpoint_keys,
             rng,
-            outgoing,
+            control,
             endpoint_events,
             peer,
             ..
@@ -227,7 +225,7 @@ impl Connection {
             rng,
             |frame| {
                 endpoint_events.push_back(EndpointEvent::IdIssued(frame.id));
-                outgoing.issue_id(frame);
+                control.issue_id(frame);
             },
         );
     }

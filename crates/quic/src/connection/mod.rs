@@ -9,7 +9,7 @@
 //! | `close` | how a connection ends |
 //! | `application` | streams, statistics and settings as the application sees them |
 //! | `packet_size` | how large packets are: MTU discovery, and the size of tasks |
-//! | `outgoing` | what waits to be sent, and what the fate of sent frames changes |
+//! | `control_frames`, `frame_fates` | frames of the connection itself that wait; what the fate of sent frames changes |
 //! | `validation`, `version`, `reset` | Retry and tokens, the version of QUIC, stateless resets |
 //! | `paths` | the ways to the peer: held ready, validated, moved between |
 //! | `proactive` | what the migration monitor is told, and what its decisions do |
@@ -21,15 +21,16 @@
 mod ack_frequency;
 mod application;
 mod close;
+mod control_frames;
 mod crypto_stream;
 mod datagrams;
 mod draft;
 mod event;
+mod frame_fates;
 mod handshake;
 mod ids;
 mod key_update;
 mod keys;
-mod outgoing;
 mod packet_size;
 mod paths;
 mod proactive;
@@ -70,10 +71,11 @@ use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, PathId, Side, Version};
 use close::State;
+use control_frames::ControlFrames;
+use crypto_stream::CryptoStream;
 use datagrams::Datagrams;
 use ids::{LocalIds, RemoteIds};
 use keys::KeySet;
-use outgoing::Outgoing;
 
 /// One end of a QUIC connection.
 ///
@@ -99,7 +101,13 @@ pub struct Connection {
     deadline: Option<Deadline>,
     /// What somebody else lets be on its way at most, on whatever path.
     window_cap: Option<ByteSize>,
-    outgoing: Outgoing,
+    streams: Streams,
+    crypto: [CryptoStream; 3],
+    received: [ReceivedPackets; 3],
+    remote_ids: RemoteIds,
+    control: ControlFrames,
+    /// Who is told of what happens.
+    reporter: Option<Box<Reporter>>,
     datagrams: Datagrams,
     local_ids: LocalIds,
     /// The client's first destination ID, on a server the first one after a Retry packet: it takes
@@ -203,11 +211,11 @@ impl Connection {
         ]
         .map(ReceivedPackets::new);
         let remote_ids = RemoteIds::new(setup.remote_id);
-        let mut outgoing = Outgoing::new(streams, received, remote_ids);
+        let mut control = ControlFrames::default();
         let mut local_ids = LocalIds::new(setup.local_id);
         if let Some(id) = setup.server.as_ref().and_then(|server| server.preferred_id) {
             local_ids.issue_preferred(id);
-            outgoing.note_id_sent(1);
+            control.note_id_sent(1);
         }
         let mut connection = Self {
             side,
@@ -225,7 +233,12 @@ impl Connection {
             monitor: monitor(now, &config, side),
             deadline: None,
             window_cap: None,
-            outgoing,
+            streams,
+            crypto: Default::default(),
+            received,
+            remote_ids,
+            control,
+            reporter: setup.reporter,
             datagrams: Datagrams::new(config.datagrams),
             local_ids,
             original_destination: setup.original_destination,
@@ -256,9 +269,8 @@ impl Connection {
         if connection.is_known() {
             connection.path_mut().validated = true;
         }
-        connection.outgoing.reporter = setup.reporter;
         if side.is_client()
-            && let Some(reporter) = &mut connection.outgoing.reporter
+            && let Some(reporter) = &mut connection.reporter
         {
             reporter.start(now);
         }
@@ -303,7 +315,7 @@ impl Connection {
 
     /// What the application should know next.
     pub fn poll_event(&mut self) -> Option<Event> {
-        if let Some(event) = self.outgoing.streams.poll_event() {
+        if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
         }
         self.events.pop_front()
@@ -311,7 +323,7 @@ impl Connection {
 
     /// What the endpoint must know next.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
-        if self.outgoing.remote_ids.take_in_use_changed() {
+        if self.remote_ids.take_in_use_changed() {
             self.note_reset_tokens();
         }
         self.endpoint_events.pop_front()

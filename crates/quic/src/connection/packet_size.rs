@@ -92,15 +92,10 @@ impl Connection {
             return;
         }
         let size = transmit.segment_size.unwrap_or(transmit.size);
-        let Self {
-            recovery,
-            paths,
-            outgoing,
-            ..
-        } = self;
+        let (recovery, paths, mut fates) = self.recovery_parts();
         let path = &mut paths[0];
         if path.discovery.on_too_large(size) {
-            recovery.give_up_large_packets(now, path, outgoing);
+            recovery.give_up_large_packets(now, path, &mut fates);
             self.update_packet_size(now);
         }
     }
@@ -110,7 +105,7 @@ impl Connection {
         if self.sizing.policy != PacketSizePolicy::ByTask || self.sizing.declared.is_some() {
             return;
         }
-        if self.outgoing.streams.task_size(id) >= LARGE_TASK.bytes() {
+        if self.streams.task_size(id) >= LARGE_TASK.bytes() {
             self.sizing.large_task = Some(id);
         }
     }
@@ -161,7 +156,7 @@ impl Connection {
     /// Packets get the size that the path and the policy allow now.
     pub(super) fn update_packet_size(&mut self, now: Time) {
         if let Some(id) = self.sizing.large_task
-            && self.outgoing.streams.task_size(id) < LARGE_TASK.bytes()
+            && self.streams.task_size(id) < LARGE_TASK.bytes()
         {
             self.sizing.large_task = None;
         }

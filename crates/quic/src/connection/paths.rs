@@ -117,7 +117,7 @@ impl Connection {
                 self.make_room(now);
                 let path = self.new_path(self.paths[0].remote, Some(local));
                 // Without a spare ID it goes on with the one in use, like behind a NAT.
-                self.outgoing.remote_ids.assign(path.id);
+                self.remote_ids.assign(path.id);
                 self.keep_path(now, path)
             }
         };
@@ -204,7 +204,7 @@ impl Connection {
         self.make_room(now);
         let mut path = self.new_path(arrival.remote, arrival.local);
         path.on_datagram_received(arrival.length);
-        self.outgoing.remote_ids.assign(path.id);
+        self.remote_ids.assign(path.id);
         let index = self.keep_path(now, path);
         self.begin_validation(now, index);
         index
@@ -247,7 +247,7 @@ impl Connection {
     fn close_path(&mut self, now: Time, index: usize) {
         let path = self.paths.remove(index);
         self.counters.left.add(&path);
-        self.outgoing.remote_ids.release(path.id);
+        self.remote_ids.release(path.id);
         self.tell(now, PathEvent::Closed { path: path.id });
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_failed(path.id);
@@ -283,7 +283,7 @@ impl Connection {
     ) -> Option<usize> {
         let mut path = self.new_path(remote, local);
         path.validated = false;
-        let ids = &mut self.outgoing.remote_ids;
+        let ids = &mut self.remote_ids;
         if !ids.are_empty() && !ids.assign(path.id) {
             return None;
         }
@@ -322,14 +322,14 @@ impl Connection {
 
     pub(super) fn is_ready(&self, index: usize) -> bool {
         let path = &self.paths[index];
-        let ids = &self.outgoing.remote_ids;
+        let ids = &self.remote_ids;
         let has_id = self.side == Side::Server || ids.are_empty() || ids.of(path.id).is_some();
         path.validated && has_id
     }
 
     pub(super) fn tell(&mut self, now: Time, event: PathEvent) {
         tracing::debug!(remote = %self.path().remote, "{event}");
-        if self.outgoing.reporter.is_some() {
+        if self.reporter.is_some() {
             let about = event.path();
             let path = self.paths.iter().find(|path| path.id == about);
             let addresses = path.unwrap_or(self.path()).addresses();
@@ -564,8 +564,8 @@ impl Connection {
         };
         used.swap_addresses(&mut others[index - 1]);
         let path = used.id;
-        self.recovery
-            .on_path_left(now, &mut self.paths[0], &mut self.outgoing);
+        let (recovery, paths, mut fates) = self.recovery_parts();
+        recovery.on_path_left(now, &mut paths[0], &mut fates);
         // An attempt that has failed left the address without one.
         if !self.paths[0].validated && !self.paths[0].validation.is_running() {
             self.begin_validation(now, 0);
@@ -585,9 +585,9 @@ impl Connection {
     pub(super) fn activate(&mut self, now: Time, index: usize, cause: MoveCause) {
         self.paths.swap(0, index);
         let (from, to) = (self.paths[index].id, self.paths[0].id);
-        self.outgoing.remote_ids.activate(from, to);
-        self.recovery
-            .on_path_left(now, &mut self.paths[index], &mut self.outgoing);
+        self.remote_ids.activate(from, to);
+        let (recovery, paths, mut fates) = self.recovery_parts();
+        recovery.on_path_left(now, &mut paths[index], &mut fates);
         self.begin_mtu_discovery(now);
         let path = &mut self.paths[0];
         path.controller.on_deadline(self.deadline);
@@ -607,7 +607,7 @@ impl Connection {
         self.timers.paced_until = None;
         self.paths[0].update_pacing(now);
         // The peer learns at once where we are, and what reached us.
-        self.outgoing.received[Space::Data as usize].ask_at_once();
+        self.received[Space::Data as usize].ask_at_once();
         if self.side.is_client() {
             self.timers.ping_due = true;
         }

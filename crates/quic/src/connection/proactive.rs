@@ -76,7 +76,7 @@ impl Connection {
 
     /// Part of a response came.
     pub(super) fn watch_response(&mut self, now: Time, frame: &Stream<'_>) {
-        let complete = self.outgoing.streams.has_everything(frame.id);
+        let complete = self.streams.has_everything(frame.id);
         let Some(monitor) = self.armed() else { return };
         monitor.on_response(now, frame.id);
         if frame.fin {

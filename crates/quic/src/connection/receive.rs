@@ -84,7 +84,7 @@ impl Connection {
     pub fn end_batch(&mut self, now: Time) {
         let finished = std::mem::take(&mut self.batch_finished);
         let bytes = std::mem::take(&mut self.batch_bytes);
-        self.outgoing.received[Space::Data as usize].end_batch(now, bytes, finished);
+        self.received[Space::Data as usize].end_batch(now, bytes, finished);
         self.decide(now);
         self.report_changes(now);
     }
@@ -146,7 +146,7 @@ impl Connection {
         let path = self.paths[index].id;
         arrival.path = Some(path);
         let payload = &packet[opened.payload];
-        if let Some(reporter) = &mut self.outgoing.reporter {
+        if let Some(reporter) = &mut self.reporter {
             let packet = Packet {
                 level: opened.level,
                 number: opened.number,
@@ -170,7 +170,7 @@ impl Connection {
         match self.on_payload(now, header, opened.level, path, payload) {
             Ok(Some(contents)) => {
                 let space = opened.level.space();
-                self.outgoing.received[space as usize].on_received(
+                self.received[space as usize].on_received(
                     now,
                     opened.number,
                     contents.ack_eliciting,
@@ -214,7 +214,7 @@ impl Connection {
             .unprotect(header.number_offset, packet)
             .ok_or(DropReason::Malformed)?;
         let space = level.space();
-        let received = &self.outgoing.received[space as usize];
+        let received = &self.received[space as usize];
         let expected = received.largest().map_or(0, |largest| largest + 1);
         let header_length = header.number_offset + number_length;
         let truncated = packet::read_packet_number(packet, header.number_offset, number_length)
@@ -296,7 +296,7 @@ impl Connection {
         match level {
             Level::Initial if self.handshake.peer_source.is_none() => {
                 self.handshake.peer_source = Some(header.source);
-                self.outgoing.remote_ids.set_handshake_id(header.source);
+                self.remote_ids.set_handshake_id(header.source);
             }
             Level::Handshake if self.side == Side::Server => {
                 // RFC 9000, section 8.1 and RFC 9001, section 4.9.1.
@@ -359,7 +359,7 @@ impl Connection {
             let count = &mut self.early_streams[stream.id.direction() as usize];
             *count = (*count).max(stream.id.index() + 1);
         }
-        let buffered = self.outgoing.streams.on_stream(stream)? == Received::Buffered;
+        let buffered = self.streams.on_stream(stream)? == Received::Buffered;
         if buffered && self.is_watched() {
             self.watch_response(now, stream);
         }
@@ -375,7 +375,7 @@ impl Connection {
         path: PathId,
         frame: &Frame<'_>,
     ) -> Result<(), TransportError> {
-        let streams = &mut self.outgoing.streams;
+        let streams = &mut self.streams;
         match frame {
             Frame::Stream(_) => {}
             Frame::Ack(ack) => self.on_ack(now, level, ack)?,
@@ -395,7 +395,7 @@ impl Connection {
             Frame::StreamDataBlocked { id, .. } => streams.on_stream_data_blocked(*id)?,
             Frame::DataBlocked(_) | Frame::StreamsBlocked { .. } => {}
             Frame::NewConnectionId(id) => {
-                self.outgoing.remote_ids.on_new(*id)?;
+                self.remote_ids.on_new(*id)?;
                 self.open_standby_paths(now);
             }
             Frame::RetireConnectionId(sequence) => self.on_retire(*sequence, header)?,
@@ -411,7 +411,7 @@ impl Connection {
             Frame::Close(close) => self.on_close(now, close),
             Frame::Datagram(data) => self.on_datagram(data)?,
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
-            Frame::ImmediateAck => self.outgoing.received[Space::Data as usize].acknowledge_now(),
+            Frame::ImmediateAck => self.received[Space::Data as usize].acknowledge_now(),
         }
         Ok(())
     }
@@ -430,22 +430,10 @@ impl Connection {
             .checked_shl(u32::from(exponent))
             .unwrap_or(u64::MAX);
         let delay = weir_units::Duration::from_micros(micros);
-        let Self {
-            recovery,
-            paths,
-            outgoing,
-            handshake,
-            ..
-        } = self;
-        let outcome = recovery.on_ack(
-            now,
-            space,
-            ack,
-            delay,
-            &mut paths[0],
-            handshake.confirmed,
-            outgoing,
-        )?;
+        let confirmed = self.handshake.confirmed;
+        let (recovery, paths, mut fates) = self.recovery_parts();
+        let path = &mut paths[0];
+        let outcome = recovery.on_ack(now, space, ack, delay, path, confirmed, &mut fates)?;
         self.probes[space as usize] = 0;
         if space == Space::Data {
             self.after_data_ack(now);
@@ -457,14 +445,13 @@ impl Connection {
     }
 
     fn on_retire(&mut self, sequence: u64, header: &Header) -> Result<(), TransportError> {
-        let largest = self.outgoing.largest_id_sent();
+        let largest = self.control.largest_id_sent();
         let retired = self
             .local_ids
             .retire(sequence, largest, &header.destination)?;
         if let Some(id) = retired {
-            self.outgoing.forget_id(sequence);
+            self.control.forget_id(sequence);
             self.endpoint_events.push_back(EndpointEvent::IdRetired(id));
-            self.outgoing.withdraw_id(sequence);
             self.issue_ids();
         }
         Ok(())

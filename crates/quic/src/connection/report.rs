@@ -149,7 +149,7 @@ impl Reporter {
 impl Connection {
     /// Tells the observer, if there is one.
     pub(super) fn report(&mut self, now: Time, event: &Observation<'_>) {
-        if let Some(reporter) = &mut self.outgoing.reporter {
+        if let Some(reporter) = &mut self.reporter {
             reporter.tell(now, event);
         }
     }
@@ -157,7 +157,7 @@ impl Connection {
     /// Counts a packet that is dropped, and tells of it.
     pub(super) fn drop_packet(&mut self, now: Time, size: usize, reason: DropReason) {
         self.counters.packets_dropped += 1;
-        if let Some(reporter) = &mut self.outgoing.reporter
+        if let Some(reporter) = &mut self.reporter
             && reporter.wants_packets
         {
             reporter.tell(now, &Observation::PacketDropped { size, reason });
@@ -166,11 +166,11 @@ impl Connection {
 
     /// Tells what has changed since the last call.
     pub(super) fn report_changes(&mut self, now: Time) {
-        if self.outgoing.reporter.is_none() {
+        if self.reporter.is_none() {
             return;
         }
         let is = self.state_to_tell();
-        if let Some(reporter) = &mut self.outgoing.reporter
+        if let Some(reporter) = &mut self.reporter
             && reporter.has_started()
         {
             reporter.tell_changes(now, &is);
@@ -220,7 +220,7 @@ impl Connection {
     pub(super) fn totals(&self) -> Totals {
         let mut totals = self.counters.left;
         totals.packets_dropped = self.counters.packets_dropped;
-        totals.bytes_retransmitted = ByteSize::from_bytes(self.outgoing.retransmitted);
+        totals.bytes_retransmitted = ByteSize::from_bytes(self.counters.retransmitted);
         self.paths.iter().for_each(|path| totals.add(path));
         totals
     }

@@ -11,7 +11,7 @@ impl Connection {
     /// Other connection IDs of the peer's are in use: tells the endpoint by which tokens a reset is
     /// for this connection now.
     pub(super) fn note_reset_tokens(&mut self) {
-        let in_use: Vec<_> = self.outgoing.remote_ids.reset_tokens().collect();
+        let in_use: Vec<_> = self.remote_ids.reset_tokens().collect();
         let old = self.reset_tokens.iter().filter(|old| !in_use.contains(old));
         let new = in_use.iter().filter(|new| !self.reset_tokens.contains(new));
         let retired = old.map(|token| EndpointEvent::ResetTokenRetired(*token));
@@ -23,7 +23,7 @@ impl Connection {
     /// A datagram could not be opened and ends so: whether the peer says by it that it has lost the
     /// connection's state. All tokens are compared, and each in constant time.
     pub(super) fn is_reset(&self, candidate: &ResetToken) -> bool {
-        let tokens = self.outgoing.remote_ids.reset_tokens();
+        let tokens = self.remote_ids.reset_tokens();
         tokens.fold(false, |found, token| {
             found | tokens_are_equal(&token, candidate)
         })

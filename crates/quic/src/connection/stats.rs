@@ -167,6 +167,8 @@ pub(super) struct Counters {
     pub(super) probe_timeouts: u64,
     pub(super) ack_requests: u64,
     pub(super) ack_packets_sent: u64,
+    /// Bytes of stream and handshake data that had to be sent again.
+    pub(super) retransmitted: u64,
     /// What paths counted that are gone.
     pub(super) left: Totals,
     /// Whether an authentic packet has arrived.
@@ -183,6 +185,7 @@ impl Counters {
             probe_timeouts: 0,
             ack_requests: 0,
             ack_packets_sent: 0,
+            retransmitted: 0,
             left: Totals::default(),
             authenticated: false,
         }

@@ -131,16 +131,11 @@ impl Connection {
         if !due {
             return;
         }
-        let Self {
-            recovery,
-            paths,
-            outgoing,
-            ..
-        } = self;
-        match recovery.on_timeout(now, &mut paths[0], state, outgoing) {
+        let (recovery, paths, mut fates) = self.recovery_parts();
+        match recovery.on_timeout(now, &mut paths[0], state, &mut fates) {
             TimeoutAction::Lost => {}
             TimeoutAction::Probe { space, packets } => {
-                recovery.oldest_unacked_frames(space, packets.into(), outgoing);
+                recovery.oldest_unacked_frames(space, packets.into(), &mut fates);
                 self.probes[space as usize] = packets;
                 self.probe_other_spaces(space);
                 self.counters.probe_timeouts += 1;
@@ -168,8 +163,8 @@ impl Connection {
                 self.probes[Space::Initial as usize] = 1;
                 packets = 2;
             }
-            self.recovery
-                .oldest_unacked_frames(space, packets.into(), &mut self.outgoing);
+            let (recovery, _, mut fates) = self.recovery_parts();
+            recovery.oldest_unacked_frames(space, packets.into(), &mut fates);
             let probes = &mut self.probes[space as usize];
             *probes = (*probes).max(packets);
         }
@@ -202,14 +197,14 @@ impl Connection {
             .filter(|level| self.keys.local(*level, self.side).is_some())
             .map(Level::space)
             .find(|space| {
-                self.outgoing.crypto[*space as usize].wants_to_send()
+                self.crypto[*space as usize].wants_to_send()
                     && !self.recovery.has_eliciting_outstanding(*space)
             })
     }
 
     /// When an ACK is due, unless nothing may be sent to the peer's address before it is validated.
     fn ack_deadline(&self) -> Option<Time> {
-        let deadline = self.outgoing.received[Space::Data as usize].deadline()?;
+        let deadline = self.received[Space::Data as usize].deadline()?;
         let may_send = self.path().amplification_budget() >= SMALLEST_ROOM as u64;
         may_send.then_some(deadline)
     }

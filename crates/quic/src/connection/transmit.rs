@@ -240,17 +240,17 @@ impl Connection {
         if self.probes[space] > 0 || (may_send && self.data_waits(level.space())) {
             return Some(Allowance::All);
         }
-        let ack_due = level != Level::ZeroRtt && self.outgoing.received[space].ack_due(now);
+        let ack_due = level != Level::ZeroRtt && self.received[space].ack_due(now);
         ack_due.then_some(Allowance::AcksOnly)
     }
 
     /// Whether anything but ACKs waits in a space.
     fn data_waits(&self, space: Space) -> bool {
-        self.outgoing.crypto[space as usize].wants_to_send()
+        self.crypto[space as usize].wants_to_send()
             || (space == Space::Data
-                && (self.outgoing.streams.wants_to_send()
+                && (self.streams.wants_to_send()
                     || self.datagrams.wants_to_send()
-                    || self.outgoing.has_control()
+                    || self.control.are_due(&self.remote_ids)
                     || self.timers.ping_due))
     }
 
@@ -260,7 +260,7 @@ impl Connection {
             return true;
         }
         self.timers.paced_until = None;
-        let pending = self.outgoing.streams.pending_bytes() + self.datagrams.pending_bytes();
+        let pending = self.streams.pending_bytes() + self.datagrams.pending_bytes();
         let path = &mut self.paths[0];
         if self.config.pacing && pending > 0 && path.can_send(path.mtu as u64) {
             let batch = pending.min(path.window_room());
@@ -345,36 +345,34 @@ impl Connection {
     ) -> bool {
         let space = level.space() as usize;
         let probing = self.probes[space] > 0;
-        let Self {
-            outgoing,
-            keys,
-            peer,
-            ..
-        } = self;
+        let received = &mut self.received[space];
         if level != Level::ZeroRtt
-            && outgoing.received[space].ack_pending()
-            && let Some(ack) =
-                outgoing.received[space].write_ack(now, buffer, limit.saturating_sub(buffer.len()))
+            && received.ack_pending()
+            && let Some(ack) = received.write_ack(now, buffer, limit.saturating_sub(buffer.len()))
         {
-            keys.note_ack_sent(level, &ack);
+            self.keys.note_ack_sent(level, &ack);
             frames.push(ack);
         }
         let after_ack = buffer.len();
-        if probing && level == Level::OneRtt && peer.min_ack_delay.is_some() && buffer.len() < limit
+        if probing
+            && level == Level::OneRtt
+            && self.peer.min_ack_delay.is_some()
+            && buffer.len() < limit
         {
             // The answer to a probe should not wait (draft-ietf-quic-ack-frequency-14, section 7).
             write::immediate_ack(buffer);
         }
         if allowance == Allowance::All {
-            outgoing.crypto[space].fill(buffer, limit, |frame| frames.push(frame));
+            self.crypto[space].fill(buffer, limit, |frame| frames.push(frame));
             if level.space() == Space::Data {
-                if level == Level::OneRtt && outgoing.has_control() {
-                    outgoing.fill_control(buffer, limit, |frame| frames.push(frame));
+                if level == Level::OneRtt && self.control.are_due(&self.remote_ids) {
+                    let sent = |frame| frames.push(frame);
+                    (self.control).fill(&mut self.remote_ids, buffer, limit, sent);
                 }
                 if level == Level::OneRtt && self.datagrams.wants_to_send() {
                     self.fill_datagrams(buffer, limit);
                 }
-                self.outgoing.streams.fill(buffer, limit, frames);
+                self.streams.fill(buffer, limit, frames);
             }
         }
         let ping = level.space() == Space::Data && self.timers.ping_due
@@ -400,7 +398,7 @@ impl Connection {
 
     /// After a batch: whether the application is what limits the sender.
     fn note_limits(&mut self) {
-        if !self.outgoing.streams.wants_to_send()
+        if !self.streams.wants_to_send()
             && !self.datagrams.wants_to_send()
             && self.timers.paced_until.is_none()
         {

@@ -116,11 +116,11 @@ impl Connection {
         };
         self.validation.token = retry.token.to_vec();
         self.validation.retry_source = Some(header.source);
-        self.outgoing.remote_ids = RemoteIds::new(header.source);
+        self.remote_ids = RemoteIds::new(header.source);
         self.keys.initial = Some(self.initial_keys(self.version));
         // All goes out again, with the token and to the new ID; packet numbers go on.
-        self.recovery
-            .on_retry(&mut self.paths[0], &mut self.outgoing);
+        let (recovery, paths, mut fates) = self.recovery_parts();
+        recovery.on_retry(&mut paths[0], &mut fates);
         self.probes = [0; 3];
     }
 
@@ -162,16 +162,16 @@ impl Connection {
         let ip = self.path().remote.ip();
         let token = Token::later(now + server.epoch, self.version, ip);
         let sealed = self.endpoint_keys.tokens.seal(&token, &mut self.rng);
-        self.outgoing.issue_token(sealed);
+        self.control.issue_token(sealed);
     }
 
     /// Forgets what the first attempt brought, since the client begins a new one.
     pub(super) fn forget_attempt(&mut self, destination: ConnectionId) {
         self.original_destination = destination;
-        self.outgoing.remote_ids = RemoteIds::new(destination);
+        self.remote_ids = RemoteIds::new(destination);
         self.keys.initial = Some(self.initial_keys(self.version));
         self.recovery.discard(Space::Initial, &mut self.paths[0]);
-        self.outgoing.crypto[Space::Initial as usize] = Default::default();
+        self.crypto[Space::Initial as usize] = Default::default();
         self.probes = [0; 3];
         self.take_token();
     }

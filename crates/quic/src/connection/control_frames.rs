@@ -1,22 +1,14 @@
-//! What waits to be sent, apart from ACKs; the fate of sent frames comes back here.
+//! Frames of the connection itself that wait to be sent: connection IDs, tokens, HANDSHAKE_DONE and what is
+//! asked of the peer's acknowledgments. [`FrameFates`](super::frame_fates::FrameFates) brings their fate back.
 
-use weir_units::Time;
-
-use super::crypto_stream::CryptoStream;
 use super::ids::RemoteIds;
-use super::report::Reporter;
+use crate::frame;
 use crate::frame::NewConnectionId;
-use crate::observe::LostPacket;
-use crate::recovery::{AckRequests, FrameSink, ReceivedPackets, SentFrame};
-use crate::streams::Streams;
-use crate::{Space, frame};
+use crate::recovery::{AckRequests, SentFrame};
 
-/// What waits to be sent, with the state that acknowledgment and loss of frames change.
-pub(super) struct Outgoing {
-    pub(super) streams: Streams,
-    pub(super) crypto: [CryptoStream; 3],
-    pub(super) received: [ReceivedPackets; 3],
-    pub(super) remote_ids: RemoteIds,
+/// Control frames, those that wait and those on their way.
+#[derive(Default)]
+pub(super) struct ControlFrames {
     /// Connection IDs of ours that the peer does not know yet, or whose frames were lost.
     new_ids: Vec<NewConnectionId>,
     /// Issued and on their way, to be repeated when lost.
@@ -28,34 +20,9 @@ pub(super) struct Outgoing {
     /// sent now.
     new_token: Option<(Vec<u8>, bool)>,
     pub(super) ack_requests: AckRequests,
-    /// Bytes of stream and handshake data that had to be sent again.
-    pub(super) retransmitted: u64,
-    /// Who is told of what happens; lost packets are among it.
-    pub(super) reporter: Option<Box<Reporter>>,
 }
 
-impl Outgoing {
-    pub(super) fn new(
-        streams: Streams,
-        received: [ReceivedPackets; 3],
-        remote_ids: RemoteIds,
-    ) -> Self {
-        Self {
-            streams,
-            crypto: Default::default(),
-            received,
-            remote_ids,
-            new_ids: Vec::new(),
-            issued: Vec::new(),
-            largest_id_sent: 0,
-            handshake_done: false,
-            new_token: None,
-            ack_requests: AckRequests::default(),
-            retransmitted: 0,
-            reporter: None,
-        }
-    }
-
+impl ControlFrames {
     pub(super) fn issue_id(&mut self, id: NewConnectionId) {
         self.new_ids.push(id);
     }
@@ -80,24 +47,19 @@ impl Outgoing {
         self.new_token = Some((token, true));
     }
 
-    /// The peer has retired an ID: it need not be told of it again.
-    pub(super) fn withdraw_id(&mut self, sequence: u64) {
-        self.new_ids.retain(|id| id.sequence != sequence);
-        self.issued.retain(|id| id.sequence != sequence);
-    }
-
-    /// Whether frames other than CRYPTO and ACK wait that only 1-RTT packets may carry.
-    pub(super) fn has_control(&self) -> bool {
+    /// Whether any frame waits, retirements of the peer's IDs included; only 1-RTT packets carry them.
+    pub(super) fn are_due(&self, remote_ids: &RemoteIds) -> bool {
         self.handshake_done
             || self.new_token.as_ref().is_some_and(|(_, due)| *due)
             || !self.new_ids.is_empty()
-            || self.remote_ids.has_retirements()
+            || remote_ids.has_retirements()
             || self.ack_requests.is_due()
     }
 
-    /// Writes the control frames that fit.
-    pub(super) fn fill_control(
+    /// Writes the frames that fit.
+    pub(super) fn fill(
         &mut self,
+        remote_ids: &mut RemoteIds,
         out: &mut Vec<u8>,
         limit: usize,
         mut sent: impl FnMut(SentFrame),
@@ -135,36 +97,29 @@ impl Outgoing {
             self.issued.push(id);
         }
         while fits(out) {
-            let Some(sequence) = self.remote_ids.next_retirement() else {
+            let Some(sequence) = remote_ids.next_retirement() else {
                 break;
             };
             frame::write::retire_connection_id(out, sequence);
             sent(SentFrame::RetireConnectionId { sequence });
         }
     }
-}
 
-impl FrameSink for Outgoing {
-    fn acked(&mut self, space: Space, frame: &SentFrame) {
+    /// The peer has one of these frames.
+    pub(super) fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {
-            SentFrame::Ack { largest } => self.received[space as usize].on_ack_acked(largest),
             SentFrame::NewConnectionId { sequence } => {
                 self.issued.retain(|id| id.sequence != sequence);
             }
-            SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
             SentFrame::NewToken => self.new_token = None,
             SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
-            SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
-            _ => self.streams.on_acked(frame),
+            _ => {}
         }
     }
 
-    fn lost(&mut self, space: Space, frame: &SentFrame) {
+    /// One of these frames was lost: it is sent again.
+    pub(super) fn on_lost(&mut self, frame: &SentFrame) {
         match *frame {
-            SentFrame::Crypto { offset, length } => {
-                self.retransmitted += u64::from(length);
-                self.crypto[space as usize].on_lost(offset, length);
-            }
             SentFrame::HandshakeDone => self.handshake_done = true,
             SentFrame::NewToken => {
                 if let Some((_, due)) = &mut self.new_token {
@@ -177,21 +132,7 @@ impl FrameSink for Outgoing {
                     self.new_ids.push(self.issued.swap_remove(position));
                 }
             }
-            SentFrame::RetireConnectionId { sequence } => {
-                self.remote_ids.on_retirement_lost(sequence);
-            }
-            SentFrame::Ack { .. } => {}
-            SentFrame::Stream { length, .. } => {
-                self.retransmitted += u64::from(length);
-                self.streams.on_lost(frame);
-            }
-            _ => self.streams.on_lost(frame),
-        }
-    }
-
-    fn packet_lost(&mut self, now: Time, lost: &LostPacket) {
-        if let Some(reporter) = &mut self.reporter {
-            reporter.packet_lost(now, lost);
+            _ => {}
         }
     }
 }
