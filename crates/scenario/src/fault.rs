@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use serde::{Serialize, Serializer};
 use weir_fabric::Probability;
+use weir_scenario_derive::Keys;
 use weir_units::{Duration, Rate, Time};
 
 use crate::document::{At, Fields, Reported, section_by_kind};
 use crate::error::{ProblemKind, list, nearest};
-use crate::schema::{Accepts, Key, Section};
+use crate::schema::{Accepts, Key};
 use crate::topology::{Node, matches};
 use crate::workload::MOST_EPOCHS;
 use crate::{Group, PortIndex, Topology};
@@ -44,8 +45,9 @@ pub enum When {
 }
 
 /// What goes wrong. Faults of one kind on one port never overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[keys(title = "[[faults]]", first = [PORTS, AT, UNTIL, AT_EPOCH, UNTIL_EPOCH])]
 pub enum FaultKind {
     /// Every packet is lost.
     Down,
@@ -72,26 +74,31 @@ pub enum FaultKind {
         /// How probably.
         #[serde(serialize_with = "value")]
         probability: Probability,
-        /// By how long.
+        /// How long they are held back.
+        #[key(accepts = Accepts::POSITIVE_SPAN)]
         delay: Duration,
     },
     /// The link is longer.
     Delay {
-        /// By how much.
+        /// The additional delay, one way.
+        #[key(accepts = Accepts::POSITIVE_SPAN)]
         delay: Duration,
     },
     /// Packets are delayed by random spans, in order.
     Jitter {
-        /// Up to this, uniformly from zero.
+        /// The longest such span; they are uniform from zero.
+        #[key(accepts = Accepts::POSITIVE_SPAN)]
         jitter: Duration,
     },
     /// The link sends at another rate.
     Rate {
-        /// At this.
+        /// The rate.
         rate: Rate,
     },
-    /// The host that the port belongs to gets another address there, once: as when a lease or a
-    /// machine moves. The old one reaches nobody any more.
+    /// A host gets another address on a link, once: a lease or a machine has moved. Packets to the
+    /// old address reach nobody. TCP's connections over that link are dead from then on, and their
+    /// ends find out by their time-outs; DCQUIC's go on from the new address.
+    #[keys(first = [HOST_PORTS, AT, AT_EPOCH])]
     Address,
 }
 
@@ -129,145 +136,13 @@ const UNTIL_EPOCH: Key = Key::optional(
     "until the beginning of which epoch; with `at_epoch`",
 );
 
-const PROBABILITY: Key = Key::required("probability", Accepts::Probability, "how probably");
-
-/// All kinds of faults.
-pub(crate) static SECTIONS: [&Section; 9] = [
-    &Section {
-        title: "[[faults]] kind = \"down\"",
-        doc: "Every packet is lost.",
-        keys: &[
-            Key::kind(&["down"]),
-            PORTS,
-            AT,
-            UNTIL,
-            AT_EPOCH,
-            UNTIL_EPOCH,
-        ],
-    },
-    &Section {
-        title: "[[faults]] kind = \"loss\"",
-        doc: "Packets are lost at random.",
-        keys: &[
-            Key::kind(&["loss"]),
-            PORTS,
-            AT,
-            UNTIL,
-            AT_EPOCH,
-            UNTIL_EPOCH,
-            PROBABILITY,
-        ],
-    },
-    &Section {
-        title: "[[faults]] kind = \"duplicate\"",
-        doc: "Packets arrive twice at random.",
-        keys: &[
-            Key::kind(&["duplicate"]),
-            PORTS,
-            AT,
-            UNTIL,
-            AT_EPOCH,
-            UNTIL_EPOCH,
-            PROBABILITY,
-        ],
-    },
-    &Section {
-        title: "[[faults]] kind = \"corrupt\"",
-        doc: "Packets are damaged at random, and dropped by the receiver.",
-        keys: &[
-            Key::kind(&["corrupt"]),
-            PORTS,
-            AT,
-            UNTIL,
-            AT_EPOCH,
-            UNTIL_EPOCH,
-            PROBABILITY,
-        ],
-    },
-    &Section {
-        title: "[[faults]] kind = \"reorder\"",
-        doc: "Packets fall behind those sent after them, at random.",
-        keys: &[
-            Key::kind(&["reorder"]),
-            PORTS,
-            AT,
-            UNTIL,
-            AT_EPOCH,
-            UNTIL_EPOCH,
-            PROBABILITY,
-            Key::required(
-                "delay",
-                Accepts::POSITIVE_SPAN,
-                "how long they are held back",
-            ),
-        ],
-    },
-    &Section {
-        title: "[[faults]] kind = \"delay\"",
-        doc: "The link is longer.",
-        keys: &[
-            Key::kind(&["delay"]),
-            PORTS,
-            AT,
-            UNTIL,
-            AT_EPOCH,
-            UNTIL_EPOCH,
-            Key::required(
-                "delay",
-                Accepts::POSITIVE_SPAN,
-                "the additional delay, one way",
-            ),
-        ],
-    },
-    &Section {
-        title: "[[faults]] kind = \"jitter\"",
-        doc: "Packets are delayed by random spans, in order.",
-        keys: &[
-            Key::kind(&["jitter"]),
-            PORTS,
-            AT,
-            UNTIL,
-            AT_EPOCH,
-            UNTIL_EPOCH,
-            Key::required(
-                "jitter",
-                Accepts::POSITIVE_SPAN,
-                "the longest such span; they are uniform from zero",
-            ),
-        ],
-    },
-    &Section {
-        title: "[[faults]] kind = \"rate\"",
-        doc: "The link sends at another rate.",
-        keys: &[
-            Key::kind(&["rate"]),
-            PORTS,
-            AT,
-            UNTIL,
-            AT_EPOCH,
-            UNTIL_EPOCH,
-            Key::required("rate", Accepts::RATE, "the rate"),
-        ],
-    },
-    &Section {
-        title: "[[faults]] kind = \"address\"",
-        doc: "A host gets another address on a link, once: a lease or a machine has moved. Packets to \
-              the old address reach nobody. TCP's connections over that link are dead from then on, and \
-              their ends find out by their time-outs; DCQUIC's go on from the new address.",
-        keys: &[
-            Key::kind(&["address"]),
-            Key::required(
-                "ports",
-                Accepts::Other(
-                    "the name of a host's port, a pattern such as \"web*->leaf1\", or a list of them",
-                ),
-                "the hosts' ports whose address changes",
-            ),
-            AT,
-            AT_EPOCH,
-        ],
-    },
-];
+const HOST_PORTS: Key = Key::required(
+    "ports",
+    Accepts::Other(
+        "the name of a host's port, a pattern such as \"web*->leaf1\", or a list of them",
+    ),
+    "the hosts' ports whose address changes",
+);
 
 impl Fault {
     pub(crate) fn read(
@@ -275,13 +150,13 @@ impl Fault {
         topology: &Topology,
         duration: Duration,
     ) -> Result<Self, Reported> {
-        let section = section_by_kind(at, &SECTIONS)?;
+        let section = section_by_kind(at, &FaultKind::SECTIONS)?;
         let fields = Fields::open(at.clone(), section)?;
         let ports = fields
             .needed("ports")
             .and_then(|at| read_ports(&at, topology));
         let when = When::read(&fields, duration);
-        let kind = FaultKind::read(section.kind(), &fields);
+        let kind = FaultKind::read_keys(&fields, ());
         let fault = Self {
             ports: ports?,
             when: when?,
@@ -454,40 +329,6 @@ pub(crate) fn check_overlaps(
         format!("the port `{port}` still has another fault of this kind, `faults.{first}`"),
         "end one before the other begins",
     ))
-}
-
-impl FaultKind {
-    fn read(kind: Option<&str>, fields: &Fields<'_>) -> Result<Self, Reported> {
-        Ok(match kind {
-            Some("loss") => Self::Loss {
-                probability: fields.get("probability")?,
-            },
-            Some("duplicate") => Self::Duplicate {
-                probability: fields.get("probability")?,
-            },
-            Some("corrupt") => Self::Corrupt {
-                probability: fields.get("probability")?,
-            },
-            Some("reorder") => {
-                let (probability, delay) = (fields.get("probability"), fields.get("delay"));
-                Self::Reorder {
-                    probability: probability?,
-                    delay: delay?,
-                }
-            }
-            Some("delay") => Self::Delay {
-                delay: fields.get("delay")?,
-            },
-            Some("jitter") => Self::Jitter {
-                jitter: fields.get("jitter")?,
-            },
-            Some("rate") => Self::Rate {
-                rate: fields.get("rate")?,
-            },
-            Some("address") => Self::Address,
-            _ => Self::Down,
-        })
-    }
 }
 
 /// The ports that names or patterns mean, each once.

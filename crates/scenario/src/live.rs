@@ -5,28 +5,37 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
+use weir_scenario_derive::{Keys, Word};
 use weir_units::Duration;
 
 use crate::document::{Fields, Reported};
-use crate::schema::{Accepts, Key, Literal, Section};
+use crate::schema::Accepts;
 
 /// What only a live run of the scenario needs to know; a simulation does not look at it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Keys)]
+#[keys(
+    title = "[live]",
+    doc = "What only `weir run --live` needs to know: see docs/lab.md. A simulation does not look at it."
+)]
 pub struct LiveOptions {
-    /// Which addresses hosts have.
+    /// Which version of IP the hosts use.
+    #[key(default = "ipv4")]
     pub address_family: AddressFamily,
-    /// Where these are taken from.
+    /// Where the hosts' addresses are taken from; it must not be in use on the machine itself.
+    #[key(accepts = Accepts::Other("a private network such as \"10.77.0.0/16\" or \"fd77:6562:7765::/48\""), absent = "`\"10.77.0.0/16\"`, or `\"fd77:6562:7765::/48\"` for IPv6", by = read_network)]
     pub network: Network,
-    /// How many segments a host's stack may hand to its link at once; without, as many as keep the
-    /// scenario's rates faithful.
+    /// How many segments a host's stack may hand to its link at once.
+    #[key(accepts = Accepts::Count(1, 65_535), absent = "as many as keep the scenario's rates faithful")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gso_segments: Option<u32>,
-    /// How large the delay error of 1 % of the packets may be: what is beyond it is no faithful run.
+    /// With a larger error of the delays of 1 % of the packets a run is not faithful; more may do
+    /// where what is compared takes longer.
+    #[key(accepts = Accepts::Duration(Duration::from_micros(1), crate::schema::LONGEST), default = "250us")]
     pub delay_error: Duration,
 }
 
 /// Which version of IP hosts use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressFamily {
     /// IP version 4.
@@ -49,37 +58,6 @@ pub struct Network {
 #[error("it takes an address, a slash and a number of bits, after which the address is zero")]
 pub struct NotANetwork;
 
-pub(crate) static LIVE: Section = Section {
-    title: "[live]",
-    doc: "What only `weir run --live` needs to know: see docs/lab.md. A simulation does not look at it.",
-    keys: &[
-        Key::default(
-            "address_family",
-            Accepts::Word(&["ipv4", "ipv6"]),
-            Literal::Text("ipv4"),
-            "which version of IP the hosts use",
-        ),
-        Key::optional(
-            "network",
-            Accepts::Other("a private network such as \"10.77.0.0/16\" or \"fd77:6562:7765::/48\""),
-            "`\"10.77.0.0/16\"`, or `\"fd77:6562:7765::/48\"` for IPv6",
-            "where the hosts' addresses are taken from; it must not be in use on the machine itself",
-        ),
-        Key::optional(
-            "gso_segments",
-            Accepts::Count(1, 65_535),
-            "as many as keep the scenario's rates faithful",
-            "how many segments a host's stack may hand to its link at once",
-        ),
-        Key::default(
-            "delay_error",
-            Accepts::Duration(Duration::from_micros(1), crate::schema::LONGEST),
-            Literal::Text("250us"),
-            "with a larger error of the delays of 1 % of the packets a run is not faithful; more may do where what is compared takes longer",
-        ),
-    ],
-};
-
 const IPV4: Network = Network {
     address: IpAddr::V4(Ipv4Addr::new(10, 77, 0, 0)),
     prefix: 16,
@@ -90,27 +68,8 @@ const IPV6: Network = Network {
     prefix: 48,
 };
 
-impl LiveOptions {
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
-        let (family, segments, delay_error) = (
-            fields.get::<String>("address_family"),
-            fields.optional("gso_segments"),
-            fields.get("delay_error"),
-        );
-        let address_family = match family?.as_str() {
-            "ipv6" => AddressFamily::Ipv6,
-            _ => AddressFamily::Ipv4,
-        };
-        Ok(Self {
-            address_family,
-            network: read_network(fields, address_family)?,
-            gso_segments: segments?,
-            delay_error: delay_error?,
-        })
-    }
-}
-
-fn read_network(fields: &Fields<'_>, family: AddressFamily) -> Result<Network, Reported> {
+fn read_network(fields: &Fields<'_>, (): ()) -> Result<Network, Reported> {
+    let family = fields.get("address_family")?;
     let Some(at) = fields.at("network") else {
         return Ok(match family {
             AddressFamily::Ipv4 => IPV4,

@@ -6,10 +6,8 @@ use crate::document::{At, Fields, Node, Problems, Reported, Table, Value, substi
 use crate::error::ProblemKind;
 use crate::fault::{self, check_overlaps};
 use crate::group::{self, check_flows};
-use crate::live::LIVE;
 use crate::measurements::MEASUREMENTS;
 use crate::schema::{Accepts, Key, Literal, Section};
-use crate::sed::SED;
 use crate::topology::{self, Builder, Names, Queues, check_name};
 use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions, Topology};
 
@@ -155,7 +153,9 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
     let faults = read_faults(&file, &topology, duration, known_groups);
     let measurements = read_measurements(&file, &topology, known_groups);
     let sed = read_sed(&file);
-    let live = open(&file, "live", &LIVE, LiveOptions::read);
+    let live = open(&file, "live", LiveOptions::SECTION, |fields| {
+        LiveOptions::read_keys(fields, ())
+    });
     Ok(Scenario {
         title,
         source,
@@ -290,7 +290,7 @@ fn read_sed(file: &Fields<'_>) -> Result<Option<SedOptions>, Reported> {
     let Some(at) = file.at("sed") else {
         return Ok(None);
     };
-    SedOptions::read(&Fields::open(at, &SED)?).map(Some)
+    SedOptions::read(at).map(Some)
 }
 
 /// Reads a table that has all its defaults where it is not written.

@@ -1,46 +1,66 @@
 //! `[sed]`: a controller that gives flows the windows that they need to meet their deadlines.
 
 use serde::Serialize;
+use weir_scenario_derive::{Keys, Word};
 use weir_units::{Duration, Rate};
 
 use crate::Level;
-use crate::document::{Fields, Reported};
-use crate::schema::{Accepts, Key, Literal, Section};
+use crate::document::{At, Fields, Reported};
+use crate::schema::Accepts;
 
 /// SED and RSED: agents in all switches, and one controller.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
+#[keys(
+    title = "[sed]",
+    doc = "SED and RSED (docs/sed.md): an agent in each switch, and a controller that gives the flows of \
+          congested ports the windows with which they meet their `deadline`. It acts upon TCP with a \
+          handshake."
+)]
 pub struct SedOptions {
-    /// K: from this length on a queue is congested.
+    /// K: from this length on a port's queue is congested; packets are counted at 1500 B.
+    #[key(default = "30 packets", by = read_threshold)]
     pub threshold: Level,
-    /// Below this length it no longer is; without, half of K.
+    /// Below this length a port's queue is no longer congested; the paper has K here too.
+    #[key(absent = "half of `threshold`")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Level>,
     /// The round-trip time of the empty network.
+    #[key(accepts = Accepts::POSITIVE_SPAN, first)]
     pub rtt: Duration,
-    /// What RTT_avg is in equation 3.
+    /// What RTT_avg is in equation 3: `rtt`, or `rtt` + K/C.
+    #[key(default = "base")]
     pub total_rtt: SedReading,
     /// What RTT_avg is in equation 4.
+    #[key(default = "loaded")]
     pub flow_rtt: SedReading,
-    /// How windows are chosen.
+    /// How windows are chosen: by the paper's Algorithm 2, or by admission and turns.
+    #[key(default = "paper")]
     pub allocation: SedAllocation,
-    /// What a flow without deadline has at least, in segments.
+    /// The least window of a flow without deadline, in segments.
+    #[key(accepts = Accepts::Count(0, 1000), default = 1)]
     pub base: u32,
-    /// What becomes of flows that are late.
+    /// Whether flows that are late share what is left, or are stopped.
+    #[key(default = "spare")]
     pub late: SedLate,
-    /// Whether senders of dropped packets are made to send them again at once: RSED.
+    /// RSED: whether a dropped packet is reported, and its sender made to send it again.
+    #[key(default = false)]
     pub retransmit: bool,
     /// For how long windows hold that the controller is silent about.
+    #[key(accepts = Accepts::POSITIVE_SPAN, default = "2s")]
     pub lease: Duration,
     /// How often the controller hears how far flows are while a queue is congested.
+    #[key(accepts = Accepts::POSITIVE_SPAN, default = "1ms")]
     pub counters_interval: Duration,
     /// How long a message takes between a switch and the controller, beside its length.
+    #[key(accepts = Accepts::SPAN, default = "100us")]
     pub latency: Duration,
     /// The rate of the channel between a switch and the controller, each way.
+    #[key(default = "1Gbps")]
     pub rate: Rate,
 }
 
 /// Which round-trip time is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum SedReading {
     /// That of the empty network.
@@ -50,7 +70,7 @@ pub enum SedReading {
 }
 
 /// How windows are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum SedAllocation {
     /// The paper's Algorithm 2.
@@ -60,7 +80,7 @@ pub enum SedAllocation {
 }
 
 /// What becomes of flows that are late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum SedLate {
     /// They share what is left.
@@ -69,145 +89,33 @@ pub enum SedLate {
     Stop,
 }
 
-pub(crate) static SED: Section = Section {
-    title: "[sed]",
-    doc: "SED and RSED (docs/sed.md): an agent in each switch, and a controller that gives the flows of \
-          congested ports the windows with which they meet their `deadline`. It acts upon TCP with a \
-          handshake.",
-    keys: &[
-        Key::required(
-            "rtt",
-            Accepts::POSITIVE_SPAN,
-            "the round-trip time of the empty network",
-        ),
-        Key::default(
-            "threshold",
-            Accepts::Level,
-            Literal::Text("30 packets"),
-            "K: from this length on a port's queue is congested; packets are counted at 1500 B",
-        ),
-        Key::optional(
-            "recovery",
-            Accepts::Level,
-            "half of `threshold`",
-            "below this length a port's queue is no longer congested; the paper has K here too",
-        ),
-        Key::default(
-            "total_rtt",
-            Accepts::Word(&["base", "loaded"]),
-            Literal::Text("base"),
-            "what RTT_avg is in equation 3: `rtt`, or `rtt` + K/C",
-        ),
-        Key::default(
-            "flow_rtt",
-            Accepts::Word(&["base", "loaded"]),
-            Literal::Text("loaded"),
-            "what RTT_avg is in equation 4",
-        ),
-        Key::default(
-            "allocation",
-            Accepts::Word(&["paper", "planned"]),
-            Literal::Text("paper"),
-            "how windows are chosen: by the paper's Algorithm 2, or by admission and turns",
-        ),
-        Key::default(
-            "base",
-            Accepts::Count(0, 1000),
-            Literal::Integer(1),
-            "the least window of a flow without deadline, in segments",
-        ),
-        Key::default(
-            "late",
-            Accepts::Word(&["spare", "stop"]),
-            Literal::Text("spare"),
-            "whether flows that are late share what is left, or are stopped",
-        ),
-        Key::default(
-            "retransmit",
-            Accepts::Boolean,
-            Literal::Boolean(false),
-            "RSED: whether a dropped packet is reported, and its sender made to send it again",
-        ),
-        Key::default(
-            "lease",
-            Accepts::POSITIVE_SPAN,
-            Literal::Text("2s"),
-            "for how long windows hold that the controller is silent about",
-        ),
-        Key::default(
-            "counters_interval",
-            Accepts::POSITIVE_SPAN,
-            Literal::Text("1ms"),
-            "how often the controller hears how far flows are while a queue is congested",
-        ),
-        Key::default(
-            "latency",
-            Accepts::SPAN,
-            Literal::Text("100us"),
-            "how long a message takes between a switch and the controller, beside its length",
-        ),
-        Key::default(
-            "rate",
-            Accepts::RATE,
-            Literal::Text("1Gbps"),
-            "the rate of the channel between a switch and the controller, each way",
-        ),
-    ],
-};
-
 impl SedOptions {
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
-        let (threshold, rtt) = (fields.get("threshold"), fields.get("rtt"));
-        let recovery = fields.optional("recovery");
-        let (total, flow) = (reading(fields, "total_rtt"), reading(fields, "flow_rtt"));
-        let (allocation, late) = (
-            fields.get::<String>("allocation"),
-            fields.get::<String>("late"),
-        );
-        let (base, retransmit) = (fields.get("base"), fields.get("retransmit"));
-        let (lease, interval) = (fields.get("lease"), fields.get("counters_interval"));
-        let (latency, rate) = (fields.get("latency"), fields.get("rate"));
-        let threshold: Level = threshold?;
-        if threshold.is_zero() {
-            return Err(fields.blame("threshold").conflict(
-                "an empty queue would be congested",
-                "set a `threshold` of one packet or more",
-            ));
-        }
-        let (lease, latency): (Duration, Duration) = (lease?, latency?);
+    pub(crate) fn read(at: At<'_>) -> Result<Self, Reported> {
+        let fields = Fields::open(at, Self::SECTION)?;
+        let options = Self::read_keys(&fields, ())?;
+        options.check(&fields)?;
+        Ok(options)
+    }
+
+    fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        let (lease, latency) = (self.lease, self.latency);
         if lease / 3 <= latency {
             return Err(fields.blame("lease").conflict(
                 format!("a lease of {lease} runs out while it is renewed, which takes {latency}"),
                 "set a `lease` of more than three times the `latency`",
             ));
         }
-        Ok(Self {
-            threshold,
-            recovery: recovery?,
-            rtt: rtt?,
-            total_rtt: total?,
-            flow_rtt: flow?,
-            allocation: match allocation?.as_str() {
-                "planned" => SedAllocation::Planned,
-                _ => SedAllocation::Paper,
-            },
-            base: base?,
-            late: match late?.as_str() {
-                "stop" => SedLate::Stop,
-                _ => SedLate::Spare,
-            },
-            retransmit: retransmit?,
-            lease,
-            counters_interval: interval?,
-            latency,
-            rate: rate?,
-        })
+        Ok(())
     }
 }
 
-fn reading(fields: &Fields<'_>, key: &str) -> Result<SedReading, Reported> {
-    Ok(match fields.get::<String>(key)?.as_str() {
-        "loaded" => SedReading::Loaded,
-        _ => SedReading::Base,
-    })
+fn read_threshold(fields: &Fields<'_>, (): ()) -> Result<Level, Reported> {
+    let threshold: Level = fields.get("threshold")?;
+    if threshold.is_zero() {
+        return Err(fields.blame("threshold").conflict(
+            "an empty queue would be congested",
+            "set a `threshold` of one packet or more",
+        ));
+    }
+    Ok(threshold)
 }

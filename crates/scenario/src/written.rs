@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use weir_congestion::AlgorithmSpec;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::transport::{DcudpOptions, QuicOptions, TcpOptions, TlsOptions, Transport, UdpEcn};
+use crate::transport::{DcudpOptions, QuicOptions, TcpOptions, TlsOptions, Transport, UdpOptions};
 use crate::{
     Fault, FaultKind, Group, HostIndex, LiveOptions, Pairing, PortIndex, Queue, Scenario,
     SedOptions, SharedLimit, Switch, TconRule, Topology, When, Workload,
@@ -135,13 +135,8 @@ struct WrittenGroup<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     dcudp: Option<&'s DcudpOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    udp: Option<WrittenUdp>,
+    udp: Option<UdpOptions>,
     workload: &'s Workload,
-}
-
-#[derive(Serialize)]
-struct WrittenUdp {
-    ecn: UdpEcn,
 }
 
 #[derive(Serialize)]
@@ -357,7 +352,7 @@ impl<'s> WrittenGroup<'s> {
                 written.transport = "dcudp";
                 (written.dcudp, written.congestion) = (Some(options), Some(congestion));
             }
-            Transport::Udp { ecn } => written.udp = Some(WrittenUdp { ecn: *ecn }),
+            Transport::Udp { ecn } => written.udp = Some(UdpOptions { ecn: *ecn }),
         }
         written
     }

@@ -31,6 +31,11 @@ impl<'a> Fields<'a> {
         Ok(Self { at, section, table })
     }
 
+    /// What `kind` is, of a table that is one of several.
+    pub(crate) fn kind(&self) -> Option<&'static str> {
+        self.section.kind()
+    }
+
     /// Whether the key was written.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.table.get(name).is_some()

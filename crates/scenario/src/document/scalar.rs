@@ -44,6 +44,7 @@ macro_rules! from_scalar {
 from_scalar! {
     bool: Scalar::Boolean(value) => Some(value),
     u64: Scalar::Count(value) => Some(value),
+    u16: Scalar::Count(value) => u16::try_from(value).ok(),
     u32: Scalar::Count(value) => u32::try_from(value).ok(),
     f64: Scalar::Number(value) => Some(value),
     Probability: Scalar::Probability(value) => Some(value),

@@ -1,14 +1,15 @@
 //! Queues: where packets wait at a port, who is marked, who is dropped.
 
-mod keys;
 mod level;
 mod read;
 
 use serde::{Serialize, Serializer};
 use weir_fabric::Probability;
+use weir_scenario_derive::Keys;
 use weir_units::ByteSize;
 
-pub(crate) use keys::SECTIONS;
+use crate::schema::Accepts;
+
 pub(crate) use level::UNLIMITED;
 pub use level::{Buffer, Level};
 
@@ -33,62 +34,75 @@ impl Queue {
 }
 
 /// What a queue does with packets before it is full.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[keys(title = "[queues.NAME]", first = [read::BUFFER])]
 pub enum Discipline {
-    /// Nothing.
+    /// First in, first out, until the buffer is full.
     DropTail,
     /// Random early detection (Floyd and Jacobson 1993).
     Red {
         /// The thresholds and the probability.
+        #[key(flatten = 3)]
         #[serde(flatten)]
         red: Red,
         /// Which length they are compared with.
+        #[key(keys = [read::LENGTH, read::WEIGHT, read::GENTLE], by = RedLength::read)]
         #[serde(flatten)]
         length: RedLength,
-        /// Whether ECT packets are marked where others are dropped (RFC 3168, section 7).
+        /// Whether ECT packets are marked where others are dropped early (RFC 3168, section 7).
+        #[key(default = false)]
         ecn: bool,
     },
-    /// ECT packets that find more than a threshold are marked (DCTCP, RFC 8257 section 3.1).
+    /// ECT packets that find more than a threshold are marked: what DCTCP asks of a switch (RFC 8257,
+    /// section 3.1).
     Step {
-        /// The threshold, K in the DCTCP paper.
+        /// K: ECT packets that find more than this are marked.
         ecn_threshold: Level,
     },
-    /// ECT packets are marked with a probability between two thresholds and always above the
-    /// second (DCUDP).
+    /// ECT packets are marked with a probability between two thresholds and always above the second:
+    /// DCUDP's marking.
     TwoThreshold {
         /// Marking begins above this.
+        #[key(accepts = Accepts::THRESHOLD)]
         ecn_min: ByteSize,
-        /// Above this every ECT packet is marked.
+        /// Above this every ECT packet is marked; at least `ecn_min`.
+        #[key(accepts = Accepts::THRESHOLD)]
         ecn_max: ByteSize,
-        /// How probably a packet is marked between the two.
+        /// How probably an ECT packet is marked between the two.
         #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
     },
-    /// One queue for ECT and Not-ECT packets: the former are marked above a threshold, the latter
-    /// meet RED on the instantaneous length (Vargas et al., section 5.3).
+    /// One queue for both kinds of traffic (Vargas et al., section 5.3): ECT packets are marked above a
+    /// threshold, Not-ECT packets meet RED on the instantaneous length.
     Shared {
         /// ECT packets that find more than this are marked.
+        #[key(accepts = Accepts::THRESHOLD)]
         ecn_threshold: ByteSize,
         /// What Not-ECT packets meet.
+        #[key(flatten = 3)]
         #[serde(flatten)]
         red: Red,
     },
     /// One queue, as Juniper's QFX switches have it with ECN on: ECT packets are marked above the
     /// threshold, Not-ECT packets are dropped there.
     Qfx {
-        /// The threshold.
+        /// Above this ECT packets are marked and Not-ECT packets are dropped.
+        #[key(accepts = Accepts::THRESHOLD)]
         ecn_threshold: ByteSize,
     },
 }
 
 /// RED's drop probability grows from zero at `red_min` to `probability` at `red_max`; above, every
 /// packet is dropped. Equal thresholds are drop-tail at that level.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 pub struct Red {
-    /// Where dropping begins.
+    /// Up to here nothing is dropped early; from here on the drop probability grows from zero.
+    #[key(accepts = Accepts::THRESHOLD)]
     pub red_min: ByteSize,
-    /// Where every packet is dropped.
+    /// Above this every packet is dropped, at least `red_min`; with both equal this is drop-tail at
+    /// that level.
+    #[key(accepts = Accepts::THRESHOLD)]
     pub red_max: ByteSize,
     /// The drop probability as the length reaches `red_max`.
     #[serde(serialize_with = "serialize_probability")]

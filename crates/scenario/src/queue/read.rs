@@ -3,19 +3,50 @@
 use weir_fabric::Probability;
 use weir_units::ByteSize;
 
-use super::{Buffer, Discipline, Level, Queue, Red, RedLength, SECTIONS};
+use super::{Buffer, Discipline, Level, Queue, RedLength};
 use crate::document::{At, Fields, Reported, section_by_kind};
+use crate::schema::{Accepts, Key, Literal};
+
+pub(super) const BUFFER: Key = Key::required(
+    "buffer",
+    Accepts::Buffer,
+    "What the queue holds; whatever does not fit is dropped and counted as `buffer`.",
+);
+
+pub(super) const LENGTH: Key = Key::default(
+    "length",
+    Accepts::Word(&["instantaneous", "average"]),
+    Literal::Text("average"),
+    "The length that is compared with the thresholds: the queue as the packet arrives, or a moving \
+     average.",
+);
+
+pub(super) const WEIGHT: Key = Key::optional(
+    "weight",
+    Accepts::Number(1e-9, 1.0),
+    "0.002 with the average length",
+    "How much one arrival counts in the average, w_q in the paper; only with `length = \"average\"`.",
+);
+
+pub(super) const GENTLE: Key = Key::optional(
+    "gentle",
+    Accepts::Boolean,
+    "true with the average length",
+    "Whether the probability grows to 1 between `red_max` and twice that, instead of at once; only \
+     with `length = \"average\"`.",
+);
 
 impl Queue {
     /// Reads the table of a queue.
     pub(crate) fn read(at: &At<'_>) -> Result<Self, Reported> {
-        let section = section_by_kind(at, &SECTIONS)?;
+        let section = section_by_kind(at, &Discipline::SECTIONS)?;
         let fields = Fields::open(at.clone(), section)?;
-        let buffer = fields.get("buffer");
+        let (buffer, discipline) = (fields.get("buffer"), Discipline::read_keys(&fields, ()));
         let queue = Self {
-            discipline: Discipline::read(&fields)?,
+            discipline: discipline?,
             buffer: buffer?,
         };
+        queue.discipline.check(&fields)?;
         queue.check(&fields)?;
         Ok(queue)
     }
@@ -44,52 +75,17 @@ impl Queue {
 }
 
 impl Discipline {
-    fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
-        let kind: String = fields.get("kind")?;
-        Ok(match kind.as_str() {
-            "red" => {
-                let (red, length) = (Red::read(fields), RedLength::read(fields));
-                Self::Red {
-                    red: red?,
-                    length: length?,
-                    ecn: fields.get("ecn")?,
-                }
+    /// Whether thresholds that belong together are in order.
+    fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        match self {
+            Self::TwoThreshold {
+                ecn_min, ecn_max, ..
+            } => check_order(fields, ("ecn_min", *ecn_min), ("ecn_max", *ecn_max)),
+            Self::Red { red, .. } | Self::Shared { red, .. } => {
+                check_order(fields, ("red_min", red.red_min), ("red_max", red.red_max))
             }
-            "step" => Self::Step {
-                ecn_threshold: fields.get("ecn_threshold")?,
-            },
-            "two-threshold" => {
-                let (min, max) = ordered(fields, "ecn_min", "ecn_max")?;
-                Self::TwoThreshold {
-                    ecn_min: min,
-                    ecn_max: max,
-                    probability: fields.get("probability")?,
-                }
-            }
-            "shared" => {
-                let (threshold, red) = (fields.get("ecn_threshold"), Red::read(fields));
-                Self::Shared {
-                    ecn_threshold: threshold?,
-                    red: red?,
-                }
-            }
-            "qfx" => Self::Qfx {
-                ecn_threshold: fields.get("ecn_threshold")?,
-            },
-            _ => Self::DropTail,
-        })
-    }
-}
-
-impl Red {
-    fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
-        let probability = fields.get("drop_probability");
-        let (red_min, red_max) = ordered(fields, "red_min", "red_max")?;
-        Ok(Self {
-            red_min,
-            red_max,
-            drop_probability: probability?,
-        })
+            Self::DropTail | Self::Step { .. } | Self::Qfx { .. } => Ok(()),
+        }
     }
 }
 
@@ -97,7 +93,7 @@ impl RedLength {
     /// The weight of one arrival that Floyd and Jacobson recommend.
     const WEIGHT: f64 = 0.002;
 
-    fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
+    pub(super) fn read(fields: &Fields<'_>, (): ()) -> Result<Self, Reported> {
         let length: String = fields.get("length")?;
         if length == "average" {
             let weight = Probability::new(fields.optional("weight")?.unwrap_or(Self::WEIGHT));
@@ -117,14 +113,16 @@ impl RedLength {
     }
 }
 
-fn ordered(fields: &Fields<'_>, least: &str, most: &str) -> Result<(ByteSize, ByteSize), Reported> {
-    let (min, max) = (fields.get::<ByteSize>(least), fields.get::<ByteSize>(most));
-    let (min, max) = (min?, max?);
+fn check_order(
+    fields: &Fields<'_>,
+    (least, min): (&str, ByteSize),
+    (most, max): (&str, ByteSize),
+) -> Result<(), Reported> {
     if min > max {
         return Err(fields.blame(least).conflict(
             format!("{min} is above `{most}`, {max}"),
             format!("`{least}` must be at most `{most}`"),
         ));
     }
-    Ok((min, max))
+    Ok(())
 }

@@ -36,6 +36,31 @@ pub(crate) enum Accepts {
     Other(&'static str),
 }
 
+/// A type whose values are accepted as they are, unless a key says something else.
+pub(crate) trait Accepted {
+    const ACCEPTS: Accepts;
+}
+
+impl Accepted for bool {
+    const ACCEPTS: Accepts = Accepts::Boolean;
+}
+
+impl Accepted for Probability {
+    const ACCEPTS: Accepts = Accepts::Probability;
+}
+
+impl Accepted for Rate {
+    const ACCEPTS: Accepts = Accepts::RATE;
+}
+
+impl Accepted for Level {
+    const ACCEPTS: Accepts = Accepts::Level;
+}
+
+impl Accepted for Buffer {
+    const ACCEPTS: Accepts = Accepts::Buffer;
+}
+
 /// The fastest link. Keeps products of rates and spans within 128 bits by far.
 const FASTEST: Rate = Rate::from_gbps(100_000);
 /// The slowest link: a packet of 64 KB takes nine minutes.

@@ -11,7 +11,7 @@ mod tests;
 
 use crate::document::Value;
 
-pub(crate) use accepts::{Accepts, LONGEST};
+pub(crate) use accepts::{Accepted, Accepts, LONGEST};
 pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
 
 /// A kind of table.
@@ -26,7 +26,7 @@ pub(crate) struct Section {
 }
 
 /// A key of a table.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) accepts: Accepts,

@@ -24,23 +24,23 @@ pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
         &topology::LINK,
         &topology::ROUTE,
         &group::GROUP,
-        &transport::TCP,
-        &transport::TLS,
-        &transport::QUIC,
-        &transport::MIGRATION,
-        &transport::DCUDP,
-        &transport::QUIT,
-        &transport::UDP,
+        transport::TcpOptions::SECTION,
+        transport::TlsOptions::SECTION,
+        transport::QuicOptions::SECTION,
+        transport::MigrationOptions::SECTION,
+        transport::DcudpOptions::SECTION,
+        transport::DcudpQuit::SECTION,
+        transport::UdpOptions::SECTION,
     ];
     (first.into_iter())
-        .chain(workload::SECTIONS)
-        .chain(queue::SECTIONS)
-        .chain(fault::SECTIONS)
+        .chain(workload::Workload::SECTIONS)
+        .chain(queue::Discipline::SECTIONS)
+        .chain(fault::FaultKind::SECTIONS)
         .chain([
             &measurements::MEASUREMENTS,
             &measurements::REDUCTION,
-            &sed::SED,
-            &live::LIVE,
+            sed::SedOptions::SECTION,
+            live::LiveOptions::SECTION,
         ])
 }
 

@@ -1,23 +1,21 @@
 //! What carries a group's data: TCP with its options, TLS over it, DCQUIC, DCUDP, or UDP.
 
 mod dcudp;
-mod keys;
 mod quic;
 mod read;
 mod tls;
 
 use serde::{Deserialize, Serialize};
 use weir_congestion::AlgorithmSpec;
+use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration};
 
-pub(crate) use dcudp::{DCUDP, QUIT};
+use crate::schema::Accepts;
+
 pub use dcudp::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
 };
-pub(crate) use keys::{TCP, UDP};
-pub(crate) use quic::{MIGRATION, QUIC};
 pub use quic::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize};
-pub(crate) use tls::TLS;
 pub use tls::TlsOptions;
 
 /// IP and TCP headers without options: what the MSS leaves of the MTU (RFC 6691).
@@ -68,68 +66,100 @@ pub enum Transport {
 
 /// How both ends of a TCP connection are set up. Defaults are Linux's, except where the key
 /// reference says otherwise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
+#[keys(title = "[groups.NAME.tcp]", doc = "How both ends of the group's TCP connections are set up. The initial and the minimum window \
+          are parameters of the congestion control.", context = Around<'_>)]
 pub struct TcpOptions {
-    /// The largest segment, as the MSS option counts it: TCP options, such as time stamps, take
+    /// The maximum segment size, as the MSS option counts it: time stamps and other options take
     /// their bytes from it.
+    #[key(accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_495)), absent = "the smallest MTU of all links less 40B of headers", by = read::mss)]
     pub mss: ByteSize,
-    /// Whether connections begin with the three-way handshake; without, both ends start
-    /// established.
+    /// Whether connections begin with the three-way handshake and end with FINs; without, both ends
+    /// start established.
+    #[key(default = true)]
     pub handshake: bool,
-    /// How connections use ECN.
+    /// How the connections use ECN: not, one reaction per window (RFC 3168), or an exact echo of
+    /// marks (RFC 8257).
+    #[key(absent = "`\"dctcp\"` with the congestion controls `dctcp` and `d2tcp`, else `\"off\"`", by = read::ecn)]
     pub ecn: TcpEcn,
     /// Selective acknowledgments (RFC 2018).
+    #[key(default = true)]
     pub sack: bool,
-    /// The time-stamps option (RFC 7323).
+    /// The time-stamps option (RFC 7323): 12 bytes in each segment.
+    #[key(default = true)]
     pub timestamps: bool,
-    /// How losses are found; `None` without SACK, where duplicate ACKs tell (NewReno, RFC 6582).
+    /// How losses are found with SACK: by time and tail loss probes (RFC 8985), or by three
+    /// segments that were SACKed above (RFC 6675); without SACK, duplicate ACKs tell (RFC 6582).
+    #[key(default = "rack", by = read::recovery)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
     /// Whether the first two duplicate ACKs let new segments go (RFC 3042).
+    #[key(default = true)]
     pub limited_transmit: bool,
-    /// Proportional rate reduction in recovery (RFC 9937).
+    /// Proportional rate reduction while losses are repaired (RFC 9937).
+    #[key(default = true)]
     pub prr: bool,
     /// When receivers acknowledge.
+    #[key(flatten = 3)]
     #[serde(flatten)]
     pub delayed_ack: DelayedAck,
-    /// The retransmission time-out before there is a round-trip time sample (RFC 6298).
+    /// The retransmission time-out before the first round-trip time sample (RFC 6298).
+    #[key(accepts = Accepts::POSITIVE_SPAN, default = "1s")]
     pub initial_rto: Duration,
-    /// The least that a retransmission time-out adds to the smoothed round-trip time.
+    /// The least that a retransmission time-out adds to the smoothed round-trip time, as in Linux.
+    #[key(accepts = Accepts::POSITIVE_SPAN, default = "200ms")]
     pub min_rto: Duration,
     /// The largest retransmission time-out.
+    #[key(accepts = Accepts::POSITIVE_SPAN, default = "120s")]
     pub max_rto: Duration,
-    /// Whether segments are paced.
+    /// What segments are paced by: the rate that the congestion control asks for, if it does; or
+    /// else also 2 windows per round trip in slow start and 1.2 later, as Linux does with its fq
+    /// queue.
+    #[key(default = "controller")]
     pub pacing: Pacing,
-    /// The most segments that are handed to the link at once, as segmentation offload does.
+    /// The most segments that are handed to the link at once. Linux sends bursts of up to 64 KB; 1
+    /// keeps flows fair in marked queues.
+    #[key(accepts = Accepts::Count(1, 44), default = 1)]
     pub tso_segments: u32,
-    /// What an application can hand over ahead of acknowledgments; `None` for any amount.
+    /// What the application can hand over ahead of acknowledgments: Linux's largest,
+    /// `net.ipv4.tcp_wmem`.
+    #[key(accepts = Accepts::Limit(ByteSize::from_bytes(2048)), default = "4MiB")]
     #[serde(serialize_with = "limit", deserialize_with = "read_limit")]
     pub send_buffer: Option<ByteSize>,
-    /// What the receiver holds for its application, and so the largest window; `None` for any
-    /// amount that window scaling can express.
+    /// What the receiver holds, and so the largest window: Linux's largest, `net.ipv4.tcp_rmem`.
+    #[key(accepts = Accepts::Limit(ByteSize::from_bytes(2048)), default = "6MiB")]
     #[serde(serialize_with = "limit", deserialize_with = "read_limit")]
     pub receive_buffer: Option<ByteSize>,
-    /// Whether the window shrinks after an idle time of a retransmission time-out (RFC 2861).
+    /// Whether the window shrinks while the connection is idle (RFC 2861).
+    #[key(default = true)]
     pub idle_restart: bool,
-    /// Nagle's algorithm (RFC 9293, section 3.7.4).
+    /// Nagle's algorithm: a small segment waits while data is under way. Off, as programs that make
+    /// requests set it (TCP_NODELAY).
+    #[key(default = false)]
     pub nagle: bool,
-    /// Whether flows wait while their host has about a millisecond to send.
+    /// Flows wait while their host has about a millisecond to send, as Linux's do (TCP small
+    /// queues); without, a flow whose own link is the bottleneck fills its host's queue.
+    #[key(default = true)]
     pub small_queues: bool,
 }
 
 /// When receivers acknowledge (RFC 9293, section 3.8.6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Keys)]
+#[keys(context = Around<'_>)]
 pub struct DelayedAck {
-    /// After this many segments; 1 acknowledges each at once.
+    /// The receiver acknowledges after this many segments; 1 turns delayed ACKs off.
+    #[key(accepts = Accepts::Count(1, 1000), default = 2)]
     pub ack_every: u32,
-    /// After this long in any case.
+    /// How long an ACK waits at most for the next segment.
+    #[key(accepts = Accepts::POSITIVE_SPAN, default = "40ms")]
     pub delayed_ack_timeout: Duration,
     /// So many segments at a connection's start are acknowledged at once.
+    #[key(accepts = Accepts::Count(0, 1000), default = 16)]
     pub quick_ack_segments: u32,
 }
 
 /// How TCP uses ECN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum TcpEcn {
     /// Not at all: packets are Not-ECT.
@@ -141,7 +171,7 @@ pub enum TcpEcn {
 }
 
 /// How TCP finds losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
     /// By time, with tail loss probes: RACK-TLP (RFC 8985).
@@ -151,7 +181,7 @@ pub enum Recovery {
 }
 
 /// Whether TCP spreads its segments over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {
     /// At the rate that the congestion control asks for, if it asks for one.
@@ -161,8 +191,29 @@ pub enum Pacing {
     Window,
 }
 
+/// How UDP datagrams are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Keys)]
+#[keys(
+    title = "[groups.NAME.udp]",
+    doc = "How the group's datagrams are sent."
+)]
+pub(crate) struct UdpOptions {
+    /// The ECN codepoint of the datagrams.
+    #[key(default = "not-ect")]
+    pub(crate) ecn: UdpEcn,
+}
+
+/// What the options of a connection depend on.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'g> {
+    /// The group's congestion control.
+    congestion: &'g AlgorithmSpec,
+    /// The smallest of all links.
+    mtu: ByteSize,
+}
+
 /// The ECN codepoint of UDP datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum UdpEcn {
     /// Not ECN-capable.

@@ -1,24 +1,38 @@
 //! DCQUIC: its options, and the table `[groups.NAME.quic]`.
 
 use serde::{Deserialize, Serialize};
+use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
 use super::UDP_HEADERS;
 use crate::document::{At, Fields, FromScalar, Node, Reported, Table, Value};
-use crate::schema::{Accepts, Key, Literal, Section};
+use crate::schema::{Accepts, Key};
 
 /// How both ends of a DCQUIC connection are set up; what is not here is as in the data center profile
 /// of the engine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
+#[keys(title = "[groups.NAME.quic]", doc = "How both ends of the group's DCQUIC connections are set up; what has no key here is as in \
+          the engine's data center profile. Further links of the hosts are paths that a connection \
+          holds ready.", context = ByteSize)]
 pub struct QuicOptions {
-    /// How large packets are.
+    /// How large packets are: what the interfaces at both ends carry, used at once; what probes
+    /// find from 1252 bytes of UDP payload on (RFC 8899); by the size of the task, 8972 bytes below
+    /// 1 MB and 5000 from there on (DCQUIC paper, section 4.2); or this UDP payload.
+    #[key(accepts = Accepts::Other(
+                "\"interface\", \"probe\", \"task\", or the size of a UDP payload from 1.2KB to \
+                 65.527KB, in text",
+            ), default = "interface", by = QuicPacketSize::read)]
     pub packet_size: QuicPacketSize,
-    /// What a live host's UDP sockets hold in each direction (`SO_RCVBUF`, `SO_SNDBUF`).
+    /// What a live host's UDP sockets hold in each direction (SO_RCVBUF, SO_SNDBUF). A simulated
+    /// host takes each packet when it arrives and has no such buffer: there it has no effect.
+    #[key(accepts = Accepts::Size(ByteSize::from_kib(4), ByteSize::from_mib(1024)), absent = "as the engine sets them, 8 MB")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_buffers: Option<ByteSize>,
     /// Whether packets are sent with ECT(0), as long as the path carries it.
+    #[key(default = true)]
     pub ecn: bool,
-    /// When a client leaves a path by itself; `None` for never.
+    /// Whether, and when, a client leaves a path by itself for another one that it holds ready.
+    #[key(accepts = Accepts::Other("true, false, or a table"), default = true, by = MigrationOptions::read, name = "proactive_migration")]
     #[serde(
         rename = "proactive_migration",
         serialize_with = "write_migration",
@@ -43,25 +57,37 @@ pub enum QuicPacketSize {
 }
 
 /// Proactive migration (Tan et al., *DCQUIC*, section 3.4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Keys)]
+#[keys(
+    title = "[groups.NAME.quic.proactive_migration]",
+    doc = "When a DCQUIC client leaves a path by itself: see docs/migration.md."
+)]
 pub struct MigrationOptions {
-    /// What decides that a path has become slow.
+    /// What decides that a path has become slow: like compared with like, or equations 1 to 4 of
+    /// the DCQUIC paper as they stand.
+    #[key(accepts = Accepts::Word(&["size-class", "paper"]), default = "size-class", by = MigrationDetector::read)]
     #[serde(flatten)]
     pub detector: MigrationDetector,
-    /// Over how many streams or samples the long-term averages run.
+    /// Over how many streams or samples the long-term averages run; above `short_window`.
+    #[key(accepts = Accepts::Count(2, 4096), default = 50)]
     pub long_window: u32,
-    /// Over how many the short-term ones do.
+    /// Over how many the short-term ones do; at most 64 with `size-class`.
+    #[key(accepts = Accepts::Count(1, 4095), default = 10)]
     pub short_window: u32,
     /// How many times the long-term average the present has to exceed.
+    #[key(accepts = Accepts::Number(1.001, 1_000_000.0), absent = "2", or = 2.0, then = [CONFIRMATIONS])]
     pub alpha: f64,
     /// After how many probe timeouts without an answer the path counts as interrupted.
+    #[key(accepts = Accepts::Count(2, 64), default = 3)]
     pub probe_timeouts: u32,
     /// Differences in time below this are never a reason to move.
+    #[key(accepts = Accepts::SPAN, default = "1ms")]
     pub min_increase: Duration,
     /// The least time between two moves.
+    #[key(accepts = Accepts::POSITIVE_SPAN, default = "1s")]
     pub hysteresis: Duration,
-    /// How long the preferred path has to be healthy before the connection returns to it; `None` for
-    /// never.
+    /// How long the preferred path has to be healthy before the connection returns to it.
+    #[key(accepts = Accepts::POSITIVE_SPAN, absent = "it stays")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_after: Option<Duration>,
 }
@@ -79,6 +105,13 @@ pub enum MigrationDetector {
     },
 }
 
+const CONFIRMATIONS: Key = Key::optional(
+    "confirmations",
+    Accepts::Count(1, 64),
+    "3",
+    "How many slow round trips have to follow each other; with `size-class`.",
+);
+
 /// The UDP payloads that QUIC may have (RFC 9000, section 14).
 const PAYLOAD: Accepts = Accepts::Size(
     ByteSize::from_bytes(SMALLEST_PAYLOAD),
@@ -86,111 +119,10 @@ const PAYLOAD: Accepts = Accepts::Size(
 );
 const SMALLEST_PAYLOAD: u64 = 1200;
 
-pub(crate) static QUIC: Section = Section {
-    title: "[groups.NAME.quic]",
-    doc: "How both ends of the group's DCQUIC connections are set up; what has no key here is as in \
-          the engine's data center profile. Further links of the hosts are paths that a connection \
-          holds ready.",
-    keys: &[
-        Key::default(
-            "packet_size",
-            Accepts::Other(
-                "\"interface\", \"probe\", \"task\", or the size of a UDP payload from 1.2KB to \
-                 65.527KB, in text",
-            ),
-            Literal::Text("interface"),
-            "how large packets are: what the interfaces at both ends carry, used at once; what probes \
-             find from 1252 bytes of UDP payload on (RFC 8899); by the size of the task, 8972 bytes \
-             below 1 MB and 5000 from there on (DCQUIC paper, section 4.2); or this UDP payload",
-        ),
-        Key::optional(
-            "socket_buffers",
-            Accepts::Size(ByteSize::from_kib(4), ByteSize::from_mib(1024)),
-            "as the engine sets them, 8 MB",
-            "what a live host's UDP sockets hold in each direction (SO_RCVBUF, SO_SNDBUF). A simulated \
-             host takes each packet when it arrives and has no such buffer: there it has no effect",
-        ),
-        Key::default(
-            "ecn",
-            Accepts::Boolean,
-            Literal::Boolean(true),
-            "whether packets are sent with ECT(0), as long as the path carries it",
-        ),
-        Key::default(
-            "proactive_migration",
-            Accepts::Other("true, false, or a table"),
-            Literal::Boolean(true),
-            "whether, and when, a client leaves a path by itself for another one that it holds ready",
-        ),
-    ],
-};
-
-pub(crate) static MIGRATION: Section = Section {
-    title: "[groups.NAME.quic.proactive_migration]",
-    doc: "When a DCQUIC client leaves a path by itself: see docs/migration.md.",
-    keys: &[
-        Key::default(
-            "detector",
-            Accepts::Word(&["size-class", "paper"]),
-            Literal::Text("size-class"),
-            "what decides that a path has become slow: like compared with like, or equations 1 to 4 of \
-             the DCQUIC paper as they stand",
-        ),
-        Key::default(
-            "long_window",
-            Accepts::Count(2, 4096),
-            Literal::Integer(50),
-            "over how many streams or samples the long-term averages run; above `short_window`",
-        ),
-        Key::default(
-            "short_window",
-            Accepts::Count(1, 4095),
-            Literal::Integer(10),
-            "over how many the short-term ones do; at most 64 with `size-class`",
-        ),
-        Key::optional(
-            "alpha",
-            Accepts::Number(1.001, 1_000_000.0),
-            "2",
-            "how many times the long-term average the present has to exceed",
-        ),
-        Key::optional(
-            "confirmations",
-            Accepts::Count(1, 64),
-            "3",
-            "how many slow round trips have to follow each other; with `size-class`",
-        ),
-        Key::default(
-            "probe_timeouts",
-            Accepts::Count(2, 64),
-            Literal::Integer(3),
-            "after how many probe timeouts without an answer the path counts as interrupted",
-        ),
-        Key::default(
-            "min_increase",
-            Accepts::SPAN,
-            Literal::Text("1ms"),
-            "differences in time below this are never a reason to move",
-        ),
-        Key::default(
-            "hysteresis",
-            Accepts::POSITIVE_SPAN,
-            Literal::Text("1s"),
-            "the least time between two moves",
-        ),
-        Key::optional(
-            "return_after",
-            Accepts::POSITIVE_SPAN,
-            "it stays",
-            "how long the preferred path has to be healthy before the connection returns to it",
-        ),
-    ],
-};
-
 impl QuicOptions {
     /// Reads `[groups.NAME.quic]`, for connections over links with this MTU.
     pub(super) fn read(at: At<'_>, mtu: ByteSize) -> Result<Self, Reported> {
-        let fields = Fields::open(at, &QUIC)?;
+        let fields = Fields::open(at, Self::SECTION)?;
         let largest = mtu - UDP_HEADERS;
         if largest.bytes() < SMALLEST_PAYLOAD {
             return Err(fields.at.conflict(
@@ -198,15 +130,7 @@ impl QuicOptions {
                 "set a larger `mtu`, or another transport",
             ));
         }
-        let packet_size = QuicPacketSize::read(&fields, largest);
-        let buffers = fields.optional("socket_buffers");
-        let (ecn, migration) = (fields.get("ecn"), MigrationOptions::read(&fields));
-        Ok(Self {
-            packet_size: packet_size?,
-            socket_buffers: buffers?,
-            ecn: ecn?,
-            migration: migration?,
-        })
+        Self::read_keys(&fields, largest)
     }
 }
 
@@ -233,7 +157,7 @@ impl QuicPacketSize {
 }
 
 impl MigrationOptions {
-    fn read(fields: &Fields<'_>) -> Result<Option<Self>, Reported> {
+    fn read(fields: &Fields<'_>, _: ByteSize) -> Result<Option<Self>, Reported> {
         let empty = Node::new(Value::Table(Table::default()), fields.at.node.place.clone());
         let defaults = At {
             node: &empty,
@@ -252,24 +176,8 @@ impl MigrationOptions {
     }
 
     fn read_table(at: At<'_>) -> Result<Self, Reported> {
-        let fields = Fields::open(at, &MIGRATION)?;
-        let (long, short) = (fields.get("long_window"), fields.get("short_window"));
-        let (alpha, timeouts) = (fields.optional("alpha"), fields.get("probe_timeouts"));
-        let (increase, hysteresis) = (fields.get("min_increase"), fields.get("hysteresis"));
-        let (detector, back) = (
-            MigrationDetector::read(&fields),
-            fields.optional("return_after"),
-        );
-        let options = Self {
-            detector: detector?,
-            long_window: long?,
-            short_window: short?,
-            alpha: alpha?.unwrap_or(2.0),
-            probe_timeouts: timeouts?,
-            min_increase: increase?,
-            hysteresis: hysteresis?,
-            return_after: back?,
-        };
+        let fields = Fields::open(at, Self::SECTION)?;
+        let options = Self::read_keys(&fields, ())?;
         options.check(&fields)?;
         Ok(options)
     }
@@ -301,7 +209,7 @@ impl MigrationOptions {
 }
 
 impl MigrationDetector {
-    fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
+    fn read(fields: &Fields<'_>, (): ()) -> Result<Self, Reported> {
         let (detector, confirmations) = (
             fields.get::<String>("detector"),
             fields.optional::<u32>("confirmations"),

@@ -5,8 +5,8 @@ use weir_units::ByteSize;
 
 use super::dcudp::default_congestion;
 use super::{
-    DcudpOptions, DelayedAck, Pacing, QuicOptions, Recovery, TCP, TCP_HEADERS, TcpEcn, TcpOptions,
-    TlsOptions, Transport, UDP, UdpEcn,
+    Around, DcudpOptions, QuicOptions, Recovery, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions,
+    Transport, UdpOptions,
 };
 use crate::document::{At, Fields, Node, Reported, Table, Value};
 use crate::{Topology, congestion};
@@ -33,7 +33,8 @@ impl Transport {
         };
         match transport.as_str() {
             "udp" => Ok(Self::Udp {
-                ecn: UdpEcn::read(table("udp"))?,
+                ecn: UdpOptions::read_keys(&Fields::open(table("udp"), UdpOptions::SECTION)?, ())?
+                    .ecn,
             }),
             "quic" => {
                 let (congestion, options) = (congestion(), QuicOptions::read(table("quic"), mtu));
@@ -102,42 +103,8 @@ impl TcpOptions {
         congestion: &AlgorithmSpec,
         mtu: ByteSize,
     ) -> Result<Self, Reported> {
-        let fields = Fields::open(at, &TCP)?;
-        // Evaluated before any `?`, so that all mistakes are reported together.
-        let (mss, ecn) = (read_mss(&fields, mtu), read_ecn(&fields, congestion));
-        let (handshake, sack) = (fields.get("handshake"), fields.get("sack"));
-        let (timestamps, recovery) = (fields.get("timestamps"), read_recovery(&fields));
-        let (limited_transmit, prr) = (fields.get("limited_transmit"), fields.get("prr"));
-        let (delayed_ack, pacing) = (DelayedAck::read(&fields), fields.get::<String>("pacing"));
-        let (initial, min) = (fields.get("initial_rto"), fields.get("min_rto"));
-        let (max, tso_segments) = (fields.get("max_rto"), fields.get("tso_segments"));
-        let (send, receive) = (fields.get("send_buffer"), fields.get("receive_buffer"));
-        let (idle_restart, nagle) = (fields.get("idle_restart"), fields.get("nagle"));
-        let small_queues = fields.get("small_queues");
-        let options = Self {
-            mss: mss?,
-            handshake: handshake?,
-            ecn: ecn?,
-            sack: sack?,
-            timestamps: timestamps?,
-            recovery: recovery?,
-            limited_transmit: limited_transmit?,
-            prr: prr?,
-            delayed_ack: delayed_ack?,
-            initial_rto: initial?,
-            min_rto: min?,
-            max_rto: max?,
-            pacing: match pacing?.as_str() {
-                "window" => Pacing::Window,
-                _ => Pacing::Controller,
-            },
-            tso_segments: tso_segments?,
-            send_buffer: send?,
-            receive_buffer: receive?,
-            idle_restart: idle_restart?,
-            nagle: nagle?,
-            small_queues: small_queues?,
-        };
+        let fields = Fields::open(at, Self::SECTION)?;
+        let options = Self::read_keys(&fields, Around { congestion, mtu })?;
         options.check(&fields)?;
         Ok(options)
     }
@@ -164,7 +131,8 @@ impl TcpOptions {
     }
 }
 
-fn read_mss(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Reported> {
+pub(super) fn mss(fields: &Fields<'_>, context: Around<'_>) -> Result<ByteSize, Reported> {
+    let mtu = context.mtu;
     let largest = mtu - TCP_HEADERS;
     match fields.optional::<ByteSize>("mss")? {
         None => Ok(largest),
@@ -176,51 +144,24 @@ fn read_mss(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Reported> {
     }
 }
 
-fn read_recovery(fields: &Fields<'_>) -> Result<Option<Recovery>, Reported> {
-    let (sack, recovery) = (fields.get::<bool>("sack"), fields.get::<String>("recovery"));
-    let (sack, recovery) = (sack?, recovery?);
-    match (sack, recovery.as_str()) {
+pub(super) fn recovery(fields: &Fields<'_>, _: Around<'_>) -> Result<Option<Recovery>, Reported> {
+    let (sack, recovery) = (fields.get("sack"), fields.get("recovery"));
+    match (sack?, recovery?) {
         (false, _) if fields.has("recovery") => Err(fields.blame("recovery").conflict(
             "without SACK, duplicate ACKs tell of losses",
             "remove `recovery`, or set `sack = true`",
         )),
         (false, _) => Ok(None),
-        (true, "rfc6675") => Ok(Some(Recovery::Rfc6675)),
-        (true, _) => Ok(Some(Recovery::Rack)),
+        (true, recovery) => Ok(Some(recovery)),
     }
 }
 
-fn read_ecn(fields: &Fields<'_>, congestion: &AlgorithmSpec) -> Result<TcpEcn, Reported> {
-    let written: Option<String> = fields.optional("ecn")?;
-    let wants_exact_echo = ["dctcp", "d2tcp"].contains(&congestion.name());
-    Ok(match written.as_deref() {
-        Some("off") => TcpEcn::Off,
-        Some("rfc3168") => TcpEcn::Rfc3168,
-        None if !wants_exact_echo => TcpEcn::Off,
-        _ => TcpEcn::Dctcp,
-    })
-}
-
-impl DelayedAck {
-    fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
-        let (every, timeout) = (fields.get("ack_every"), fields.get("delayed_ack_timeout"));
-        let quick = fields.get("quick_ack_segments");
-        Ok(Self {
-            ack_every: every?,
-            delayed_ack_timeout: timeout?,
-            quick_ack_segments: quick?,
-        })
-    }
-}
-
-impl UdpEcn {
-    /// Reads `[groups.NAME.udp]`.
-    pub(crate) fn read(at: At<'_>) -> Result<Self, Reported> {
-        let ecn: String = Fields::open(at, &UDP)?.get("ecn")?;
-        Ok(match ecn.as_str() {
-            "ect0" => Self::Ect0,
-            "ect1" => Self::Ect1,
-            _ => Self::NotEct,
-        })
-    }
+pub(super) fn ecn(fields: &Fields<'_>, context: Around<'_>) -> Result<TcpEcn, Reported> {
+    let wants_exact_echo = ["dctcp", "d2tcp"].contains(&context.congestion.name());
+    let usual = if wants_exact_echo {
+        TcpEcn::Dctcp
+    } else {
+        TcpEcn::Off
+    };
+    Ok(fields.optional("ecn")?.unwrap_or(usual))
 }

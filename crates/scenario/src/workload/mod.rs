@@ -4,78 +4,117 @@ mod distribution;
 mod read;
 
 use serde::{Deserialize, Serialize};
+use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration, Rate};
 
+use crate::Topology;
+use crate::schema::Accepts;
+
 pub use distribution::Distribution;
-pub(crate) use read::{MOST_EPOCHS, SECTIONS};
+pub(crate) use read::MOST_EPOCHS;
 
 /// What the flows of a group carry.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[keys(title = "[groups.NAME.workload]", context = &Topology)]
 pub enum Workload {
-    /// Each flow always has data to send.
+    /// Each flow always has data to send. Short: `workload = "bulk"`.
     Bulk,
-    /// Each flow sends packets at a rate.
+    /// Each flow sends packets at a constant rate. With TCP the application writes at that rate.
     Cbr {
-        /// The rate of IP bytes, headers included.
+        /// Each flow's rate of IP bytes, headers included.
         rate: Rate,
-        /// The IP length of each packet.
+        /// The IP length of each packet, or of what TCP is given at a time with its headers.
+        #[key(
+            accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_535)),
+            absent = "the smallest MTU of all links",
+            by = read::packet
+        )]
         packet: ByteSize,
-        /// How the packets are spread over time.
+        /// Whether packets leave at equal distances or as a Poisson process.
+        #[key(default = "regular")]
         arrivals: Arrivals,
     },
-    /// Each flow sends an amount and closes.
+    /// Each flow sends an amount, from its start on, and closes. With `rounds` it does so again and
+    /// again, each time as a flow of its own.
     Transfer {
-        /// How much.
+        /// How much each flow sends.
+        #[key(accepts = Accepts::SIZE)]
         size: ByteSize,
-        /// How often, each time as a flow of its own.
+        /// How often.
+        #[key(accepts = Accepts::Count(1, 1_000_000), default = 1)]
         #[serde(default = "once", skip_serializing_if = "is_once")]
         rounds: u32,
-        /// How long after the start of one the next one starts.
+        /// How long after the beginning of one round the next one begins, whether that one is over or
+        /// not; each flow starts within the group's `start_within` from then.
+        #[key(accepts = Accepts::POSITIVE_SPAN, absent = "there is one round")]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         interval: Option<Duration>,
     },
-    /// Each receiver asks all its senders at once, waits for all responses, and asks again.
+    /// Each host of `to` asks all hosts of `from` at once, waits until all have responded, and asks
+    /// again. Connections stay open. Each receiver's first request leaves at `start`, or at a random
+    /// time within `start_within`.
     Incast {
         /// What each flow responds with.
+        #[key(accepts = Accepts::SIZE)]
         response: ByteSize,
-        /// How often a receiver asks.
+        /// How often each receiver asks.
+        #[key(accepts = Accepts::Count(1, 1_000_000), default = 1)]
         rounds: u32,
-        /// How long it waits after the last response before it asks again.
+        /// How long a receiver waits after the last response before it asks again.
+        #[key(accepts = Accepts::SPAN, default = "0s")]
         pause: Duration,
-        /// Each sender begins to respond at a random time within this span from the request.
+        /// Each sender begins to respond at a random time within this span.
+        #[key(accepts = Accepts::SPAN, default = "0s")]
         spread: Duration,
     },
-    /// Each sender sends a request, waits for the response and a pause, and sends the next one.
+    /// Each flow's `from` host sends a request, waits for the response and a pause, and sends the next
+    /// request.
     RequestResponse {
         /// The size of a request.
+        #[key(accepts = Accepts::SIZE)]
         request: ByteSize,
         /// The size of a response.
+        #[key(accepts = Accepts::SIZE)]
         response: ByteSize,
-        /// How long the sender waits after a response.
+        /// How long the sender waits after each response.
+        #[key(accepts = Accepts::SPAN, default = "0s")]
         pause: Duration,
-        /// How many requests; without a number, until the flow stops.
+        /// How many requests each flow makes.
+        #[key(
+            accepts = Accepts::Count(1, 1_000_000_000),
+            absent = "as many as there is time for"
+        )]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         requests: Option<u32>,
-        /// What carries a request.
+        /// Whether all requests of a flow take one connection, or each one of its own, whose handshake
+        /// then belongs to the time that the request takes.
+        #[key(default = "kept")]
         connection: ConnectionUse,
     },
     /// Requests in step: one request of each flow of every group with this workload makes an epoch,
-    /// and the next one begins when all are answered. Epochs are counted from 0.
+    /// and the next one begins when all are answered. The first one begins when all these flows have
+    /// started, and the run ends with the last one. Epochs are counted from 0; faults may begin and end
+    /// with them. Connections stay open.
     Epochs {
         /// The size of a request.
+        #[key(accepts = Accepts::SIZE)]
         request: ByteSize,
         /// The size of a response.
+        #[key(accepts = Accepts::SIZE)]
         response: ByteSize,
-        /// How many epochs.
+        /// How many epochs; the same in all groups that have any.
+        #[key(accepts = Accepts::Count(1, MOST_EPOCHS as u64))]
         count: u32,
     },
-    /// Flows of random sizes arrive at random times, each a connection of its own between a pair of
-    /// hosts of the group, drawn evenly.
+    /// Flows of random sizes arrive as a Poisson process, each a connection of its own between a pair
+    /// of the group's hosts, drawn evenly. `flows` has no meaning here.
     Poisson {
         /// The mean time between two arrivals in the whole group.
+        #[key(keys = [read::MEAN_INTERVAL, read::LOAD, read::OF], by = read::mean_interval)]
         mean_interval: Duration,
-        /// How large the flows are.
+        /// The sizes of the flows.
+        #[key(accepts = distribution::ACCEPTS, by = read::distribution)]
         distribution: Distribution,
     },
 }
@@ -89,7 +128,7 @@ fn is_once(rounds: &u32) -> bool {
 }
 
 /// How packets of a constant rate are spread over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
     /// At equal distances.
@@ -99,7 +138,7 @@ pub enum Arrivals {
 }
 
 /// What carries a flow's requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConnectionUse {
     /// One connection for all of them.
