@@ -56,7 +56,6 @@
 //! | `dcquic`, `waiting`, `handle`, `allocation`, `sender_flow`, `path_news` | DCQUIC's own: engine, who waits for what, deadlines, news of paths |
 //! | `paths`, `addresses` | the ways to the peer; addresses of ours that come, go and change |
 //! | `interfaces` | what the kernel tells of them, and what follows from it |
-//! | `kernel_tcp` | what the kernel tells about its TCP, for measurements beside it |
 //! | [`dcudp`] | reliable, ECN-driven UDP, on the same driver |
 //! | `policy` | which congestion control, by where a path leads |
 //! | `observe` | who watches: qlog files, metrics, `tracing` |
@@ -79,7 +78,6 @@ mod error;
 mod handle;
 mod incoming;
 mod interfaces;
-mod kernel_tcp;
 mod link;
 mod lost_events;
 mod observe;
@@ -111,7 +109,6 @@ pub use error::{
     ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, MoveError,
     ReadError, WriteError,
 };
-pub use kernel_tcp::KernelTcpInfo;
 pub use path_news::PathNews;
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;

@@ -47,6 +47,8 @@ pub struct ConnectionStats {
     pub in_flight: ByteSize,
     /// Payload that is kept until it is acknowledged, or has not been sent.
     pub unacknowledged: ByteSize,
+    /// The congestion control's name.
+    pub algorithm: &'static str,
     /// What the congestion controller shows of itself.
     pub controller: Snapshot,
     /// The largest UDP payload.
@@ -100,6 +102,7 @@ impl Connection {
             min_rtt: self.rtt.idle(),
             in_flight: sender.buffer.in_flight(),
             unacknowledged: ByteSize::from_bytes(sender.buffer.unacknowledged() as u64),
+            algorithm: sender.controller().name(),
             controller: sender.controller().snapshot(),
             packet_size: self.packet_size,
             datagrams_sent: counters.datagrams_sent,

@@ -3,18 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
-use std::time::Duration as StdDuration;
 
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use weir_units::{ByteSize, Duration};
 
-use crate::control::{FlowFailure, KernelTcp};
+use super::TcpSettings;
+use crate::error::Error;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 4096;
-/// How long the kernel is given to reach a peer, where an order says nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Options of `linux/tcp.h` that libc does not have yet.
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 const TCP_RTO_MIN_US: libc::c_int = 45;
@@ -23,29 +21,33 @@ const TCP_DELACK_MAX_US: libc::c_int = 46;
 const PACED: u64 = u64::MAX - 1;
 
 /// Opens a connection. An address of ours that is gone is left to the kernel to choose.
-pub(crate) async fn connect(
-    settings: &KernelTcp,
-    local: SocketAddr,
+pub(super) async fn connect(
+    settings: &TcpSettings,
+    local: Option<SocketAddr>,
     peer: SocketAddr,
-    patience: Option<Duration>,
-) -> Result<TcpStream, FlowFailure> {
+    limit: Option<Duration>,
+) -> Result<TcpStream, Error> {
     let socket = prepare(settings, peer)?;
-    match socket.bind(&local.into()) {
+    match local.map_or(Ok(()), |local| socket.bind(&local.into())) {
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
-            tracing::debug!(%local, "an address is gone; the kernel chooses another one");
+            tracing::debug!(?local, "an address is gone; the kernel chooses another one");
         }
-        bound => bound.map_err(|error| order(format!("{local} cannot be bound: {error}")))?,
+        bound => bound.map_err(Error::failed("binding a TCP socket"))?,
     }
     let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
-    let limit = patience.unwrap_or(PATIENCE);
-    match tokio::time::timeout(StdDuration::from(limit), socket.connect(peer)).await {
-        Ok(connected) => connected.map_err(|error| unreachable(&error, peer)),
-        Err(_) => Err(FlowFailure::NoAnswer { peer }),
-    }
+    let connecting = socket.connect(peer);
+    let connected = match limit {
+        None => connecting.await,
+        Some(limit) => match tokio::time::timeout(limit.into(), connecting).await {
+            Ok(connected) => connected,
+            Err(_) => return Err(Error::NoAnswer { peer }),
+        },
+    };
+    connected.map_err(|error| unreachable(error, peer))
 }
 
 /// Listens at an address.
-pub(crate) fn listen(settings: &KernelTcp, local: SocketAddr) -> Result<TcpListener, FlowFailure> {
+pub(super) fn listen(settings: &TcpSettings, local: SocketAddr) -> Result<TcpListener, Error> {
     let socket = prepare(settings, local)?;
     let listening = (|| {
         socket.set_reuse_address(true)?;
@@ -53,31 +55,31 @@ pub(crate) fn listen(settings: &KernelTcp, local: SocketAddr) -> Result<TcpListe
         socket.listen(BACKLOG)?;
         TcpListener::from_std(socket.into())
     })();
-    listening.map_err(|error| order(format!("cannot listen at {local}: {error}")))
+    listening.map_err(|error: io::Error| match error.kind() {
+        io::ErrorKind::AddrInUse => Error::AddressInUse(local),
+        _ => Error::setting(format!("cannot listen at {local}: {error}")),
+    })
 }
 
 /// Sets what a listening socket does not hand down.
-pub(crate) fn adopt(settings: &KernelTcp, stream: &TcpStream) -> Result<(), FlowFailure> {
-    set_timers(settings, stream).map_err(|error| order(error.to_string()))
+pub(super) fn adopt(settings: &TcpSettings, stream: &TcpStream) -> Result<(), Error> {
+    set_timers(settings, stream).map_err(|error| Error::setting(error))
 }
 
-/// Ends a connection at once, with what has not been sent yet.
-pub(crate) fn abort(stream: &TcpStream) {
-    // Without it the connection would end in peace, which is no harm but takes its time.
-    if let Err(error) = SockRef::from(stream).set_linger(Some(StdDuration::ZERO)) {
-        tracing::debug!(%error, "a connection is not cut off");
-    }
-}
-
-/// The congestion control that a connection uses, by the kernel's name.
-pub(crate) fn congestion(stream: &TcpStream) -> Option<String> {
-    let name = SockRef::from(stream).tcp_congestion().ok()?;
-    let name = name.split(|byte| *byte == 0).next()?;
-    Some(String::from_utf8_lossy(name).into_owned())
+/// Checks that this machine's kernel has a congestion control of this name.
+///
+/// # Errors
+/// [`Error::Setting`] lists those that it has.
+pub fn check_congestion(name: &str) -> Result<(), Error> {
+    let settings = TcpSettings {
+        congestion: Some(name.to_owned()),
+        ..TcpSettings::default()
+    };
+    prepare(&settings, SocketAddr::from(([127, 0, 0, 1], 0))).map(drop)
 }
 
 /// A socket with everything that it can be set to.
-fn prepare(settings: &KernelTcp, address: SocketAddr) -> Result<Socket, FlowFailure> {
+fn prepare(settings: &TcpSettings, address: SocketAddr) -> Result<Socket, Error> {
     let domain = Domain::for_address(address);
     let prepared = (|| {
         let socket = Socket::new(domain, Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
@@ -96,16 +98,16 @@ fn prepare(settings: &KernelTcp, address: SocketAddr) -> Result<Socket, FlowFail
         }
         Ok(socket)
     })();
-    let socket = prepared.map_err(|error: io::Error| order(error.to_string()))?;
+    let socket = prepared.map_err(|error: io::Error| Error::setting(error))?;
     if let Some(name) = &settings.congestion {
         socket
             .set_tcp_congestion(name.as_bytes())
-            .map_err(|error| order(no_congestion(name, &error)))?;
+            .map_err(|error| Error::setting(no_congestion(name, &error)))?;
     }
     Ok(socket)
 }
 
-fn set_buffers(settings: &KernelTcp, socket: &Socket) -> io::Result<()> {
+fn set_buffers(settings: &TcpSettings, socket: &Socket) -> io::Result<()> {
     if let Some(size) = settings.send_buffer {
         socket.set_send_buffer_size(size.as_usize())?;
         if granted(socket.send_buffer_size()?) < size {
@@ -126,7 +128,7 @@ fn granted(reported: usize) -> ByteSize {
     ByteSize::from_bytes(reported as u64 / 2)
 }
 
-fn set_timers(settings: &KernelTcp, socket: &impl AsFd) -> io::Result<()> {
+fn set_timers(settings: &TcpSettings, socket: &impl AsFd) -> io::Result<()> {
     let timers = [
         (TCP_RTO_MIN_US, "min_rto", settings.min_rto, 1_000),
         (TCP_RTO_MAX_MS, "max_rto", settings.max_rto, 1_000_000),
@@ -186,49 +188,46 @@ fn no_congestion(name: &str, error: &io::Error) -> String {
     }
 }
 
-fn order(problem: String) -> FlowFailure {
-    FlowFailure::Order { problem }
-}
-
 /// Why no connection came about.
-fn unreachable(error: &io::Error, peer: SocketAddr) -> FlowFailure {
+fn unreachable(error: io::Error, peer: SocketAddr) -> Error {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => FlowFailure::Refused { peer },
+        io::ErrorKind::ConnectionRefused => Error::Refused { peer },
         io::ErrorKind::TimedOut
         | io::ErrorKind::HostUnreachable
         | io::ErrorKind::NetworkUnreachable
-        | io::ErrorKind::NetworkDown => FlowFailure::NoAnswer { peer },
-        _ => FlowFailure::Lost {
-            doing: format!("connecting to {peer}"),
-            cause: error.to_string(),
-        },
+        | io::ErrorKind::NetworkDown => Error::NoAnswer { peer },
+        _ => Error::failed("connecting")(error),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use socket2::SockRef;
+
     use super::*;
+    use crate::byte_stream::Carrier;
 
     const LOCAL: &str = "127.0.0.1:0";
 
     #[tokio::test]
     async fn sockets_get_what_they_are_asked_for() {
-        let settings = KernelTcp {
+        let settings = TcpSettings {
             congestion: Some("reno".to_owned()),
             mss: Some(ByteSize::from_bytes(1000)),
             send_buffer: Some(ByteSize::from_kib(64)),
             receive_buffer: Some(ByteSize::from_kib(96)),
             paced: true,
-            ..KernelTcp::default()
+            ..TcpSettings::default()
         };
         let local = LOCAL.parse().unwrap();
         let listener = listen(&settings, local).unwrap();
         let peer = listener.local_addr().unwrap();
-        let stream = connect(&settings, local, peer, None).await.unwrap();
+        let stream = connect(&settings, Some(local), peer, None).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
         adopt(&settings, &accepted).unwrap();
         for stream in [&stream, &accepted] {
-            assert_eq!(congestion(stream).as_deref(), Some("reno"));
+            let congestion = stream.congestion();
+            assert_eq!(congestion.as_deref(), Some("reno"));
             let socket = SockRef::from(stream);
             assert_eq!(socket.send_buffer_size().unwrap(), 128 * 1024);
             assert_eq!(socket.recv_buffer_size().unwrap(), 192 * 1024);
@@ -239,9 +238,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_kernel_does_not_have_is_said() {
-        let settings = KernelTcp {
+        let settings = TcpSettings {
             congestion: Some("nosuch".to_owned()),
-            ..KernelTcp::default()
+            ..TcpSettings::default()
         };
         let failure = listen(&settings, LOCAL.parse().unwrap()).unwrap_err();
         assert!(failure.to_string().contains("it has"), "{failure}");
@@ -250,12 +249,14 @@ mod tests {
     #[tokio::test]
     async fn nobody_there() {
         let local = LOCAL.parse().unwrap();
-        let settings = KernelTcp::default();
+        let settings = TcpSettings::default();
         let peer = {
             let listener = listen(&settings, local).unwrap();
             listener.local_addr().unwrap()
         };
-        let refused = connect(&settings, local, peer, None).await.unwrap_err();
-        assert_eq!(refused, FlowFailure::Refused { peer });
+        let refused = connect(&settings, Some(local), peer, None)
+            .await
+            .unwrap_err();
+        assert!(matches!(refused, Error::Refused { peer: at } if at == peer));
     }
 }

@@ -1,0 +1,379 @@
+//! DCQUIC, by `weir-net`. Each message has a stream of its own.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use weir_net::{
+    Connecting, ConnectionError, Endpoint, EndpointBuilder, EndpointError, PathEvents, RecvStream,
+    SendStream,
+};
+
+use crate::error::Error;
+use crate::probe::{PathSample, Probe};
+use crate::tls::{TICKET_LIMIT, Tickets};
+use crate::transport::{
+    Client, Connection, Ends, Incoming, Listener, Start, StreamKind, Transport,
+};
+
+/// The code with which connections are closed that are done.
+const DONE: u64 = 0;
+
+/// DCQUIC.
+#[derive(Clone, Debug)]
+pub struct Dcquic {
+    /// Settings, with a client's TLS or a server's.
+    pub endpoint: EndpointBuilder,
+    /// The name that clients ask for.
+    pub server_name: String,
+    /// Where clients keep their tickets, as the endpoint's TLS has it.
+    pub tickets: Option<Arc<Tickets>>,
+    /// Whether servers answer early data, before the handshake has ended.
+    pub early_data: bool,
+}
+
+impl Dcquic {
+    fn bind(&self, local: &[SocketAddr]) -> Result<Endpoint, Error> {
+        let (first, others) = local
+            .split_first()
+            .ok_or_else(|| Error::setting("dcquic needs a local address"))?;
+        let builder = others
+            .iter()
+            .fold(self.endpoint.clone(), |builder, address| {
+                builder.also_at(*address)
+            });
+        builder.bind(*first).map_err(|error| match error {
+            EndpointError::AddressInUse { address } => Error::AddressInUse(address),
+            error => Error::failed("opening the endpoint")(error),
+        })
+    }
+}
+
+impl Transport for Dcquic {
+    type Client = DcquicClient;
+    type Listener = DcquicListener;
+
+    fn client(&self, local: &[SocketAddr]) -> Result<DcquicClient, Error> {
+        Ok(DcquicClient {
+            endpoint: self.bind(local)?,
+            server_name: self.server_name.clone(),
+            tickets: self.tickets.clone(),
+        })
+    }
+
+    fn listen(&self, local: &[SocketAddr]) -> Result<DcquicListener, Error> {
+        Ok(DcquicListener {
+            endpoint: self.bind(local)?,
+            early_data: self.early_data,
+        })
+    }
+}
+
+/// A client's endpoint.
+#[derive(Debug)]
+pub struct DcquicClient {
+    endpoint: Endpoint,
+    server_name: String,
+    tickets: Option<Arc<Tickets>>,
+}
+
+impl Client for DcquicClient {
+    type Connection = DcquicConnection;
+
+    /// The endpoint chooses among its own addresses.
+    async fn connect(
+        &self,
+        _local: Option<SocketAddr>,
+        peer: SocketAddr,
+        start: Start,
+    ) -> Result<DcquicConnection, Error> {
+        let connecting = self.endpoint.connect(peer, &self.server_name);
+        let connecting = connecting.map_err(Error::failed("connecting"))?;
+        let (connection, connecting) = match start {
+            Start::Full => {
+                let connection = connecting.await;
+                (connection.map_err(|error| refused(error, peer))?, None)
+            }
+            Start::Resumed => {
+                let early = connecting.early().ok_or(Error::EarlyDataRefused)?;
+                (early, Some(connecting))
+            }
+        };
+        Ok(DcquicConnection {
+            local: self.endpoint.local_address(),
+            connection,
+            connecting,
+            tickets: self.tickets.clone(),
+            outgoing: None,
+            incoming: None,
+        })
+    }
+}
+
+fn refused(error: ConnectionError, peer: SocketAddr) -> Error {
+    /// What rustls sends for a certificate that its verifier refuses (RFC 8446, section 6).
+    const ACCESS_DENIED: u8 = 49;
+    match error {
+        ConnectionError::HandshakeTimeout { .. } => Error::NoAnswer { peer },
+        ConnectionError::Lost {
+            cause: weir_quic::ConnectionError::Transport(error),
+            ..
+        } if error.code.tls_alert() == Some(ACCESS_DENIED) => Error::WrongCertificate { peer },
+        error => Error::failed("handshake")(error),
+    }
+}
+
+/// A server's endpoint.
+#[derive(Debug)]
+pub struct DcquicListener {
+    pub(crate) endpoint: Endpoint,
+    early_data: bool,
+}
+
+impl Listener for DcquicListener {
+    type Incoming = DcquicIncoming;
+
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        Ok(self.endpoint.local_addresses())
+    }
+
+    async fn accept(&self) -> Result<DcquicIncoming, Error> {
+        let gone = || Error::setting("the endpoint has shut down");
+        Ok(DcquicIncoming {
+            connecting: self.endpoint.accept().await.ok_or_else(gone)?,
+            local: self.endpoint.local_address(),
+            early_data: self.early_data,
+        })
+    }
+}
+
+/// A client that has sent its first packet.
+#[derive(Debug)]
+pub struct DcquicIncoming {
+    connecting: Connecting,
+    local: SocketAddr,
+    early_data: bool,
+}
+
+impl Incoming for DcquicIncoming {
+    type Connection = DcquicConnection;
+
+    async fn establish(self) -> Result<DcquicConnection, Error> {
+        let connection = if self.early_data {
+            let early = self.connecting.early();
+            early.ok_or_else(|| Error::setting("the client is gone"))?
+        } else {
+            let shaken = self.connecting.await;
+            shaken.map_err(Error::failed("handshake"))?
+        };
+        Ok(DcquicConnection {
+            connection,
+            local: self.local,
+            connecting: None,
+            tickets: None,
+            outgoing: None,
+            incoming: None,
+        })
+    }
+}
+
+/// A connection with the stream that is in use.
+#[derive(Debug)]
+pub struct DcquicConnection {
+    connection: weir_net::Connection,
+    local: SocketAddr,
+    /// While what is sent is early data.
+    connecting: Option<Connecting>,
+    tickets: Option<Arc<Tickets>>,
+    outgoing: Option<SendStream>,
+    incoming: Option<RecvStream>,
+}
+
+impl DcquicConnection {
+    fn outgoing(&mut self) -> io::Result<&mut SendStream> {
+        let stream = self.outgoing.as_mut();
+        stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    /// Waits until the peer has closed the connection in peace.
+    async fn peace(&self) -> io::Result<()> {
+        let end = self.connection.closed().await;
+        match end.peer_code() {
+            Some(DONE) => Ok(()),
+            _ => Err(io::Error::other(end)),
+        }
+    }
+}
+
+impl Connection for DcquicConnection {
+    fn ends(&self) -> io::Result<Ends> {
+        Ok(Ends {
+            local: self.local,
+            remote: self.connection.remote_address(),
+        })
+    }
+
+    fn congestion(&self) -> Option<String> {
+        let paths = self.connection.stats().paths;
+        paths.first().map(|path| path.algorithm.to_owned())
+    }
+
+    fn probe(&self) -> io::Result<Probe> {
+        let connection = self.connection.clone();
+        Ok(Probe::new(move || Some(sample(&connection))))
+    }
+
+    fn path_events(&self) -> Option<PathEvents> {
+        Some(self.connection.path_events())
+    }
+
+    async fn open(&mut self, kind: StreamKind) -> io::Result<()> {
+        match kind {
+            StreamKind::OneWay => {
+                let stream = self.connection.open_uni().await;
+                self.outgoing = Some(stream.map_err(io::Error::other)?);
+            }
+            StreamKind::TwoWay => {
+                let streams = match self.connecting {
+                    None => self.connection.open_bi().await,
+                    Some(_) => self.connection.open_bi_early().await,
+                };
+                let (send, receive) = streams.map_err(io::Error::other)?;
+                (self.outgoing, self.incoming) = (Some(send), Some(receive));
+            }
+        }
+        Ok(())
+    }
+
+    async fn accept(&mut self, kind: StreamKind) -> io::Result<bool> {
+        let accepted = match kind {
+            StreamKind::OneWay => {
+                let stream = self.connection.accept_uni().await;
+                stream.map(|stream| (None, stream))
+            }
+            StreamKind::TwoWay => {
+                let streams = self.connection.accept_bi().await;
+                streams.map(|(send, receive)| (Some(send), receive))
+            }
+        };
+        match accepted {
+            Ok((send, receive)) => {
+                (self.outgoing, self.incoming) = (send, Some(receive));
+                Ok(true)
+            }
+            Err(end) if end.peer_code() == Some(DONE) => Ok(false),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    async fn send(&mut self, data: Bytes) -> io::Result<usize> {
+        let length = data.len();
+        self.outgoing()?.write_bytes(data).await?;
+        Ok(length)
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.outgoing()?.flush();
+        Ok(())
+    }
+
+    async fn end_message(&mut self, last: Bytes) -> io::Result<()> {
+        let stream = self.outgoing.take();
+        let mut stream = stream.ok_or(io::ErrorKind::NotConnected)?;
+        Ok(stream.finish_with(last).await?)
+    }
+
+    async fn receive(
+        &mut self,
+        most: usize,
+        take: &mut (impl FnMut(&[u8]) + Send),
+    ) -> io::Result<usize> {
+        let stream = self.incoming.as_mut();
+        let stream = stream.ok_or(io::ErrorKind::NotConnected)?;
+        let chunk = stream.read_chunk(most).await?;
+        Ok(chunk.map_or(0, |chunk| {
+            take(&chunk);
+            chunk.len()
+        }))
+    }
+
+    /// A stream that is left before its end would ask the peer to stop.
+    async fn message_ended(&mut self) -> io::Result<()> {
+        let Some(mut stream) = self.incoming.take() else {
+            return Ok(());
+        };
+        match stream.read_chunk(1).await? {
+            None => Ok(()),
+            Some(_) => Err(io::Error::other("the message is longer than it should be")),
+        }
+    }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        if let Some(stream) = &mut self.outgoing {
+            stream.finish()?;
+        }
+        Ok(())
+    }
+
+    async fn delivered(&mut self) -> io::Result<()> {
+        match &mut self.outgoing {
+            Some(stream) => Ok(stream.acknowledged().await?),
+            None => Ok(()),
+        }
+    }
+
+    async fn closed_by_peer(&mut self) -> io::Result<()> {
+        self.peace().await
+    }
+
+    async fn early_data_accepted(&mut self) -> Result<bool, Error> {
+        let Some(connecting) = self.connecting.take() else {
+            return Ok(false);
+        };
+        let shaken = connecting.await.map_err(Error::failed("handshake"))?;
+        Ok(!shaken.early_data_rejected())
+    }
+
+    async fn close(&mut self) -> Result<(), Error> {
+        if let Some(tickets) = &self.tickets {
+            tickets.wait(TICKET_LIMIT).await?;
+        }
+        self.connection.close(DONE, b"");
+        Ok(())
+    }
+
+    async fn depart(&mut self) -> io::Result<()> {
+        self.connection.close(DONE, b"");
+        Ok(())
+    }
+
+    async fn release(&mut self) -> io::Result<()> {
+        self.connection.closed().await;
+        Ok(())
+    }
+
+    fn abort(&self) {
+        self.connection.close(DONE, b"");
+    }
+}
+
+fn sample(connection: &weir_net::Connection) -> PathSample {
+    let stats = connection.stats();
+    let sample = PathSample {
+        counters: stats.flow_counters(),
+        ..PathSample::default()
+    };
+    match stats.paths.first() {
+        None => sample,
+        Some(path) => PathSample {
+            ce_marked: Some(path.ce_marks),
+            smoothed_rtt: Some(path.smoothed_rtt),
+            rtt_variation: Some(path.rtt_variation),
+            min_rtt: Some(path.min_rtt),
+            cwnd: Some(path.window),
+            mtu: path.mtu,
+            ..sample
+        },
+    }
+}

@@ -1,0 +1,299 @@
+//! TLS 1.3 over kernel TCP, by tokio-rustls; a server that accepts early data by [`early`].
+
+mod config;
+mod early;
+mod tickets;
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ServerConfig};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use weir_units::Duration;
+
+use crate::byte_stream::{ByteStream, Carrier};
+use crate::error::Error;
+use crate::probe::Probe;
+use crate::tcp::{Accepted, Tcp, TcpSockets};
+use crate::transport::{Client, Ends, Incoming, Listener, Start, Transport};
+use early::EarlyStream;
+
+pub use config::{EarlyData, Trust, client_config, server_config};
+pub use tickets::Tickets;
+
+/// How long a closing client waits for its ticket.
+pub const TICKET_LIMIT: Duration = Duration::from_secs(2);
+
+/// TLS over TCP.
+#[derive(Clone, Debug, Default)]
+pub struct Tls {
+    /// What is below; its time limit holds for the handshake again.
+    pub tcp: Tcp,
+    /// How clients shake hands; there are none without it.
+    pub client: Option<Arc<ClientConfig>>,
+    /// How servers shake hands; there are none without it.
+    pub server: Option<Arc<ServerConfig>>,
+    /// The name that clients ask for; the server's address otherwise.
+    pub server_name: Option<ServerName<'static>>,
+    /// Where clients keep their tickets, as `client` has it.
+    pub tickets: Option<Arc<Tickets>>,
+}
+
+impl Tls {
+    /// Shakes hands as the client of a connection that is open.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub async fn connect_over(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        start: Start,
+    ) -> Result<ByteStream<TlsCarrier>, Error> {
+        let config = self.client.clone();
+        let config = config.ok_or_else(|| Error::setting("this side of TLS is no client"))?;
+        let name = self.server_name.clone();
+        let name = name.unwrap_or_else(|| ServerName::IpAddress(peer.ip().into()));
+        let handshake = TlsConnector::from(config)
+            .early_data(start == Start::Resumed)
+            .connect(name, stream);
+        let shaken = match self.tcp.connect_timeout {
+            None => handshake.await,
+            Some(limit) => match timeout(limit.into(), handshake).await {
+                Ok(shaken) => shaken,
+                Err(_) => return Err(Error::NoAnswer { peer }),
+            },
+        };
+        match shaken {
+            Ok(stream) => Ok(ByteStream::new(TlsCarrier {
+                session: Session::Whole(Box::new(stream.into())),
+                tickets: self.tickets.clone(),
+            })),
+            Err(error) if is_wrong_certificate(&error) => Err(Error::WrongCertificate { peer }),
+            Err(error) => Err(Error::failed("handshake")(error)),
+        }
+    }
+
+    /// Shakes hands as the server of a connection that is open.
+    ///
+    /// # Errors
+    /// What went wrong with the client.
+    pub async fn accept_over(&self, stream: TcpStream) -> Result<ByteStream<TlsCarrier>, Error> {
+        let config = self.server.clone();
+        let config = config.ok_or_else(|| Error::setting("this side of TLS is no server"))?;
+        accept(stream, config).await
+    }
+}
+
+async fn accept(
+    stream: TcpStream,
+    config: Arc<ServerConfig>,
+) -> Result<ByteStream<TlsCarrier>, Error> {
+    let session = if config.max_early_data_size == 0 {
+        let shaken = TlsAcceptor::from(config).accept(stream).await;
+        Session::Whole(Box::new(shaken.map_err(Error::failed("handshake"))?.into()))
+    } else {
+        let begun = EarlyStream::new(stream, config);
+        Session::Early(Box::new(begun.map_err(Error::failed("handshake"))?))
+    };
+    Ok(ByteStream::new(TlsCarrier {
+        session,
+        tickets: None,
+    }))
+}
+
+/// Whether this side ended the handshake because its verifier did not know the certificate.
+fn is_wrong_certificate(error: &io::Error) -> bool {
+    let tls = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(
+        tls,
+        Some(rustls::Error::InvalidCertificate(
+            rustls::CertificateError::ApplicationVerificationFailure
+        ))
+    )
+}
+
+impl Transport for Tls {
+    type Client = Self;
+    type Listener = TlsSockets;
+
+    fn client(&self, _local: &[SocketAddr]) -> Result<Self, Error> {
+        Ok(self.clone())
+    }
+
+    fn listen(&self, local: &[SocketAddr]) -> Result<TlsSockets, Error> {
+        let config = self.server.clone();
+        Ok(TlsSockets {
+            sockets: self.tcp.listen(local)?,
+            config: config.ok_or_else(|| Error::setting("this side of TLS is no server"))?,
+        })
+    }
+}
+
+impl Client for Tls {
+    type Connection = ByteStream<TlsCarrier>;
+
+    async fn connect(
+        &self,
+        local: Option<SocketAddr>,
+        peer: SocketAddr,
+        start: Start,
+    ) -> Result<Self::Connection, Error> {
+        let stream = self.tcp.open(local, peer).await?;
+        self.connect_over(stream, peer, start).await
+    }
+}
+
+/// Listening sockets whose connections shake hands.
+#[derive(Debug)]
+pub struct TlsSockets {
+    sockets: TcpSockets,
+    config: Arc<ServerConfig>,
+}
+
+impl Listener for TlsSockets {
+    type Incoming = Unshaken;
+
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.sockets.addresses()
+    }
+
+    async fn accept(&self) -> Result<Unshaken, Error> {
+        Ok(Unshaken {
+            accepted: self.sockets.accept().await?,
+            config: Arc::clone(&self.config),
+        })
+    }
+}
+
+/// A connection whose client has not shaken hands yet.
+#[derive(Debug)]
+pub struct Unshaken {
+    accepted: Accepted,
+    config: Arc<ServerConfig>,
+}
+
+impl Incoming for Unshaken {
+    type Connection = ByteStream<TlsCarrier>;
+
+    async fn establish(self) -> Result<Self::Connection, Error> {
+        accept(self.accepted.adopt()?, self.config).await
+    }
+}
+
+/// One end of a TLS session over TCP.
+#[derive(Debug)]
+pub struct TlsCarrier {
+    session: Session,
+    tickets: Option<Arc<Tickets>>,
+}
+
+#[derive(Debug)]
+enum Session {
+    /// After the handshake.
+    Whole(Box<TlsStream<TcpStream>>),
+    /// A server's, from the client's first bytes on.
+    Early(Box<EarlyStream>),
+}
+
+impl TlsCarrier {
+    fn tcp(&self) -> &TcpStream {
+        match &self.session {
+            Session::Whole(stream) => stream.get_ref().0,
+            Session::Early(stream) => stream.tcp(),
+        }
+    }
+}
+
+impl Carrier for TlsCarrier {
+    fn ends(&self) -> io::Result<Ends> {
+        self.tcp().ends()
+    }
+
+    fn congestion(&self) -> Option<String> {
+        self.tcp().congestion()
+    }
+
+    fn probe(&self) -> io::Result<Probe> {
+        self.tcp().probe()
+    }
+
+    fn abort(&self) {
+        self.tcp().abort();
+    }
+
+    fn early_data_accepted(&self) -> bool {
+        match &self.session {
+            Session::Whole(stream) => match &**stream {
+                TlsStream::Client(stream) => stream.get_ref().1.is_early_data_accepted(),
+                TlsStream::Server(_) => false,
+            },
+            Session::Early(_) => true,
+        }
+    }
+
+    /// Tickets are taken in while reading; a server never sends anything else unasked.
+    async fn ticket(&mut self) -> Result<(), Error> {
+        let Some(tickets) = self.tickets.clone() else {
+            return Ok(());
+        };
+        let mut nothing = [0; 1];
+        tokio::select! {
+            biased;
+            arrived = tickets.wait(TICKET_LIMIT) => arrived,
+            _ = self.read(&mut nothing) => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for TlsCarrier {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.session {
+            Session::Whole(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Session::Early(stream) => stream.poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for TlsCarrier {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.session {
+            Session::Whole(stream) => Pin::new(stream).poll_write(cx, data),
+            Session::Early(stream) => stream.poll_write(cx, data),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.session {
+            Session::Whole(stream) => Pin::new(stream).poll_flush(cx),
+            Session::Early(stream) => stream.poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.session {
+            Session::Whole(stream) => Pin::new(stream).poll_shutdown(cx),
+            Session::Early(stream) => stream.poll_shutdown(cx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

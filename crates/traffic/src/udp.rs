@@ -1,0 +1,163 @@
+//! Plain datagrams, without congestion control, in batches: GSO to send, GRO to receive.
+
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use weir_units::ByteSize;
+
+use crate::error::Error;
+
+/// What one system call sends at most: the largest UDP payload.
+const MOST: usize = 65_507;
+/// What arrives waits here while the process does other things.
+const RECEIVE_BUFFER: usize = 8 << 20;
+/// How many messages one system call receives, and how long each is at most.
+const BATCH: usize = 8;
+const BUFFER: usize = 64 * 1024;
+/// What datagrams carry.
+static ZEROS: [u8; MOST] = [0; MOST];
+
+/// A socket at an address.
+#[derive(Debug)]
+pub struct Udp {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+/// Datagrams that have arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// How many.
+    pub datagrams: u64,
+    /// How many of them had a CE mark.
+    pub marked: u64,
+    /// Their payload.
+    pub payload: ByteSize,
+}
+
+impl Udp {
+    /// Binds a socket. Called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] when the address cannot be bound.
+    pub fn bind(local: SocketAddr) -> Result<Self, Error> {
+        Self::try_bind(local)
+            .map_err(|error| Error::setting(format!("{local} cannot be bound: {error}")))
+    }
+
+    fn try_bind(local: SocketAddr) -> io::Result<Self> {
+        let domain = Domain::for_address(local);
+        let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+        socket.bind(&local.into())?;
+        // What is not granted without privileges is done without.
+        socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
+        let forced =
+            rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER);
+        if let Err(error) = forced {
+            tracing::debug!(%error, "a UDP receive buffer stays small");
+        }
+        let socket = UdpSocket::from_std(socket.into())?;
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        Ok(Self { socket, state })
+    }
+
+    /// Where it is bound.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        SockRef::from(&self.socket)
+            .local_addr()?
+            .as_socket()
+            .ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+
+    /// Sends as many of `count` datagrams with `payload` bytes of zeros each as one system call takes,
+    /// and says how many that were. Where there is no way to `peer` now they are lost, as on the way.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn send(
+        &self,
+        peer: SocketAddr,
+        payload: ByteSize,
+        count: u64,
+        ecn: Option<EcnCodepoint>,
+    ) -> io::Result<u64> {
+        let payload = payload.as_usize().clamp(1, MOST);
+        let most = (MOST / payload).clamp(1, self.state.max_gso_segments().max(1));
+        let count = most.min(usize::try_from(count).unwrap_or(usize::MAX));
+        let transmit = Transmit {
+            destination: peer,
+            ecn,
+            contents: &ZEROS[..count * payload],
+            segment_size: (count > 1).then_some(payload),
+            src_ip: None,
+        };
+        let send = || {
+            self.state
+                .try_send(UdpSockRef::from(&self.socket), &transmit)
+        };
+        match self.socket.async_io(Interest::WRITABLE, send).await {
+            Err(error) if !is_loss(&error) => Err(error),
+            // Sent, or lost.
+            _ => Ok(count as u64),
+        }
+    }
+
+    /// Tells `arrived` of all that comes until the task is ended.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn receive(&self, arrived: &mut (impl FnMut(Arrived) + Send)) -> io::Result<()> {
+        let mut bytes = vec![0; BATCH * BUFFER];
+        let mut metas = [RecvMeta::default(); BATCH];
+        loop {
+            let receive = || {
+                let mut chunks = bytes.chunks_exact_mut(BUFFER);
+                let mut slices: [IoSliceMut<'_>; BATCH] =
+                    std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+                self.state
+                    .recv(UdpSockRef::from(&self.socket), &mut slices, &mut metas)
+            };
+            match self.socket.async_io(Interest::READABLE, receive).await {
+                Ok(count) => metas
+                    .iter()
+                    .take(count)
+                    .for_each(|meta| arrived(Arrived::of(meta))),
+                // What an ICMP message says of a datagram of ours.
+                Err(error) if is_loss(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Arrived {
+    fn of(meta: &RecvMeta) -> Self {
+        let datagrams = meta.len.div_ceil(meta.stride.max(1)) as u64;
+        Self {
+            datagrams,
+            marked: if meta.ecn == Some(EcnCodepoint::Ce) {
+                datagrams
+            } else {
+                0
+            },
+            payload: ByteSize::from_bytes(meta.len as u64),
+        }
+    }
+}
+
+fn is_loss(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+    ) || error.raw_os_error() == Some(libc::ENOBUFS)
+}
