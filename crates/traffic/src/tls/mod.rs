@@ -156,7 +156,7 @@ impl Client for Tls {
 /// Listening sockets whose connections shake hands.
 #[derive(Debug)]
 pub struct TlsSockets {
-    sockets: TcpSockets,
+    pub(crate) sockets: TcpSockets,
     config: Arc<ServerConfig>,
 }
 

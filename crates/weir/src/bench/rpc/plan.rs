@@ -2,11 +2,11 @@
 
 use std::time::SystemTime;
 
-use weir_bench::Placement;
-use weir_bench::driver::Phase;
-use weir_bench::paper::{BASELINE, SUBJECT};
-use weir_bench::run::{Latency, Plan, Servers};
-use weir_bench::{Identity, TransportSpecification};
+use weir_traffic::calls::Placement;
+use weir_traffic::calls::driver::Phase;
+use weir_traffic::calls::paper::{BASELINE, SUBJECT};
+use weir_traffic::calls::run::{Latency, Plan, Servers};
+use weir_traffic::calls::{Identity, TransportSpecification};
 use weir_units::ByteSize;
 
 use super::{Rpc, remote};
@@ -39,7 +39,7 @@ impl Rpc {
 
     /// The transports with the settings that concern them.
     pub(super) fn transports(&self) -> Result<Vec<TransportSpecification>, Failure> {
-        let drivers = weir_bench::standard_drivers();
+        let drivers = weir_traffic::calls::standard_drivers();
         let mut transports = Vec::new();
         for specification in &self.transports {
             drivers

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 
 use tokio::task::LocalSet;
-use weir_bench::run::{RemoteServer, Servers};
-use weir_bench::{Fingerprint, Identity, TransportSpecification, Trust, standing};
+use weir_traffic::calls::run::{RemoteServer, Servers};
+use weir_traffic::calls::{Fingerprint, Identity, TransportSpecification, Trust, standing};
 use weir_perf::DEFAULT_PORT;
 use weir_units::Duration;
 
@@ -41,7 +41,7 @@ pub(super) fn serve(
         .build()
         .map_err(Failure::of)?;
     LocalSet::new().block_on(&runtime, async {
-        let drivers = weir_bench::standard_drivers();
+        let drivers = weir_traffic::calls::standard_drivers();
         let servers = standing::listen(&drivers, transports, bind, &identity)
             .map_err(|error| Failure::Failed(format!("{bind}: {error}")))?;
         let mut out = String::new();
