@@ -8,10 +8,11 @@
 use std::process::ExitCode;
 
 use weir_traffic::calls::driver::Phase;
+use weir_traffic::calls::identity::new_identity;
 use weir_traffic::calls::mix::Workload;
 use weir_traffic::calls::run::{BulkPlan, Latency, MixPlan, Servers};
 use weir_traffic::calls::{
-    Identity, Launcher, Placement, Plan, Report, TransportSpecification, standard_drivers, worker,
+    Launcher, Placement, Plan, Report, TransportSpecification, standard_drivers, worker,
 };
 use weir_units::{ByteSize, Duration};
 
@@ -34,7 +35,7 @@ fn plan(transports: &[&str]) -> Plan {
             .map(|text| text.parse::<TransportSpecification>().unwrap())
             .collect(),
         placements: vec![Placement::OneCore, Placement::Free],
-        servers: Servers::Local(Identity::generate().unwrap()),
+        servers: Servers::Local(new_identity().unwrap()),
         latencies: Phase::ALL
             .into_iter()
             .map(|phase| Latency {

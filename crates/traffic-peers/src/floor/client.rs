@@ -9,7 +9,9 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Keys, PacketKey, Version};
 use weir_traffic::calls::Error;
-use weir_traffic::calls::driver::{Client, ClientOptions, Connection, FirstCall, LocalFuture, Start};
+use weir_traffic::calls::driver::{
+    Client, ClientOptions, Connection, FirstCall, LocalFuture, Start,
+};
 use weir_traffic::calls::identity::SERVER_NAME;
 use weir_traffic::calls::payload::{Body, Request};
 

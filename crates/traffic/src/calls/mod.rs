@@ -3,12 +3,12 @@
 //! `weir bench rpc` and `make bench` share everything that is here; they differ only in the
 //! transports that they bring. The map:
 //!
-//! - [`driver`]: what a transport has to offer to be measured ([`Driver`], [`Client`],
-//!   [`Connection`]); [`dcquic`], [`tls`] and [`tcp`] live here, and a list of them is a
-//!   [`Drivers`]. Adding a transport is one file that implements [`Driver`].
+//! - [`preset`]: the server that answers and the client that asks, over any
+//!   [`Transport`](crate::transport::Transport). A [`Preset`](preset::Preset) says how the settings of
+//!   a measurement become a transport's: adding a transport is one file with a preset.
+//!   [`driver`]: what is measured, whatever it is made of; a list of them is a [`Drivers`].
 //! - [`payload`]: the request, the deterministic JSON document that answers it, and the check that
-//!   all of it arrived. [`identity`]: the certificate, who trusts it, and the TLS parameters that
-//!   all stacks share.
+//!   all of it arrived. [`identity`]: the certificate and the names that all stacks share.
 //! - [`run`](mod@run): the plan of a measurement and its execution. Client and server of every
 //!   transport are processes of their own ([`worker`] is their main function, [`process`] their
 //!   parent's handle), placed on processors as [`placement`] says. Transports take turns in

@@ -9,9 +9,10 @@ use std::time::Duration as StdDuration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_traffic::calls::paper::BASELINE;
-use weir_traffic::calls::{Fingerprint, Launcher, Placement, Progress, TransportSpecification, table};
 use weir_congestion::AlgorithmSpec;
+use weir_traffic::calls::paper::BASELINE;
+use weir_traffic::calls::{Launcher, Placement, Progress, TransportSpecification, table};
+use weir_traffic::tls::Fingerprint;
 use weir_units::{ByteSize, Duration};
 
 use super::worker::Worker;

@@ -13,6 +13,7 @@ impl Worker {
     pub(crate) const ARGUMENTS: [&'static str; 2] = ["bench", "worker"];
 
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        weir_traffic::calls::worker::run(&weir_traffic::calls::standard_drivers()).map_err(Failure::of)
+        weir_traffic::calls::worker::run(&weir_traffic::calls::standard_drivers())
+            .map_err(Failure::of)
     }
 }
