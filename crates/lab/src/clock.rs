@@ -52,11 +52,6 @@ impl Clock {
     }
 }
 
-/// The CPU time that this process has used, all threads together.
-pub(crate) fn cpu_time() -> Duration {
-    read(ClockId::ProcessCPUTime)
-}
-
 /// What a clock of the kernel's shows.
 pub(crate) fn read(clock: ClockId) -> Duration {
     let time = std::time::Duration::try_from(clock_gettime(clock));
@@ -140,6 +135,5 @@ mod tests {
     #[test]
     fn before_the_epoch_it_is_zero() {
         assert_eq!(Clock::since(now() + 100 * NANOS).now(), Time::ZERO);
-        assert!(cpu_time() < Duration::from_secs(86_400));
     }
 }

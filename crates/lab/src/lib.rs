@@ -16,6 +16,7 @@
 //! | [`host`] | a host process: its namespace and interfaces |
 //! | [`control`] | what the director and the agents in the hosts say to each other |
 //! | [`agent`] | the endpoints in a host |
+//! | `tcp_options` | what of a scenario's TCP a kernel can honour |
 //! | [`switch`] | the network between the hosts |
 //! | `director` | a run from the outside |
 //! | [`runs`] | which runs there are on this machine, and what killed ones left |
@@ -30,6 +31,7 @@ pub mod host;
 pub mod plan;
 pub mod runs;
 pub mod switch;
+mod tcp_options;
 
 pub use director::{CongestionError, HOST_COMMAND, check, run};
 pub use error::LabError;

@@ -45,7 +45,7 @@ impl Dcquic {
             });
         builder.bind(*first).map_err(|error| match error {
             EndpointError::AddressInUse { address } => Error::AddressInUse(address),
-            error => Error::failed("opening the endpoint")(error),
+            error => Error::setting(error),
         })
     }
 }
@@ -89,7 +89,7 @@ impl Client for DcquicClient {
         start: Start,
     ) -> Result<DcquicConnection, Error> {
         let connecting = self.endpoint.connect(peer, &self.server_name);
-        let connecting = connecting.map_err(Error::failed("connecting"))?;
+        let connecting = connecting.map_err(Error::setting)?;
         let (connection, connecting) = match start {
             Start::Full => {
                 let connection = connecting.await;
@@ -120,7 +120,7 @@ fn refused(error: ConnectionError, peer: SocketAddr) -> Error {
             cause: weir_quic::ConnectionError::Transport(error),
             ..
         } if error.code.tls_alert() == Some(ACCESS_DENIED) => Error::WrongCertificate { peer },
-        error => Error::failed("handshake")(error),
+        error => Error::failed("shaking hands")(error),
     }
 }
 
@@ -173,7 +173,7 @@ impl Incoming for DcquicIncoming {
             early.ok_or_else(|| Error::setting("the client is gone"))?
         } else {
             let shaken = self.connecting.await;
-            shaken.map_err(Error::failed("handshake"))?
+            shaken.map_err(Error::failed("shaking hands"))?
         };
         Ok(DcquicConnection {
             connection,
@@ -339,7 +339,7 @@ impl Connection for DcquicConnection {
         let Some(connecting) = self.connecting.take() else {
             return Ok(false);
         };
-        let shaken = connecting.await.map_err(Error::failed("handshake"))?;
+        let shaken = connecting.await.map_err(Error::failed("shaking hands"))?;
         Ok(!shaken.early_data_rejected())
     }
 

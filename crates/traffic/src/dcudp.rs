@@ -47,7 +47,7 @@ impl Transport for Dcudp {
 fn unbound(error: EndpointError) -> Error {
     match error {
         EndpointError::AddressInUse { address } => Error::AddressInUse(address),
-        error => Error::failed("opening a UDP socket")(error),
+        error => Error::setting(error),
     }
 }
 
@@ -98,7 +98,8 @@ impl Client for DcudpSockets {
             DcudpConnectError::Connection(DcudpError::HandshakeTimeout { .. }) => {
                 Error::NoAnswer { peer }
             }
-            error => Error::failed("connecting")(error),
+            DcudpConnectError::Connection(error) => Error::failed("shaking hands")(error),
+            error => Error::setting(error),
         });
         Ok(ByteStream::new(stream?))
     }

@@ -3,13 +3,15 @@
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 
-use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use weir_units::ByteSize;
 
 use crate::error::Error;
+
+pub use quinn_udp::EcnCodepoint;
 
 /// What one system call sends at most: the largest UDP payload.
 const MOST: usize = 65_507;

@@ -6,23 +6,32 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use weir_network::Random;
-use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, Workload};
+use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, UdpEcn, Workload};
+use weir_traffic::transport::Transport;
+use weir_traffic::udp::{EcnCodepoint, Udp};
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::arrival::{Arrival, impossible};
-use super::asker::Asker;
 use super::context::Context;
 use super::dial::Dialer;
 use super::meter::Meter;
 use super::preface::Preface;
+use super::request_client::RequestClient;
 use super::server::INCAST_REQUEST;
 use super::ticks::Ticks;
-use super::udp::Datagrams;
+use super::transports::{self, unusable};
 use crate::clock::{Alarm, Clock};
 use crate::control::{Event, FlowFailure, FlowOrder, LiveTransport};
 
+/// How far datagrams may be apart that leave together.
+const QUANTUM: Duration = Duration::from_micros(100);
+/// UDP's header and those of IPv4 and IPv6.
+const HEADERS_V4: ByteSize = ByteSize::from_bytes(28);
+const HEADERS_V6: ByteSize = ByteSize::from_bytes(48);
+
 /// A client at work.
-struct Client<'a> {
+struct Client<'a, T> {
+    transport: &'a T,
     order: &'a FlowOrder,
     context: &'a Context,
     meter: &'a Arc<Meter>,
@@ -36,59 +45,156 @@ pub(super) async fn run(
     context: &Context,
     meter: &Arc<Meter>,
 ) -> Result<(), FlowFailure> {
-    let clock = context.clock().await;
-    let mut alarm = Alarm::new(clock).map_err(impossible)?;
-    alarm.until(order.start).await.map_err(impossible)?;
-    meter.note(|outcome| outcome.started = Some(clock.now()));
-    let mut client = Client {
+    match &order.transport {
+        LiveTransport::Tcp(settings) => {
+            let tcp = transports::tcp(order, settings);
+            run_over(&tcp, order, context, meter).await
+        }
+        LiveTransport::Tls { tcp, tls } => {
+            let tls = transports::tls(order, context, tcp, tls)?;
+            run_over(&tls, order, context, meter).await
+        }
+        LiveTransport::Quic {
+            options,
+            congestion,
+        } => {
+            let quic = transports::quic(order, context, options, congestion)?;
+            run_over(&quic, order, context, meter).await
+        }
+        LiveTransport::Dcudp {
+            options,
+            congestion,
+        } => {
+            let dcudp = transports::dcudp(order, options, congestion)?;
+            run_over(&dcudp, order, context, meter).await
+        }
+        LiveTransport::Udp { ecn } => send_datagrams(*ecn, order, context, meter).await,
+    }
+}
+
+async fn run_over<T: Transport>(
+    transport: &T,
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Arc<Meter>,
+) -> Result<(), FlowFailure> {
+    let (clock, alarm) = start(order, context, meter).await?;
+    let client = Client {
+        transport,
         order,
         context,
         meter,
         clock,
         alarm,
     };
-    match &order.workload {
-        Workload::Bulk => client.bulk().await,
-        Workload::Cbr {
-            rate,
-            packet,
-            arrivals,
-        } => client.cbr(*rate, *packet, *arrivals).await,
-        Workload::Transfer { size, rounds, .. } => client.transfer(*size, *rounds).await,
-        Workload::Incast {
-            response, spread, ..
-        } => client.respond(*response, *spread).await,
-        Workload::RequestResponse {
-            request,
-            response,
-            pause,
-            requests,
-            connection,
-        } => {
-            let sizes = (*request, *response);
-            client.ask(sizes, *pause, *requests, *connection).await
-        }
-        Workload::Epochs {
-            request,
-            response,
-            count,
-        } => client.epochs((*request, *response), *count).await,
-        Workload::Poisson {
-            mean_interval,
-            distribution,
-        } => client.arrivals(*mean_interval, distribution).await,
-    }?;
+    client.work().await?;
     meter.note(|outcome| outcome.ended = Some(clock.now()));
     Ok(())
 }
 
-impl Client<'_> {
-    fn dialer(&self) -> Result<Dialer, FlowFailure> {
-        Dialer::new(self.order, self.context, self.clock)
+/// Waits for the flow's start.
+async fn start(
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Meter,
+) -> Result<(Clock, Alarm), FlowFailure> {
+    let clock = context.clock().await;
+    let mut alarm = Alarm::new(clock).map_err(impossible)?;
+    alarm.until(order.start).await.map_err(impossible)?;
+    meter.note(|outcome| outcome.started = Some(clock.now()));
+    Ok((clock, alarm))
+}
+
+/// Datagrams at a constant rate, until the task is ended. Those that are due within [`QUANTUM`] leave
+/// together, by one system call: a wake-up for each would leave no time for anything else. The host's
+/// link spreads them again, as that of a real host would.
+async fn send_datagrams(
+    ecn: UdpEcn,
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Meter,
+) -> Result<(), FlowFailure> {
+    let Workload::Cbr {
+        rate,
+        packet,
+        arrivals,
+    } = order.workload
+    else {
+        return Err(impossible("UDP carries `cbr` alone"));
+    };
+    let (clock, mut alarm) = start(order, context, meter).await?;
+    let (Some(local), Some(peer)) = (order.local.first(), order.peer.first()) else {
+        return Err(impossible(
+            "a client needs an address of its own and its server's",
+        ));
+    };
+    let headers = if peer.is_ipv4() {
+        HEADERS_V4
+    } else {
+        HEADERS_V6
+    };
+    let payload = packet - headers.min(packet);
+    let codepoint = match ecn {
+        UdpEcn::NotEct => None,
+        UdpEcn::Ect0 => Some(EcnCodepoint::Ect0),
+        UdpEcn::Ect1 => Some(EcnCodepoint::Ect1),
+    };
+    let mut ticks = Ticks::new(clock.now(), rate, packet, arrivals, order.seed);
+    let socket = Udp::bind(*local).map_err(unusable)?;
+    loop {
+        let due = ticks.wait(&mut alarm, QUANTUM).await;
+        let mut left = due.map_err(impossible)?;
+        while left > 0 {
+            let sent = socket.send(*peer, payload, left, codepoint).await;
+            let sent = sent.map_err(impossible)?;
+            meter.count_datagrams(sent, 0);
+            left -= sent;
+        }
+    }
+}
+
+impl<T: Transport> Client<'_, T> {
+    async fn work(mut self) -> Result<(), FlowFailure> {
+        match &self.order.workload {
+            Workload::Bulk => self.bulk().await,
+            Workload::Cbr {
+                rate,
+                packet,
+                arrivals,
+            } => self.cbr(*rate, *packet, *arrivals).await,
+            Workload::Transfer { size, rounds, .. } => self.transfer(*size, *rounds).await,
+            Workload::Incast {
+                response, spread, ..
+            } => self.respond(*response, *spread).await,
+            Workload::RequestResponse {
+                request,
+                response,
+                pause,
+                requests,
+                connection,
+            } => {
+                let sizes = (*request, *response);
+                self.ask(sizes, *pause, *requests, *connection).await
+            }
+            Workload::Epochs {
+                request,
+                response,
+                count,
+            } => self.epochs((*request, *response), *count).await,
+            Workload::Poisson {
+                mean_interval,
+                distribution,
+            } => self.arrivals(*mean_interval, distribution).await,
+        }
+    }
+
+    fn dialer(&self) -> Result<Dialer<T::Client>, FlowFailure> {
+        Dialer::new(self.transport, self.order, self.context, self.clock)
     }
 
     async fn bulk(&self) -> Result<(), FlowFailure> {
         let mut link = self.dialer()?.dial(self.meter).await?;
+        link.open_one_way().await?;
         link.send(&[], u64::MAX).await
     }
 
@@ -100,19 +206,8 @@ impl Client<'_> {
     ) -> Result<(), FlowFailure> {
         let start = self.clock.now();
         let mut ticks = Ticks::new(start, rate, packet, arrivals, self.order.seed);
-        if let LiveTransport::Udp { ecn } = self.order.transport {
-            let (local, peer) = (self.order.local.first(), self.order.peer.first());
-            let (Some(local), Some(peer)) = (local, peer) else {
-                return Err(impossible(
-                    "a client needs an address of its own and its server's",
-                ));
-            };
-            let datagrams = Datagrams::bind(*local)?;
-            let alarm = &mut self.alarm;
-            let sending = datagrams.send(*peer, packet, ecn, &mut ticks, alarm, self.meter);
-            return sending.await.map_err(impossible);
-        }
         let mut link = self.dialer()?.dial(self.meter).await?;
+        link.open_one_way().await?;
         let payload = packet.bytes().saturating_sub(TCP_HEADERS.bytes()).max(1);
         loop {
             let due = ticks.wait(&mut self.alarm, Duration::ZERO).await;
@@ -166,17 +261,17 @@ impl Client<'_> {
         requests: Option<u32>,
         connection: ConnectionUse,
     ) -> Result<(), FlowFailure> {
-        let mut asker = Asker::new(self.dialer()?, self.meter, self.clock, sizes)?;
+        let mut client = RequestClient::new(self.dialer()?, self.meter, self.clock, sizes)?;
         let mut left = requests.map_or(u64::MAX, u64::from);
         loop {
-            let answer = asker.ask().await;
+            let answer = client.ask().await;
             answer.result?;
             left -= 1;
             if connection == ConnectionUse::Fresh {
-                asker.depart().await;
+                client.depart().await;
             }
             if left == 0 {
-                asker.close().await;
+                client.close().await;
                 return Ok(());
             }
             self.alarm.sleep(pause).await.map_err(impossible)?;
@@ -184,10 +279,10 @@ impl Client<'_> {
     }
 
     async fn epochs(&mut self, sizes: (ByteSize, ByteSize), count: u32) -> Result<(), FlowFailure> {
-        let mut asker = Asker::new(self.dialer()?, self.meter, self.clock, sizes)?;
+        let mut client = RequestClient::new(self.dialer()?, self.meter, self.clock, sizes)?;
         let mut epochs = self.context.signals.epoch.clone();
         // The handshake belongs to no epoch. Where it fails the first request tries again.
-        if let Err(failure) = asker.connect().await {
+        if let Err(failure) = client.connect().await {
             tracing::debug!(%failure, "no connection before the first epoch");
         }
         let mut next = 0;
@@ -196,7 +291,7 @@ impl Client<'_> {
             let Ok(Some(number)) = begun.map(|epoch| *epoch) else {
                 return Ok(());
             };
-            let answer = asker.ask().await;
+            let answer = client.ask().await;
             self.context.events.tell(Event::EpochDone {
                 flow: self.order.flow,
                 number,
@@ -211,7 +306,7 @@ impl Client<'_> {
             }
             next = number + 1;
         }
-        asker.close().await;
+        client.close().await;
         Ok(())
     }
 
@@ -243,7 +338,13 @@ impl Client<'_> {
 }
 
 /// One of the transfers of a `poisson` flow, which fails for itself.
-async fn arrive(dialer: &Dialer, arrival: Arrival, clock: Clock, number: u64, size: ByteSize) {
+async fn arrive<C: weir_traffic::transport::Client>(
+    dialer: &Dialer<C>,
+    arrival: Arrival,
+    clock: Clock,
+    number: u64,
+    size: ByteSize,
+) {
     let meter = &arrival.meter;
     meter.note(|outcome| {
         outcome.arrival = Some(number);
@@ -255,8 +356,8 @@ async fn arrive(dialer: &Dialer, arrival: Arrival, clock: Clock, number: u64, si
     }
 }
 
-async fn transfer(
-    dialer: &Dialer,
+async fn transfer<C: weir_traffic::transport::Client>(
+    dialer: &Dialer<C>,
     meter: &Arc<Meter>,
     clock: Clock,
     number: u64,
@@ -269,6 +370,7 @@ async fn transfer(
     };
     meter.note(|outcome| outcome.size = Some(preface.size));
     let mut link = dialer.dial(meter).await?;
+    link.open_one_way().await?;
     link.send(&preface.encode(), preface.rest()).await?;
     link.finish().await
 }

@@ -3,13 +3,11 @@
 //! A meter has the flow's own counts and, of each of its connections, a [`Probe`] that asks the
 //! transport. What a connection counted is kept when it closes.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_counters::FlowCounters;
-use weir_net::dcudp::DcudpWatch;
-use weir_net::{Connection, KernelTcpInfo};
+use weir_traffic::probe::{PathSample, Probe};
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::control::{Completion, FlowFailure, FlowOutcome, FlowSample};
@@ -27,34 +25,16 @@ pub(super) struct Meter {
 #[derive(Debug, Default)]
 struct Books {
     outcome: FlowOutcome,
-    /// Of connections that are closed.
-    closed: FlowCounters,
-    path: Path,
-    open: Vec<Arc<Probe>>,
-}
-
-/// What transports know of a path.
-#[derive(Clone, Copy, Debug, Default)]
-struct Path {
-    smoothed_rtt: Option<Duration>,
-    min_rtt: Option<Duration>,
-    window: Option<ByteSize>,
-}
-
-/// Asks a transport about a connection.
-#[derive(Debug)]
-pub(super) enum Probe {
-    /// A descriptor of the connection's own.
-    Tcp(OwnedFd),
-    Quic(Connection),
-    Dcudp(DcudpWatch),
+    /// Of connections that are closed, together.
+    closed: PathSample,
+    open: Vec<Probe>,
 }
 
 /// A connection that is watched until this is dropped.
 #[derive(Debug)]
 pub(super) struct Watch {
     meter: Arc<Meter>,
-    probe: Arc<Probe>,
+    probe: Probe,
 }
 
 impl Meter {
@@ -77,7 +57,7 @@ impl Meter {
     pub(super) fn count_datagrams(&self, count: u64, marked: u64) {
         let mut books = self.books();
         books.outcome.datagrams += count;
-        books.closed.marks += marked;
+        books.closed.counters.marks += marked;
     }
 
     /// What was asked for has arrived.
@@ -102,7 +82,6 @@ impl Meter {
 
     /// Watches a connection that is open.
     pub(super) fn watch(self: &Arc<Self>, probe: Probe) -> Watch {
-        let probe = Arc::new(probe);
         self.each(|meter| {
             let mut books = meter.books();
             books.outcome.connections += 1;
@@ -117,21 +96,21 @@ impl Meter {
     /// How things stand.
     pub(super) fn sample(&self, flow: u64) -> FlowSample {
         let books = self.books();
-        let (counters, path) = books.sum();
+        let path = books.sum();
         FlowSample {
             flow,
-            counters: self.counted(counters),
-            window: path.window,
+            counters: self.counted(path.counters),
+            window: path.cwnd,
         }
     }
 
     /// What is to be reported at the end.
     pub(super) fn outcome(&self) -> FlowOutcome {
         let mut books = self.books();
-        let (counters, path) = books.sum();
+        let path = books.sum();
         let outcome = std::mem::take(&mut books.outcome);
         FlowOutcome {
-            counters: self.counted(counters),
+            counters: self.counted(path.counters),
             smoothed_rtt: path.smoothed_rtt,
             min_rtt: path.min_rtt,
             ..outcome
@@ -154,13 +133,10 @@ impl Meter {
         }
     }
 
-    fn close(&self, probe: &Arc<Probe>, counters: FlowCounters, path: Path) {
+    fn close(&self, probe: &Probe, last: &PathSample) {
         let mut books = self.books();
-        books.open.retain(|open| !Arc::ptr_eq(open, probe));
-        books.closed += counters;
-        books.path.take(path);
-        // Its connection is gone, and with it its window.
-        books.path.window = None;
+        books.open.retain(|open| !open.is_same(probe));
+        add(&mut books.closed, last);
     }
 
     /// Nothing that holds the lock can panic.
@@ -171,88 +147,44 @@ impl Meter {
 
 impl Books {
     /// All connections together; the window is the mean of those that are open.
-    fn sum(&self) -> (FlowCounters, Path) {
-        let (mut counters, mut path) = (self.closed, self.path);
+    fn sum(&self) -> PathSample {
+        let mut sum = self.closed;
         let (mut windows, mut count) = (0, 0);
-        for (of_one, way) in self.open.iter().filter_map(|probe| probe.ask()) {
-            counters += of_one;
-            path.take(way);
-            windows += way.window.map_or(0, ByteSize::bytes);
-            count += u64::from(way.window.is_some());
+        for sample in self.open.iter().filter_map(Probe::sample) {
+            add(&mut sum, &sample);
+            windows += sample.cwnd.map_or(0, ByteSize::bytes);
+            count += u64::from(sample.cwnd.is_some());
         }
-        path.window = windows.checked_div(count).map(ByteSize::from_bytes);
-        (counters, path)
+        sum.cwnd = windows.checked_div(count).map(ByteSize::from_bytes);
+        sum
     }
 }
 
-impl Path {
-    /// Takes what a connection knows that is as old or younger.
-    fn take(&mut self, other: Self) {
-        self.smoothed_rtt = other.smoothed_rtt.or(self.smoothed_rtt);
-        self.min_rtt = self.min_rtt.into_iter().chain(other.min_rtt).min();
-        self.window = other.window;
-    }
-}
-
-impl Probe {
-    fn ask(&self) -> Option<(FlowCounters, Path)> {
-        match self {
-            Self::Tcp(socket) => KernelTcpInfo::of(socket).ok().map(of_tcp),
-            Self::Quic(connection) => Some(of_quic(connection)),
-            Self::Dcudp(connection) => Some(of_dcudp(connection)),
-        }
-    }
-}
-
-fn of_tcp(info: KernelTcpInfo) -> (FlowCounters, Path) {
-    let path = Path {
-        smoothed_rtt: Some(info.smoothed_rtt).filter(|rtt| !rtt.is_zero()),
-        min_rtt: info.min_rtt,
-        window: Some(info.cwnd),
-    };
-    (info.flow_counters(), path)
-}
-
-fn of_quic(connection: &Connection) -> (FlowCounters, Path) {
-    let stats = connection.stats();
-    let path = stats.paths.first().map(|path| Path {
-        smoothed_rtt: Some(path.smoothed_rtt),
-        min_rtt: Some(path.min_rtt),
-        window: Some(path.window),
-    });
-    (stats.flow_counters(), path.unwrap_or_default())
-}
-
-fn of_dcudp(connection: &DcudpWatch) -> (FlowCounters, Path) {
-    let stats = connection.stats();
-    // It sends at a rate, without a window.
-    let path = Path {
-        smoothed_rtt: Some(stats.smoothed_rtt),
-        min_rtt: Some(stats.min_rtt),
-        window: None,
-    };
-    (stats.flow, path)
+/// Adds what a connection counted to `sum`, and takes what it knows that is as old or younger.
+fn add(sum: &mut PathSample, sample: &PathSample) {
+    sum.counters += sample.counters;
+    sum.smoothed_rtt = sample.smoothed_rtt.or(sum.smoothed_rtt);
+    sum.min_rtt = sum.min_rtt.into_iter().chain(sample.min_rtt).min();
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let (counters, path) = self.probe.ask().unwrap_or_default();
-        self.meter
-            .each(|meter| meter.close(&self.probe, counters, path));
+        let last = self.probe.sample().unwrap_or_default();
+        self.meter.each(|meter| meter.close(&self.probe, &last));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::{TcpListener, TcpStream};
-
     use super::*;
 
-    fn probe() -> (Probe, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (accepted, _) = listener.accept().unwrap();
-        (Probe::Tcp(stream.into()), accepted)
+    fn probe() -> Probe {
+        Probe::new(|| {
+            Some(PathSample {
+                cwnd: Some(ByteSize::from_kib(10)),
+                ..PathSample::default()
+            })
+        })
     }
 
     #[test]
@@ -261,8 +193,7 @@ mod tests {
         let part = Meter::part_of(&whole);
         part.count_delivered(5);
         whole.count_delivered(2);
-        let (probe, _peer) = probe();
-        let watch = part.watch(probe);
+        let watch = part.watch(probe());
         assert!(whole.sample(7).window.is_some());
         drop(watch);
         assert_eq!(whole.sample(7).window, None);

@@ -7,10 +7,10 @@
 //! | file | what it tells |
 //! |---|---|
 //! | `context`, `flow`, `arrival` | what flows of a host share; a flow from its order to its outcome; a part of it |
-//! | `client`, `asker`, `server` | what workloads do at either end |
-//! | `dial`, `door` | how connections come about |
-//! | `link`, `tcp`, `tls`, `quic`, `dcudp` | connections, whatever carries them |
-//! | `udp`, `ticks` | constant rates |
+//! | `client`, `request_client`, `server` | what workloads do at either end, over any transport |
+//! | `dial`, `link` | how connections come about; a connection |
+//! | `transports`, `tls` | which transport an order asks for |
+//! | `ticks` | constant rates |
 //! | `preface`, `payload` | what a transfer says of itself, and what follows |
 //! | `meter` | what is counted |
 //!
@@ -20,23 +20,19 @@
 //! smaller.
 
 mod arrival;
-mod asker;
 mod client;
 mod context;
-mod dcudp;
 mod dial;
-mod door;
 mod flow;
 mod link;
 mod meter;
 mod payload;
 mod preface;
-mod quic;
+mod request_client;
 mod server;
-mod tcp;
 mod ticks;
 mod tls;
-mod udp;
+mod transports;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -47,14 +43,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 use weir_net::tls::{Identity, TlsError};
+use weir_traffic::processor::processor_time;
 use weir_units::{Duration, Time};
 
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::control::{self, Event, HostChange, MessageError, Order, Sample};
 use context::{Context, Events, Signals};
 use meter::Meter;
-
-pub use tcp::{Unsupported, kernel_name, unsupported};
 
 /// Why an agent ends before it is told to.
 #[derive(Debug, thiserror::Error)]
@@ -220,7 +215,7 @@ impl Agent {
         let flows = self.meters.iter().map(|(flow, meter)| meter.sample(*flow));
         self.events.tell(Event::Sample(Sample {
             at: clock.map_or(Time::ZERO, Clock::now),
-            cpu: clock::cpu_time(),
+            cpu: processor_time(),
             flows: flows.collect(),
         }));
     }
@@ -232,7 +227,7 @@ impl Agent {
             self.forget(ended?);
         }
         self.events.tell(Event::Stopped {
-            cpu: clock::cpu_time(),
+            cpu: processor_time(),
         });
         Ok(())
     }

@@ -6,15 +6,16 @@ use futures_util::StreamExt;
 use futures_util::future::try_join_all;
 use futures_util::stream::FuturesUnordered;
 use weir_scenario::{ConnectionUse, Workload};
+use weir_traffic::transport::{Connection, Incoming, Listener, Transport};
+use weir_traffic::udp::{Arrived, Udp};
 use weir_units::{ByteSize, Duration};
 
 use super::arrival::{Arrival, impossible};
 use super::context::Context;
-use super::door::{Door, Incoming};
 use super::link::Link;
 use super::meter::Meter;
 use super::preface::Preface;
-use super::udp::Datagrams;
+use super::transports::{self, broken, unusable};
 use crate::clock::Alarm;
 use crate::control::{Event, FlowFailure, FlowOrder, LiveTransport};
 
@@ -27,16 +28,49 @@ pub(super) async fn run(
     context: &Context,
     meter: &Arc<Meter>,
 ) -> Result<(), FlowFailure> {
-    if let LiveTransport::Udp { .. } = order.transport {
-        return receive_datagrams(order, context, meter).await;
+    match &order.transport {
+        LiveTransport::Tcp(settings) => {
+            let tcp = transports::tcp(order, settings);
+            take_connections(&tcp, order, context, meter).await
+        }
+        LiveTransport::Tls { tcp, tls } => {
+            let tls = transports::tls(order, context, tcp, tls)?;
+            take_connections(&tls, order, context, meter).await
+        }
+        LiveTransport::Quic {
+            options,
+            congestion,
+        } => {
+            let quic = transports::quic(order, context, options, congestion)?;
+            take_connections(&quic, order, context, meter).await
+        }
+        LiveTransport::Dcudp {
+            options,
+            congestion,
+        } => {
+            let dcudp = transports::dcudp(order, options, congestion)?;
+            take_connections(&dcudp, order, context, meter).await
+        }
+        LiveTransport::Udp { .. } => receive_datagrams(order, context, meter).await,
     }
-    let door = Door::open(order, context)?;
-    announce(order, context, door.addresses().map_err(impossible)?);
-    let mut guests = FuturesUnordered::new();
+}
+
+async fn take_connections<T: Transport>(
+    transport: &T,
+    order: &FlowOrder,
+    context: &Context,
+    meter: &Arc<Meter>,
+) -> Result<(), FlowFailure> {
+    let listener = transport.listen(&order.local).map_err(unusable)?;
+    announce(order, context, listener.addresses().map_err(impossible)?);
+    let mut served = FuturesUnordered::new();
     loop {
         tokio::select! {
-            incoming = door.next() => guests.push(serve(incoming?, order, context, meter)),
-            Some(served) = guests.next() => match served {
+            incoming = listener.accept() => {
+                let incoming = incoming.map_err(unusable)?;
+                served.push(serve(incoming, order, context, meter));
+            }
+            Some(end) = served.next() => match end {
                 Ok(()) => {}
                 // The others of the group would wait for it for ever.
                 Err(failure) if matches!(order.workload, Workload::Incast { .. }) => {
@@ -61,34 +95,42 @@ async fn receive_datagrams(
     context: &Context,
     meter: &Arc<Meter>,
 ) -> Result<(), FlowFailure> {
-    let sockets = order.local.iter().map(|local| Datagrams::bind(*local));
-    let sockets: Vec<_> = sockets.collect::<Result<_, _>>()?;
-    let addresses: Result<Vec<_>, _> = sockets.iter().map(Datagrams::address).collect();
+    let sockets = order.local.iter().map(|local| Udp::bind(*local));
+    let sockets: Vec<_> = sockets.collect::<Result<_, _>>().map_err(unusable)?;
+    let addresses: Result<Vec<_>, _> = sockets.iter().map(Udp::address).collect();
     announce(order, context, addresses.map_err(impossible)?);
-    let receiving = sockets.iter().map(|socket| socket.receive(meter));
+    let receiving = sockets.iter().map(|socket| async move {
+        let mut count = |arrived: Arrived| {
+            meter.count_delivered(arrived.payload.bytes());
+            meter.count_datagrams(arrived.datagrams, arrived.marked);
+        };
+        socket.receive(&mut count).await
+    });
     try_join_all(receiving).await.map_err(impossible)?;
     Ok(())
 }
 
 /// Serves a client on one connection.
-async fn serve(
-    incoming: Incoming,
+async fn serve<I: Incoming>(
+    incoming: I,
     order: &FlowOrder,
     context: &Context,
     meter: &Arc<Meter>,
 ) -> Result<(), FlowFailure> {
     match &order.workload {
         Workload::Bulk | Workload::Cbr { .. } => {
-            incoming.enter(meter).await?.receive_all().await?;
+            let mut link = establish(incoming, meter).await?;
+            link.accept_one_way().await?;
+            link.receive_all().await?;
             Ok(())
         }
         Workload::Transfer { rounds: ..2, .. } => {
-            let link = incoming.enter(meter).await?;
+            let link = establish(incoming, meter).await?;
             receive_transfer(link, context, meter, false).await
         }
         Workload::Transfer { .. } | Workload::Poisson { .. } => {
             let arrival = Arrival::new(order, context, meter);
-            let link = incoming.enter(&arrival.meter).await?;
+            let link = establish(incoming, &arrival.meter).await?;
             receive_transfer(link, context, &arrival.meter, true).await
         }
         Workload::RequestResponse {
@@ -97,18 +139,13 @@ async fn serve(
             connection,
             ..
         } => {
-            answer(
-                incoming.enter(meter).await?,
-                *request,
-                *response,
-                *connection,
-            )
-            .await
+            let link = establish(incoming, meter).await?;
+            answer(link, *request, *response, *connection).await
         }
         Workload::Epochs {
             request, response, ..
         } => {
-            let link = incoming.enter(meter).await?;
+            let link = establish(incoming, meter).await?;
             answer(link, *request, *response, ConnectionUse::Kept).await
         }
         Workload::Incast {
@@ -117,19 +154,29 @@ async fn serve(
             pause,
             ..
         } => {
-            let link = incoming.enter(meter).await?;
+            let link = establish(incoming, meter).await?;
             let round = (*rounds, *response, *pause);
             ask_in_rounds(link, order, context, meter, round).await
         }
     }
 }
 
-async fn receive_transfer(
-    mut link: Link,
+/// Lets a client in.
+async fn establish<I: Incoming>(
+    incoming: I,
+    meter: &Arc<Meter>,
+) -> Result<Link<I::Connection>, FlowFailure> {
+    let connection = incoming.establish().await.map_err(broken)?;
+    Link::new(connection, meter)
+}
+
+async fn receive_transfer<C: Connection>(
+    mut link: Link<C>,
     context: &Context,
     meter: &Meter,
     is_arrival: bool,
 ) -> Result<(), FlowFailure> {
+    link.accept_one_way().await?;
     let preface = Preface::decode(link.receive_head().await?);
     meter.note(|outcome| {
         outcome.arrival = is_arrival.then_some(preface.number);
@@ -148,8 +195,8 @@ async fn receive_transfer(
     Ok(())
 }
 
-async fn answer(
-    mut link: Link,
+async fn answer<C: Connection>(
+    mut link: Link<C>,
     request: ByteSize,
     response: ByteSize,
     connection: ConnectionUse,
@@ -169,8 +216,8 @@ async fn answer(
 
 /// The receiver of an incast asks all of its senders at once, each by its own flow; the flows wait
 /// for each other before each round and after it.
-async fn ask_in_rounds(
-    mut link: Link,
+async fn ask_in_rounds<C: Connection>(
+    mut link: Link<C>,
     order: &FlowOrder,
     context: &Context,
     meter: &Meter,

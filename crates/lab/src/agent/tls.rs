@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::Resumption;
 use rustls::{ClientConfig, ServerConfig};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
-use weir_net::tls::{Fingerprint, Identity, TlsError, client_over_tcp, server_over_tcp};
+use weir_net::tls::{Fingerprint, Identity};
 use weir_scenario::TlsOptions;
+use weir_traffic::Error;
+use weir_traffic::tls::{EarlyData, Trust, client_config, server_config};
 use weir_units::ByteSize;
 
-use super::quic::PROTOCOL;
+use super::transports::PROTOCOL;
 
 /// How many sessions a client keeps, each of one server.
 const SESSIONS: usize = 1024;
@@ -34,46 +35,44 @@ fn key(options: &TlsOptions) -> Key {
 }
 
 impl TlsConfigs {
-    /// Makes the client's side of connections to the server with this certificate.
-    pub(super) fn connector(
+    /// The client's side of connections to the server with this certificate.
+    pub(super) fn client(
         &self,
         pin: Fingerprint,
         options: &TlsOptions,
-    ) -> Result<TlsConnector, TlsError> {
+    ) -> Result<Arc<ClientConfig>, Error> {
         let clients = self.clients.lock();
         let mut clients = clients.unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = clients.get(&(pin, key(options))) {
-            return Ok(TlsConnector::from(config.clone()));
+            return Ok(config.clone());
         }
-        let mut config = client_over_tcp(pin, PROTOCOL)?;
+        let mut config = client_config(&Trust::Fingerprint(pin), PROTOCOL, None)?;
         config.max_fragment_size = Some(fragment(options));
         if options.resume {
             config.resumption = Resumption::in_memory_sessions(SESSIONS);
         }
         let config = Arc::new(config);
         clients.insert((pin, key(options)), config.clone());
-        Ok(TlsConnector::from(config))
+        Ok(config)
     }
 
-    /// Makes the server's side of connections.
-    pub(super) fn acceptor(
+    /// The server's side of connections.
+    pub(super) fn server(
         &self,
         identity: &Identity,
         options: &TlsOptions,
-    ) -> Result<TlsAcceptor, TlsError> {
+    ) -> Result<Arc<ServerConfig>, Error> {
         let servers = self.servers.lock();
         let mut servers = servers.unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = servers.get(&key(options)) {
-            return Ok(TlsAcceptor::from(config.clone()));
+            return Ok(config.clone());
         }
-        let mut config = server_over_tcp(identity, PROTOCOL)?;
+        let tickets = if options.resume { TICKETS } else { 0 };
+        let mut config = server_config(identity, PROTOCOL, tickets, EarlyData::Refused)?;
         config.max_fragment_size = Some(fragment(options));
-        if options.resume {
-            config.send_tls13_tickets = TICKETS;
-        }
         let config = Arc::new(config);
         servers.insert(key(options), config.clone());
-        Ok(TlsAcceptor::from(config))
+        Ok(config)
     }
 }
 

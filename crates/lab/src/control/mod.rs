@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use event::{Completion, Event, FlowFailure, FlowOutcome, FlowSample, Sample};
-pub use order::{FlowOrder, HostChange, KernelTcp, LiveTransport, Order, Role};
+pub use order::{FlowOrder, HostChange, LiveTransport, Order, Role};
 
 /// A line that is no message.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use weir_congestion::AlgorithmSpec;
 use weir_scenario::{DcudpOptions, QuicOptions, TlsOptions, Transport, UdpEcn, Workload};
-use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_traffic::tcp::TcpSettings;
+use weir_units::{Duration, Rate, Time};
+
+use crate::tcp_options::socket_settings;
 
 /// What the director tells an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,11 +116,11 @@ pub enum Role {
 #[serde(tag = "transport", rename_all = "kebab-case")]
 pub enum LiveTransport {
     /// The kernel's TCP.
-    Tcp(KernelTcp),
+    Tcp(TcpSettings),
     /// TLS 1.3 over the kernel's TCP.
     Tls {
         /// TCP.
-        tcp: KernelTcp,
+        tcp: TcpSettings,
         /// TLS.
         tls: TlsOptions,
     },
@@ -144,19 +147,19 @@ pub enum LiveTransport {
 
 impl LiveTransport {
     /// What carries a group's data in real time. Which of its TCP options the kernel does not take,
-    /// [`agent::unsupported`](crate::agent::unsupported) tells.
+    /// [`unsupported`](crate::tcp_options::unsupported) tells.
     pub fn of(transport: &Transport) -> Self {
         match transport {
             Transport::Tcp {
                 options,
                 congestion,
-            } => Self::Tcp(KernelTcp::of(options, congestion)),
+            } => Self::Tcp(socket_settings(options, congestion)),
             Transport::Tls {
                 options,
                 congestion,
                 tls,
             } => Self::Tls {
-                tcp: KernelTcp::of(options, congestion),
+                tcp: socket_settings(options, congestion),
                 tls: *tls,
             },
             Transport::Quic {
@@ -188,29 +191,4 @@ impl LiveTransport {
         }
         transport
     }
-}
-
-/// What a kernel's TCP socket is set to. What is `None` stays as the kernel has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct KernelTcp {
-    /// The congestion control by the kernel's name.
-    pub congestion: Option<String>,
-    /// The largest segment (`TCP_MAXSEG`).
-    pub mss: Option<ByteSize>,
-    /// Whether small segments wait while data is under way (without `TCP_NODELAY`).
-    pub nagle: bool,
-    /// The send buffer; automatic otherwise.
-    pub send_buffer: Option<ByteSize>,
-    /// The receive buffer; automatic otherwise.
-    pub receive_buffer: Option<ByteSize>,
-    /// The least that a retransmission time-out adds to the smoothed round-trip time
-    /// (`TCP_RTO_MIN_US`, Linux 6.15).
-    pub min_rto: Option<Duration>,
-    /// The largest retransmission time-out (`TCP_RTO_MAX_MS`, Linux 6.15).
-    pub max_rto: Option<Duration>,
-    /// How long an ACK waits at most (`TCP_DELACK_MAX_US`, Linux 6.15).
-    pub delayed_ack_timeout: Option<Duration>,
-    /// Whether segments are paced by the window also where the congestion control asks for no rate.
-    pub paced: bool,
 }

@@ -11,6 +11,7 @@ use weir_scenario::{
     Arrivals, ConnectionUse, Distribution, MigrationDetector, MigrationOptions, QuicOptions,
     QuicPacketSize, TlsOptions, UdpEcn, Workload,
 };
+use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::*;
@@ -93,7 +94,7 @@ fn workload() -> impl Strategy<Value = Workload> {
     ]
 }
 
-fn tcp() -> impl Strategy<Value = KernelTcp> {
+fn tcp() -> impl Strategy<Value = TcpSettings> {
     let timers = (option::of(span()), option::of(span()), option::of(span()));
     let sizes = (option::of(size()), option::of(size()), option::of(size()));
     (
@@ -102,7 +103,7 @@ fn tcp() -> impl Strategy<Value = KernelTcp> {
         timers,
         any::<(bool, bool)>(),
     )
-        .prop_map(|(congestion, sizes, timers, (nagle, paced))| KernelTcp {
+        .prop_map(|(congestion, sizes, timers, (nagle, paced))| TcpSettings {
             congestion,
             mss: sizes.0,
             nagle,

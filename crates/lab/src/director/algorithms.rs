@@ -8,8 +8,8 @@ use weir_enforce::bpf::{self, BpfError, D2tcp, Dctcp, Parameters, Registered};
 use weir_scenario::{Group, Scenario, Transport};
 
 use crate::LabError;
-use crate::agent::kernel_name;
 use crate::plan::INITIAL_WINDOW;
+use crate::tcp_options::kernel_name;
 
 /// The kernel's names for the groups' congestion controls. What was registered for them is there as long
 /// as this is.

@@ -5,6 +5,7 @@ use std::time::Duration as StdDuration;
 use indexmap::IndexMap;
 use tokio::time::timeout;
 use weir_results::{EpochRecord, HostSummary, Observation, Recorder, RunSummary, World};
+use weir_traffic::processor::processor_time;
 use weir_units::{Duration, Time};
 
 use super::hosts::Heard;
@@ -12,7 +13,6 @@ use super::rounds::Purpose;
 use super::session::Session;
 use super::summary::{self, Span};
 use crate::LabError;
-use crate::clock::cpu_time;
 use crate::control::{Event, Order};
 use crate::switch::Report;
 
@@ -134,7 +134,7 @@ impl Session<'_> {
             world: World::Live,
             simulated: span.end.since(Time::ZERO),
             warm_up: span.begin.since(Time::ZERO),
-            cpu: cpu.into_iter().fold(cpu_time(), |sum, cpu| sum + cpu),
+            cpu: cpu.into_iter().fold(processor_time(), |sum, cpu| sum + cpu),
             interrupted,
             groups: groups.into_iter().collect(),
             ports: report.ports.into_iter().collect(),

@@ -16,12 +16,12 @@ use super::processes::{Built, Processes};
 use super::resources::Resources;
 use super::session::Session;
 use crate::LabError;
-use crate::agent;
 use crate::clock::{self, Clock};
 use crate::control::{Event, LiveTransport, Order, Role};
 use crate::plan::{HostPlan, Plan};
 use crate::runs::{RunRecord, Runs};
 use crate::switch::{self, Owners, Setup, Socket};
+use crate::tcp_options::unsupported;
 
 /// How long hosts may take to say what was asked, beside the time that many of them take.
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
@@ -217,7 +217,7 @@ fn options_refused(scenario: &Scenario) -> impl Iterator<Item = String> {
                 return None;
             }
         };
-        let refused = agent::unsupported(options);
+        let refused = unsupported(options);
         let refused: Vec<_> = refused.iter().map(ToString::to_string).collect();
         (!refused.is_empty()).then(|| format!("group `{}`: {}", group.name, refused.join("; ")))
     })

@@ -4,9 +4,10 @@ use std::net::TcpListener;
 
 use weir_lab::agent::AgentError;
 use weir_lab::control::{
-    Event, FlowFailure, FlowOrder, FlowOutcome, HostChange, KernelTcp, LiveTransport, Order, Role,
+    Event, FlowFailure, FlowOrder, FlowOutcome, HostChange, LiveTransport, Order, Role,
 };
 use weir_scenario::{ConnectionUse, Workload};
+use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration};
 
 use crate::support::{FLOW, Host, finished, order, outcomes, quic, run, tcp, udp};
@@ -53,9 +54,9 @@ fn a_connection_that_is_refused() {
 
 #[test]
 fn an_order_that_cannot_be_carried_out() {
-    let nosuch = LiveTransport::Tcp(KernelTcp {
+    let nosuch = LiveTransport::Tcp(TcpSettings {
         congestion: Some("nosuch".to_owned()),
-        ..KernelTcp::default()
+        ..TcpSettings::default()
     });
     let peer = vec![nobody()];
     let client = |transport| order(Role::Client, transport, &Workload::Bulk);

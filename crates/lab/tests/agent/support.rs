@@ -10,12 +10,13 @@ use tokio::task::JoinHandle;
 use weir_congestion::AlgorithmSpec;
 use weir_lab::agent::{self, AgentError};
 use weir_lab::control::{
-    self, Event, FlowOrder, FlowOutcome, HostChange, KernelTcp, LiveTransport, Order, Role, Sample,
+    self, Event, FlowOrder, FlowOutcome, HostChange, LiveTransport, Order, Role, Sample,
 };
 use weir_scenario::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
     QuicOptions, QuicPacketSize, TlsOptions, UdpEcn, Workload,
 };
+use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 /// The number of the flow in tests with one.
@@ -171,7 +172,7 @@ pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) 
 /// What carries streams.
 pub(crate) fn streams() -> [LiveTransport; 4] {
     let tls = LiveTransport::Tls {
-        tcp: KernelTcp::default(),
+        tcp: TcpSettings::default(),
         tls: TlsOptions {
             record: ByteSize::from_kib(16),
             resume: true,
@@ -181,9 +182,9 @@ pub(crate) fn streams() -> [LiveTransport; 4] {
 }
 
 pub(crate) fn tcp() -> LiveTransport {
-    LiveTransport::Tcp(KernelTcp {
+    LiveTransport::Tcp(TcpSettings {
         congestion: Some("reno".to_owned()),
-        ..KernelTcp::default()
+        ..TcpSettings::default()
     })
 }
 

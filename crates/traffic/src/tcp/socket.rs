@@ -32,7 +32,10 @@ pub(super) async fn connect(
         Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
             tracing::debug!(?local, "an address is gone; the kernel chooses another one");
         }
-        bound => bound.map_err(Error::failed("binding a TCP socket"))?,
+        bound => bound.map_err(|error| match local {
+            Some(local) => Error::setting(format!("{local} cannot be bound: {error}")),
+            None => Error::setting(error),
+        })?,
     }
     let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
     let connecting = socket.connect(peer);

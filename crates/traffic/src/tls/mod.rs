@@ -78,7 +78,7 @@ impl Tls {
                 tickets: self.tickets.clone(),
             })),
             Err(error) if is_wrong_certificate(&error) => Err(Error::WrongCertificate { peer }),
-            Err(error) => Err(Error::failed("handshake")(error)),
+            Err(error) => Err(Error::failed("shaking hands")(error)),
         }
     }
 
@@ -99,10 +99,12 @@ async fn accept(
 ) -> Result<ByteStream<TlsCarrier>, Error> {
     let session = if config.max_early_data_size == 0 {
         let shaken = TlsAcceptor::from(config).accept(stream).await;
-        Session::Whole(Box::new(shaken.map_err(Error::failed("handshake"))?.into()))
+        Session::Whole(Box::new(
+            shaken.map_err(Error::failed("shaking hands"))?.into(),
+        ))
     } else {
         let begun = EarlyStream::new(stream, config);
-        Session::Early(Box::new(begun.map_err(Error::failed("handshake"))?))
+        Session::Early(Box::new(begun.map_err(Error::failed("shaking hands"))?))
     };
     Ok(ByteStream::new(TlsCarrier {
         session,

@@ -5,9 +5,8 @@ use std::fmt;
 
 use weir_congestion::AlgorithmSpec;
 use weir_scenario::{Pacing, Recovery, TcpOptions};
+use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration};
-
-use crate::control::KernelTcp;
 
 /// What `TCP_MAXSEG` takes (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of the kernel).
 const SEGMENTS: std::ops::RangeInclusive<u64> = 88..=32_767;
@@ -25,13 +24,13 @@ const RECEIVE_BUFFER: ByteSize = ByteSize::from_mib(6);
 
 /// An option that a scenario sets and the kernel does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unsupported {
+pub(crate) struct Unsupported {
     /// The key in `[groups.NAME.tcp]`, or the parameter of `congestion`.
-    pub key: &'static str,
+    pub(crate) key: &'static str,
     /// What the scenario says.
-    pub asked: String,
+    pub(crate) asked: String,
     /// What the kernel does.
-    pub kernel: &'static str,
+    pub(crate) kernel: &'static str,
 }
 
 impl fmt::Display for Unsupported {
@@ -44,30 +43,28 @@ impl fmt::Display for Unsupported {
     }
 }
 
-impl KernelTcp {
-    /// What a socket is set to for these options under this congestion control. The rest of them is a
-    /// namespace's ([`crate::plan::HostPlan::kernel`]), or [`unsupported`].
-    pub fn of(options: &TcpOptions, congestion: &AlgorithmSpec) -> Self {
-        let changed = |value: Duration, linux: Duration| (value != linux).then_some(value);
-        Self {
-            congestion: Some(kernel_name(congestion).to_owned()),
-            mss: Some(options.mss).filter(|mss| SEGMENTS.contains(&mss.bytes())),
-            nagle: options.nagle,
-            send_buffer: options.send_buffer.filter(|size| *size != SEND_BUFFER),
-            receive_buffer: options
-                .receive_buffer
-                .filter(|size| *size != RECEIVE_BUFFER),
-            min_rto: changed(options.min_rto, MIN_RTO).filter(|_| takes_min_rto(options)),
-            max_rto: changed(options.max_rto, MAX_RTO).filter(|_| takes_max_rto(options)),
-            delayed_ack_timeout: changed(options.delayed_ack.delayed_ack_timeout, DELAYED_ACK)
-                .filter(|_| takes_delayed_ack(options)),
-            paced: options.pacing == Pacing::Window,
-        }
+/// What a socket is set to for these options under this congestion control. The rest of them is a
+/// namespace's ([`crate::plan::HostPlan::kernel`]), or [`unsupported`].
+pub(crate) fn socket_settings(options: &TcpOptions, congestion: &AlgorithmSpec) -> TcpSettings {
+    let changed = |value: Duration, linux: Duration| (value != linux).then_some(value);
+    TcpSettings {
+        congestion: Some(kernel_name(congestion).to_owned()),
+        mss: Some(options.mss).filter(|mss| SEGMENTS.contains(&mss.bytes())),
+        nagle: options.nagle,
+        send_buffer: options.send_buffer.filter(|size| *size != SEND_BUFFER),
+        receive_buffer: options
+            .receive_buffer
+            .filter(|size| *size != RECEIVE_BUFFER),
+        min_rto: changed(options.min_rto, MIN_RTO).filter(|_| takes_min_rto(options)),
+        max_rto: changed(options.max_rto, MAX_RTO).filter(|_| takes_max_rto(options)),
+        delayed_ack_timeout: changed(options.delayed_ack.delayed_ack_timeout, DELAYED_ACK)
+            .filter(|_| takes_delayed_ack(options)),
+        paced: options.pacing == Pacing::Window,
     }
 }
 
 /// The kernel's name of an algorithm.
-pub fn kernel_name(congestion: &AlgorithmSpec) -> &'static str {
+pub(crate) fn kernel_name(congestion: &AlgorithmSpec) -> &'static str {
     match congestion.name() {
         "newreno" => "reno",
         name => name,
@@ -75,7 +72,7 @@ pub fn kernel_name(congestion: &AlgorithmSpec) -> &'static str {
 }
 
 /// What neither a socket nor a namespace can be told.
-pub fn unsupported(options: &TcpOptions) -> Vec<Unsupported> {
+pub(crate) fn unsupported(options: &TcpOptions) -> Vec<Unsupported> {
     let mut found = Vec::new();
     let mut refuse = |refused: bool, key, asked: &dyn fmt::Display, kernel| {
         if refused {
@@ -229,12 +226,12 @@ mod tests {
     fn the_kernel_can_do_what_is_the_default() {
         let (options, congestion) = options(&scenario(&[]));
         assert_eq!(unsupported(&options), []);
-        let expected = KernelTcp {
+        let expected = TcpSettings {
             congestion: Some("cubic".to_owned()),
             mss: Some(options.mss),
-            ..KernelTcp::default()
+            ..TcpSettings::default()
         };
-        assert_eq!(KernelTcp::of(&options, &congestion), expected);
+        assert_eq!(socket_settings(&options, &congestion), expected);
     }
 
     #[test]
@@ -274,7 +271,7 @@ mod tests {
             let other = scenario(&[(&format!("tcp.{key}"), value)]);
             let (changed, _) = options(&other);
             let refused = unsupported(&changed);
-            let at_socket = KernelTcp::of(&changed, &cubic) != KernelTcp::of(&default, &cubic);
+            let at_socket = socket_settings(&changed, &cubic) != socket_settings(&default, &cubic);
             let in_namespace = namespace(&other) != namespace(&usual);
             let by_key = refused.iter().any(|refused| refused.key == key);
             assert!(by_key || at_socket || in_namespace, "{key} = {value}");

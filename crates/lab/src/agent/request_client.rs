@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use tokio::time::timeout;
+use weir_traffic::transport::Client;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::arrival::impossible;
@@ -18,13 +19,13 @@ use crate::control::FlowFailure;
 const REST: StdDuration = StdDuration::from_millis(10);
 
 /// Asks over one connection at a time.
-pub(super) struct Asker {
-    dialer: Dialer,
+pub(super) struct RequestClient<C: Client> {
+    dialer: Dialer<C>,
     meter: Arc<Meter>,
     clock: Clock,
     request: u64,
     response: u64,
-    link: Option<Link>,
+    link: Option<Link<C::Connection>>,
 }
 
 /// What became of a request.
@@ -39,10 +40,10 @@ pub(super) struct Answer {
     pub(super) result: Result<(), FlowFailure>,
 }
 
-impl Asker {
+impl<C: Client> RequestClient<C> {
     /// With the sizes of requests and responses.
     pub(super) fn new(
-        dialer: Dialer,
+        dialer: Dialer<C>,
         meter: &Arc<Meter>,
         clock: Clock,
         sizes: (ByteSize, ByteSize),
@@ -62,7 +63,7 @@ impl Asker {
     }
 
     /// Opens the connection, if there is none.
-    pub(super) async fn connect(&mut self) -> Result<&mut Link, FlowFailure> {
+    pub(super) async fn connect(&mut self) -> Result<&mut Link<C::Connection>, FlowFailure> {
         match &mut self.link {
             Some(link) => Ok(link),
             none => Ok(none.insert(self.dialer.dial(&self.meter).await?)),

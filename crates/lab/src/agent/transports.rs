@@ -1,0 +1,164 @@
+//! What carries a flow, as its order says: each of [`weir_traffic`]'s transports with the settings of a
+//! scenario.
+
+use weir_congestion::AlgorithmSpec;
+use weir_net::dcudp::DcudpConfig;
+use weir_net::tls::{ClientTls, Fingerprint, ServerTls};
+use weir_net::{Endpoint, EndpointBuilder, RetryPolicy};
+use weir_network::{dcudp_transport, quic_transport};
+use weir_scenario::{DcudpOptions, QuicOptions, TlsOptions};
+use weir_traffic::Error;
+use weir_traffic::dcquic::Dcquic;
+use weir_traffic::dcudp::Dcudp;
+use weir_traffic::tcp::{Tcp, TcpSettings};
+use weir_traffic::tls::Tls;
+use weir_units::{ByteSize, Duration};
+
+use super::arrival::impossible;
+use super::context::Context;
+use crate::control::{FlowFailure, FlowOrder, Role};
+
+/// The application protocol (RFC 7301).
+pub(super) const PROTOCOL: &[u8] = b"weir-lab";
+/// The name that clients of DCQUIC ask for; the pin decides.
+const SERVER_NAME: &str = "weir-lab";
+/// How long connecting over TCP and shaking hands may take each where the order says nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// As many DCUDP connections as the addresses and ports of a scenario's clients allow.
+const MOST_CONNECTIONS: usize = 100_000;
+/// As many of DCUDP's receive windows fit into a socket's buffer.
+const WINDOWS: u64 = 8;
+
+/// Kernel TCP.
+pub(super) fn tcp(order: &FlowOrder, settings: &TcpSettings) -> Tcp {
+    Tcp {
+        settings: settings.clone(),
+        connect_timeout: Some(order.failover.unwrap_or(PATIENCE)),
+    }
+}
+
+/// TLS over kernel TCP.
+pub(super) fn tls(
+    order: &FlowOrder,
+    context: &Context,
+    settings: &TcpSettings,
+    options: &TlsOptions,
+) -> Result<Tls, FlowFailure> {
+    let mut tls = Tls {
+        tcp: tcp(order, settings),
+        ..Tls::default()
+    };
+    match order.role {
+        Role::Client => {
+            let config = context.tls.client(pin(order)?, options);
+            tls.client = Some(config.map_err(impossible)?);
+        }
+        Role::Server => {
+            let config = context.tls.server(&context.identity, options);
+            tls.server = Some(config.map_err(impossible)?);
+        }
+    }
+    Ok(tls)
+}
+
+/// DCQUIC.
+pub(super) fn quic(
+    order: &FlowOrder,
+    context: &Context,
+    options: &QuicOptions,
+    congestion: &AlgorithmSpec,
+) -> Result<Dcquic, FlowFailure> {
+    let transport = quic_transport(options, congestion).map_err(impossible)?;
+    let mut builder = Endpoint::builder().transport(transport);
+    if let Some(size) = options.socket_buffers {
+        builder = builder.receive_buffer(size).send_buffer(size);
+    }
+    let endpoint = match order.role {
+        Role::Client => quic_client(builder, order)?,
+        Role::Server => quic_server(builder, context)?,
+    };
+    Ok(Dcquic {
+        endpoint,
+        server_name: SERVER_NAME.to_owned(),
+        tickets: None,
+        early_data: false,
+    })
+}
+
+fn quic_client(
+    builder: EndpointBuilder,
+    order: &FlowOrder,
+) -> Result<EndpointBuilder, FlowFailure> {
+    let tls = ClientTls::pinned(pin(order)?)
+        .application_protocols([PROTOCOL])
+        .resumption(false)
+        .build()
+        .map_err(impossible)?;
+    // Also with one address, which may change.
+    Ok(builder.client(tls).watch_interfaces(true))
+}
+
+fn quic_server(
+    builder: EndpointBuilder,
+    context: &Context,
+) -> Result<EndpointBuilder, FlowFailure> {
+    let tls = ServerTls::new(context.identity.clone())
+        .application_protocols([PROTOCOL])
+        .tickets(0)
+        .build()
+        .map_err(impossible)?;
+    Ok(builder.server(tls).retry(RetryPolicy::Never))
+}
+
+/// DCUDP. Packets that are less than the quantum apart leave in batches, which the host's link spreads
+/// again.
+pub(super) fn dcudp(
+    order: &FlowOrder,
+    options: &DcudpOptions,
+    congestion: &AlgorithmSpec,
+) -> Result<Dcudp, FlowFailure> {
+    let rate = options
+        .rate
+        .ok_or_else(|| impossible("the rate of the link is missing"))?;
+    let transport = dcudp_transport(options, congestion, rate).map_err(impossible)?;
+    let mut config = DcudpConfig::new(rate);
+    let quantum = config.transport.pacing_quantum;
+    let window = transport.packet_size.bytes() * u64::from(transport.receive_window);
+    config.transport = transport;
+    config.transport.pacing_quantum = quantum;
+    config.transport.seed = order.seed;
+    // The connections of a flow meet at one socket: simulated hosts lose nothing there either.
+    config.buffers.receive = ByteSize::from_bytes(window * WINDOWS);
+    config.max_connections = MOST_CONNECTIONS;
+    Ok(Dcudp { config })
+}
+
+fn pin(order: &FlowOrder) -> Result<Fingerprint, FlowFailure> {
+    let pin = order
+        .pin
+        .as_deref()
+        .ok_or_else(|| impossible("the server's fingerprint is missing"))?;
+    pin.parse().map_err(impossible)
+}
+
+/// What this host cannot do for a client or a listener.
+pub(super) fn unusable(error: Error) -> FlowFailure {
+    impossible(error)
+}
+
+/// Why a connection did not come about.
+pub(super) fn broken(error: Error) -> FlowFailure {
+    match error {
+        Error::Refused { peer } => FlowFailure::Refused { peer },
+        Error::NoAnswer { peer } => FlowFailure::NoAnswer { peer },
+        Error::Failed { doing, source } => FlowFailure::Lost {
+            doing: doing.to_owned(),
+            cause: source.to_string(),
+        },
+        error @ Error::WrongCertificate { .. } => FlowFailure::Lost {
+            doing: "shaking hands".to_owned(),
+            cause: error.to_string(),
+        },
+        error => impossible(error),
+    }
+}
