@@ -8,6 +8,7 @@
 //! | [`udp`] | datagrams, without connections |
 //! | [`probe`] | what a transport knows about a connection while it is in use |
 //! | [`processor`] | the processor time of this process |
+//! | [`throughput`] | bulk transfers between two machines, in the manner of iperf3 |
 //!
 //! Nothing here prints.
 
@@ -18,6 +19,7 @@ mod error;
 pub mod probe;
 pub mod processor;
 pub mod tcp;
+pub mod throughput;
 pub mod tls;
 pub mod transport;
 pub mod udp;

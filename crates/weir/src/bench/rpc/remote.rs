@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use tokio::task::LocalSet;
 use weir_bench::run::{RemoteServer, Servers};
 use weir_bench::{Fingerprint, Identity, TransportSpecification, Trust, standing};
-use weir_perf::DEFAULT_PORT;
+use weir_traffic::throughput::DEFAULT_PORT;
 use weir_units::Duration;
 
 use crate::failure::Failure;

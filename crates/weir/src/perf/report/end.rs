@@ -1,83 +1,82 @@
 //! The totals of both sides.
 
 use serde::Serialize;
+use weir_traffic::processor::ProcessorTime;
+use weir_traffic::throughput::{Outcome, StreamOutcome};
 use weir_units::{ByteSize, Duration};
-
-use crate::processor::ProcessorTime;
-use crate::protocol::{Outcome, StreamOutcome};
 
 /// The totals of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct End {
+pub(in crate::perf) struct End {
     /// Each stream as both sides saw it.
-    pub streams: Vec<StreamEnd>,
+    pub(in crate::perf) streams: Vec<StreamEnd>,
     /// All streams as the sender saw them.
-    pub sum_sent: Total,
+    pub(in crate::perf) sum_sent: Total,
     /// All streams as the receiver saw them.
-    pub sum_received: Total,
+    pub(in crate::perf) sum_received: Total,
     /// Processor time over time.
-    pub cpu_utilization_percent: CpuUtilization,
+    pub(in crate::perf) cpu_utilization_percent: CpuUtilization,
     /// Processor time over data.
-    pub cpu_seconds_per_gb: CpuPerGb,
+    pub(in crate::perf) cpu_seconds_per_gb: CpuPerGb,
     /// The congestion control that the sender used.
-    pub congestion: String,
+    pub(in crate::perf) congestion: String,
 }
 
 /// A stream as both sides saw it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StreamEnd {
+pub(in crate::perf) struct StreamEnd {
     /// As the sender saw it.
-    pub sender: StreamTotal,
+    pub(in crate::perf) sender: StreamTotal,
     /// As the receiver saw it.
-    pub receiver: StreamTotal,
+    pub(in crate::perf) receiver: StreamTotal,
 }
 
 /// A stream as one side saw it. What only a sender knows is missing on receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StreamTotal {
+pub(in crate::perf) struct StreamTotal {
     /// The stream's number.
-    pub socket: usize,
+    pub(in crate::perf) socket: usize,
     /// Bytes and rates.
     #[serde(flatten)]
-    pub total: Total,
+    pub(in crate::perf) total: Total,
     /// The largest congestion window in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_snd_cwnd: Option<u64>,
+    pub(in crate::perf) max_snd_cwnd: Option<u64>,
     /// The smallest of the smoothed round-trip times in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_rtt: Option<u64>,
+    pub(in crate::perf) min_rtt: Option<u64>,
     /// Their mean in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mean_rtt: Option<u64>,
+    pub(in crate::perf) mean_rtt: Option<u64>,
     /// The largest of them in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rtt: Option<u64>,
+    pub(in crate::perf) max_rtt: Option<u64>,
 }
 
 /// Bytes over a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Total {
+pub(in crate::perf) struct Total {
     /// Seconds since the test began.
-    pub start: f64,
+    pub(in crate::perf) start: f64,
     /// Seconds since the test began.
-    pub end: f64,
+    pub(in crate::perf) end: f64,
     /// Seconds between.
-    pub seconds: f64,
+    pub(in crate::perf) seconds: f64,
     /// Bytes sent or received.
-    pub bytes: u64,
+    pub(in crate::perf) bytes: u64,
     /// Bits per second.
-    pub bits_per_second: f64,
+    pub(in crate::perf) bits_per_second: f64,
     /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost. Only a sender knows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retransmits: Option<u64>,
+    pub(in crate::perf) retransmits: Option<u64>,
     /// Packets that arrived CE-marked, where the sender's transport knows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ce_marked: Option<u64>,
+    pub(in crate::perf) ce_marked: Option<u64>,
     /// How often a DCUDP sender changed between UDP Mode and Congestion Mode.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode_switches: Option<u64>,
+    pub(in crate::perf) mode_switches: Option<u64>,
     /// Whether this is what the sender saw.
-    pub sender: bool,
+    pub(in crate::perf) sender: bool,
 }
 
 impl Total {
@@ -140,30 +139,30 @@ impl Total {
 
 /// Processor time over time, in percent of one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CpuUtilization {
+pub(in crate::perf) struct CpuUtilization {
     /// This side's process.
-    pub host_total: f64,
+    pub(in crate::perf) host_total: f64,
     /// Its program.
-    pub host_user: f64,
+    pub(in crate::perf) host_user: f64,
     /// The kernel for it.
-    pub host_system: f64,
+    pub(in crate::perf) host_system: f64,
     /// The other side's process.
-    pub remote_total: f64,
+    pub(in crate::perf) remote_total: f64,
     /// Its program.
-    pub remote_user: f64,
+    pub(in crate::perf) remote_user: f64,
     /// The kernel for it.
-    pub remote_system: f64,
+    pub(in crate::perf) remote_system: f64,
 }
 
 /// Processor seconds per GB (10⁹ bytes) that arrived; absent where nothing did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CpuPerGb {
+pub(in crate::perf) struct CpuPerGb {
     /// Of this side's process.
-    pub host: Option<f64>,
+    pub(in crate::perf) host: Option<f64>,
     /// Of the other side's process.
-    pub remote: Option<f64>,
+    pub(in crate::perf) remote: Option<f64>,
     /// Of both.
-    pub total: Option<f64>,
+    pub(in crate::perf) total: Option<f64>,
 }
 
 impl End {
@@ -247,6 +246,8 @@ impl CpuPerGb {
 
 #[cfg(test)]
 mod tests {
+    use weir_traffic::throughput::PathSummary;
+
     use super::*;
 
     fn outcome(bytes: &[u64], seconds: u64, cpu_ms: u64) -> Outcome {
@@ -256,7 +257,7 @@ mod tests {
                 .map(|bytes| StreamOutcome {
                     bytes: *bytes,
                     elapsed: Duration::from_secs(seconds),
-                    path: Some(crate::path::PathSummary::default()),
+                    path: Some(PathSummary::default()),
                 })
                 .collect(),
             elapsed: Duration::from_secs(seconds),
