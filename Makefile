@@ -117,7 +117,7 @@ longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC e
 
 bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
-	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
 	@target/release/weir-peers all
 	@$(MAKE) -s bench-dcudp
 
@@ -126,7 +126,7 @@ bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP (a min
 
 bench-paths: ## what packet sizes and paths held ready cost and bring (two minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
-	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-peers
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
 	@target/release/weir-peers sizes
 	@target/release/weir-peers armed
 

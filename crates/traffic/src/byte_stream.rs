@@ -56,7 +56,7 @@ pub trait Carrier: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct ByteStream<C> {
     carrier: C,
-    /// Read into; made at the first read.
+    /// Read into; grows with what is read at once.
     buffer: Vec<u8>,
 }
 
@@ -124,10 +124,10 @@ impl<C: Carrier> Connection for ByteStream<C> {
         most: usize,
         take: &mut (impl FnMut(&[u8]) + Send),
     ) -> io::Result<usize> {
-        if self.buffer.is_empty() {
-            self.buffer = vec![0; READ_BUFFER];
-        }
         let most = most.min(READ_BUFFER);
+        if self.buffer.len() < most {
+            self.buffer = vec![0; most];
+        }
         let buffer = self.buffer.get_mut(..most).unwrap_or_default();
         let count = self.carrier.read(buffer).await?;
         take(buffer.get(..count).unwrap_or_default());

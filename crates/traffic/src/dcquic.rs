@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use weir_net::{
     Connecting, ConnectionError, Endpoint, EndpointBuilder, EndpointError, PathEvents, RecvStream,
-    SendStream,
+    SendStream, SocketBuffers,
 };
 
 use crate::error::Error;
@@ -127,8 +127,16 @@ fn refused(error: ConnectionError, peer: SocketAddr) -> Error {
 /// A server's endpoint.
 #[derive(Debug)]
 pub struct DcquicListener {
-    pub(crate) endpoint: Endpoint,
+    endpoint: Endpoint,
     early_data: bool,
+}
+
+impl DcquicListener {
+    /// The socket buffers that the kernel has granted.
+    #[must_use]
+    pub fn socket_buffers(&self) -> SocketBuffers {
+        self.endpoint.socket_buffers()
+    }
 }
 
 impl Listener for DcquicListener {

@@ -7,12 +7,14 @@
 //! | [`byte_stream`] | what those have in common that carry one stream of bytes in each direction |
 //! | [`udp`] | datagrams, without connections |
 //! | [`probe`] | what a transport knows about a connection while it is in use |
+//! | [`calls`] | requests and replies, measured: `weir bench rpc`, `make bench` |
 //! | [`processor`] | the processor time of this process |
 //! | [`throughput`] | bulk transfers between two machines, in the manner of iperf3 |
 //!
 //! Nothing here prints.
 
 pub mod byte_stream;
+pub mod calls;
 pub mod dcquic;
 pub mod dcudp;
 mod error;

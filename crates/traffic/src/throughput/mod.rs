@@ -42,7 +42,6 @@ pub use payload::BLOCK;
 pub use protocol::{Outcome, StreamOutcome};
 pub use server::{Server, ServerEvent, ServerOptions};
 pub use weir_net::dcudp::{PreSharedKey, read_key};
-pub use weir_net::tls::{Fingerprint, Identity};
 
 #[cfg(test)]
 mod tests;

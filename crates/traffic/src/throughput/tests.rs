@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 use weir_units::{ByteSize, Duration};
 
 use super::*;
+use crate::tls::{Fingerprint, Identity};
 
 const LIMIT: Duration = Duration::from_secs(20);
 

@@ -27,6 +27,7 @@ use early::EarlyStream;
 
 pub use config::{EarlyData, Trust, client_config, server_config};
 pub use tickets::Tickets;
+pub use weir_net::tls::{Fingerprint, Identity};
 
 /// How long a closing client waits for its ticket.
 pub const TICKET_LIMIT: Duration = Duration::from_secs(2);
@@ -157,7 +158,7 @@ impl Client for Tls {
 /// Listening sockets whose connections shake hands.
 #[derive(Debug)]
 pub struct TlsSockets {
-    sockets: TcpSockets,
+    pub(crate) sockets: TcpSockets,
     config: Arc<ServerConfig>,
 }
 

@@ -9,9 +9,10 @@ use std::time::Duration as StdDuration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_bench::paper::BASELINE;
-use weir_bench::{Fingerprint, Launcher, Placement, Progress, TransportSpecification, table};
 use weir_congestion::AlgorithmSpec;
+use weir_traffic::calls::paper::BASELINE;
+use weir_traffic::calls::{Launcher, Placement, Progress, TransportSpecification, table};
+use weir_traffic::tls::Fingerprint;
 use weir_units::{ByteSize, Duration};
 
 use super::worker::Worker;
@@ -110,9 +111,9 @@ impl Rpc {
         let plan = self.plan(transports)?;
         let launcher = Launcher::this_program(&Worker::ARGUMENTS).map_err(Failure::of)?;
         let bar = progress_bar();
-        let report = weir_bench::run(
+        let report = weir_traffic::calls::run(
             &plan,
-            &weir_bench::standard_drivers(),
+            &weir_traffic::calls::standard_drivers(),
             &launcher,
             &mut |progress| show(&bar, progress),
         );
@@ -136,7 +137,7 @@ impl Rpc {
     }
 }
 
-fn write_json(path: &Path, report: &weir_bench::Report) -> Result<(), Failure> {
+fn write_json(path: &Path, report: &weir_traffic::calls::Report) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::Failed(format!("--json: cannot write {}: {error}", path.display()))
     };

@@ -9,10 +9,11 @@ use crate::failure::Failure;
 pub(crate) struct Worker {}
 
 impl Worker {
-    /// What [`Launcher`](weir_bench::Launcher) has to call to get here.
+    /// What [`Launcher`](weir_traffic::calls::Launcher) has to call to get here.
     pub(crate) const ARGUMENTS: [&'static str; 2] = ["bench", "worker"];
 
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        weir_bench::worker::run(&weir_bench::standard_drivers()).map_err(Failure::of)
+        weir_traffic::calls::worker::run(&weir_traffic::calls::standard_drivers())
+            .map_err(Failure::of)
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use tokio::sync::mpsc;
 use weir_traffic::throughput::{
-    self, ClientOptions, DEFAULT_PORT, Direction, Error, Event, Extent, Fingerprint, Parameters,
-    Side, Transport,
+    self, ClientOptions, DEFAULT_PORT, Direction, Error, Event, Extent, Parameters, Side, Transport,
 };
+use weir_traffic::tls::Fingerprint;
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::arguments;

@@ -7,9 +7,8 @@ use clap::Args;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use weir_metrics::{Exporter, Registry};
-use weir_traffic::throughput::{
-    self, DEFAULT_PORT, Identity, Measurement, ServerEvent, ServerOptions,
-};
+use weir_traffic::throughput::{self, DEFAULT_PORT, Measurement, ServerEvent, ServerOptions};
+use weir_traffic::tls::Identity;
 use weir_units::Duration;
 
 use crate::arguments;
@@ -100,7 +99,9 @@ impl Server {
             key: self.key_file.as_deref().map(shared_key).transpose()?,
             policy: self.policy.as_deref().map(policy).transpose()?,
         };
-        let server = throughput::Server::bind(options).await.map_err(Failure::of)?;
+        let server = throughput::Server::bind(options)
+            .await
+            .map_err(Failure::of)?;
         let exporter = exporter.map(|(exporter, _)| exporter);
         self.announce(&server, exporter.as_ref().map(Exporter::local_address))?;
         // What happens is printed beside the tests, so that a closed output can end the server.
@@ -149,7 +150,11 @@ impl Server {
         identity.map_err(Failure::of)
     }
 
-    fn announce(&self, server: &throughput::Server, metrics: Option<SocketAddr>) -> Result<(), Failure> {
+    fn announce(
+        &self,
+        server: &throughput::Server,
+        metrics: Option<SocketAddr>,
+    ) -> Result<(), Failure> {
         let (address, fingerprint) = (server.address(), server.fingerprint());
         if self.json {
             return output::print_json_line(&Listening {

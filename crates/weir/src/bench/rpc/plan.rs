@@ -2,11 +2,12 @@
 
 use std::time::SystemTime;
 
-use weir_bench::Placement;
-use weir_bench::driver::Phase;
-use weir_bench::paper::{BASELINE, SUBJECT};
-use weir_bench::run::{Latency, Plan, Servers};
-use weir_bench::{Identity, TransportSpecification};
+use weir_traffic::calls::Placement;
+use weir_traffic::calls::TransportSpecification;
+use weir_traffic::calls::driver::Phase;
+use weir_traffic::calls::identity::new_identity;
+use weir_traffic::calls::paper::{BASELINE, SUBJECT};
+use weir_traffic::calls::run::{Latency, Plan, Servers};
 use weir_units::ByteSize;
 
 use super::{Rpc, remote};
@@ -22,7 +23,7 @@ impl Rpc {
     pub(super) fn plan(&self, transports: Vec<TransportSpecification>) -> Result<Plan, Failure> {
         let servers = match (&self.connect, self.pin) {
             (Some(host), Some(pin)) => remote::servers(host, pin, &transports, self.timeout)?,
-            _ => Servers::Local(Identity::generate().map_err(Failure::of)?),
+            _ => Servers::Local(new_identity().map_err(Failure::of)?),
         };
         Ok(Plan {
             transports,
@@ -39,7 +40,7 @@ impl Rpc {
 
     /// The transports with the settings that concern them.
     pub(super) fn transports(&self) -> Result<Vec<TransportSpecification>, Failure> {
-        let drivers = weir_bench::standard_drivers();
+        let drivers = weir_traffic::calls::standard_drivers();
         let mut transports = Vec::new();
         for specification in &self.transports {
             drivers

@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 
 use tokio::task::LocalSet;
-use weir_bench::run::{RemoteServer, Servers};
-use weir_bench::{Fingerprint, Identity, TransportSpecification, Trust, standing};
+use weir_traffic::calls::identity::new_identity;
+use weir_traffic::calls::run::{RemoteServer, Servers};
+use weir_traffic::calls::{TransportSpecification, standing};
 use weir_traffic::throughput::DEFAULT_PORT;
+use weir_traffic::tls::{Fingerprint, Trust};
 use weir_units::Duration;
 
 use crate::failure::Failure;
@@ -35,15 +37,15 @@ pub(super) fn serve(
     bind: SocketAddr,
 ) -> Result<(), Failure> {
     check_ports(transports)?;
-    let identity = Identity::generate().map_err(Failure::of)?;
+    let identity = new_identity().map_err(Failure::of)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Failure::of)?;
     LocalSet::new().block_on(&runtime, async {
-        let drivers = weir_bench::standard_drivers();
+        let drivers = weir_traffic::calls::standard_drivers();
         let servers = standing::listen(&drivers, transports, bind, &identity)
-            .map_err(|error| Failure::Failed(format!("{bind}: {error}")))?;
+            .map_err(Failure::of)?;
         let mut out = String::new();
         for (transport, early_data, address) in servers.addresses() {
             let early_data = if early_data { ", accepting early data" } else { "" };

@@ -1,0 +1,70 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use weir_traffic::calls::driver::Phase;
+use weir_traffic::calls::{Placement, TransportSpecification};
+
+/// Measures QUIC stacks, TCP+TLS and the floor under them, side by side on loopback.
+#[derive(Debug, Parser)]
+#[command(name = "weir-peers", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Latencies at every placement, bulk downloads at several packet sizes, and mixes
+    All(Options),
+    /// Latencies only
+    Latency(Options),
+    /// Bulk downloads only
+    Bulk(Options),
+    /// The paper's mixes only: 200 connections at once
+    Mixes(Options),
+    /// DCQUIC's packet sizes only: tasks by packet size and socket buffer, mixes with and without
+    /// the paper's rule (its Figures 4 and 6)
+    Sizes(Options),
+    /// DCQUIC with and without another path held ready
+    Armed(Options),
+    /// Serves or measures for another process
+    #[command(hide = true)]
+    Worker,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Measure less: about a minute in all
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Transports, such as quinn, quinn@8972, tcp-tls/bbr or floor@1452+spin
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) transports: Vec<TransportSpecification>,
+    /// Where client and server run: one, two (cores) or free
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) placements: Vec<Placement>,
+    /// Phases: handshake, fresh, resumed, established
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) phases: Vec<Phase>,
+    /// Reply sizes in bytes
+    #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000])]
+    pub(crate) sizes: Vec<u64>,
+    /// Measured calls on an open connection; a quarter as many connections where each is new
+    #[arg(long, value_parser = clap::value_parser!(u32).range(4..))]
+    pub(crate) iterations: Option<u32>,
+    /// Write the results to this file too
+    #[arg(long)]
+    pub(crate) json: Option<PathBuf>,
+    /// The date to put into the results
+    #[arg(long, default_value = "")]
+    pub(crate) date: String,
+}
+
+impl Options {
+    /// What the results are divided by.
+    pub(crate) fn baselines(&self) -> Vec<String> {
+        ["tcp-tls", "floor"].map(str::to_owned).to_vec()
+    }
+}

@@ -1,0 +1,76 @@
+//! The floor under all transports: the same bytes by UDP GSO/GRO and AES-128-GCM, and nothing else.
+//!
+//! There is a full TLS 1.3 handshake (`rustls::quic`), packets with numbers that are sealed in the
+//! send buffer after one copy and opened in the receive buffer, a fixed window with one
+//! acknowledgement per receive batch or every 64 packets, and a request that acknowledges the reply
+//! before it. There is **no** recovery, congestion control, flow control, header protection or
+//! stream; the first flight is not encrypted; a lost packet stalls a call. It is what an engine
+//! is measured by, not something to use.
+
+use weir_traffic::calls::driver::{Client, ClientOptions, Driver, Listening, Phase, ServerOptions};
+use weir_traffic::calls::environment::locked_version;
+use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+
+use crate::settings::{DEFAULT_PACKET, udp_notes};
+use crate::udp::Udp;
+
+mod client;
+mod handshake;
+mod packet;
+mod server;
+
+/// The driver of the floor.
+pub(crate) struct Floor;
+
+/// Bytes in flight without an acknowledgement.
+const WINDOW: u64 = 1024 * 1024;
+
+/// Packets after which an acknowledgement is due within a receive batch.
+const PACKETS_PER_ACK: u32 = 64;
+
+impl Driver for Floor {
+    fn name(&self) -> &'static str {
+        "floor"
+    }
+
+    fn version(&self) -> String {
+        format!(
+            "rustls {} for keys, quinn-udp {} for batches",
+            locked_version("rustls"),
+            locked_version("quinn-udp")
+        )
+    }
+
+    fn supports(&self, phase: Phase) -> bool {
+        phase != Phase::Resumed
+    }
+
+    fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
+        let packet_size = packet_size(&options.specification)?;
+        let udp = Udp::bind(options.bind, options.specification.spin)?;
+        Ok(Listening {
+            address: udp.address(),
+            serve: server::serve(udp, packet_size, &options.identity)?,
+            notes: udp_notes()?,
+        })
+    }
+
+    fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
+        packet_size(&options.specification)?;
+        Ok(Box::new(client::FloorClient::new(options)?))
+    }
+}
+
+fn packet_size(specification: &TransportSpecification) -> Result<usize, Error> {
+    specification.require(
+        "floor",
+        Abilities {
+            packet_size: true,
+            spin: true,
+            ..Abilities::default()
+        },
+    )?;
+    Ok(usize::from(
+        specification.packet_size.unwrap_or(DEFAULT_PACKET),
+    ))
+}

@@ -1,0 +1,248 @@
+//! The client's side: each connection drives its own socket while it is used.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use quiche::Config;
+use tokio::time::timeout;
+use weir_traffic::calls::Error;
+use weir_traffic::calls::driver::{Client, Connection, FirstCall, LocalFuture, Start};
+use weir_traffic::calls::identity::SERVER_NAME;
+use weir_traffic::calls::payload::{Body, Request};
+
+use super::send::Outgoing;
+use super::{ID_LENGTH, new_connection_id, received_from};
+use crate::settings::{TICKET_LIMIT, any_port};
+use crate::udp::{Batch, Udp};
+
+/// Bytes read from a stream at once.
+const READ_BUFFER: usize = 64 * 1024;
+
+pub(super) struct QuicheClient {
+    config: RefCell<Config>,
+    server: SocketAddr,
+    shared: Rc<Shared>,
+}
+
+/// What connections hand back when they close.
+#[derive(Default)]
+struct Shared {
+    /// Sockets that are free to be used again, as the endpoints of other stacks use theirs.
+    sockets: RefCell<Vec<Parts>>,
+    /// The newest session, if sessions are kept.
+    session: RefCell<Option<Vec<u8>>>,
+    keeps_sessions: bool,
+}
+
+/// What a connection needs beside its state.
+struct Parts {
+    udp: Udp,
+    incoming: Batch,
+    outgoing: Outgoing,
+    read_buffer: Vec<u8>,
+}
+
+impl QuicheClient {
+    pub(super) fn new(config: Config, server: SocketAddr, keeps_sessions: bool) -> Self {
+        Self {
+            config: RefCell::new(config),
+            server,
+            shared: Rc::new(Shared {
+                keeps_sessions,
+                ..Shared::default()
+            }),
+        }
+    }
+
+    fn begin(&self, start: Start) -> Result<QuicheConnection, Error> {
+        let free = self.shared.sockets.borrow_mut().pop();
+        let parts = match free {
+            Some(parts) => parts,
+            None => Parts {
+                udp: Udp::bind(any_port(self.server), false)?,
+                incoming: Batch::new(),
+                outgoing: Outgoing::new(),
+                read_buffer: vec![0; READ_BUFFER],
+            },
+        };
+        let id = new_connection_id()?;
+        let mut connection = quiche::connect(
+            Some(SERVER_NAME),
+            &id,
+            parts.udp.address(),
+            self.server,
+            &mut self.config.borrow_mut(),
+        )
+        .map_err(|error| Error::transport("connecting", error))?;
+        if start == Start::Resumed {
+            let session = self.shared.session.borrow_mut().take();
+            let session = session.ok_or(Error::NoTicket(TICKET_LIMIT))?;
+            connection
+                .set_session(&session)
+                .map_err(|error| Error::transport("resuming", error))?;
+        }
+        Ok(QuicheConnection {
+            connection,
+            parts,
+            shared: Rc::clone(&self.shared),
+            next_stream: 0,
+        })
+    }
+}
+
+impl Client for QuicheClient {
+    fn open<'a>(
+        &'a self,
+        start: Start,
+        first: FirstCall<'a>,
+    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
+        Box::pin(async move {
+            let mut connection = Box::new(self.begin(start)?);
+            connection.flush().await?;
+            if start == Start::Full {
+                while !connection.connection.is_established() {
+                    connection.step().await?;
+                }
+            }
+            if let Some((request, body)) = first {
+                connection.call(request, body).await?;
+            }
+            if start == Start::Resumed {
+                while !connection.connection.is_established() {
+                    connection.step().await?;
+                }
+                // SSL_early_data_accepted: BoringSSL's reason for what became of the early data.
+                const ACCEPTED: u32 = 2;
+                if connection.connection.early_data_reason() != ACCEPTED {
+                    return Err(Error::EarlyDataRefused);
+                }
+            }
+            Ok(connection as Box<dyn Connection>)
+        })
+    }
+}
+
+struct QuicheConnection {
+    connection: quiche::Connection,
+    parts: Parts,
+    shared: Rc<Shared>,
+    next_stream: u64,
+}
+
+impl QuicheConnection {
+    async fn flush(&mut self) -> Result<(), Error> {
+        self.parts
+            .outgoing
+            .flush(&self.parts.udp, &mut self.connection)
+            .await
+            .map_err(Error::io("sending"))
+    }
+
+    /// Waits for datagrams or a timer, takes them in, and sends what follows from them.
+    async fn step(&mut self) -> Result<(), Error> {
+        let receive = self.parts.udp.receive(&mut self.parts.incoming);
+        let received = match self.connection.timeout() {
+            Some(limit) => timeout(limit, receive).await.ok(),
+            None => Some(receive.await),
+        };
+        match received {
+            Some(received) => {
+                received.map_err(Error::io("receiving"))?;
+                self.take_in()?;
+            }
+            None => self.connection.on_timeout(),
+        }
+        self.alive()?;
+        self.flush().await
+    }
+
+    fn take_in(&mut self) -> Result<(), Error> {
+        let id = self.connection.source_id().into_owned();
+        for (from, datagram) in self.parts.incoming.datagrams() {
+            // The socket may still get packets of the connection that used it before.
+            let Ok(header) = quiche::Header::from_slice(datagram, ID_LENGTH) else {
+                continue;
+            };
+            if header.dcid != id {
+                continue;
+            }
+            let info = received_from(&self.parts.udp, from);
+            match self.connection.recv(datagram, info) {
+                Ok(_) | Err(quiche::Error::Done) => {}
+                Err(error) => return Err(Error::transport("receiving", error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn alive(&self) -> Result<(), Error> {
+        if !self.connection.is_closed() {
+            return Ok(());
+        }
+        let reason = match self.connection.peer_error() {
+            Some(error) => format!("closed by the server with code {}", error.error_code),
+            None => "the connection has ended".to_owned(),
+        };
+        Err(Error::transport("waiting for the reply", reason))
+    }
+}
+
+impl Connection for QuicheConnection {
+    fn call<'a>(
+        &'a mut self,
+        request: Request,
+        body: &'a mut Body,
+    ) -> LocalFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let stream = self.next_stream;
+            self.next_stream += 4;
+            self.connection
+                .stream_send(stream, &request.encode(), true)
+                .map_err(|error| Error::transport("sending the request", error))?;
+            self.flush().await?;
+            loop {
+                while self.connection.stream_readable(stream) {
+                    match self
+                        .connection
+                        .stream_recv(stream, &mut self.parts.read_buffer)
+                    {
+                        Ok((length, ended)) => {
+                            body.take(self.parts.read_buffer.get(..length).unwrap_or_default());
+                            if ended {
+                                return self.flush().await;
+                            }
+                        }
+                        Err(quiche::Error::Done) => break,
+                        Err(error) => return Err(Error::transport("reading the reply", error)),
+                    }
+                }
+                // Reading may have opened flow-control windows.
+                self.flush().await?;
+                self.step().await?;
+            }
+        })
+    }
+
+    fn close(mut self: Box<Self>) -> LocalFuture<'static, Result<(), Error>> {
+        Box::pin(async move {
+            if self.shared.keeps_sessions {
+                while self.connection.session().is_none() {
+                    timeout(TICKET_LIMIT.into(), self.step())
+                        .await
+                        .map_err(|_| Error::NoTicket(TICKET_LIMIT))??;
+                }
+                let session = self.connection.session().map(<[u8]>::to_vec);
+                *self.shared.session.borrow_mut() = session;
+            }
+            match self.connection.close(true, 0, b"") {
+                Ok(()) | Err(quiche::Error::Done) => {}
+                Err(error) => return Err(Error::transport("closing", error)),
+            }
+            self.flush().await?;
+            let Self { parts, shared, .. } = *self;
+            shared.sockets.borrow_mut().push(parts);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! What all UDP transports here share: sockets, windows, batches.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use weir_traffic::calls::Error;
+use weir_units::Duration;
+
+/// Flow-control window of a stream in bytes: never the limit on loopback.
+pub(crate) const STREAM_WINDOW: u64 = 16 * 1024 * 1024;
+
+/// Flow-control window of a connection in bytes.
+pub(crate) const CONNECTION_WINDOW: u64 = 24 * 1024 * 1024;
+
+/// Kernel buffer asked for, each way, in bytes.
+pub(crate) const SOCKET_BUFFER: usize = 4 * 1024 * 1024;
+
+/// How long a closing client waits for its session ticket.
+pub(crate) const TICKET_LIMIT: Duration = Duration::from_secs(2);
+
+/// Largest payload of a UDP datagram over IPv4, and so of a GSO batch.
+pub(crate) const LARGEST_BATCH: usize = 65_507;
+
+/// Segments per GSO batch that the kernel takes (`UDP_MAX_SEGMENTS` of older kernels).
+const MOST_SEGMENTS: usize = 64;
+
+/// UDP payload per packet where a stack has no default of its own.
+pub(crate) const DEFAULT_PACKET: u16 = 1452;
+
+/// A UDP socket with large buffers, bound and non-blocking.
+pub(crate) fn udp_socket(bind: SocketAddr) -> Result<Socket, Error> {
+    let open = || {
+        let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_recv_buffer_size(SOCKET_BUFFER)?;
+        socket.set_send_buffer_size(SOCKET_BUFFER)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&bind.into())?;
+        Ok(socket)
+    };
+    open().map_err(Error::io("opening a UDP socket"))
+}
+
+/// What a reader of results should know about UDP sockets here: nothing, unless the kernel grants
+/// less than was asked for.
+pub(crate) fn udp_notes() -> Result<Vec<String>, Error> {
+    let socket = udp_socket((Ipv4Addr::LOCALHOST, 0).into())?;
+    // The kernel reports twice what it grants for data.
+    let granted = socket
+        .recv_buffer_size()
+        .map_err(Error::io("reading a socket's buffer size"))?
+        / 2;
+    if granted >= SOCKET_BUFFER {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!(
+        "the kernel grants UDP receive buffers of {granted} B instead of {SOCKET_BUFFER} B"
+    )])
+}
+
+/// The local address from which a client reaches the server: any port, and loopback for loopback.
+pub(crate) fn any_port(server: SocketAddr) -> SocketAddr {
+    match (server, server.ip().is_loopback()) {
+        (SocketAddr::V4(_), true) => (Ipv4Addr::LOCALHOST, 0).into(),
+        (SocketAddr::V4(_), false) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        (SocketAddr::V6(_), true) => (Ipv6Addr::LOCALHOST, 0).into(),
+        (SocketAddr::V6(_), false) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}
+
+/// Packets of one size that fit a GSO batch.
+pub(crate) fn gso_batch(packet_size: Option<u16>) -> usize {
+    let size = usize::from(packet_size.unwrap_or(DEFAULT_PACKET).max(1));
+    (LARGEST_BATCH / size).clamp(1, MOST_SEGMENTS)
+}
+
+/// The initial window of RFC 9002, section 7.2, in bytes.
+pub(crate) fn initial_window(packet_size: Option<u16>) -> u64 {
+    let size = u64::from(packet_size.unwrap_or(DEFAULT_PACKET));
+    (10 * size).min(14_720.max(2 * size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_fit_a_datagram() {
+        for size in [1200, 1452, 8972, 32_000, 65_000, 65_507] {
+            let packets = gso_batch(Some(size));
+            assert!(
+                packets >= 1 && packets * usize::from(size) <= LARGEST_BATCH,
+                "{size}"
+            );
+        }
+        assert_eq!(gso_batch(Some(1452)), 45);
+        assert_eq!(gso_batch(Some(8972)), 7);
+    }
+
+    #[test]
+    fn a_jumbo_connection_starts_with_two_packets() {
+        assert_eq!(initial_window(Some(1452)), 14_520);
+        assert_eq!(initial_window(Some(8972)), 17_944);
+        assert_eq!(initial_window(Some(65_000)), 130_000);
+    }
+}

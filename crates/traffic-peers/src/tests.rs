@@ -1,0 +1,18 @@
+//! Every driver here keeps the promises of `weir_traffic::calls::driver`, at every packet size it is given.
+
+use weir_traffic::calls::{TransportSpecification, conformance};
+
+use crate::drivers;
+use crate::plans::{BULK, LATENCY, MIXES};
+
+#[test]
+fn all_drivers_conform() {
+    let drivers = drivers();
+    for text in LATENCY.iter().chain(&BULK).chain(&MIXES) {
+        let specification: TransportSpecification = text.parse().unwrap();
+        let driver = drivers.get(&specification.driver).unwrap();
+        if let Err(error) = conformance::check(driver, &specification) {
+            panic!("{text}: {error}");
+        }
+    }
+}

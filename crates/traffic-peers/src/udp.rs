@@ -1,0 +1,168 @@
+//! A UDP socket driven in batches: GSO to send, GRO and `recvmmsg` to receive, tokio to sleep, and,
+//! if told to, a spin that yields before it sleeps.
+
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use rustix::thread::sched_yield;
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+use weir_traffic::calls::Error;
+
+use crate::settings::udp_socket;
+
+/// Super-packets taken at once.
+const BATCH: usize = 4;
+
+/// Room for one super-packet.
+const SUPER_PACKET: usize = 64 * 1024;
+
+/// How long to spin before sleeping.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// A bound socket.
+pub(crate) struct Udp {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    address: SocketAddr,
+    spin: bool,
+}
+
+impl Udp {
+    pub(crate) fn bind(address: SocketAddr, spin: bool) -> Result<Self, Error> {
+        let doing = "opening a UDP socket";
+        let socket = UdpSocket::from_std(udp_socket(address)?.into()).map_err(Error::io(doing))?;
+        let state = UdpSocketState::new((&socket).into()).map_err(Error::io(doing))?;
+        let address = socket.local_addr().map_err(Error::io(doing))?;
+        Ok(Self {
+            socket,
+            state,
+            address,
+            spin,
+        })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sends one batch of datagrams of `segment` bytes each, the last one possibly shorter.
+    pub(crate) async fn send(
+        &self,
+        destination: SocketAddr,
+        contents: &[u8],
+        segment: usize,
+    ) -> io::Result<()> {
+        let transmit = Transmit {
+            destination,
+            ecn: None,
+            contents,
+            segment_size: (segment < contents.len()).then_some(segment),
+            src_ip: None,
+        };
+        let send = || self.state.try_send((&self.socket).into(), &transmit);
+        match send() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+        loop {
+            self.socket.writable().await?;
+            match self.socket.try_io(Interest::WRITABLE, send) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Fills the batch with what has come; false if nothing has.
+    pub(crate) fn try_receive(&self, batch: &mut Batch) -> io::Result<bool> {
+        match self.receive_now(batch) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn receive_now(&self, batch: &mut Batch) -> io::Result<()> {
+        batch.count = 0;
+        let (chunks, _) = batch.memory.as_chunks_mut::<SUPER_PACKET>();
+        let mut chunks = chunks.iter_mut();
+        let mut slices: [IoSliceMut<'_>; BATCH] = std::array::from_fn(|_| {
+            let chunk = chunks.next();
+            IoSliceMut::new(chunk.map_or(&mut [][..], |chunk| chunk.as_mut_slice()))
+        });
+        batch.count = self
+            .state
+            .recv((&self.socket).into(), &mut slices, &mut batch.meta)?;
+        Ok(())
+    }
+
+    /// Waits until something has come, and fills the batch with it.
+    pub(crate) async fn receive(&self, batch: &mut Batch) -> io::Result<()> {
+        // A short batch has emptied the socket: asking once more is a system call for nothing.
+        let may_have_more = batch.count == BATCH || self.spin;
+        if may_have_more && self.try_receive(batch)? {
+            return Ok(());
+        }
+        if self.spin {
+            let begin = Instant::now();
+            while begin.elapsed() < SPIN {
+                sched_yield();
+                if self.try_receive(batch)? {
+                    return Ok(());
+                }
+            }
+        }
+        batch.count = 0;
+        loop {
+            self.socket.readable().await?;
+            // After a short batch tokio must hear "would block" to wait for the next edge. An edge
+            // that comes in between is not lost: it sets the readiness again.
+            let received = self.socket.try_io(Interest::READABLE, || {
+                self.receive_now(batch)?;
+                match batch.count {
+                    BATCH => Ok(()),
+                    _ => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            });
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && batch.count == 0 => {}
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Memory for what one receive call takes.
+pub(crate) struct Batch {
+    memory: Vec<u8>,
+    meta: [RecvMeta; BATCH],
+    count: usize,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        Self {
+            memory: vec![0; BATCH * SUPER_PACKET],
+            meta: [RecvMeta::default(); BATCH],
+            count: 0,
+        }
+    }
+
+    /// The datagrams received, each with its sender.
+    pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = (SocketAddr, &mut [u8])> {
+        let (chunks, _) = self.memory.as_chunks_mut::<SUPER_PACKET>();
+        chunks
+            .iter_mut()
+            .zip(&self.meta)
+            .take(self.count)
+            .flat_map(|(chunk, meta)| {
+                let data = chunk.get_mut(..meta.len).unwrap_or_default();
+                let datagrams = data.chunks_mut(meta.stride.max(1));
+                datagrams.map(|datagram| (meta.addr, datagram))
+            })
+    }
+}

@@ -1,0 +1,174 @@
+//! The paper's mixes: many connections at once, each making calls of mixed sizes.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use tokio::task::LocalSet;
+use tokio::time::timeout;
+use weir_units::{ByteSize, Duration};
+
+use crate::calls::driver::RequestClient;
+use crate::calls::error::Error;
+use crate::calls::payload::{Body, Library, Request};
+use crate::transport::Start;
+
+/// A mix of reply sizes (paper 000, section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// 100 B and 10 KB, half and half.
+    WebSearch,
+    /// 0.5, 1 and 2 MB, a third each.
+    DataMining,
+}
+
+impl Workload {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::WebSearch, Self::DataMining];
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WebSearch => "web search",
+            Self::DataMining => "data mining",
+        }
+    }
+
+    /// The sizes, taken in turn.
+    #[must_use]
+    pub fn sizes(self) -> Vec<ByteSize> {
+        let bytes: &[u64] = match self {
+            Self::WebSearch => &[100, 10_000],
+            Self::DataMining => &[500_000, 1_000_000, 2_000_000],
+        };
+        bytes.iter().copied().map(ByteSize::from_bytes).collect()
+    }
+}
+
+/// What came out of a mix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MixTimes {
+    /// Completion times of the calls that succeeded, in nanoseconds.
+    pub completed_ns: Vec<u64>,
+    /// Time from the first connection's start to the last call's end, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Bytes received by calls that succeeded.
+    pub bytes: u64,
+    /// Connections that could not be opened and calls that failed.
+    pub errors: u64,
+    /// Connections and calls that did not finish in time.
+    pub stalls: u64,
+    /// The first error, for the reader.
+    pub first_error: Option<String>,
+}
+
+impl MixTimes {
+    fn record(&mut self, error: &Error) {
+        match error {
+            Error::Stalled { .. } => self.stalls += 1,
+            _ => self.errors += 1,
+        }
+        self.first_error.get_or_insert_with(|| error.to_string());
+    }
+}
+
+/// Opens `connections` at once and makes `calls` on each, one after the other, with sizes in turn.
+/// A connection or call that takes longer than `stall` is given up, and so is its connection.
+pub async fn run(
+    client: Rc<dyn RequestClient>,
+    connections: u32,
+    calls: u32,
+    sizes: Rc<[u64]>,
+    stall: Duration,
+) -> MixTimes {
+    let library = Rc::new(Library::default());
+    let begin = Instant::now();
+    let tasks = LocalSet::new();
+    let handles: Vec<_> = (0..connections)
+        .map(|index| {
+            let work = Work {
+                client: Rc::clone(&client),
+                library: Rc::clone(&library),
+                sizes: sizes
+                    .iter()
+                    .copied()
+                    .cycle()
+                    .skip(index as usize % sizes.len().max(1))
+                    .take(calls as usize)
+                    .collect(),
+                stall,
+            };
+            tasks.spawn_local(work.run())
+        })
+        .collect();
+    tasks.await;
+    let mut all = MixTimes {
+        elapsed_ns: u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        ..MixTimes::default()
+    };
+    for handle in handles {
+        match handle.await {
+            Ok(part) => {
+                all.completed_ns.extend(part.completed_ns);
+                all.bytes += part.bytes;
+                all.errors += part.errors;
+                all.stalls += part.stalls;
+                all.first_error = all.first_error.or(part.first_error);
+            }
+            Err(error) => all.record(&Error::transport("running a connection's task", error)),
+        }
+    }
+    all
+}
+
+/// What one connection has to do.
+struct Work {
+    client: Rc<dyn RequestClient>,
+    library: Rc<Library>,
+    sizes: Vec<u64>,
+    stall: Duration,
+}
+
+impl Work {
+    async fn run(self) -> MixTimes {
+        let mut times = MixTimes::default();
+        if let Err(error) = self.calls(&mut times).await {
+            times.record(&error);
+        }
+        times
+    }
+
+    async fn calls(&self, times: &mut MixTimes) -> Result<(), Error> {
+        let mut connection = self
+            .within("opening a connection", self.client.open(Start::Full, None))
+            .await?;
+        for size in &self.sizes {
+            let request = Request { size: *size };
+            let mut body = Body::comparing(request, &self.library);
+            let begin = Instant::now();
+            self.within("a call", connection.call(request, &mut body))
+                .await?;
+            let elapsed = begin.elapsed().as_nanos();
+            body.verify()?;
+            times
+                .completed_ns
+                .push(u64::try_from(elapsed).unwrap_or(u64::MAX));
+            times.bytes += size;
+        }
+        self.within("closing", connection.close()).await
+    }
+
+    async fn within<T>(
+        &self,
+        what: &str,
+        step: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        timeout(self.stall.into(), step).await.unwrap_or_else(|_| {
+            Err(Error::Stalled {
+                what: what.to_owned(),
+                limit: self.stall,
+            })
+        })
+    }
+}

@@ -1,0 +1,257 @@
+//! The transports of this crate, set up for calls.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use weir_congestion::AlgorithmSpec;
+use weir_net::tls::{ClientTls, Roots, ServerTls};
+use weir_net::{Endpoint, EndpointBuilder};
+use weir_quic::{PacketSizePolicy, TransportConfig};
+use weir_units::{ByteSize, Duration};
+
+use crate::calls::driver::{ClientOptions, Phase, ServerOptions};
+use crate::calls::environment::locked_version;
+use crate::calls::error::Error;
+use crate::calls::identity::{ALPN, SERVER_NAME};
+use crate::calls::preset::Preset;
+use crate::calls::specification::{Abilities, TransportSpecification};
+use crate::dcquic::{Dcquic, DcquicListener};
+use crate::tcp::{Tcp, TcpSettings, TcpSockets};
+use crate::tls::{EarlyData, Tickets, Tls, TlsSockets, Trust, client_config, server_config};
+
+/// Kernel TCP without encryption. The congestion control is CUBIC unless another of the kernel's is
+/// named, whatever the system's default is: the paper's comparison used CUBIC, and results must not
+/// depend on a sysctl.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpPreset;
+
+/// The kernel's congestion control unless one is named.
+const KERNEL_CONGESTION: &str = "cubic";
+
+fn tcp(transport: &'static str, specification: &TransportSpecification) -> Result<Tcp, Error> {
+    specification.require(
+        transport,
+        Abilities {
+            congestion: true,
+            ..Abilities::default()
+        },
+    )?;
+    let congestion = specification.congestion.as_deref();
+    Ok(Tcp {
+        settings: TcpSettings {
+            congestion: Some(congestion.unwrap_or(KERNEL_CONGESTION).to_owned()),
+            ..TcpSettings::default()
+        },
+        connect_timeout: None,
+    })
+}
+
+fn kernel_note(sockets: &TcpSockets) -> Vec<String> {
+    let congestion = sockets.congestion().unwrap_or_default();
+    vec![format!("kernel congestion control {congestion}")]
+}
+
+impl Preset for TcpPreset {
+    type Transport = Tcp;
+
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn version(&self) -> String {
+        "kernel TCP".to_owned()
+    }
+
+    fn supports(&self, phase: Phase) -> bool {
+        phase != Phase::Resumed
+    }
+
+    fn is_authenticated(&self) -> bool {
+        false
+    }
+
+    fn server(&self, options: &ServerOptions) -> Result<Tcp, Error> {
+        tcp(self.name(), &options.specification)
+    }
+
+    fn client(&self, options: &ClientOptions) -> Result<Tcp, Error> {
+        tcp(self.name(), &options.specification)
+    }
+
+    fn notes(&self, listener: &TcpSockets) -> Result<Vec<String>, Error> {
+        Ok(kernel_note(listener))
+    }
+}
+
+/// TLS 1.3 over kernel TCP: what DCQUIC is compared with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpTlsPreset;
+
+impl Preset for TcpTlsPreset {
+    type Transport = Tls;
+
+    fn name(&self) -> &'static str {
+        "tcp-tls"
+    }
+
+    fn version(&self) -> String {
+        format!(
+            "kernel TCP, rustls {}, tokio-rustls {}",
+            locked_version("rustls"),
+            locked_version("tokio-rustls")
+        )
+    }
+
+    fn server(&self, options: &ServerOptions) -> Result<Tls, Error> {
+        let early_data = if options.early_data {
+            EarlyData::OverTcp
+        } else {
+            EarlyData::Refused
+        };
+        let config = server_config(&options.identity, ALPN, 1, early_data)?;
+        Ok(Tls {
+            tcp: tcp(self.name(), &options.specification)?,
+            server: Some(Arc::new(config)),
+            ..Tls::default()
+        })
+    }
+
+    fn client(&self, options: &ClientOptions) -> Result<Tls, Error> {
+        let tickets = options.resumption.then(Arc::<Tickets>::default);
+        let config = client_config(&options.trust, ALPN, tickets.clone())?;
+        let name = ServerName::try_from(SERVER_NAME)
+            .map_err(|error| Error::transport("reading the server's name", error))?;
+        Ok(Tls {
+            tcp: tcp(self.name(), &options.specification)?,
+            client: Some(Arc::new(config)),
+            server_name: Some(name),
+            tickets,
+            ..Tls::default()
+        })
+    }
+
+    fn notes(&self, listener: &TlsSockets) -> Result<Vec<String>, Error> {
+        Ok(kernel_note(&listener.sockets))
+    }
+}
+
+/// DCQUIC. A call is a bidirectional stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DcquicPreset;
+
+/// The UDP socket buffers that are asked for: as those of the stacks that it is measured with.
+const SOCKET_BUFFER: ByteSize = ByteSize::from_mib(4);
+/// The second address of a client that holds a path ready: another one of the loopback interface.
+const STANDBY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 0);
+/// What a path with an MTU of 9000 carries by IPv4.
+const JUMBO: ByteSize = ByteSize::from_bytes(8972);
+/// How long the low-latency setting looks for a reply before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+
+impl DcquicPreset {
+    fn builder(self, specification: &TransportSpecification) -> Result<EndpointBuilder, Error> {
+        specification.require(
+            self.name(),
+            Abilities {
+                packet_size: true,
+                congestion: true,
+                spin: true,
+                paths_and_sizes: true,
+            },
+        )?;
+        let mut transport = TransportConfig::data_center();
+        if let Some(size) = specification.packet_size {
+            transport.packet_size = ByteSize::from_bytes(size.into());
+        }
+        if specification.by_task {
+            transport.packet_size = JUMBO;
+            transport.packet_size_policy = PacketSizePolicy::ByTask;
+        }
+        if let Some(text) = &specification.congestion {
+            let algorithm: AlgorithmSpec = text
+                .parse()
+                .map_err(|error| Error::transport("choosing the congestion control", error))?;
+            transport.congestion = algorithm.into();
+        }
+        let buffer = specification.socket_buffer.unwrap_or(SOCKET_BUFFER);
+        Ok(Endpoint::builder()
+            .transport(transport)
+            .receive_buffer(buffer)
+            .send_buffer(buffer)
+            .low_latency(specification.spin.then_some(SPIN)))
+    }
+}
+
+impl Preset for DcquicPreset {
+    type Transport = Dcquic;
+
+    fn name(&self) -> &'static str {
+        "dcquic"
+    }
+
+    fn version(&self) -> String {
+        format!("weir {}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn server(&self, options: &ServerOptions) -> Result<Dcquic, Error> {
+        let tls = ServerTls::new(options.identity.clone())
+            .application_protocols([ALPN])
+            .early_data(options.early_data)
+            .tickets(1)
+            .build()
+            .map_err(|error| Error::transport("configuring TLS", error))?;
+        Ok(Dcquic {
+            endpoint: self.builder(&options.specification)?.server(tls),
+            server_name: SERVER_NAME.to_owned(),
+            tickets: None,
+            early_data: true,
+        })
+    }
+
+    fn client(&self, options: &ClientOptions) -> Result<Dcquic, Error> {
+        let tickets = options.resumption.then(Arc::<Tickets>::default);
+        let unusable = |error| Error::transport("configuring TLS", error);
+        let tls = match &options.trust {
+            Trust::Certificate(certificate) => {
+                let certificate = CertificateDer::from(certificate.clone());
+                let roots = Roots::from_certificates(&[certificate]).map_err(unusable)?;
+                ClientTls::with_roots(roots).map_err(unusable)?
+            }
+            Trust::Fingerprint(fingerprint) => ClientTls::pinned(*fingerprint),
+        };
+        let tls = tls.application_protocols([ALPN]);
+        let tls = match &tickets {
+            Some(tickets) => tls.early_data(true).session_store(tickets.clone()),
+            None => tls.resumption(false),
+        };
+        let tls = tls.build().map_err(unusable)?;
+        Ok(Dcquic {
+            endpoint: self.builder(&options.specification)?.client(tls),
+            server_name: SERVER_NAME.to_owned(),
+            tickets,
+            early_data: false,
+        })
+    }
+
+    fn local(&self, options: &ClientOptions) -> Vec<SocketAddr> {
+        let any: IpAddr = match options.server.ip() {
+            IpAddr::V4(server) if server.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let standby = options.specification.armed.then_some(STANDBY);
+        [SocketAddr::new(any, 0)]
+            .into_iter()
+            .chain(standby)
+            .collect()
+    }
+
+    fn notes(&self, listener: &DcquicListener) -> Result<Vec<String>, Error> {
+        let buffers = listener.socket_buffers();
+        Ok(vec![format!(
+            "UDP socket buffers: {} to receive, {} to send",
+            buffers.receive, buffers.send
+        )])
+    }
+}

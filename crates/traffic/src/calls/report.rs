@@ -1,0 +1,323 @@
+//! What comes out of a run, in the shape of its JSON file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::calls::driver::Phase;
+use crate::calls::paper;
+use crate::calls::placement::Placement;
+use crate::calls::statistics::Summary;
+
+/// The results of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Latencies.
+    pub measurements: Vec<Measurement>,
+    /// The same as fractions of a baseline's.
+    pub ratios: Vec<Ratio>,
+    /// Downloads.
+    pub bulk: Vec<Bulk>,
+    /// Mixes of many connections.
+    pub mixes: Vec<Mix>,
+    /// What could not be measured, and why.
+    pub failures: Vec<Failure>,
+    /// Machine, software and parameters.
+    pub environment: Environment,
+}
+
+/// Latencies of one transport in one situation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Transport and settings.
+    pub transport: String,
+    /// What was measured.
+    pub phase: Phase,
+    /// Length of the reply; 0 for handshakes.
+    pub size_bytes: u64,
+    /// Where client and server ran.
+    pub placement: Placement,
+    /// Number of measured times.
+    pub iterations: usize,
+    /// Median in microseconds.
+    pub median_us: f64,
+    /// 99th percentile in microseconds.
+    pub p99_us: f64,
+    /// 99.9th percentile in microseconds.
+    pub p999_us: f64,
+    /// Processor time of both sides per call, in microseconds, where it is known.
+    pub cpu_us: Option<f64>,
+}
+
+impl Measurement {
+    /// A measurement from its summary.
+    #[must_use]
+    pub fn new(
+        transport: String,
+        phase: Phase,
+        size_bytes: u64,
+        placement: Placement,
+        summary: &Summary,
+    ) -> Self {
+        let microseconds = |time: weir_units::Duration| time.as_nanos() as f64 / 1000.0;
+        Self {
+            transport,
+            phase,
+            size_bytes,
+            placement,
+            iterations: summary.count,
+            median_us: microseconds(summary.median()),
+            p99_us: microseconds(summary.p99()),
+            p999_us: microseconds(summary.p999()),
+            cpu_us: None,
+        }
+    }
+
+    /// The same, with the processor time that both sides took per call.
+    #[must_use]
+    pub fn with_processor_time(self, per_call: Option<weir_units::Duration>) -> Self {
+        Self {
+            cpu_us: per_call.map(|time| time.as_nanos() as f64 / 1000.0),
+            ..self
+        }
+    }
+
+    /// Whether the other was measured in the same situation.
+    #[must_use]
+    pub fn is_comparable(&self, other: &Self) -> bool {
+        (self.phase, self.size_bytes, self.placement)
+            == (other.phase, other.size_bytes, other.placement)
+    }
+}
+
+/// A transport's median as a fraction of a baseline's in the same situation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// Transport and settings.
+    pub transport: String,
+    /// What it is compared with.
+    pub to: String,
+    /// What was measured.
+    pub phase: Phase,
+    /// Length of the reply.
+    pub size_bytes: u64,
+    /// Where client and server ran.
+    pub placement: Placement,
+    /// Median over median.
+    pub median_ratio: f64,
+    /// The paper's figure for DCQUIC against TCP + TLS in its own network, where there is one.
+    pub paper_ratio: Option<f64>,
+}
+
+/// Downloads by one transport. Rates and times are medians of the rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bulk {
+    /// Transport and settings.
+    pub transport: String,
+    /// Where client and server ran.
+    pub placement: Placement,
+    /// Bytes per round.
+    pub size_bytes: u64,
+    /// Rounds.
+    pub rounds: usize,
+    /// Rate in Gbit/s.
+    pub gbit_per_s: f64,
+    /// Processor seconds per GB (10⁹ bytes), both sides together; absent if the server is elsewhere.
+    pub cpu_s_per_gb: Option<f64>,
+    /// The client's share.
+    pub client_cpu_s_per_gb: f64,
+    /// The server's share.
+    pub server_cpu_s_per_gb: Option<f64>,
+}
+
+/// A mix of many connections by one transport.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mix {
+    /// Transport and settings.
+    pub transport: String,
+    /// The workload's name.
+    pub workload: String,
+    /// Where client and server ran.
+    pub placement: Placement,
+    /// Connections at once.
+    pub connections: u32,
+    /// Calls that succeeded.
+    pub completed: usize,
+    /// Connections and calls that failed.
+    pub errors: u64,
+    /// Connections and calls that did not finish in time.
+    pub stalls: u64,
+    /// The first error.
+    pub first_error: Option<String>,
+    /// Median completion time in microseconds.
+    pub median_us: f64,
+    /// 99th percentile in microseconds.
+    pub p99_us: f64,
+    /// 99.9th percentile in microseconds.
+    pub p999_us: f64,
+    /// Reply bytes of all calls over the whole time, in Gbit/s.
+    pub gbit_per_s: f64,
+}
+
+/// Something that could not be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Transport and settings.
+    pub transport: String,
+    /// What was being measured.
+    pub what: String,
+    /// Why it could not be.
+    pub message: String,
+}
+
+/// Machine, software and parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// When, as the caller said.
+    pub date: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor's name.
+    pub processor: String,
+    /// Processors that may be used.
+    pub cores: usize,
+    /// The TLS parameters that all transports share.
+    pub tls: String,
+    /// The kernel's default congestion control.
+    pub kernel_congestion: String,
+    /// Each driver's library and version.
+    pub versions: BTreeMap<String, String>,
+    /// The processors behind each placement.
+    pub placements: BTreeMap<String, String>,
+    /// What each server said about itself.
+    pub notes: BTreeMap<String, Vec<String>>,
+}
+
+impl Report {
+    /// Recomputes the ratios to each of the baselines that was measured.
+    pub fn compare(&mut self, baselines: &[String]) {
+        self.ratios.clear();
+        for baseline in baselines {
+            for of in &self.measurements {
+                let to = self
+                    .measurements
+                    .iter()
+                    .find(|to| to.transport == *baseline && to.is_comparable(of));
+                let Some(to) = to else { continue };
+                if of.transport == to.transport || to.median_us <= 0.0 {
+                    continue;
+                }
+                let paper_ratio = (of.transport.starts_with(paper::SUBJECT)
+                    && to.transport == paper::BASELINE)
+                    .then(|| paper::ratio(of.phase, of.size_bytes))
+                    .flatten();
+                self.ratios.push(Ratio {
+                    transport: of.transport.clone(),
+                    to: to.transport.clone(),
+                    phase: of.phase,
+                    size_bytes: of.size_bytes,
+                    placement: of.placement,
+                    median_ratio: of.median_us / to.median_us,
+                    paper_ratio,
+                });
+            }
+        }
+    }
+
+    /// Adds what another run of the same program found; its environment's notes too.
+    pub fn merge(&mut self, other: Self) {
+        self.measurements.extend(other.measurements);
+        self.ratios.extend(other.ratios);
+        self.bulk.extend(other.bulk);
+        self.mixes.extend(other.mixes);
+        self.failures.extend(other.failures);
+        if self.environment.kernel.is_empty() {
+            self.environment = other.environment;
+        } else {
+            let environment = &mut self.environment;
+            environment.versions.extend(other.environment.versions);
+            environment.placements.extend(other.environment.placements);
+            environment.notes.extend(other.environment.notes);
+        }
+    }
+
+    /// The ratio of a measurement to a baseline, if it was computed.
+    #[must_use]
+    pub fn ratio_of(&self, of: &Measurement, baseline: &str) -> Option<f64> {
+        self.ratios
+            .iter()
+            .find(|ratio| {
+                ratio.to == baseline
+                    && ratio.transport == of.transport
+                    && (ratio.phase, ratio.size_bytes, ratio.placement)
+                        == (of.phase, of.size_bytes, of.placement)
+            })
+            .map(|ratio| ratio.median_ratio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(transport: &str, phase: Phase, size_bytes: u64, median_us: f64) -> Measurement {
+        Measurement {
+            transport: transport.to_owned(),
+            phase,
+            size_bytes,
+            placement: Placement::OneCore,
+            iterations: 1,
+            median_us,
+            p99_us: median_us,
+            p999_us: median_us,
+            cpu_us: None,
+        }
+    }
+
+    #[test]
+    fn ratios_compare_only_like_with_like() {
+        let mut report = Report {
+            measurements: vec![
+                measured("tcp-tls", Phase::Fresh, 10_000, 400.0),
+                measured("dcquic", Phase::Fresh, 10_000, 300.0),
+                measured("dcquic", Phase::Fresh, 100_000, 500.0),
+                measured("quinn", Phase::Fresh, 10_000, 800.0),
+            ],
+            ..Report::default()
+        };
+        report.compare(&["tcp-tls".to_owned(), "floor".to_owned()]);
+        assert_eq!(report.ratios.len(), 2);
+        assert_eq!(report.ratios[0].median_ratio, 0.75);
+        let paper = report.ratios[0].paper_ratio.unwrap();
+        assert!((paper - 0.363).abs() < 1e-9);
+        assert_eq!(report.ratios[1].median_ratio, 2.0);
+        assert_eq!(report.ratios[1].paper_ratio, None);
+    }
+
+    #[test]
+    fn the_file_has_the_promised_keys() {
+        let mut report = Report {
+            measurements: vec![measured("tcp-tls", Phase::Established, 10_000, 60.0)],
+            ..Report::default()
+        };
+        report.compare(&["tcp-tls".to_owned()]);
+        let value = serde_json::to_value(&report).unwrap();
+        for key in ["measurements", "ratios", "environment"] {
+            assert!(value.get(key).is_some(), "{key}");
+        }
+        let measurement = &value["measurements"][0];
+        assert_eq!(measurement["phase"], "established");
+        for key in [
+            "transport",
+            "size_bytes",
+            "iterations",
+            "median_us",
+            "p99_us",
+            "p999_us",
+        ] {
+            assert!(measurement.get(key).is_some(), "{key}");
+        }
+        let back: Report = serde_json::from_value(value).unwrap();
+        assert_eq!(back, report);
+    }
+}

@@ -1,0 +1,214 @@
+//! A transport's processes: a client and the servers that it talks to.
+
+use std::net::SocketAddr;
+
+use weir_net::tls::Identity;
+use weir_units::Duration;
+
+use super::{BulkPlan, Servers};
+use crate::calls::driver::Phase;
+use crate::calls::error::Error;
+use crate::calls::identity::certificate;
+use crate::calls::message::{Answer, Command, Role};
+use crate::calls::mix::MixTimes;
+use crate::calls::placement::Processors;
+use crate::calls::process::{Launcher, Worker};
+use crate::calls::specification::TransportSpecification;
+use crate::tls::Trust;
+
+/// What a pair is started with.
+pub(super) struct Setting<'a> {
+    pub(super) specification: &'a TransportSpecification,
+    pub(super) servers: &'a Servers,
+    /// Where a local server listens.
+    pub(super) bind: SocketAddr,
+    /// Whether a local server that accepts early data is started too.
+    pub(super) early_data: bool,
+    pub(super) processors: &'a Processors,
+    pub(super) limit: Duration,
+}
+
+/// A client process and, unless they are elsewhere, its server processes.
+pub(super) struct Pair {
+    client: Worker,
+    server: Option<Worker>,
+    /// Held for its life: it is killed when the pair is dropped.
+    _early_data_server: Option<Worker>,
+    notes: Vec<String>,
+    limit: Duration,
+}
+
+/// Times of one block of iterations, in nanoseconds, and the processor time of both sides.
+pub(super) struct Block {
+    pub(super) times: Vec<u64>,
+    pub(super) processor: Option<Duration>,
+}
+
+/// One download.
+pub(super) struct Download {
+    pub(super) elapsed: Duration,
+    /// Processor time of the client.
+    pub(super) client: Duration,
+    /// Processor time of the server, if it is ours.
+    pub(super) server: Option<Duration>,
+}
+
+impl Pair {
+    pub(super) fn start(launcher: &Launcher, setting: &Setting<'_>) -> Result<Self, Error> {
+        match setting.servers {
+            Servers::Local(identity) => {
+                let (server, address, notes) = start_server(launcher, setting, identity, false)?;
+                let early_data = if setting.early_data {
+                    let (server, address, _) = start_server(launcher, setting, identity, true)?;
+                    Some((server, address))
+                } else {
+                    None
+                };
+                let trust = Trust::Certificate(certificate(identity));
+                let early_data_address = early_data.as_ref().map(|(_, address)| *address);
+                let client = start_client(launcher, setting, address, early_data_address, trust)?;
+                Ok(Self {
+                    client,
+                    server: Some(server),
+                    _early_data_server: early_data.map(|(server, _)| server),
+                    notes,
+                    limit: setting.limit,
+                })
+            }
+            Servers::Remote { addresses, trust } => {
+                let name = setting.specification.to_string();
+                let remote = addresses
+                    .get(&name)
+                    .ok_or_else(|| Error::UnknownTransport {
+                        name,
+                        known: addresses.keys().cloned().collect::<Vec<_>>().join(", "),
+                    })?;
+                let trust = trust.clone();
+                Ok(Self {
+                    client: start_client(launcher, setting, remote.full, remote.early_data, trust)?,
+                    server: None,
+                    _early_data_server: None,
+                    notes: vec![format!("server at {}", remote.full)],
+                    limit: setting.limit,
+                })
+            }
+        }
+    }
+
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Measures one block, and what processor time both sides took for it. Resumed connections
+    /// go to a server of their own, whose time is not asked for.
+    pub(super) fn samples(&mut self, command: &Command) -> Result<Block, Error> {
+        let before = self.processor_time()?;
+        let times = match self.client.ask(command, self.limit)? {
+            Answer::Samples(samples) => samples,
+            other => return Err(unexpected(&other)),
+        };
+        let after = self.processor_time()?;
+        let processor = match command {
+            Command::Measure { phase, .. } if *phase == Phase::Resumed => None,
+            _ => before.zip(after).map(|(before, after)| after - before),
+        };
+        Ok(Block { times, processor })
+    }
+
+    /// Processor time that both processes have used; `None` where the server is not ours.
+    fn processor_time(&mut self) -> Result<Option<Duration>, Error> {
+        let client = match self.client.ask(&Command::ProcessorTime, self.limit)? {
+            Answer::ProcessorTime(nanoseconds) => Duration::from_nanos(nanoseconds),
+            other => return Err(unexpected(&other)),
+        };
+        Ok(self.server_time()?.map(|server| server + client))
+    }
+
+    pub(super) fn mix(&mut self, command: &Command) -> Result<MixTimes, Error> {
+        match self.client.ask(command, self.limit)? {
+            Answer::Mix(times) => Ok(times),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub(super) fn download(&mut self, plan: BulkPlan) -> Result<Download, Error> {
+        let open = Command::Open {
+            warm_up_bytes: plan.warm_up.bytes(),
+        };
+        self.client.ask(&open, self.limit)?;
+        let before = self.server_time()?;
+        let download = Command::Download {
+            size_bytes: plan.size.bytes(),
+        };
+        let Answer::Downloaded {
+            elapsed_ns,
+            processor_ns,
+        } = self.client.ask(&download, self.limit)?
+        else {
+            return Err(unexpected(&Answer::Done));
+        };
+        let after = self.server_time()?;
+        Ok(Download {
+            elapsed: Duration::from_nanos(elapsed_ns),
+            client: Duration::from_nanos(processor_ns),
+            server: before.zip(after).map(|(before, after)| after - before),
+        })
+    }
+
+    fn server_time(&mut self) -> Result<Option<Duration>, Error> {
+        let Some(server) = &mut self.server else {
+            return Ok(None);
+        };
+        match server.ask(&Command::ProcessorTime, self.limit)? {
+            Answer::ProcessorTime(nanoseconds) => Ok(Some(Duration::from_nanos(nanoseconds))),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+fn start_server(
+    launcher: &Launcher,
+    setting: &Setting<'_>,
+    identity: &Identity,
+    early_data: bool,
+) -> Result<(Worker, SocketAddr, Vec<String>), Error> {
+    let role = Role::Server {
+        specification: setting.specification.clone(),
+        bind: setting.bind,
+        certificate: certificate(identity),
+        key: identity.private_key().secret_der().to_vec(),
+        early_data,
+        processors: setting.processors.server.clone(),
+    };
+    let name = format!("the {} server", setting.specification);
+    let (worker, ready) = launcher.start(name, &role, setting.limit)?;
+    match ready {
+        Answer::Listening { address, notes, .. } => Ok((worker, address, notes)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn start_client(
+    launcher: &Launcher,
+    setting: &Setting<'_>,
+    server: SocketAddr,
+    early_data_server: Option<SocketAddr>,
+    trust: Trust,
+) -> Result<Worker, Error> {
+    let role = Role::Client {
+        specification: setting.specification.clone(),
+        server,
+        early_data_server,
+        trust,
+        processors: setting.processors.client.clone(),
+    };
+    let name = format!("the {} client", setting.specification);
+    Ok(launcher.start(name, &role, setting.limit)?.0)
+}
+
+fn unexpected(answer: &Answer) -> Error {
+    Error::Worker {
+        worker: "a worker".to_owned(),
+        message: format!("unexpected answer {answer:?}"),
+    }
+}

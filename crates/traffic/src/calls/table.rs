@@ -1,0 +1,255 @@
+//! A report as tables for people.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+
+use crate::calls::driver::Phase;
+use crate::calls::paper;
+use crate::calls::placement::Placement;
+use crate::calls::report::{Environment, Measurement, Report};
+
+/// Renders everything in the report that there is, latencies by placement first.
+///
+/// Each of `baselines` gets a column of ratios; the paper's figures stand beside the first.
+#[must_use]
+pub fn render(report: &Report, baselines: &[String]) -> String {
+    let mut out = String::new();
+    for placement in Placement::ALL {
+        latencies(&mut out, report, placement, baselines);
+    }
+    bulk(&mut out, report);
+    mixes(&mut out, report);
+    for failure in &report.failures {
+        out.push_str(&format!(
+            "not measured: {}, {}: {}\n",
+            failure.transport, failure.what, failure.message
+        ));
+    }
+    environment(&mut out, report);
+    out
+}
+
+/// A line under the header and one under the table.
+const STYLE: TableStyle = TableStyle::new()
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
+
+fn table(header: Vec<String>, text_columns: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE);
+    let columns = header.len();
+    table.set_header(header);
+    for index in text_columns..columns {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn latencies(out: &mut String, report: &Report, placement: Placement, baselines: &[String]) {
+    let mut rows: Vec<&Measurement> = report
+        .measurements
+        .iter()
+        .filter(|measurement| measurement.placement == placement)
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    // A stable sort: within a situation, transports stay in the order of the plan.
+    rows.sort_by_key(|row| (row.phase, row.size_bytes));
+    let baselines: Vec<&String> = baselines
+        .iter()
+        .filter(|baseline| rows.iter().any(|row| row.transport == **baseline))
+        .collect();
+    let with_paper = rows
+        .iter()
+        .any(|row| row.transport.starts_with(paper::SUBJECT));
+
+    let mut header: Vec<String> = ["what", "transport", "median µs", "p99", "p99.9", "CPU µs"]
+        .map(str::to_owned)
+        .to_vec();
+    header.extend(baselines.iter().map(|baseline| format!("÷ {baseline}")));
+    if with_paper {
+        header.push("paper".to_owned());
+    }
+    let mut table = table(header, 2);
+    let mut previous: Option<&Measurement> = None;
+    for row in rows {
+        let is_new = previous.is_none_or(|previous| !previous.is_comparable(row));
+        previous = Some(row);
+        let what = match (is_new, row.phase) {
+            (false, _) => String::new(),
+            (true, Phase::Handshake) => row.phase.to_string(),
+            (true, phase) => format!("{phase} {}", size(row.size_bytes)),
+        };
+        let mut cells = vec![
+            what,
+            row.transport.clone(),
+            format!("{:.1}", row.median_us),
+            format!("{:.0}", row.p99_us),
+            format!("{:.0}", row.p999_us),
+            row.cpu_us
+                .map_or("–".to_owned(), |time| format!("{time:.0}")),
+        ];
+        cells.extend(baselines.iter().map(|baseline| {
+            if row.transport == **baseline {
+                "1".to_owned()
+            } else {
+                optional(report.ratio_of(row, baseline))
+            }
+        }));
+        if with_paper {
+            let of_paper = row.transport.starts_with(paper::SUBJECT);
+            cells.push(if of_paper {
+                optional(paper::ratio(row.phase, row.size_bytes))
+            } else {
+                String::new()
+            });
+        }
+        table.add_row(cells);
+    }
+    out.push_str(&format!("Latency, {placement}\n{table}\n\n"));
+}
+
+fn bulk(out: &mut String, report: &Report) {
+    if report.bulk.is_empty() {
+        return;
+    }
+    let header = [
+        "placement",
+        "transport",
+        "Gbit/s",
+        "CPU s/GB",
+        "client",
+        "server",
+    ];
+    let mut table = table(header.map(str::to_owned).to_vec(), 2);
+    for row in &report.bulk {
+        table.add_row(vec![
+            row.placement.to_string(),
+            row.transport.clone(),
+            format!("{:.1}", row.gbit_per_s),
+            optional(row.cpu_s_per_gb),
+            format!("{:.2}", row.client_cpu_s_per_gb),
+            optional(row.server_cpu_s_per_gb),
+        ]);
+    }
+    out.push_str(&format!("Bulk download\n{table}\n\n"));
+}
+
+fn mixes(out: &mut String, report: &Report) {
+    if report.mixes.is_empty() {
+        return;
+    }
+    let header = [
+        "workload",
+        "transport",
+        "connections",
+        "done",
+        "errors",
+        "stalls",
+        "median µs",
+        "p99",
+        "p99.9",
+        "Gbit/s",
+    ];
+    let mut table = table(header.map(str::to_owned).to_vec(), 2);
+    for row in &report.mixes {
+        table.add_row(vec![
+            row.workload.clone(),
+            row.transport.clone(),
+            row.connections.to_string(),
+            row.completed.to_string(),
+            row.errors.to_string(),
+            row.stalls.to_string(),
+            format!("{:.0}", row.median_us),
+            format!("{:.0}", row.p99_us),
+            format!("{:.0}", row.p999_us),
+            format!("{:.2}", row.gbit_per_s),
+        ]);
+    }
+    out.push_str(&format!("Task completion times\n{table}\n"));
+    for row in &report.mixes {
+        if let Some(error) = &row.first_error {
+            out.push_str(&format!("{}, {}: {error}\n", row.workload, row.transport));
+        }
+    }
+    out.push('\n');
+}
+
+fn environment(out: &mut String, report: &Report) {
+    let environment = &report.environment;
+    out.push_str(&format!(
+        "{} cores of {}, Linux {}, kernel TCP {}\n{}\n",
+        environment.cores,
+        environment.processor,
+        environment.kernel,
+        environment.kernel_congestion,
+        environment.tls
+    ));
+    for (placement, processors) in &environment.placements {
+        out.push_str(&format!("{placement}: {processors}\n"));
+    }
+    for (driver, version) in &environment.versions {
+        out.push_str(&format!("{driver}: {version}\n"));
+    }
+    for (note, transports) in by_note(environment) {
+        out.push_str(&format!("{note}: {}\n", transports.join(", ")));
+    }
+}
+
+/// The notes, each with the transports that it is about.
+fn by_note(environment: &Environment) -> BTreeMap<&str, Vec<&str>> {
+    let mut by_note: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (transport, notes) in &environment.notes {
+        for note in notes {
+            by_note.entry(note).or_default().push(transport);
+        }
+    }
+    by_note
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"))
+}
+
+/// A size as people write it, decimal.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1000 => format!("{bytes} B"),
+        1000..1_000_000 => format!("{} KB", bytes as f64 / 1e3),
+        _ => format!("{} MB", bytes as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_shows_ratios_and_the_papers_figure() {
+        let measured = |transport: &str, median_us| Measurement {
+            transport: transport.to_owned(),
+            phase: Phase::Fresh,
+            size_bytes: 10_000,
+            placement: Placement::TwoCores,
+            iterations: 10,
+            median_us,
+            p99_us: median_us,
+            p999_us: median_us,
+            cpu_us: None,
+        };
+        let mut report = Report {
+            measurements: vec![measured("tcp-tls", 400.0), measured("dcquic", 300.0)],
+            ..Report::default()
+        };
+        let baselines = ["tcp-tls".to_owned()];
+        report.compare(&baselines);
+        let text = render(&report, &baselines);
+        for part in ["two cores", "fresh 10 KB", "dcquic", "0.75", "0.36"] {
+            assert!(text.contains(part), "{part} is missing in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a worker process does: it reads its [`Role`] and then [`Command`]s from standard input, and
+//! writes one [`Answer`] to each on standard output. It ends when standard input does, and dies
+//! with its parent.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::net::unix::pipe;
+use tokio::task::LocalSet;
+use weir_net::tls::Identity;
+
+use crate::calls::driver::{ClientOptions, Drivers, Phase, ServerOptions};
+use crate::calls::error::Error;
+use crate::calls::measure::Meter;
+use crate::calls::message::{Answer, Command, Role};
+use crate::calls::placement::pin;
+use crate::calls::specification::TransportSpecification;
+use crate::processor::processor_time;
+use crate::tls::Trust;
+
+type Orders = Lines<BufReader<pipe::Receiver>>;
+
+/// Runs a worker to its end. The process was started by a [`Launcher`](crate::calls::Launcher).
+///
+/// # Errors
+/// When the parent cannot be understood or is gone. Errors of measurements are answers.
+pub fn run(drivers: &Drivers) -> Result<(), Error> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|errno| Error::io("tying the process to its parent")(errno.into()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::io("starting the runtime"))?;
+    LocalSet::new().block_on(&runtime, async {
+        match work(drivers).await {
+            Ok(()) => Ok(()),
+            Err(error) => answer(&Answer::Failed(error.to_string())),
+        }
+    })
+}
+
+async fn work(drivers: &Drivers) -> Result<(), Error> {
+    let doing = "reading standard input";
+    let stdin = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(Error::io(doing))?;
+    let stdin = pipe::Receiver::from_owned_fd(stdin).map_err(Error::io(doing))?;
+    let mut orders = BufReader::new(stdin).lines();
+    let Some(line) = orders.next_line().await.map_err(Error::io(doing))? else {
+        return Ok(());
+    };
+    match serde_json::from_str(&line)? {
+        Role::Server {
+            specification,
+            bind,
+            certificate,
+            key,
+            early_data,
+            processors,
+        } => {
+            pin(&processors)?;
+            let chain = vec![CertificateDer::from(certificate)];
+            let options = ServerOptions {
+                specification,
+                bind,
+                identity: Identity::from_der(chain, PrivatePkcs8KeyDer::from(key).into()),
+                early_data,
+            };
+            server(drivers, &options, orders).await
+        }
+        Role::Client {
+            specification,
+            server,
+            early_data_server,
+            trust,
+            processors,
+        } => {
+            pin(&processors)?;
+            let meter = meter(drivers, specification, server, early_data_server, trust)?;
+            client(meter, orders).await
+        }
+    }
+}
+
+async fn server(
+    drivers: &Drivers,
+    options: &ServerOptions,
+    mut orders: Orders,
+) -> Result<(), Error> {
+    let listening = drivers
+        .get(&options.specification.driver)?
+        .listen(options)?;
+    answer(&Answer::Listening {
+        address: listening.address,
+        fingerprint: options.identity.fingerprint().to_string(),
+        notes: listening.notes,
+    })?;
+    let mut serve = listening.serve;
+    loop {
+        tokio::select! {
+            ended = &mut serve => return ended,
+            line = orders.next_line() => {
+                let Some(line) = line.map_err(Error::io("reading standard input"))? else {
+                    return Ok(());
+                };
+                answer(&match serde_json::from_str(&line)? {
+                    Command::ProcessorTime => Answer::ProcessorTime(processor_time().as_nanos()),
+                    other => Answer::Failed(format!("a server cannot {other:?}")),
+                })?;
+            }
+        }
+    }
+}
+
+fn meter(
+    drivers: &Drivers,
+    specification: TransportSpecification,
+    server: SocketAddr,
+    early_data_server: Option<SocketAddr>,
+    trust: Trust,
+) -> Result<Meter, Error> {
+    let driver = drivers.get(&specification.driver)?;
+    let mut options = ClientOptions {
+        specification,
+        server,
+        trust,
+        resumption: false,
+    };
+    let full = driver.client(&options)?;
+    let resuming = match early_data_server {
+        Some(server) if driver.supports(Phase::Resumed) => {
+            options.server = server;
+            options.resumption = true;
+            Some(driver.client(&options)?)
+        }
+        _ => None,
+    };
+    Ok(Meter::new(full, resuming))
+}
+
+async fn client(mut meter: Meter, mut orders: Orders) -> Result<(), Error> {
+    answer(&Answer::Done)?;
+    while let Some(line) = orders
+        .next_line()
+        .await
+        .map_err(Error::io("reading standard input"))?
+    {
+        let done = meter.obey(serde_json::from_str(&line)?).await;
+        answer(&done.unwrap_or_else(|error| Answer::Failed(error.to_string())))?;
+    }
+    Ok(())
+}
+
+/// Writes one line. Standard output is a pipe that the parent always reads.
+fn answer(answer: &Answer) -> Result<(), Error> {
+    let mut line = serde_json::to_string(answer)?;
+    line.push('\n');
+    let mut stdout = std::io::stdout().lock();
+    stdout
+        .write_all(line.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(Error::io("writing to standard output"))
+}
