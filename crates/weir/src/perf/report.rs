@@ -16,21 +16,21 @@ use weir_traffic::throughput::{
 use weir_traffic::transport::Ends;
 use weir_units::{ByteSize, Duration};
 
-use end::{End, Total};
+pub(crate) use end::{End, Total};
 
 /// The result of a test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// What was measured, and between whom.
-    pub(super) start: Start,
+    pub(crate) start: Start,
     /// What happened on the way, as seen by the side that makes the report.
-    pub(super) intervals: Vec<Interval>,
+    pub(crate) intervals: Vec<Interval>,
     /// The totals of both sides.
-    pub(super) end: End,
+    pub(crate) end: End,
 }
 
 impl Report {
-    pub(super) fn new(measurement: &Measurement) -> Self {
+    pub(crate) fn new(measurement: &Measurement) -> Self {
         let Measurement {
             start,
             intervals,
@@ -49,87 +49,87 @@ impl Report {
 
 /// What is measured, and between whom.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Start {
+pub(crate) struct Start {
     /// The data connections.
-    pub(super) connected: Vec<Connected>,
+    pub(crate) connected: Vec<Connected>,
     /// The program and its version.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// When the test began.
-    pub(super) timestamp: Timestamp,
+    pub(crate) timestamp: Timestamp,
     /// A client's server, as the user named it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) connecting_to: Option<Peer>,
+    pub(crate) connecting_to: Option<Peer>,
     /// A server's client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) accepted_connection: Option<Peer>,
+    pub(crate) accepted_connection: Option<Peer>,
     /// The test.
-    pub(super) test_start: TestStart,
+    pub(crate) test_start: TestStart,
 }
 
 /// A data connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Connected {
+pub(crate) struct Connected {
     /// The stream's number in this report, from 1.
-    pub(super) socket: usize,
+    pub(crate) socket: usize,
     /// This side's address.
-    pub(super) local_host: String,
+    pub(crate) local_host: String,
     /// This side's port.
-    pub(super) local_port: u16,
+    pub(crate) local_port: u16,
     /// The other side's address.
-    pub(super) remote_host: String,
+    pub(crate) remote_host: String,
     /// The other side's port.
-    pub(super) remote_port: u16,
+    pub(crate) remote_port: u16,
 }
 
 /// A moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Timestamp {
+pub(crate) struct Timestamp {
     /// Seconds since 1970.
-    pub(super) timesecs: u64,
+    pub(crate) timesecs: u64,
 }
 
 /// The other side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     /// Its name or address.
-    pub(super) host: String,
+    pub(crate) host: String,
     /// Its port.
-    pub(super) port: u16,
+    pub(crate) port: u16,
 }
 
 /// The test's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct TestStart {
+pub(crate) struct TestStart {
     /// As iperf3 would name the transport: `TCP`, `DCQUIC` or `DCUDP`.
-    pub(super) protocol: &'static str,
+    pub(crate) protocol: &'static str,
     /// The transport as this program names it.
-    pub(super) transport: &'static str,
+    pub(crate) transport: &'static str,
     /// The congestion control asked for; nothing for the transport's default.
-    pub(super) congestion: Option<String>,
+    pub(crate) congestion: Option<String>,
     /// The packet size asked for in bytes; nothing for the transport's default.
-    pub(super) packet_size: Option<u64>,
+    pub(crate) packet_size: Option<u64>,
     /// How fast DCUDP sends while nothing is congested, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rate: Option<u64>,
+    pub(crate) rate: Option<u64>,
     /// Whether a shared key seals DCUDP's packets.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) keyed: Option<bool>,
+    pub(crate) keyed: Option<bool>,
     /// Streams at once.
-    pub(super) num_streams: u16,
+    pub(crate) num_streams: u16,
     /// Bytes handed to the transport at once.
-    pub(super) blksize: usize,
+    pub(crate) blksize: usize,
     /// Seconds to run; 0 where `bytes` ends the test.
-    pub(super) duration: f64,
+    pub(crate) duration: f64,
     /// Bytes to send; 0 where `duration` ends the test.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// 1 where the server sends.
-    pub(super) reverse: u8,
+    pub(crate) reverse: u8,
     /// Seconds between intervals.
-    pub(super) interval: f64,
+    pub(crate) interval: f64,
 }
 
 impl Start {
-    pub(super) fn new(start: &throughput::Start) -> Self {
+    pub(crate) fn new(start: &throughput::Start) -> Self {
         let since_1970 = start.time.duration_since(SystemTime::UNIX_EPOCH);
         let connections = start.connections.iter().zip(1..);
         let peer = Some(Peer {
@@ -198,43 +198,43 @@ impl TestStart {
 
 /// What happened in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Interval {
+pub(crate) struct Interval {
     /// On each stream.
-    pub(super) streams: Vec<StreamOfInterval>,
+    pub(crate) streams: Vec<StreamOfInterval>,
     /// On all of them together.
-    pub(super) sum: Total,
+    pub(crate) sum: Total,
 }
 
 /// What happened on one stream in an interval. What only a sender knows is missing on receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct StreamOfInterval {
+pub(crate) struct StreamOfInterval {
     /// The stream's number.
-    pub(super) socket: usize,
+    pub(crate) socket: usize,
     /// Bytes and rates.
     #[serde(flatten)]
-    pub(super) total: Total,
+    pub(crate) total: Total,
     /// The congestion window in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) snd_cwnd: Option<u64>,
+    pub(crate) snd_cwnd: Option<u64>,
     /// The smoothed round-trip time in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rtt: Option<u64>,
+    pub(crate) rtt: Option<u64>,
     /// Its mean deviation in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) rttvar: Option<u64>,
+    pub(crate) rttvar: Option<u64>,
     /// The path's maximum packet size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pmtu: Option<u64>,
+    pub(crate) pmtu: Option<u64>,
     /// The rate at which DCUDP's packets leave, in bits of UDP payload per second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pacing_rate: Option<u64>,
+    pub(crate) pacing_rate: Option<u64>,
     /// DCUDP's mode at the interval's end: `udp` or `congestion`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) mode: Option<&'static str>,
+    pub(crate) mode: Option<&'static str>,
 }
 
 impl Interval {
-    pub(super) fn new(interval: &throughput::Interval, sends: bool) -> Self {
+    pub(crate) fn new(interval: &throughput::Interval, sends: bool) -> Self {
         let (start, end) = (interval.start, interval.end);
         let stream = |(index, stream): (usize, &StreamInterval)| {
             let path = stream.path.as_ref();

@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 
 use weir_traffic::throughput::{Direction, Extent, Parameters};
 
-use super::report::end::Total;
-use super::report::{Interval, Report, Start};
+use super::report::{Interval, Report, Start, Total};
 
 /// The lines before the first interval: who is connected, and the table's head.
-pub(super) fn start(start: &Start) -> String {
+pub(crate) fn start(start: &Start) -> String {
     let mut out = String::new();
     for connected in &start.connected {
         let _ = writeln!(
@@ -30,7 +29,7 @@ pub(super) fn start(start: &Start) -> String {
 }
 
 /// The lines of an interval: one for each stream and, if there are several, one for all.
-pub(super) fn interval(report: &Interval) -> String {
+pub(crate) fn interval(report: &Interval) -> String {
     let mut out = String::new();
     for stream in &report.streams {
         // DCUDP has a rate where others have a window.
@@ -53,7 +52,7 @@ pub(super) fn interval(report: &Interval) -> String {
 }
 
 /// The lines after the last interval: both sides' totals and what they cost.
-pub(super) fn end(report: &Report) -> String {
+pub(crate) fn end(report: &Report) -> String {
     let end = &report.end;
     let mut out = format!("{}\n", "-".repeat(86));
     let several = end.streams.len() > 1;
@@ -98,7 +97,7 @@ pub(super) fn end(report: &Report) -> String {
 }
 
 /// A test in one line, such as `dcquic, 2 streams, to the server, 10s`.
-pub(super) fn summary(test: &Parameters) -> String {
+pub(crate) fn summary(test: &Parameters) -> String {
     let streams = match test.parallel {
         1 => "1 stream".to_owned(),
         more => format!("{more} streams"),

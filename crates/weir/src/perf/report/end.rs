@@ -7,80 +7,80 @@ use weir_units::{ByteSize, Duration};
 
 /// The totals of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(in crate::perf) struct End {
+pub(crate) struct End {
     /// Each stream as both sides saw it.
-    pub(in crate::perf) streams: Vec<StreamEnd>,
+    pub(crate) streams: Vec<StreamEnd>,
     /// All streams as the sender saw them.
-    pub(in crate::perf) sum_sent: Total,
+    pub(crate) sum_sent: Total,
     /// All streams as the receiver saw them.
-    pub(in crate::perf) sum_received: Total,
+    pub(crate) sum_received: Total,
     /// Processor time over time.
-    pub(in crate::perf) cpu_utilization_percent: CpuUtilization,
+    pub(crate) cpu_utilization_percent: CpuUtilization,
     /// Processor time over data.
-    pub(in crate::perf) cpu_seconds_per_gb: CpuPerGb,
+    pub(crate) cpu_seconds_per_gb: CpuPerGb,
     /// The congestion control that the sender used.
-    pub(in crate::perf) congestion: String,
+    pub(crate) congestion: String,
 }
 
 /// A stream as both sides saw it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(in crate::perf) struct StreamEnd {
+pub(crate) struct StreamEnd {
     /// As the sender saw it.
-    pub(in crate::perf) sender: StreamTotal,
+    pub(crate) sender: StreamTotal,
     /// As the receiver saw it.
-    pub(in crate::perf) receiver: StreamTotal,
+    pub(crate) receiver: StreamTotal,
 }
 
 /// A stream as one side saw it. What only a sender knows is missing on receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(in crate::perf) struct StreamTotal {
+pub(crate) struct StreamTotal {
     /// The stream's number.
-    pub(in crate::perf) socket: usize,
+    pub(crate) socket: usize,
     /// Bytes and rates.
     #[serde(flatten)]
-    pub(in crate::perf) total: Total,
+    pub(crate) total: Total,
     /// The largest congestion window in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::perf) max_snd_cwnd: Option<u64>,
+    pub(crate) max_snd_cwnd: Option<u64>,
     /// The smallest of the smoothed round-trip times in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::perf) min_rtt: Option<u64>,
+    pub(crate) min_rtt: Option<u64>,
     /// Their mean in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::perf) mean_rtt: Option<u64>,
+    pub(crate) mean_rtt: Option<u64>,
     /// The largest of them in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::perf) max_rtt: Option<u64>,
+    pub(crate) max_rtt: Option<u64>,
 }
 
 /// Bytes over a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::perf) struct Total {
+pub(crate) struct Total {
     /// Seconds since the test began.
-    pub(in crate::perf) start: f64,
+    pub(crate) start: f64,
     /// Seconds since the test began.
-    pub(in crate::perf) end: f64,
+    pub(crate) end: f64,
     /// Seconds between.
-    pub(in crate::perf) seconds: f64,
+    pub(crate) seconds: f64,
     /// Bytes sent or received.
-    pub(in crate::perf) bytes: u64,
+    pub(crate) bytes: u64,
     /// Bits per second.
-    pub(in crate::perf) bits_per_second: f64,
+    pub(crate) bits_per_second: f64,
     /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost. Only a sender knows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::perf) retransmits: Option<u64>,
+    pub(crate) retransmits: Option<u64>,
     /// Packets that arrived CE-marked, where the sender's transport knows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::perf) ce_marked: Option<u64>,
+    pub(crate) ce_marked: Option<u64>,
     /// How often a DCUDP sender changed between UDP Mode and Congestion Mode.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::perf) mode_switches: Option<u64>,
+    pub(crate) mode_switches: Option<u64>,
     /// Whether this is what the sender saw.
-    pub(in crate::perf) sender: bool,
+    pub(crate) sender: bool,
 }
 
 impl Total {
-    pub(super) fn new(start: Duration, end: Duration, bytes: u64, sender: bool) -> Self {
+    pub(crate) fn new(start: Duration, end: Duration, bytes: u64, sender: bool) -> Self {
         let seconds = (end - start).as_secs_f64();
         Self {
             start: start.as_secs_f64(),
@@ -99,18 +99,18 @@ impl Total {
         }
     }
 
-    pub(super) fn with_losses(self, retransmits: Option<u64>) -> Self {
+    pub(crate) fn with_losses(self, retransmits: Option<u64>) -> Self {
         Self {
             retransmits,
             ..self
         }
     }
 
-    pub(super) fn with_marks(self, ce_marked: Option<u64>) -> Self {
+    pub(crate) fn with_marks(self, ce_marked: Option<u64>) -> Self {
         Self { ce_marked, ..self }
     }
 
-    pub(super) fn with_switches(self, mode_switches: Option<u64>) -> Self {
+    pub(crate) fn with_switches(self, mode_switches: Option<u64>) -> Self {
         Self {
             mode_switches,
             ..self
@@ -118,7 +118,7 @@ impl Total {
     }
 
     /// The sum of several streams over a time.
-    pub(super) fn sum<'a>(
+    pub(crate) fn sum<'a>(
         start: Duration,
         end: Duration,
         sender: bool,
@@ -139,35 +139,35 @@ impl Total {
 
 /// Processor time over time, in percent of one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::perf) struct CpuUtilization {
+pub(crate) struct CpuUtilization {
     /// This side's process.
-    pub(in crate::perf) host_total: f64,
+    pub(crate) host_total: f64,
     /// Its program.
-    pub(in crate::perf) host_user: f64,
+    pub(crate) host_user: f64,
     /// The kernel for it.
-    pub(in crate::perf) host_system: f64,
+    pub(crate) host_system: f64,
     /// The other side's process.
-    pub(in crate::perf) remote_total: f64,
+    pub(crate) remote_total: f64,
     /// Its program.
-    pub(in crate::perf) remote_user: f64,
+    pub(crate) remote_user: f64,
     /// The kernel for it.
-    pub(in crate::perf) remote_system: f64,
+    pub(crate) remote_system: f64,
 }
 
 /// Processor seconds per GB (10⁹ bytes) that arrived; absent where nothing did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(in crate::perf) struct CpuPerGb {
+pub(crate) struct CpuPerGb {
     /// Of this side's process.
-    pub(in crate::perf) host: Option<f64>,
+    pub(crate) host: Option<f64>,
     /// Of the other side's process.
-    pub(in crate::perf) remote: Option<f64>,
+    pub(crate) remote: Option<f64>,
     /// Of both.
-    pub(in crate::perf) total: Option<f64>,
+    pub(crate) total: Option<f64>,
 }
 
 impl End {
     /// Both outcomes are of as many streams.
-    pub(super) fn new(we_send: bool, ours: &Outcome, theirs: &Outcome) -> Self {
+    pub(crate) fn new(we_send: bool, ours: &Outcome, theirs: &Outcome) -> Self {
         let (sender, receiver) = if we_send {
             (ours, theirs)
         } else {
