@@ -119,7 +119,7 @@ async fn connect(options: &ClientOptions) -> Result<(TcpStream, SocketAddr), Err
         }
     };
     let connected = timeout(options.timeout.into(), connecting).await;
-    let (mut stream, address) = connected.map_err(|_| Error::NoAnswer {
+    let (mut stream, mut address) = connected.map_err(|_| Error::NoAnswer {
         host: options.host.clone(),
         port: options.port,
         limit: options.timeout,
@@ -128,6 +128,8 @@ async fn connect(options: &ClientOptions) -> Result<(TcpStream, SocketAddr), Err
         .write_all(&Greeting::Control.encode())
         .await
         .map_err(Error::stream("greeting the server"))?;
+    // IPv6 sockets of data connections do not reach an IPv4 address that is written as IPv6.
+    address.set_ip(address.ip().to_canonical());
     Ok((stream, address))
 }
 
