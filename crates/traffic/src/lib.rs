@@ -9,6 +9,7 @@
 //! | [`probe`] | what a transport knows about a connection while it is in use |
 //! | [`calls`] | requests and replies, measured: `weir bench rpc`, `make bench` |
 //! | [`processor`] | the processor time of this process |
+//! | [`throughput`] | bulk transfers between two machines, in the manner of iperf3 |
 //!
 //! Nothing here prints.
 
@@ -20,6 +21,7 @@ mod error;
 pub mod probe;
 pub mod processor;
 pub mod tcp;
+pub mod throughput;
 pub mod tls;
 pub mod transport;
 pub mod udp;

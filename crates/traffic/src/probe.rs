@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate};
 
@@ -28,7 +29,7 @@ pub struct PathSample {
 }
 
 /// How a DCUDP sender sends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pacing {
     /// The rate at which packets leave, in UDP payload.
     pub rate: Rate,

@@ -1,16 +1,18 @@
 //! `weir perf`
 
 mod client;
+mod report;
 mod server;
+mod text;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use clap::Subcommand;
 use tokio::runtime::Runtime;
-use weir_perf::{PreSharedKey, read_key};
 use weir_policy::Policy;
 use weir_scenario::load_policy;
+use weir_traffic::throughput::{PreSharedKey, read_key};
 
 use crate::failure::Failure;
 use crate::interrupt;

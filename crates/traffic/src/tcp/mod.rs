@@ -61,11 +61,17 @@ impl Tcp {
     /// # Errors
     /// [`Error::Setting`] where the kernel cannot do what they say.
     pub fn adopt(&self, stream: TcpStream) -> Result<ByteStream<TcpStream>, Error> {
-        socket::adopt(&self.settings, &stream)?;
+        self.set(&stream)?;
         Ok(ByteStream::new(stream))
     }
 
-    /// Opens a connection.
+    /// Sets what a connection can still be set to.
+    pub(crate) fn set(&self, stream: &TcpStream) -> Result<(), Error> {
+        socket::adopt(&self.settings, stream)?;
+        socket::set_congestion(&self.settings, stream)
+    }
+
+    /// Opens a connection, as [`Client::connect`] does.
     pub(crate) async fn open(
         &self,
         local: Option<SocketAddr>,

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use weir_units::{ByteSize, Duration};
 
@@ -102,12 +102,18 @@ fn prepare(settings: &TcpSettings, address: SocketAddr) -> Result<Socket, Error>
         Ok(socket)
     })();
     let socket = prepared.map_err(|error: io::Error| Error::setting(error))?;
-    if let Some(name) = &settings.congestion {
-        socket
-            .set_tcp_congestion(name.as_bytes())
-            .map_err(|error| Error::setting(no_congestion(name, &error)))?;
-    }
+    set_congestion(settings, &socket)?;
     Ok(socket)
+}
+
+/// Sets the congestion control.
+pub(super) fn set_congestion(settings: &TcpSettings, socket: &impl AsFd) -> Result<(), Error> {
+    let Some(name) = &settings.congestion else {
+        return Ok(());
+    };
+    SockRef::from(socket)
+        .set_tcp_congestion(name.as_bytes())
+        .map_err(|error| Error::setting(no_congestion(name, &error)))
 }
 
 fn set_buffers(settings: &TcpSettings, socket: &Socket) -> io::Result<()> {
@@ -205,8 +211,6 @@ fn unreachable(error: io::Error, peer: SocketAddr) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use socket2::SockRef;
-
     use super::*;
     use crate::byte_stream::Carrier;
 

@@ -82,11 +82,12 @@ impl Tls {
         }
     }
 
-    /// Shakes hands as the server of a connection that is open.
+    /// Shakes hands as the server of a connection that another listener accepted.
     ///
     /// # Errors
-    /// What went wrong with the client.
+    /// As [`Tcp::adopt`], or what went wrong with the client.
     pub async fn accept_over(&self, stream: TcpStream) -> Result<ByteStream<TlsCarrier>, Error> {
+        self.tcp.set(&stream)?;
         let config = self.server.clone();
         let config = config.ok_or_else(|| Error::setting("this side of TLS is no server"))?;
         accept(stream, config).await

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tokio::sync::mpsc;
-use weir_perf::{
-    ClientOptions, DEFAULT_PORT, Direction, Error, Event, Extent, Fingerprint, Parameters,
-    Transport, text,
+use weir_traffic::throughput::{
+    self, ClientOptions, DEFAULT_PORT, Direction, Error, Event, Extent, Parameters, Side, Transport,
 };
+use weir_traffic::tls::Fingerprint;
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::arguments;
 use crate::failure::Failure;
 use crate::output;
-use crate::perf::{policy, shared_key};
+use crate::perf::report::{Interval, Report, Start};
+use crate::perf::{policy, shared_key, text};
 
 /// What the command line says.
 #[derive(Debug, Args)]
@@ -103,23 +104,25 @@ impl Client {
         let options = self.options()?;
         // What is heard is printed beside the test, so that a closed output can end it.
         let (lines, mut heard) = mpsc::unbounded_channel();
+        let sends = Side::Client.sends(&options.parameters);
         let mut hear = |event: Event<'_>| {
             let line = match event {
-                Event::Start(start) => text::start(start),
-                Event::Interval(interval) => text::interval(interval),
+                Event::Start(start) => text::start(&Start::new(start)),
+                Event::Interval(interval) => text::interval(&Interval::new(interval, sends)),
             };
             // The other end goes only after the test.
             let _ = lines.send(line);
         };
-        let test = weir_perf::run(&options, &mut hear);
+        let test = throughput::run(&options, &mut hear);
         tokio::pin!(test);
-        let report = loop {
+        let measurement = loop {
             tokio::select! {
                 biased;
                 Some(line) = heard.recv() => self.print(&line)?,
-                report = &mut test => break report.map_err(|error| self.failure(error))?,
+                ended = &mut test => break ended.map_err(|error| self.failure(error))?,
             }
         };
+        let report = Report::new(&measurement);
         if self.json {
             return output::print_json(&report);
         }

@@ -7,15 +7,15 @@ use clap::Args;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use weir_metrics::{Exporter, Registry};
-use weir_perf::{
-    DEFAULT_PORT, Identity, Report, Server as PerfServer, ServerEvent, ServerOptions, text,
-};
+use weir_traffic::throughput::{self, DEFAULT_PORT, Measurement, ServerEvent, ServerOptions};
+use weir_traffic::tls::Identity;
 use weir_units::Duration;
 
 use crate::arguments;
 use crate::failure::Failure;
 use crate::output;
-use crate::perf::{policy, shared_key};
+use crate::perf::report::Report;
+use crate::perf::{policy, shared_key, text};
 
 /// What the command line says.
 #[derive(Debug, Args)]
@@ -99,7 +99,9 @@ impl Server {
             key: self.key_file.as_deref().map(shared_key).transpose()?,
             policy: self.policy.as_deref().map(policy).transpose()?,
         };
-        let server = PerfServer::bind(options).await.map_err(Failure::of)?;
+        let server = throughput::Server::bind(options)
+            .await
+            .map_err(Failure::of)?;
         let exporter = exporter.map(|(exporter, _)| exporter);
         self.announce(&server, exporter.as_ref().map(Exporter::local_address))?;
         // What happens is printed beside the tests, so that a closed output can end the server.
@@ -148,7 +150,11 @@ impl Server {
         identity.map_err(Failure::of)
     }
 
-    fn announce(&self, server: &PerfServer, metrics: Option<SocketAddr>) -> Result<(), Failure> {
+    fn announce(
+        &self,
+        server: &throughput::Server,
+        metrics: Option<SocketAddr>,
+    ) -> Result<(), Failure> {
         let (address, fingerprint) = (server.address(), server.fingerprint());
         if self.json {
             return output::print_json_line(&Listening {
@@ -181,7 +187,7 @@ impl Server {
                 eprintln!("{client}: {}", text::summary(parameters));
                 Ok(())
             }
-            ServerEvent::Ended { report, .. } => self.print_report(report),
+            ServerEvent::Ended { measurement, .. } => self.print_report(measurement),
             ServerEvent::Failed { client, error } => {
                 eprintln!("{client}: {error}");
                 Ok(())
@@ -189,11 +195,12 @@ impl Server {
         }
     }
 
-    fn print_report(&self, report: &Report) -> Result<(), Failure> {
+    fn print_report(&self, measurement: &Measurement) -> Result<(), Failure> {
+        let report = Report::new(measurement);
         if self.json {
-            output::print_json_line(report)
+            output::print_json_line(&report)
         } else {
-            output::print(&text::end(report))
+            output::print(&text::end(&report))
         }
     }
 }

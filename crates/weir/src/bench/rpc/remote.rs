@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 
 use tokio::task::LocalSet;
-use weir_perf::DEFAULT_PORT;
 use weir_traffic::calls::identity::new_identity;
 use weir_traffic::calls::run::{RemoteServer, Servers};
 use weir_traffic::calls::{TransportSpecification, standing};
+use weir_traffic::throughput::DEFAULT_PORT;
 use weir_traffic::tls::{Fingerprint, Trust};
 use weir_units::Duration;
 

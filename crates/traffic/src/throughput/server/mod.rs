@@ -2,6 +2,7 @@
 
 mod test;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -16,11 +17,11 @@ use weir_net::tls::{Fingerprint, Identity};
 use weir_net::{Policy, Registry};
 use weir_units::Duration;
 
-use crate::control::Control;
-use crate::error::Error;
-use crate::parameters::{MAX_PARALLEL, Parameters};
-use crate::protocol::{FromClient, FromServer, Greeting, Token};
-use crate::report::Report;
+use super::control::Control;
+use super::error::Error;
+use super::measurement::Measurement;
+use super::parameters::{MAX_PARALLEL, Parameters};
+use super::protocol::{FromClient, FromServer, Greeting, Token};
 
 /// Connections that have not said yet what they want; further ones wait in the kernel.
 const MAX_GREETINGS: usize = 64;
@@ -60,7 +61,7 @@ pub enum ServerEvent {
         /// The client's address.
         client: SocketAddr,
         /// Its result.
-        report: Box<Report>,
+        measurement: Box<Measurement>,
     },
     /// A test has failed, or never began.
     Failed {
@@ -85,7 +86,13 @@ impl Server {
     /// # Errors
     /// [`Error::AddressInUse`] or [`Error::Listen`].
     pub async fn bind(options: ServerOptions) -> Result<Self, Error> {
-        let failed = |source| Error::listen(options.bind, source);
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => Error::AddressInUse(options.bind),
+            _ => Error::Listen {
+                address: options.bind,
+                source,
+            },
+        };
         let listener = TcpListener::bind(options.bind).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self {
@@ -145,7 +152,7 @@ struct Desk {
     greetings: JoinSet<Option<(TcpStream, SocketAddr, Greeting)>>,
     current: Option<Current>,
     /// The test that is running, if one is.
-    tests: JoinSet<(SocketAddr, Result<Report, Error>)>,
+    tests: JoinSet<(SocketAddr, Result<Measurement, Error>)>,
     news: (mpsc::Sender<ServerEvent>, mpsc::Receiver<ServerEvent>),
 }
 
@@ -174,7 +181,7 @@ impl Desk {
                 self.current = None;
                 let (client, result) = ended.ok()?;
                 Some(match result {
-                    Ok(report) => ServerEvent::Ended { client, report: Box::new(report) },
+                    Ok(measurement) => ServerEvent::Ended { client, measurement: Box::new(measurement) },
                     Err(error) => ServerEvent::Failed { client, error },
                 })
             }

@@ -2,7 +2,7 @@
 //! introduces itself.
 //!
 //! Every TCP connection begins with a [`Greeting`]. On the control connection JSON messages
-//! follow, each behind its length (see [`control`](crate::control)):
+//! follow, each behind its length (see [`control`](super::control)):
 //!
 //! | client | server |
 //! |---|---|
@@ -16,20 +16,20 @@
 use serde::{Deserialize, Serialize};
 use weir_units::Duration;
 
-use crate::error::Error;
-use crate::parameters::Parameters;
-use crate::path::PathSummary;
+use super::error::Error;
+use super::parameters::Parameters;
+use super::path::PathSummary;
 use crate::processor::ProcessorTime;
 
 /// The version of all that is in this module. It changes with every change here.
-pub(crate) const VERSION: u8 = 2;
+pub(super) const VERSION: u8 = 2;
 
 /// Which test a data connection belongs to. Unguessable, so that no stranger joins a test.
-pub(crate) type Token = [u8; 16];
+pub(super) type Token = [u8; 16];
 
 /// How a connection introduces itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Greeting {
+pub(super) enum Greeting {
     /// It is a control connection.
     Control,
     /// It is a data connection of the test with this token.
@@ -38,10 +38,10 @@ pub(crate) enum Greeting {
 
 impl Greeting {
     /// Bytes of an encoded greeting.
-    pub(crate) const LENGTH: usize = MAGIC.len() + 2 + size_of::<Token>();
+    pub(super) const LENGTH: usize = MAGIC.len() + 2 + size_of::<Token>();
 
     /// The greeting as it goes over the wire.
-    pub(crate) fn encode(self) -> [u8; Self::LENGTH] {
+    pub(super) fn encode(self) -> [u8; Self::LENGTH] {
         let (kind, token) = match self {
             Self::Control => (b'C', Token::default()),
             Self::Data(token) => (b'D', token),
@@ -56,7 +56,7 @@ impl Greeting {
     }
 
     /// Whether these bytes are a greeting of any version.
-    pub(crate) fn is_greeting(bytes: &[u8; Self::LENGTH]) -> bool {
+    pub(super) fn is_greeting(bytes: &[u8; Self::LENGTH]) -> bool {
         bytes.starts_with(MAGIC)
     }
 
@@ -64,7 +64,7 @@ impl Greeting {
     ///
     /// # Errors
     /// [`Error::Protocol`] for anything else, another version of this protocol included.
-    pub(crate) fn decode(bytes: &[u8; Self::LENGTH]) -> Result<Self, Error> {
+    pub(super) fn decode(bytes: &[u8; Self::LENGTH]) -> Result<Self, Error> {
         let wrong = |problem: &str| Error::Protocol(problem.to_owned());
         let rest = bytes
             .strip_prefix(MAGIC)
@@ -88,7 +88,7 @@ const MAGIC: &[u8; 8] = b"weirperf";
 /// What a client says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum FromClient {
+pub(super) enum FromClient {
     /// It asks for a test.
     Begin(Parameters),
     /// The test begins now.
@@ -102,7 +102,7 @@ pub(crate) enum FromClient {
 /// What a server says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum FromServer {
+pub(super) enum FromServer {
     /// The test may begin; its data connections carry this token.
     Accepted(Token),
     /// The test cannot be made.
@@ -117,7 +117,7 @@ pub(crate) enum FromServer {
 
 impl FromClient {
     /// What kind of message this is, for errors.
-    pub(crate) fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Begin(_) => "Begin",
             Self::Start => "Start",
@@ -129,7 +129,7 @@ impl FromClient {
 
 impl FromServer {
     /// What kind of message this is, for errors.
-    pub(crate) fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Accepted(_) => "Accepted",
             Self::Refused(_) => "Refused",
@@ -142,26 +142,26 @@ impl FromServer {
 
 /// What one side measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// Each data connection, in the order in which they were opened.
-    pub(crate) streams: Vec<StreamOutcome>,
+    pub streams: Vec<StreamOutcome>,
     /// From the beginning of the test to the end of this side's last stream.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// Processor time of this side's process in that time.
-    pub(crate) processor: ProcessorTime,
+    pub processor: ProcessorTime,
     /// The congestion control of this side's connections.
-    pub(crate) congestion: String,
+    pub congestion: String,
 }
 
 /// What one side measured of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StreamOutcome {
+pub struct StreamOutcome {
     /// Bytes sent or received.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// From the beginning of the test to the end of the stream.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// What a sender knows about the path.
-    pub(crate) path: Option<PathSummary>,
+    pub path: Option<PathSummary>,
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use crate::parameters::{Direction, Extent, Parameters};
-use crate::report::{IntervalReport, Report, Start, Total};
+use weir_traffic::throughput::{Direction, Extent, Parameters};
+
+use super::report::{Interval, Report, Start, Total};
 
 /// The lines before the first interval: who is connected, and the table's head.
-pub fn start(start: &Start) -> String {
+pub(crate) fn start(start: &Start) -> String {
     let mut out = String::new();
     for connected in &start.connected {
         let _ = writeln!(
@@ -28,7 +29,7 @@ pub fn start(start: &Start) -> String {
 }
 
 /// The lines of an interval: one for each stream and, if there are several, one for all.
-pub fn interval(report: &IntervalReport) -> String {
+pub(crate) fn interval(report: &Interval) -> String {
     let mut out = String::new();
     for stream in &report.streams {
         // DCUDP has a rate where others have a window.
@@ -51,7 +52,7 @@ pub fn interval(report: &IntervalReport) -> String {
 }
 
 /// The lines after the last interval: both sides' totals and what they cost.
-pub fn end(report: &Report) -> String {
+pub(crate) fn end(report: &Report) -> String {
     let end = &report.end;
     let mut out = format!("{}\n", "-".repeat(86));
     let several = end.streams.len() > 1;
@@ -96,7 +97,7 @@ pub fn end(report: &Report) -> String {
 }
 
 /// A test in one line, such as `dcquic, 2 streams, to the server, 10s`.
-pub fn summary(test: &Parameters) -> String {
+pub(crate) fn summary(test: &Parameters) -> String {
     let streams = match test.parallel {
         1 => "1 stream".to_owned(),
         more => format!("{more} streams"),

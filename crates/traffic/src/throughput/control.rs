@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use weir_units::Duration;
 
-use crate::error::Error;
+use super::error::Error;
 
 /// The longest message: results of the most streams that a test may have, and some to spare.
 const MAX_MESSAGE: u32 = 256 * 1024;
@@ -21,7 +21,7 @@ const MAX_MESSAGE: u32 = 256 * 1024;
 const READ_AHEAD: usize = 2;
 
 /// A control connection on which `Ours` are sent and `Theirs` are received.
-pub(crate) struct Control<Ours, Theirs> {
+pub(super) struct Control<Ours, Theirs> {
     writer: OwnedWriteHalf,
     messages: mpsc::Receiver<Result<Theirs, Error>>,
     reader: JoinHandle<()>,
@@ -31,7 +31,7 @@ pub(crate) struct Control<Ours, Theirs> {
 
 impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, Theirs> {
     /// Messages on this connection; sending one may take `limit`.
-    pub(crate) fn new(stream: TcpStream, limit: Duration) -> Self {
+    pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
         // Small messages that wait for one another: without this each could wait for an ACK. Where
         // it fails, they do.
         let _ = stream.set_nodelay(true);
@@ -50,7 +50,7 @@ impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, T
     ///
     /// # Errors
     /// [`Error::Closed`] where the other side is gone; [`Error::TimedOut`] where it takes no data.
-    pub(crate) async fn send(&mut self, message: &Ours) -> Result<(), Error> {
+    pub(super) async fn send(&mut self, message: &Ours) -> Result<(), Error> {
         let text =
             serde_json::to_vec(message).map_err(|error| Error::Internal(error.to_string()))?;
         let length = u32::try_from(text.len())
@@ -72,7 +72,7 @@ impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, T
     ///
     /// # Errors
     /// [`Error::Closed`] while `doing` something, or [`Error::Protocol`].
-    pub(crate) async fn next(&mut self, doing: &'static str) -> Result<Theirs, Error> {
+    pub(super) async fn next(&mut self, doing: &'static str) -> Result<Theirs, Error> {
         match self.messages.recv().await {
             Some(message) => message,
             None => Err(Error::Closed(doing)),
@@ -83,7 +83,7 @@ impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, T
     ///
     /// # Errors
     /// As [`Control::next`], and [`Error::TimedOut`].
-    pub(crate) async fn next_within(
+    pub(super) async fn next_within(
         &mut self,
         limit: Duration,
         doing: &'static str,

@@ -2,19 +2,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use super::{ServerEvent, ServerOptions};
-use crate::control::Control;
-use crate::error::Error;
-use crate::lane::Side;
-use crate::parameters::Parameters;
-use crate::protocol::{FromClient, FromServer, Outcome, Token};
-use crate::report::{IntervalReport, Report, Start};
-use crate::transfer::{Interval, Transfer, Watch};
-use crate::transport::{Acceptor, Opened};
+use crate::throughput::acceptor::Acceptor;
+use crate::throughput::control::Control;
+use crate::throughput::error::Error;
+use crate::throughput::measurement::{Measurement, Start};
+use crate::throughput::parameters::{Parameters, Side};
+use crate::throughput::protocol::{FromClient, FromServer, Outcome, Token};
+use crate::throughput::transfer::{Transfer, Watch};
 
 type ServerControl = Control<FromServer, FromClient>;
 
@@ -33,7 +33,7 @@ pub(super) struct Test {
 
 impl Test {
     /// Hears what the client wants and does it.
-    pub(super) async fn run(mut self, stream: TcpStream) -> Result<Report, Error> {
+    pub(super) async fn run(mut self, stream: TcpStream) -> Result<Measurement, Error> {
         let limit = self.options.timeout;
         let mut control = ServerControl::new(stream, limit);
         let doing = "waiting for the client's request";
@@ -75,10 +75,10 @@ impl Test {
         control: &mut ServerControl,
         test: &Parameters,
         acceptor: &Acceptor,
-    ) -> Result<Report, Error> {
+    ) -> Result<Measurement, Error> {
         let limit = self.options.timeout;
-        let Opened { lanes, congestion } = tokio::select! {
-            opened = acceptor.accept_all(test, &mut self.streams, limit) => opened?,
+        let lanes = tokio::select! {
+            opened = acceptor.accept_all(&mut self.streams, limit) => opened?,
             message = control.next("its data connections were awaited") => {
                 return Err(unexpected(message?));
             }
@@ -92,12 +92,18 @@ impl Test {
             other => return Err(unexpected(other)),
         }
 
-        let start =
-            Start::new(Side::Server, self.options.interval, test, &lanes).accepted(self.client);
-        let sends = Side::Server.sends(test);
+        let start = Start {
+            side: Side::Server,
+            host: self.client.ip().to_canonical().to_string(),
+            port: self.client.port(),
+            time: SystemTime::now(),
+            parameters: test.clone(),
+            interval: self.options.interval,
+            connections: lanes.iter().map(|lane| lane.ends).collect(),
+        };
         let mut intervals = Vec::new();
-        let mut note = |interval: &Interval| intervals.push(IntervalReport::new(interval, sends));
-        let mut transfer = Transfer::begin(lanes, test.extent, sends);
+        let mut note = |interval| intervals.push(interval);
+        let mut transfer = Transfer::begin(lanes, test.extent, Side::Server.sends(test));
         let watch = Watch {
             interval: self.options.interval,
             stall: limit,
@@ -111,10 +117,10 @@ impl Test {
                     .await?,
             )?,
         };
-        let ours = Outcome { congestion, ..ours };
-        let report = Report::new(start, intervals, test, &ours, &theirs)?;
-        control.send(&FromServer::Results(ours)).await?;
-        Ok(report)
+        let measurement = Measurement::new(start, intervals, ours, theirs)?;
+        let ours = FromServer::Results(measurement.ours.clone());
+        control.send(&ours).await?;
+        Ok(measurement)
     }
 }
 

@@ -5,10 +5,10 @@
 use bytes::Bytes;
 
 /// The length of the block in bytes, and the most that is handed to a transport at once.
-pub(crate) const BLOCK: usize = 128 * 1024;
+pub const BLOCK: usize = 128 * 1024;
 
 /// The block. Always the same.
-pub(crate) fn block() -> Bytes {
+pub(super) fn block() -> Bytes {
     // A fixed linear congruential sequence (Knuth's MMIX constants), its upper halves.
     let mut state = 0x5745_4952_u64;
     (0..BLOCK / 4)

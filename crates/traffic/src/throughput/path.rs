@@ -1,70 +1,88 @@
 //! What a sender knows about the path of one stream.
 
 use serde::{Deserialize, Serialize};
-use weir_units::{ByteSize, Duration, Rate};
+use weir_units::{ByteSize, Duration};
+
+use crate::probe::{self, Pacing};
 
 /// A sender's view of a path at one moment. Counts are since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PathSample {
+pub struct PathSample {
     /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost.
-    pub(crate) retransmits: u64,
+    pub retransmits: u64,
     /// Packets that arrived CE-marked, where the transport knows.
-    pub(crate) ce_marked: Option<u64>,
+    pub ce_marked: Option<u64>,
     /// The smoothed round-trip time.
-    pub(crate) rtt: Duration,
+    pub rtt: Duration,
     /// Its mean deviation, where the transport tells.
-    pub(crate) rtt_variation: Option<Duration>,
+    pub rtt_variation: Option<Duration>,
     /// The congestion window, where the transport has one.
-    pub(crate) cwnd: Option<ByteSize>,
+    pub cwnd: Option<ByteSize>,
     /// The path's maximum packet size as the transport counts it: TCP the IP packet, the
     /// others the UDP payload.
-    pub(crate) path_mtu: ByteSize,
+    pub path_mtu: ByteSize,
     /// How DCUDP sends.
-    pub(crate) pacing: Option<Pacing>,
+    pub pacing: Option<Pacing>,
 }
 
-/// How a DCUDP sender sends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pacing {
-    /// The rate at which packets leave, in UDP payload.
-    pub(crate) rate: Rate,
-    /// Whether it is in Congestion Mode.
-    pub(crate) is_congested: bool,
-    /// How often it has changed its mode.
-    pub(crate) switches: u64,
-}
+impl PathSample {
+    /// What a transport tells; nothing before the first round trip.
+    pub(super) fn of(sample: &probe::PathSample) -> Option<Self> {
+        Some(Self {
+            retransmits: sample.counters.retransmits,
+            ce_marked: sample.ce_marked,
+            rtt: sample.smoothed_rtt?,
+            rtt_variation: sample.rtt_variation,
+            cwnd: sample.cwnd,
+            path_mtu: sample.mtu,
+            pacing: sample.pacing,
+        })
+    }
 
-/// Asks a transport for its view.
-pub(crate) trait Probe: Send + Sync {
-    /// The view now; `None` where the transport does not tell.
-    fn sample(&self) -> Option<PathSample>;
+    /// The same path, with the counts since `before`.
+    pub(super) fn since(self, before: Option<&Self>) -> Self {
+        let Some(before) = before else {
+            return self;
+        };
+        let marked = |marked: u64| marked.saturating_sub(before.ce_marked.unwrap_or(0));
+        let switches_before = before.pacing.map_or(0, |pacing| pacing.switches);
+        Self {
+            retransmits: self.retransmits.saturating_sub(before.retransmits),
+            ce_marked: self.ce_marked.map(marked),
+            pacing: self.pacing.map(|pacing| Pacing {
+                switches: pacing.switches.saturating_sub(switches_before),
+                ..pacing
+            }),
+            ..self
+        }
+    }
 }
 
 /// What all samples of one stream say together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PathSummary {
+pub struct PathSummary {
     /// The last sample.
-    pub(crate) last: PathSample,
+    pub last: PathSample,
     /// The largest window seen.
-    pub(crate) max_cwnd: Option<ByteSize>,
+    pub max_cwnd: Option<ByteSize>,
     /// The smallest of the smoothed round-trip times.
-    pub(crate) min_rtt: Duration,
+    pub min_rtt: Duration,
     /// The largest of them.
-    pub(crate) max_rtt: Duration,
+    pub max_rtt: Duration,
     /// Their mean.
-    pub(crate) mean_rtt: Duration,
+    pub mean_rtt: Duration,
 }
 
 /// Gathers samples into a summary.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PathHistory {
+pub(super) struct PathHistory {
     summary: PathSummary,
     rtt_sum: Duration,
     samples: u64,
 }
 
 impl PathHistory {
-    pub(crate) fn add(&mut self, sample: PathSample) {
+    pub(super) fn add(&mut self, sample: PathSample) {
         let summary = &mut self.summary;
         summary.min_rtt = match self.samples {
             0 => sample.rtt,
@@ -79,12 +97,12 @@ impl PathHistory {
     }
 
     /// The last sample, if there was one.
-    pub(crate) fn last(&self) -> Option<PathSample> {
-        (self.samples > 0).then_some(self.summary.last)
+    pub(super) fn last(&self) -> Option<&PathSample> {
+        (self.samples > 0).then_some(&self.summary.last)
     }
 
     /// The summary, if there was a sample.
-    pub(crate) fn summary(&self) -> Option<PathSummary> {
+    pub(super) fn summary(&self) -> Option<PathSummary> {
         (self.samples > 0).then_some(self.summary)
     }
 }

@@ -1,19 +1,13 @@
 //! Whole tests between a server and a client in one process, over loopback.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "clippy knows helpers of integration tests not as tests"
-)]
-
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use weir_perf::{
-    ClientOptions, Direction, Error, Extent, Fingerprint, Identity, Parameters, Report, Server,
-    ServerEvent, ServerOptions, Transport,
-};
 use weir_units::{ByteSize, Duration};
+
+use super::*;
+use crate::tls::{Fingerprint, Identity};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -57,8 +51,8 @@ fn client(server: SocketAddr, pin: Fingerprint, parameters: Parameters) -> Clien
 }
 
 /// Runs a client and hears nothing on the way.
-async fn run_client(options: &ClientOptions) -> Result<Report, Error> {
-    weir_perf::run(options, &mut |_| {}).await
+async fn run_client(options: &ClientOptions) -> Result<Measurement, Error> {
+    super::run(options, &mut |_| {}).await
 }
 
 /// Serves one test and tells nothing.
@@ -66,14 +60,26 @@ async fn serve_one(server: Server) -> Result<(), Error> {
     server.serve_one(&mut |_| {}).await
 }
 
-/// Runs one test; what the client and the server report.
-async fn run(parameters: Parameters) -> (Report, Report) {
+/// What the sender and the receiver of a client's test measured.
+fn sent_and_received(client: &Measurement) -> (&Outcome, &Outcome) {
+    match client.start.parameters.direction {
+        Direction::Upload => (&client.ours, &client.theirs),
+        Direction::Download => (&client.theirs, &client.ours),
+    }
+}
+
+fn bytes(outcome: &Outcome) -> u64 {
+    outcome.streams.iter().map(|stream| stream.bytes).sum()
+}
+
+/// Runs one test; what the client and the server measured.
+async fn run(parameters: Parameters) -> (Measurement, Measurement) {
     let server = server(LIMIT).await;
     let options = client(server.address(), server.fingerprint(), parameters);
     let mut theirs = None;
     let mut keep = |event| {
-        if let ServerEvent::Ended { report, .. } = event {
-            theirs = Some(*report);
+        if let ServerEvent::Ended { measurement, .. } = event {
+            theirs = Some(*measurement);
         }
     };
     let (ours, served) = tokio::join!(run_client(&options), server.serve_one(&mut keep));
@@ -86,26 +92,22 @@ async fn every_byte_arrives_over_every_transport_in_both_directions() {
     for transport in Transport::ALL {
         for direction in [Direction::Upload, Direction::Download] {
             let (client, server) = run(parameters(transport, direction)).await;
-            let end = &client.end;
-            assert_eq!(end.sum_sent.bytes, 3_000_001, "{transport} {direction:?}");
-            assert_eq!(
-                end.sum_received.bytes, 3_000_001,
-                "{transport} {direction:?}"
-            );
-            assert_eq!(end.streams.len(), 3);
-            assert!(end.sum_received.bits_per_second > 0.0);
-            assert!(end.sum_sent.retransmits.is_some());
-            let sender = &end.streams[0].sender;
+            let (sent, received) = sent_and_received(&client);
+            for outcome in [sent, received] {
+                assert_eq!(bytes(outcome), 3_000_001, "{transport} {direction:?}");
+                assert_eq!(outcome.streams.len(), 3);
+                assert!(!outcome.elapsed.is_zero());
+            }
+            let path = sent.streams[0].path.unwrap();
             // DCUDP has a rate, and no window.
-            assert_eq!(sender.max_snd_cwnd.is_none(), transport == Transport::Dcudp);
-            assert_eq!(
-                sender.total.mode_switches.is_some(),
-                transport == Transport::Dcudp
-            );
-            assert!(!end.congestion.is_empty());
-            assert_eq!(server.end.sum_sent, end.sum_sent);
-            assert_eq!(server.end.sum_received, end.sum_received);
-            let intervals: u64 = client.intervals.iter().map(|it| it.sum.bytes).sum();
+            let is_dcudp = transport == Transport::Dcudp;
+            assert_eq!(path.max_cwnd.is_none(), is_dcudp);
+            assert_eq!(path.last.pacing.is_some(), is_dcudp);
+            assert!(!sent.congestion.is_empty());
+            assert_eq!(server.ours, client.theirs);
+            assert_eq!(server.theirs, client.ours);
+            let streams = client.intervals.iter().flat_map(|it| &it.streams);
+            let intervals: u64 = streams.map(|stream| stream.bytes).sum();
             assert_eq!(intervals, 3_000_001);
         }
     }
@@ -117,9 +119,10 @@ async fn a_test_by_time_ends_by_itself() {
         let mut parameters = parameters(transport, Direction::Download);
         parameters.extent = Extent::Time(Duration::from_millis(200));
         let (client, _) = run(parameters).await;
-        assert!(client.end.sum_received.bytes > 0);
-        assert_eq!(client.end.sum_sent.bytes, client.end.sum_received.bytes);
-        assert!(client.end.sum_sent.seconds >= 0.2);
+        let (sent, received) = sent_and_received(&client);
+        assert!(bytes(received) > 0);
+        assert_eq!(bytes(sent), bytes(received));
+        assert!(sent.elapsed >= Duration::from_millis(200));
     }
 }
 
@@ -135,7 +138,7 @@ async fn the_congestion_control_asked_for_is_used() {
             parameters.congestion = Some(name.to_owned());
             parameters.packet_size = Some(ByteSize::from_bytes(1400));
             let (client, _) = run(parameters).await;
-            assert_eq!(client.end.congestion, name);
+            assert_eq!(sent_and_received(&client).0.congestion, name);
         }
     }
 }
@@ -170,12 +173,12 @@ async fn a_server_refuses_a_second_test_and_serves_on_after_a_client_that_left()
     let (started, wait) = tokio::sync::oneshot::channel();
     let running = tokio::spawn(async move {
         let mut started = Some(started);
-        let mut hear = move |_: weir_perf::Event<'_>| {
+        let mut hear = move |_: Event<'_>| {
             if let Some(started) = started.take() {
                 started.send(()).unwrap();
             }
         };
-        weir_perf::run(&long, &mut hear).await
+        super::run(&long, &mut hear).await
     });
     wait.await.unwrap();
     let short = client(address, pin, parameters(Transport::Tcp, Direction::Upload));
@@ -186,13 +189,13 @@ async fn a_server_refuses_a_second_test_and_serves_on_after_a_client_that_left()
     );
 
     running.abort();
-    let report = loop {
+    let measurement = loop {
         match run_client(&short).await {
             Err(Error::Refused(_)) => tokio::task::yield_now().await,
             other => break other.unwrap(),
         }
     };
-    assert_eq!(report.end.sum_received.bytes, 3_000_001);
+    assert_eq!(bytes(&measurement.theirs), 3_000_001);
     serving.abort();
 }
 

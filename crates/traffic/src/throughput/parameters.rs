@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use weir_units::{ByteSize, Duration, Rate};
 
-use crate::error::Error;
-use crate::{dcquic, dcudp, tcp};
+use super::error::Error;
+use super::settings;
 
 /// The most streams that one test may have.
 pub const MAX_PARALLEL: u16 = 128;
@@ -43,15 +43,6 @@ impl Transport {
             Self::Dcudp => "dcudp",
             Self::Tcp => "tcp",
             Self::TcpTls => "tcp-tls",
-        }
-    }
-
-    /// What iperf3 would call it.
-    pub(crate) fn protocol(self) -> &'static str {
-        match self {
-            Self::Dcquic => "DCQUIC",
-            Self::Dcudp => "DCUDP",
-            Self::Tcp | Self::TcpTls => "TCP",
         }
     }
 
@@ -94,6 +85,23 @@ pub enum Direction {
     Upload,
     /// From the server to the client.
     Download,
+}
+
+/// One side of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The side that asks for the test.
+    Client,
+    /// The side that waits for clients.
+    Server,
+}
+
+impl Side {
+    /// Whether this side sends the data of a test.
+    #[must_use]
+    pub fn sends(self, test: &Parameters) -> bool {
+        (self == Self::Client) == (test.direction == Direction::Upload)
+    }
 }
 
 /// When a test ends.
@@ -159,27 +167,20 @@ impl Parameters {
 
     fn validate_transport(&self) -> Result<(), Error> {
         match self.transport {
-            Transport::Dcudp => return dcudp::transport(self).map(drop),
+            Transport::Dcudp => settings::dcudp(self).map(drop),
             _ if self.rate.is_some() => {
                 let problem = format!(
                     "{} finds its rate itself: only dcudp is told",
                     self.transport
                 );
-                return Err(Error::parameter("rate", problem));
+                Err(Error::parameter("rate", problem))
             }
             _ if self.keyed => {
                 let problem = format!("{} takes no shared key: only dcudp does", self.transport);
-                return Err(Error::parameter("key-file", problem));
+                Err(Error::parameter("key-file", problem))
             }
-            Transport::Dcquic => return dcquic::transport(self).map(drop),
-            Transport::Tcp | Transport::TcpTls => {}
-        }
-        if let Some(size) = self.packet_size {
-            tcp::check_segment_size(size)?;
-        }
-        match &self.congestion {
-            Some(name) => tcp::check_congestion(name),
-            None => Ok(()),
+            Transport::Dcquic => settings::dcquic(self).map(drop),
+            Transport::Tcp | Transport::TcpTls => settings::check_tcp(self),
         }
     }
 }
@@ -247,6 +248,27 @@ mod tests {
             let message = it.validate().unwrap_err().to_string();
             assert!(message.starts_with(name), "{message}");
         }
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_answered_with_those_that_exist() {
+        let check = |name: &str| {
+            let congestion = Some(name.to_owned());
+            let test = Parameters {
+                congestion,
+                ..parameters()
+            };
+            test.validate()
+        };
+        let message = check("nosuch").unwrap_err().to_string();
+        assert!(message.contains("`nosuch`"), "{message}");
+        assert!(
+            message.contains("cubic") || message.contains("reno"),
+            "{message}"
+        );
+        assert!(check("reno").is_ok());
+        let message = check("cubic,beta=0.5").unwrap_err().to_string();
+        assert!(message.contains("takes no parameters"), "{message}");
     }
 
     #[test]

@@ -8,47 +8,32 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval_at};
 use weir_units::Duration;
 
-use crate::error::Error;
-use crate::lane::{Lane, Task};
-use crate::parameters::Extent;
-use crate::path::{Pacing, PathHistory, PathSample, Probe};
+use super::error::Error;
+use super::lane::{Lane, Task};
+use super::measurement::{Interval, StreamInterval};
+use super::parameters::Extent;
+use super::path::{PathHistory, PathSample};
+use super::protocol::{Outcome, StreamOutcome};
+use crate::probe::Probe;
 use crate::processor::ProcessorTime;
-use crate::protocol::{Outcome, StreamOutcome};
 
 /// How a transfer is watched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch {
+pub(super) struct Watch {
     /// The time between two reports; zero for none but the last.
-    pub(crate) interval: Duration,
+    pub(super) interval: Duration,
     /// How long no byte may move.
-    pub(crate) stall: Duration,
-}
-
-/// What happened in an interval.
-#[derive(Clone, Debug)]
-pub(crate) struct Interval {
-    /// When it began, since the test did.
-    pub(crate) start: Duration,
-    /// When it ended.
-    pub(crate) end: Duration,
-    /// What happened on each stream.
-    pub(crate) streams: Vec<StreamInterval>,
-}
-
-/// What happened on a stream in an interval.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StreamInterval {
-    /// Bytes sent or received.
-    pub(crate) bytes: u64,
-    /// A sender's view of the path, its counts being of this interval alone.
-    pub(crate) path: Option<PathSample>,
+    pub(super) stall: Duration,
 }
 
 /// A running transfer. Dropping it ends it.
-pub(crate) struct Transfer {
+pub(super) struct Transfer {
     began: Instant,
     processor: ProcessorTime,
     extent: Extent,
+    sends: bool,
+    /// The congestion control of the connections.
+    congestion: String,
     lanes: Vec<Running>,
     tasks: JoinSet<(usize, Instant, Result<(), Error>)>,
     /// When the last interval ended.
@@ -57,10 +42,8 @@ pub(crate) struct Transfer {
 
 struct Running {
     counter: Arc<AtomicU64>,
-    /// For senders alone: a receiver's view of the path says nothing about the data.
-    probe: Option<Box<dyn Probe>>,
-    /// Keeps a receiver's connection open until the test is over.
-    _open: Option<Box<dyn Probe>>,
+    /// It also keeps a receiver's connection open until the test is over.
+    probe: Probe,
     history: PathHistory,
     reported: u64,
     elapsed: Duration,
@@ -68,17 +51,19 @@ struct Running {
 
 impl Transfer {
     /// Begins. `sends` tells in which direction the lanes are used.
-    pub(crate) fn begin(lanes: Vec<Lane>, extent: Extent, sends: bool) -> Self {
+    pub(super) fn begin(lanes: Vec<Lane>, extent: Extent, sends: bool) -> Self {
         let began = Instant::now();
         let (bytes, deadline) = match extent {
             Extent::Bytes(size) => (size.bytes(), None),
             Extent::Time(time) => (u64::MAX, began.checked_add(time.into())),
         };
         let budget = Arc::new(AtomicU64::new(bytes));
+        let congestion = lanes.last().map(|lane| lane.congestion.clone());
         let mut tasks = JoinSet::new();
         let lanes = lanes.into_iter().enumerate().map(|(index, lane)| {
             let counter = Arc::default();
-            let (probe, work) = lane.begin(Task {
+            let probe = lane.probe.clone();
+            let work = lane.begin(Task {
                 counter: Arc::clone(&counter),
                 budget: Arc::clone(&budget),
                 deadline,
@@ -87,15 +72,9 @@ impl Transfer {
                 let result = work.await;
                 (index, Instant::now(), result)
             });
-            let (probe, open) = if sends {
-                (Some(probe), None)
-            } else {
-                (None, Some(probe))
-            };
             Running {
                 counter,
                 probe,
-                _open: open,
                 history: PathHistory::default(),
                 reported: 0,
                 elapsed: Duration::ZERO,
@@ -105,6 +84,8 @@ impl Transfer {
             began,
             processor: ProcessorTime::now(),
             extent,
+            sends,
+            congestion: congestion.unwrap_or_default(),
             lanes: lanes.collect(),
             tasks,
             reported: Duration::ZERO,
@@ -115,10 +96,10 @@ impl Transfer {
     ///
     /// # Errors
     /// The first error of a lane, or [`Error::Stalled`].
-    pub(crate) async fn run(
+    pub(super) async fn run(
         &mut self,
         watch: Watch,
-        observe: &mut (dyn FnMut(&Interval) + Send),
+        observe: &mut (dyn FnMut(Interval) + Send),
     ) -> Result<Outcome, Error> {
         let mut reports = ticks(self.began, watch.interval);
         let mut checks = ticks(self.began, (watch.stall / 4).min(Duration::from_secs(1)));
@@ -131,7 +112,7 @@ impl Transfer {
                 },
                 _ = reports.tick(), if !watch.interval.is_zero() => {
                     if self.is_report_due(watch.interval) {
-                        observe(&self.end_interval());
+                        observe(self.end_interval());
                     }
                 }
                 _ = checks.tick() => {
@@ -145,7 +126,7 @@ impl Transfer {
             }
         }
         let processor = ProcessorTime::now().since(self.processor);
-        observe(&self.end_interval());
+        observe(self.end_interval());
         Ok(self.outcome(processor))
     }
 
@@ -179,10 +160,12 @@ impl Transfer {
     fn end_interval(&mut self) -> Interval {
         let end = Duration::from(self.began.elapsed());
         let start = std::mem::replace(&mut self.reported, end);
+        let sends = self.sends;
+        let lanes = self.lanes.iter_mut();
         Interval {
             start,
             end,
-            streams: self.lanes.iter_mut().map(Running::end_interval).collect(),
+            streams: lanes.map(|lane| lane.end_interval(sends)).collect(),
         }
     }
 
@@ -201,30 +184,21 @@ impl Transfer {
                 .unwrap_or_default(),
             streams,
             processor,
-            congestion: String::new(),
+            congestion: self.congestion.clone(),
         }
     }
 }
 
 impl Running {
-    fn end_interval(&mut self) -> StreamInterval {
+    /// Only a sender's view of the path says something about the data.
+    fn end_interval(&mut self, sends: bool) -> StreamInterval {
         let total = self.counter.load(Ordering::Relaxed);
         let bytes = total - std::mem::replace(&mut self.reported, total);
-        let before = self.history.last().unwrap_or_default();
-        let path = self.probe.as_ref().and_then(|probe| probe.sample());
-        let path = path.map(|sample| {
+        let sample = sends.then(|| self.probe.sample()).flatten();
+        let path = sample.as_ref().and_then(PathSample::of).map(|sample| {
+            let path = sample.since(self.history.last());
             self.history.add(sample);
-            PathSample {
-                retransmits: sample.retransmits.saturating_sub(before.retransmits),
-                ce_marked: sample
-                    .ce_marked
-                    .map(|marked| marked.saturating_sub(before.ce_marked.unwrap_or(0))),
-                pacing: sample.pacing.map(|pacing| Pacing {
-                    switches: pacing.switches - before.pacing.map_or(0, |before| before.switches),
-                    ..pacing
-                }),
-                ..sample
-            }
+            path
         });
         StreamInterval { bytes, path }
     }

@@ -7,178 +7,156 @@
 
 mod end;
 
-use std::net::SocketAddr;
 use std::time::SystemTime;
 
 use serde::Serialize;
+use weir_traffic::throughput::{
+    self, BLOCK, DEFAULT_RATE, Direction, Extent, Measurement, Side, StreamInterval, Transport,
+};
+use weir_traffic::transport::Ends;
 use weir_units::{ByteSize, Duration};
 
-use crate::error::Error;
-use crate::lane::{Ends, Lane, Side};
-use crate::parameters::{DEFAULT_RATE, Direction, Extent, Parameters, Transport};
-use crate::payload::BLOCK;
-use crate::protocol::Outcome;
-use crate::transfer::{Interval, StreamInterval};
-
-pub use end::{CpuPerGb, CpuUtilization, End, StreamEnd, StreamTotal, Total};
+pub(crate) use end::{End, Total};
 
 /// The result of a test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// What was measured, and between whom.
-    pub start: Start,
+    pub(crate) start: Start,
     /// What happened on the way, as seen by the side that makes the report.
-    pub intervals: Vec<IntervalReport>,
+    pub(crate) intervals: Vec<Interval>,
     /// The totals of both sides.
-    pub end: End,
+    pub(crate) end: End,
 }
 
 impl Report {
-    /// # Errors
-    /// [`Error::Protocol`] where the other side's outcome is not of this test.
-    pub(crate) fn new(
-        start: Start,
-        intervals: Vec<IntervalReport>,
-        test: &Parameters,
-        ours: &Outcome,
-        theirs: &Outcome,
-    ) -> Result<Self, Error> {
-        if ours.streams.len() != theirs.streams.len() {
-            return Err(Error::Protocol(format!(
-                "it reports {} streams, where there were {}",
-                theirs.streams.len(),
-                ours.streams.len()
-            )));
-        }
-        let end = End::new(start.side.sends(test), ours, theirs);
-        Ok(Self {
+    pub(crate) fn new(measurement: &Measurement) -> Self {
+        let Measurement {
             start,
             intervals,
-            end,
-        })
+            ours,
+            theirs,
+        } = measurement;
+        let sends = start.side.sends(&start.parameters);
+        let intervals = intervals.iter();
+        Self {
+            start: Start::new(start),
+            intervals: intervals.map(|it| Interval::new(it, sends)).collect(),
+            end: End::new(sends, ours, theirs),
+        }
     }
 }
 
 /// What is measured, and between whom.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Start {
-    #[serde(skip)]
-    pub(crate) side: Side,
+pub(crate) struct Start {
     /// The data connections.
-    pub connected: Vec<Connected>,
+    pub(crate) connected: Vec<Connected>,
     /// The program and its version.
-    pub version: String,
+    pub(crate) version: String,
     /// When the test began.
-    pub timestamp: Timestamp,
+    pub(crate) timestamp: Timestamp,
     /// A client's server, as the user named it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connecting_to: Option<Peer>,
+    pub(crate) connecting_to: Option<Peer>,
     /// A server's client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub accepted_connection: Option<Peer>,
+    pub(crate) accepted_connection: Option<Peer>,
     /// The test.
-    pub test_start: TestStart,
+    pub(crate) test_start: TestStart,
 }
 
 /// A data connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Connected {
+pub(crate) struct Connected {
     /// The stream's number in this report, from 1.
-    pub socket: usize,
+    pub(crate) socket: usize,
     /// This side's address.
-    pub local_host: String,
+    pub(crate) local_host: String,
     /// This side's port.
-    pub local_port: u16,
+    pub(crate) local_port: u16,
     /// The other side's address.
-    pub remote_host: String,
+    pub(crate) remote_host: String,
     /// The other side's port.
-    pub remote_port: u16,
+    pub(crate) remote_port: u16,
 }
 
 /// A moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Timestamp {
+pub(crate) struct Timestamp {
     /// Seconds since 1970.
-    pub timesecs: u64,
+    pub(crate) timesecs: u64,
 }
 
 /// The other side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// Its name or address.
-    pub host: String,
+    pub(crate) host: String,
     /// Its port.
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 /// The test's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TestStart {
+pub(crate) struct TestStart {
     /// As iperf3 would name the transport: `TCP`, `DCQUIC` or `DCUDP`.
-    pub protocol: &'static str,
+    pub(crate) protocol: &'static str,
     /// The transport as this program names it.
-    pub transport: &'static str,
+    pub(crate) transport: &'static str,
     /// The congestion control asked for; nothing for the transport's default.
-    pub congestion: Option<String>,
+    pub(crate) congestion: Option<String>,
     /// The packet size asked for in bytes; nothing for the transport's default.
-    pub packet_size: Option<u64>,
+    pub(crate) packet_size: Option<u64>,
     /// How fast DCUDP sends while nothing is congested, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<u64>,
+    pub(crate) rate: Option<u64>,
     /// Whether a shared key seals DCUDP's packets.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub keyed: Option<bool>,
+    pub(crate) keyed: Option<bool>,
     /// Streams at once.
-    pub num_streams: u16,
+    pub(crate) num_streams: u16,
     /// Bytes handed to the transport at once.
-    pub blksize: usize,
+    pub(crate) blksize: usize,
     /// Seconds to run; 0 where `bytes` ends the test.
-    pub duration: f64,
+    pub(crate) duration: f64,
     /// Bytes to send; 0 where `duration` ends the test.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// 1 where the server sends.
-    pub reverse: u8,
+    pub(crate) reverse: u8,
     /// Seconds between intervals.
-    pub interval: f64,
+    pub(crate) interval: f64,
 }
 
 impl Start {
-    pub(crate) fn new(side: Side, interval: Duration, test: &Parameters, lanes: &[Lane]) -> Self {
-        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let connected = |(index, lane): (usize, &Lane)| Connected::new(index + 1, lane.ends);
+    pub(crate) fn new(start: &throughput::Start) -> Self {
+        let since_1970 = start.time.duration_since(SystemTime::UNIX_EPOCH);
+        let connections = start.connections.iter().zip(1..);
+        let peer = Some(Peer {
+            host: start.host.clone(),
+            port: start.port,
+        });
+        let (connecting_to, accepted_connection) = match start.side {
+            Side::Client => (peer, None),
+            Side::Server => (None, peer),
+        };
         Self {
-            side,
-            connected: lanes.iter().enumerate().map(connected).collect(),
+            connected: connections
+                .map(|(ends, socket)| Connected::new(socket, ends))
+                .collect(),
             version: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
             timestamp: Timestamp {
-                timesecs: now.as_secs(),
+                timesecs: since_1970.unwrap_or_default().as_secs(),
             },
-            connecting_to: None,
-            accepted_connection: None,
-            test_start: TestStart::new(interval, test),
-        }
-    }
-
-    pub(crate) fn connecting_to(self, host: &str, port: u16) -> Self {
-        let host = host.to_owned();
-        Self {
-            connecting_to: Some(Peer { host, port }),
-            ..self
-        }
-    }
-
-    pub(crate) fn accepted(self, client: SocketAddr) -> Self {
-        let host = client.ip().to_canonical().to_string();
-        let port = client.port();
-        Self {
-            accepted_connection: Some(Peer { host, port }),
-            ..self
+            connecting_to,
+            accepted_connection,
+            test_start: TestStart::new(start),
         }
     }
 }
 
 impl Connected {
-    fn new(socket: usize, ends: Ends) -> Self {
+    fn new(socket: usize, ends: &Ends) -> Self {
         Self {
             socket,
             local_host: ends.local.ip().to_string(),
@@ -190,14 +168,19 @@ impl Connected {
 }
 
 impl TestStart {
-    fn new(interval: Duration, test: &Parameters) -> Self {
+    fn new(start: &throughput::Start) -> Self {
+        let test = &start.parameters;
         let (duration, bytes) = match test.extent {
             Extent::Time(time) => (time.as_secs_f64(), 0),
             Extent::Bytes(size) => (0.0, size.bytes()),
         };
         let is_dcudp = test.transport == Transport::Dcudp;
         Self {
-            protocol: test.transport.protocol(),
+            protocol: match test.transport {
+                Transport::Dcquic => "DCQUIC",
+                Transport::Dcudp => "DCUDP",
+                Transport::Tcp | Transport::TcpTls => "TCP",
+            },
             transport: test.transport.name(),
             congestion: test.congestion.clone(),
             packet_size: test.packet_size.map(ByteSize::bytes),
@@ -208,55 +191,55 @@ impl TestStart {
             duration,
             bytes,
             reverse: (test.direction == Direction::Download).into(),
-            interval: interval.as_secs_f64(),
+            interval: start.interval.as_secs_f64(),
         }
     }
 }
 
 /// What happened in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct IntervalReport {
+pub(crate) struct Interval {
     /// On each stream.
-    pub streams: Vec<StreamIntervalReport>,
+    pub(crate) streams: Vec<StreamOfInterval>,
     /// On all of them together.
-    pub sum: Total,
+    pub(crate) sum: Total,
 }
 
 /// What happened on one stream in an interval. What only a sender knows is missing on receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StreamIntervalReport {
+pub(crate) struct StreamOfInterval {
     /// The stream's number.
-    pub socket: usize,
+    pub(crate) socket: usize,
     /// Bytes and rates.
     #[serde(flatten)]
-    pub total: Total,
+    pub(crate) total: Total,
     /// The congestion window in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub snd_cwnd: Option<u64>,
+    pub(crate) snd_cwnd: Option<u64>,
     /// The smoothed round-trip time in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<u64>,
+    pub(crate) rtt: Option<u64>,
     /// Its mean deviation in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rttvar: Option<u64>,
+    pub(crate) rttvar: Option<u64>,
     /// The path's maximum packet size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pmtu: Option<u64>,
+    pub(crate) pmtu: Option<u64>,
     /// The rate at which DCUDP's packets leave, in bits of UDP payload per second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pacing_rate: Option<u64>,
+    pub(crate) pacing_rate: Option<u64>,
     /// DCUDP's mode at the interval's end: `udp` or `congestion`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<&'static str>,
+    pub(crate) mode: Option<&'static str>,
 }
 
-impl IntervalReport {
-    pub(crate) fn new(interval: &Interval, sends: bool) -> Self {
+impl Interval {
+    pub(crate) fn new(interval: &throughput::Interval, sends: bool) -> Self {
         let (start, end) = (interval.start, interval.end);
         let stream = |(index, stream): (usize, &StreamInterval)| {
             let path = stream.path.as_ref();
             let pacing = path.and_then(|path| path.pacing);
-            StreamIntervalReport {
+            StreamOfInterval {
                 socket: index + 1,
                 total: Total::new(start, end, stream.bytes, sends)
                     .with_losses(path.map(|path| path.retransmits))

@@ -130,19 +130,46 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn parameter(name: &'static str, problem: String) -> Self {
+    pub(super) fn parameter(name: &'static str, problem: String) -> Self {
         Self::Parameter { name, problem }
     }
 
     /// For `map_err` on the operations of a data connection.
-    pub(crate) fn stream(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn stream(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Stream { doing, source }
     }
 
-    pub(crate) fn listen(address: SocketAddr, source: io::Error) -> Self {
-        match source.kind() {
-            io::ErrorKind::AddrInUse => Self::AddressInUse(address),
-            _ => Self::Listen { address, source },
+    pub(super) fn certificate(error: impl ToString) -> Self {
+        Self::Certificate(error.to_string())
+    }
+
+    pub(super) fn listening(address: SocketAddr, error: crate::Error) -> Self {
+        match error {
+            crate::Error::AddressInUse(address) => Self::AddressInUse(address),
+            crate::Error::Failed { source, .. } => Self::Listen {
+                address,
+                source: io::Error::other(source),
+            },
+            error => Self::Listen {
+                address,
+                source: io::Error::other(error),
+            },
+        }
+    }
+}
+
+impl From<crate::Error> for Error {
+    fn from(error: crate::Error) -> Self {
+        match error {
+            crate::Error::WrongCertificate { peer } => Self::WrongPin { address: peer },
+            crate::Error::Failed { doing, source } => Self::Stream {
+                doing,
+                source: io::Error::other(source),
+            },
+            error => Self::Stream {
+                doing: "opening a data connection",
+                source: io::Error::other(error),
+            },
         }
     }
 }

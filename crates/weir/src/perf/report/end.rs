@@ -1,87 +1,86 @@
 //! The totals of both sides.
 
 use serde::Serialize;
+use weir_traffic::processor::ProcessorTime;
+use weir_traffic::throughput::{Outcome, StreamOutcome};
 use weir_units::{ByteSize, Duration};
-
-use crate::processor::ProcessorTime;
-use crate::protocol::{Outcome, StreamOutcome};
 
 /// The totals of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct End {
+pub(crate) struct End {
     /// Each stream as both sides saw it.
-    pub streams: Vec<StreamEnd>,
+    pub(crate) streams: Vec<StreamEnd>,
     /// All streams as the sender saw them.
-    pub sum_sent: Total,
+    pub(crate) sum_sent: Total,
     /// All streams as the receiver saw them.
-    pub sum_received: Total,
+    pub(crate) sum_received: Total,
     /// Processor time over time.
-    pub cpu_utilization_percent: CpuUtilization,
+    pub(crate) cpu_utilization_percent: CpuUtilization,
     /// Processor time over data.
-    pub cpu_seconds_per_gb: CpuPerGb,
+    pub(crate) cpu_seconds_per_gb: CpuPerGb,
     /// The congestion control that the sender used.
-    pub congestion: String,
+    pub(crate) congestion: String,
 }
 
 /// A stream as both sides saw it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StreamEnd {
+pub(crate) struct StreamEnd {
     /// As the sender saw it.
-    pub sender: StreamTotal,
+    pub(crate) sender: StreamTotal,
     /// As the receiver saw it.
-    pub receiver: StreamTotal,
+    pub(crate) receiver: StreamTotal,
 }
 
 /// A stream as one side saw it. What only a sender knows is missing on receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StreamTotal {
+pub(crate) struct StreamTotal {
     /// The stream's number.
-    pub socket: usize,
+    pub(crate) socket: usize,
     /// Bytes and rates.
     #[serde(flatten)]
-    pub total: Total,
+    pub(crate) total: Total,
     /// The largest congestion window in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_snd_cwnd: Option<u64>,
+    pub(crate) max_snd_cwnd: Option<u64>,
     /// The smallest of the smoothed round-trip times in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_rtt: Option<u64>,
+    pub(crate) min_rtt: Option<u64>,
     /// Their mean in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mean_rtt: Option<u64>,
+    pub(crate) mean_rtt: Option<u64>,
     /// The largest of them in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rtt: Option<u64>,
+    pub(crate) max_rtt: Option<u64>,
 }
 
 /// Bytes over a time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Total {
+pub(crate) struct Total {
     /// Seconds since the test began.
-    pub start: f64,
+    pub(crate) start: f64,
     /// Seconds since the test began.
-    pub end: f64,
+    pub(crate) end: f64,
     /// Seconds between.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// Bytes sent or received.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Bits per second.
-    pub bits_per_second: f64,
+    pub(crate) bits_per_second: f64,
     /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost. Only a sender knows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retransmits: Option<u64>,
+    pub(crate) retransmits: Option<u64>,
     /// Packets that arrived CE-marked, where the sender's transport knows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ce_marked: Option<u64>,
+    pub(crate) ce_marked: Option<u64>,
     /// How often a DCUDP sender changed between UDP Mode and Congestion Mode.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode_switches: Option<u64>,
+    pub(crate) mode_switches: Option<u64>,
     /// Whether this is what the sender saw.
-    pub sender: bool,
+    pub(crate) sender: bool,
 }
 
 impl Total {
-    pub(super) fn new(start: Duration, end: Duration, bytes: u64, sender: bool) -> Self {
+    pub(crate) fn new(start: Duration, end: Duration, bytes: u64, sender: bool) -> Self {
         let seconds = (end - start).as_secs_f64();
         Self {
             start: start.as_secs_f64(),
@@ -100,18 +99,18 @@ impl Total {
         }
     }
 
-    pub(super) fn with_losses(self, retransmits: Option<u64>) -> Self {
+    pub(crate) fn with_losses(self, retransmits: Option<u64>) -> Self {
         Self {
             retransmits,
             ..self
         }
     }
 
-    pub(super) fn with_marks(self, ce_marked: Option<u64>) -> Self {
+    pub(crate) fn with_marks(self, ce_marked: Option<u64>) -> Self {
         Self { ce_marked, ..self }
     }
 
-    pub(super) fn with_switches(self, mode_switches: Option<u64>) -> Self {
+    pub(crate) fn with_switches(self, mode_switches: Option<u64>) -> Self {
         Self {
             mode_switches,
             ..self
@@ -119,7 +118,7 @@ impl Total {
     }
 
     /// The sum of several streams over a time.
-    pub(super) fn sum<'a>(
+    pub(crate) fn sum<'a>(
         start: Duration,
         end: Duration,
         sender: bool,
@@ -140,35 +139,35 @@ impl Total {
 
 /// Processor time over time, in percent of one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CpuUtilization {
+pub(crate) struct CpuUtilization {
     /// This side's process.
-    pub host_total: f64,
+    pub(crate) host_total: f64,
     /// Its program.
-    pub host_user: f64,
+    pub(crate) host_user: f64,
     /// The kernel for it.
-    pub host_system: f64,
+    pub(crate) host_system: f64,
     /// The other side's process.
-    pub remote_total: f64,
+    pub(crate) remote_total: f64,
     /// Its program.
-    pub remote_user: f64,
+    pub(crate) remote_user: f64,
     /// The kernel for it.
-    pub remote_system: f64,
+    pub(crate) remote_system: f64,
 }
 
 /// Processor seconds per GB (10⁹ bytes) that arrived; absent where nothing did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct CpuPerGb {
+pub(crate) struct CpuPerGb {
     /// Of this side's process.
-    pub host: Option<f64>,
+    pub(crate) host: Option<f64>,
     /// Of the other side's process.
-    pub remote: Option<f64>,
+    pub(crate) remote: Option<f64>,
     /// Of both.
-    pub total: Option<f64>,
+    pub(crate) total: Option<f64>,
 }
 
 impl End {
     /// Both outcomes are of as many streams.
-    pub(super) fn new(we_send: bool, ours: &Outcome, theirs: &Outcome) -> Self {
+    pub(crate) fn new(we_send: bool, ours: &Outcome, theirs: &Outcome) -> Self {
         let (sender, receiver) = if we_send {
             (ours, theirs)
         } else {
@@ -247,6 +246,8 @@ impl CpuPerGb {
 
 #[cfg(test)]
 mod tests {
+    use weir_traffic::throughput::PathSummary;
+
     use super::*;
 
     fn outcome(bytes: &[u64], seconds: u64, cpu_ms: u64) -> Outcome {
@@ -256,7 +257,7 @@ mod tests {
                 .map(|bytes| StreamOutcome {
                     bytes: *bytes,
                     elapsed: Duration::from_secs(seconds),
-                    path: Some(crate::path::PathSummary::default()),
+                    path: Some(PathSummary::default()),
                 })
                 .collect(),
             elapsed: Duration::from_secs(seconds),

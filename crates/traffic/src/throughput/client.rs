@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, lookup_host};
@@ -12,14 +13,13 @@ use weir_net::dcudp::PreSharedKey;
 use weir_net::tls::Fingerprint;
 use weir_units::Duration;
 
-use crate::control::Control;
-use crate::error::Error;
-use crate::lane::Side;
-use crate::parameters::Parameters;
-use crate::protocol::{FromClient, FromServer, Greeting, Outcome, Token};
-use crate::report::{IntervalReport, Report, Start};
-use crate::transfer::{Transfer, Watch};
-use crate::transport::{self, Opened};
+use super::connector;
+use super::control::Control;
+use super::error::Error;
+use super::measurement::{Interval, Measurement, Start};
+use super::parameters::{Parameters, Side};
+use super::protocol::{FromClient, FromServer, Greeting, Token};
+use super::transfer::{Transfer, Watch};
 
 /// A failure on a data connection is often only the echo of one that the other side reports on
 /// the control connection; for this long that report is waited for.
@@ -53,7 +53,7 @@ pub enum Event<'a> {
     /// All connections are there and the test begins.
     Start(&'a Start),
     /// An interval has ended.
-    Interval(&'a IntervalReport),
+    Interval(&'a Interval),
 }
 
 type ClientControl = Control<FromClient, FromServer>;
@@ -65,7 +65,7 @@ type ClientControl = Control<FromClient, FromServer>;
 pub async fn run(
     options: &ClientOptions,
     observe: &mut (dyn FnMut(Event<'_>) + Send),
-) -> Result<Report, Error> {
+) -> Result<Measurement, Error> {
     let test = &options.parameters;
     test.validate()?;
     let (stream, server) = connect(options).await?;
@@ -119,7 +119,7 @@ async fn connect(options: &ClientOptions) -> Result<(TcpStream, SocketAddr), Err
         }
     };
     let connected = timeout(options.timeout.into(), connecting).await;
-    let (mut stream, address) = connected.map_err(|_| Error::NoAnswer {
+    let (mut stream, mut address) = connected.map_err(|_| Error::NoAnswer {
         host: options.host.clone(),
         port: options.port,
         limit: options.timeout,
@@ -128,6 +128,8 @@ async fn connect(options: &ClientOptions) -> Result<(TcpStream, SocketAddr), Err
         .write_all(&Greeting::Control.encode())
         .await
         .map_err(Error::stream("greeting the server"))?;
+    // IPv6 sockets of data connections do not reach an IPv4 address that is written as IPv6.
+    address.set_ip(address.ip().to_canonical());
     Ok((stream, address))
 }
 
@@ -137,13 +139,13 @@ async fn test_with(
     server: SocketAddr,
     token: Token,
     observe: &mut (dyn FnMut(Event<'_>) + Send),
-) -> Result<Report, Error> {
+) -> Result<Measurement, Error> {
     let limit = options.timeout;
     let opened = tokio::select! {
-        opened = transport::open(options, server, token) => opened,
+        opened = connector::open(options, server, token) => opened,
         message = control.next("opening the data connections") => Err(unexpected(message?)),
     };
-    let Opened { lanes, congestion } = explained(opened, control).await?;
+    let lanes = explained(opened, control).await?;
     match control
         .next_within(limit, "waiting for the server to be ready")
         .await?
@@ -152,37 +154,39 @@ async fn test_with(
         other => return Err(unexpected(other)),
     }
     let test = &options.parameters;
-    let start = Start::new(Side::Client, options.interval, test, &lanes)
-        .connecting_to(&options.host, options.port);
+    let start = Start {
+        side: Side::Client,
+        host: options.host.clone(),
+        port: options.port,
+        time: SystemTime::now(),
+        parameters: test.clone(),
+        interval: options.interval,
+        connections: lanes.iter().map(|lane| lane.ends).collect(),
+    };
     observe(Event::Start(&start));
     control.send(&FromClient::Start).await?;
 
-    let sends = Side::Client.sends(test);
     let mut intervals = Vec::new();
-    let mut note = |interval: &_| {
-        let report = IntervalReport::new(interval, sends);
-        observe(Event::Interval(&report));
-        intervals.push(report);
+    let mut note = |interval| {
+        observe(Event::Interval(&interval));
+        intervals.push(interval);
     };
     let watch = Watch {
         interval: options.interval,
         stall: limit,
     };
-    let mut transfer = Transfer::begin(lanes, test.extent, sends);
+    let mut transfer = Transfer::begin(lanes, test.extent, Side::Client.sends(test));
     let outcome = tokio::select! {
         outcome = transfer.run(watch, &mut note) => outcome,
         message = control.next("the test was running") => Err(unexpected(message?)),
     };
-    let ours = Outcome {
-        congestion,
-        ..explained(outcome, control).await?
-    };
+    let ours = explained(outcome, control).await?;
     control.send(&FromClient::Finished(ours.clone())).await?;
     match control
         .next_within(limit, "waiting for the server's results")
         .await?
     {
-        FromServer::Results(theirs) => Report::new(start, intervals, test, &ours, &theirs),
+        FromServer::Results(theirs) => Measurement::new(start, intervals, ours, theirs),
         other => Err(unexpected(other)),
     }
 }

@@ -1,0 +1,182 @@
+//! How a server takes the data connections of a test.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use weir_net::Endpoint;
+use weir_net::tls::ServerTls;
+use weir_units::Duration;
+
+use super::error::Error;
+use super::lane::Lane;
+use super::parameters::{Parameters, Side, Transport};
+use super::port;
+use super::protocol::Token;
+use super::server::ServerOptions;
+use super::settings::{self, PROTOCOL};
+use crate::dcquic::{Dcquic, DcquicListener};
+use crate::dcudp::{Dcudp, DcudpListeners};
+use crate::tcp::Tcp;
+use crate::tls::{EarlyData, Tls, server_config};
+use crate::transport::{Connection, Incoming, Listener, StreamKind, receive_exactly};
+
+/// What takes connections of one test.
+pub(super) struct Acceptor {
+    listener: TestListener,
+    parallel: u16,
+    sends: bool,
+    token: Token,
+}
+
+/// TCP connections come in at the server's own listener, and begin with the token.
+enum TestListener {
+    Dcquic(DcquicListener),
+    Dcudp(DcudpListeners),
+    Tcp(Tcp),
+    TcpTls(Tls),
+}
+
+impl Acceptor {
+    /// Prepares to take them. `address` is the server's; DCQUIC and DCUDP take the same
+    /// one over UDP.
+    ///
+    /// # Errors
+    /// What the transport needs and cannot have.
+    pub(super) async fn new(
+        test: &Parameters,
+        options: &ServerOptions,
+        address: SocketAddr,
+        token: Token,
+    ) -> Result<Self, Error> {
+        let listener = match test.transport {
+            Transport::Dcquic => {
+                TestListener::Dcquic(port::when_free(&dcquic(test, options)?, address).await?)
+            }
+            Transport::Dcudp => {
+                TestListener::Dcudp(port::when_free(&dcudp(test, options)?, address).await?)
+            }
+            Transport::Tcp => TestListener::Tcp(settings::tcp(test)),
+            Transport::TcpTls => {
+                let config = server_config(&options.identity, PROTOCOL, 0, EarlyData::Refused);
+                TestListener::TcpTls(Tls {
+                    tcp: settings::tcp(test),
+                    server: Some(Arc::new(config.map_err(Error::certificate)?)),
+                    ..Tls::default()
+                })
+            }
+        };
+        Ok(Self {
+            listener,
+            parallel: test.parallel,
+            sends: Side::Server.sends(test),
+            token,
+        })
+    }
+
+    /// Takes all of them. `streams` are the TCP connections that greeted with the test's token.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] where one does not come within `limit` of the one before.
+    pub(super) async fn accept_all(
+        &self,
+        streams: &mut mpsc::Receiver<TcpStream>,
+        limit: Duration,
+    ) -> Result<Vec<Lane>, Error> {
+        let mut lanes = Vec::new();
+        for _ in 0..self.parallel {
+            let accepted = timeout(limit.into(), self.accept(streams)).await;
+            lanes.push(accepted.map_err(|_| Error::TimedOut {
+                what: "the opening of a data connection",
+                limit,
+            })??);
+        }
+        Ok(lanes)
+    }
+
+    async fn accept(&self, streams: &mut mpsc::Receiver<TcpStream>) -> Result<Lane, Error> {
+        let mut greeted = async || {
+            let closed = Error::Closed("its data connections were awaited");
+            streams.recv().await.ok_or(closed)
+        };
+        Ok(match &self.listener {
+            TestListener::Dcquic(listener) => self.welcome(listener).await?,
+            TestListener::Dcudp(listener) => self.welcome(listener).await?,
+            TestListener::Tcp(tcp) => Lane::new(tcp.adopt(greeted().await?)?, self.sends)?,
+            TestListener::TcpTls(tls) => {
+                Lane::new(tls.accept_over(greeted().await?).await?, self.sends)?
+            }
+        })
+    }
+
+    /// The next connection that carries the test's token. Others are dropped.
+    async fn welcome(&self, listener: &impl Listener) -> Result<Lane, crate::Error> {
+        loop {
+            match self.introduced(listener.accept().await?).await {
+                Ok(lane) => return Ok(lane),
+                Err(error) => tracing::info!(%error, "a data connection belongs to no test"),
+            }
+        }
+    }
+
+    /// Takes the client's stream and reads the token.
+    async fn introduced(&self, incoming: impl Incoming) -> Result<Lane, crate::Error> {
+        let mut connection = incoming.establish().await?;
+        let read = self.read_token(&mut connection).await;
+        read.map_err(crate::Error::failed("reading the token"))?;
+        Lane::new(connection, self.sends)
+    }
+
+    async fn read_token(&self, connection: &mut impl Connection) -> io::Result<()> {
+        let kind = if self.sends {
+            StreamKind::TwoWay
+        } else {
+            StreamKind::OneWay
+        };
+        let mut token = Token::default();
+        let came =
+            connection.accept(kind).await? && receive_exactly(connection, &mut token).await?;
+        if !came || token != self.token {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        if self.sends {
+            connection.message_ended().await?;
+        }
+        Ok(())
+    }
+}
+
+fn dcquic(test: &Parameters, options: &ServerOptions) -> Result<Dcquic, Error> {
+    let tls = ServerTls::new(options.identity.clone())
+        .application_protocols([PROTOCOL])
+        .build()
+        .map_err(Error::certificate)?;
+    let transport = settings::dcquic(test)?;
+    let mut endpoint = Endpoint::builder().transport(transport).server(tls);
+    if let Some(registry) = &options.metrics {
+        endpoint = endpoint.metrics(registry);
+    }
+    if let Some(policy) = &options.policy {
+        endpoint = endpoint.policy(policy.clone());
+    }
+    Ok(Dcquic {
+        endpoint,
+        server_name: String::new(),
+        tickets: None,
+        early_data: false,
+    })
+}
+
+fn dcudp(test: &Parameters, options: &ServerOptions) -> Result<Dcudp, Error> {
+    match (test.keyed, options.key.is_some()) {
+        (true, false) => return Err(Error::KeyUnknown),
+        (false, true) => return Err(Error::KeyNeeded),
+        _ => {}
+    }
+    let mut config = settings::dcudp(test)?;
+    config.transport.shared_key = options.key.clone().map(|key| key as Arc<_>);
+    Ok(Dcudp { config })
+}

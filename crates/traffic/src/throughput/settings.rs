@@ -1,0 +1,108 @@
+//! The transports that a test asks for.
+
+use weir_congestion::AlgorithmSpec;
+use weir_net::TransportConfig;
+use weir_net::dcudp::{DcudpConfig, Feedback};
+
+use super::error::Error;
+use super::parameters::{DEFAULT_RATE, Parameters};
+use crate::tcp::{Tcp, TcpSettings, check_congestion};
+
+/// The application protocol of data connections (RFC 7301).
+pub(super) const PROTOCOL: &[u8] = b"weir-perf";
+
+/// What `TCP_MAXSEG` accepts (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of the kernel).
+const SEGMENT_SIZES: std::ops::RangeInclusive<u64> = 88..=32_767;
+
+/// Settings of DCQUIC.
+///
+/// # Errors
+/// [`Error::Parameter`] for an unknown congestion control or parameter, or an impossible packet
+/// size.
+pub(super) fn dcquic(test: &Parameters) -> Result<TransportConfig, Error> {
+    let mut transport = TransportConfig::data_center();
+    if let Some(algorithm) = algorithm(test)? {
+        transport.congestion = algorithm.into();
+    }
+    if let Some(size) = test.packet_size {
+        transport.packet_size = size;
+        transport
+            .validate()
+            .map_err(|error| Error::parameter("mps", error.to_string()))?;
+    }
+    Ok(transport)
+}
+
+/// Settings of DCUDP, without the key.
+///
+/// # Errors
+/// [`Error::Parameter`] for an unknown congestion control or parameter, or an impossible rate or
+/// packet size.
+pub(super) fn dcudp(test: &Parameters) -> Result<DcudpConfig, Error> {
+    let mut config = DcudpConfig::new(test.rate.unwrap_or(DEFAULT_RATE));
+    let transport = &mut config.transport;
+    if let Some(algorithm) = algorithm(test)? {
+        // DCUDP's own control counts echoes; the others want to know how much was marked.
+        transport.feedback = match algorithm.name() {
+            "dcudp" => Feedback::Echo,
+            _ => Feedback::Counts,
+        };
+        transport.congestion = algorithm;
+    }
+    if let Some(size) = test.packet_size {
+        transport.packet_size = size;
+    }
+    transport.validate().map_err(|error| {
+        let name = if error.setting == "packet_size" {
+            "mps"
+        } else {
+            error.setting
+        };
+        Error::parameter(name, format!("it must be {}", error.accepted))
+    })?;
+    Ok(config)
+}
+
+fn algorithm(test: &Parameters) -> Result<Option<AlgorithmSpec>, Error> {
+    let parsed = test.congestion.as_ref().map(|text| text.parse());
+    parsed
+        .transpose()
+        .map_err(|error| Error::parameter("congestion", format!("{error}")))
+}
+
+/// The kernel's TCP, with Nagle's algorithm.
+pub(super) fn tcp(test: &Parameters) -> Tcp {
+    Tcp {
+        settings: TcpSettings {
+            congestion: test.congestion.clone(),
+            mss: test.packet_size,
+            nagle: true,
+            ..TcpSettings::default()
+        },
+        connect_timeout: None,
+    }
+}
+
+/// Checks that this machine's kernel can do what a test asks for.
+///
+/// # Errors
+/// [`Error::Parameter`] for a segment size that it does not accept, or a congestion control that it
+/// does not have.
+pub(super) fn check_tcp(test: &Parameters) -> Result<(), Error> {
+    if let Some(size) = test.packet_size
+        && !SEGMENT_SIZES.contains(&size.bytes())
+    {
+        let (least, most) = (SEGMENT_SIZES.start(), SEGMENT_SIZES.end());
+        let problem =
+            format!("{size}: over tcp it is the largest segment, from {least}B to {most}B");
+        return Err(Error::parameter("mps", problem));
+    }
+    let Some(name) = &test.congestion else {
+        return Ok(());
+    };
+    if let Some((name, _)) = name.split_once(',') {
+        let problem = format!("the kernel's `{name}` takes no parameters");
+        return Err(Error::parameter("congestion", problem));
+    }
+    check_congestion(name).map_err(|error| Error::parameter("congestion", error.to_string()))
+}
