@@ -7,7 +7,9 @@
 //! stream; the first flight is not encrypted; a lost packet stalls a call. It is what an engine
 //! is measured by, not something to use.
 
-use weir_traffic::calls::driver::{Client, ClientOptions, Driver, Listening, Phase, ServerOptions};
+use weir_traffic::calls::driver::{
+    ClientOptions, Driver, Listening, Phase, RequestClient, ServerOptions,
+};
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::{Abilities, Error, TransportSpecification};
 
@@ -20,7 +22,7 @@ mod packet;
 mod server;
 
 /// The driver of the floor.
-pub(crate) struct Floor;
+pub struct Floor;
 
 /// Bytes in flight without an acknowledgement.
 const WINDOW: u64 = 1024 * 1024;
@@ -55,7 +57,7 @@ impl Driver for Floor {
         })
     }
 
-    fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
+    fn client(&self, options: &ClientOptions) -> Result<Box<dyn RequestClient>, Error> {
         packet_size(&options.specification)?;
         Ok(Box::new(client::FloorClient::new(options)?))
     }

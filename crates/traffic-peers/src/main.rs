@@ -1,26 +1,17 @@
-//! The stacks that Weir is measured against, and the floor under them all.
-//!
-//! `make bench` runs `weir-peers all`. Every stack is a [`weir_traffic::calls::Driver`] in a file of its own;
-//! they are listed in [`drivers`]. `dcquic` belongs to `weir-bench`'s own list, since `weir bench rpc`
-//! measures it too.
+//! `weir-peers`: measures QUIC stacks, TCP + TLS and the floor side by side on loopback (`make bench`).
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use weir_traffic::calls::{Drivers, Error, Launcher, Report, standard_drivers, table, worker};
+use weir_traffic::calls::{Error, Launcher, Report, table, worker};
+use weir_traffic_peers::drivers;
 
 mod arguments;
-mod floor;
 mod plans;
-mod quiche;
-mod quinn;
-mod s2n;
-mod settings;
 #[cfg(test)]
 mod tests;
-mod udp;
 
 use arguments::{Arguments, Command, Options};
 
@@ -47,15 +38,6 @@ fn run(arguments: Arguments) -> Result<ExitCode, Error> {
         Command::Sizes(options) => measure(&options, plans::sizes(&options)?),
         Command::Armed(options) => measure(&options, plans::armed(&options)?),
     }
-}
-
-/// Every transport that can be measured here.
-fn drivers() -> Drivers {
-    standard_drivers()
-        .with(quinn::Quinn)
-        .with(quiche::Quiche)
-        .with(s2n::S2n)
-        .with(floor::Floor)
 }
 
 /// Runs the plans and reports; fails if anything could not be measured.

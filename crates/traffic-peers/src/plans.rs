@@ -1,10 +1,11 @@
 //! What is measured by default, and how the command line changes it. A transport that is added to
-//! [`drivers`](crate::drivers) belongs into the three lists here too.
+//! [`drivers`](weir_traffic_peers::drivers) belongs into the three lists here too.
 
 use weir_traffic::calls::driver::Phase;
+use weir_traffic::calls::identity::new_identity;
 use weir_traffic::calls::mix::Workload;
 use weir_traffic::calls::run::{self, BulkPlan, MixPlan, Servers};
-use weir_traffic::calls::{Error, Identity, Placement, Plan, TransportSpecification};
+use weir_traffic::calls::{Error, Placement, Plan, TransportSpecification};
 use weir_units::{ByteSize, Duration};
 
 use crate::arguments::Options;
@@ -175,7 +176,7 @@ fn plan(options: &Options, default: &[&str], placements: Vec<Placement>) -> Resu
     Ok(Plan {
         transports,
         placements,
-        servers: Servers::Local(Identity::generate()?),
+        servers: Servers::Local(new_identity()?),
         latencies: Vec::new(),
         bulk: None,
         mixes: Vec::new(),

@@ -6,15 +6,19 @@
 
 use std::net::SocketAddr;
 
+use boring::error::ErrorStack;
 use boring::pkey::PKey;
 use boring::ssl::{SslContextBuilder, SslMethod};
 use boring::x509::X509;
 use boring::x509::store::X509StoreBuilder;
 use quiche::{Config, ConnectionId};
-use weir_traffic::calls::driver::{Client, ClientOptions, Driver, Listening, Phase, ServerOptions};
+use weir_traffic::calls::driver::{
+    ClientOptions, Driver, Listening, Phase, RequestClient, ServerOptions,
+};
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
-use weir_traffic::calls::{Abilities, Error, Identity, TransportSpecification, Trust};
+use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+use weir_traffic::tls::{Identity, Trust};
 
 use crate::settings::{CONNECTION_WINDOW, DEFAULT_PACKET, STREAM_WINDOW, udp_notes};
 use crate::udp::Udp;
@@ -30,10 +34,10 @@ const IDLE_TIMEOUT_MS: u64 = 30_000;
 const STREAMS: u64 = 1000;
 
 /// Bytes of our connection IDs.
-const ID_LENGTH: usize = 16;
+pub const ID_LENGTH: usize = 16;
 
 /// The driver of quiche.
-pub(crate) struct Quiche;
+pub struct Quiche;
 
 impl Driver for Quiche {
     fn name(&self) -> &'static str {
@@ -53,7 +57,10 @@ impl Driver for Quiche {
     }
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
-        let mut config = config(&options.specification, server_tls(&options.identity)?)?;
+        let mut config = config(
+            &options.specification,
+            server_tls(&options.identity).map_err(boring)?,
+        )?;
         if options.early_data {
             config.enable_early_data();
         }
@@ -67,8 +74,15 @@ impl Driver for Quiche {
         })
     }
 
-    fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
-        let mut config = config(&options.specification, client_tls(&options.trust)?)?;
+    fn client(&self, options: &ClientOptions) -> Result<Box<dyn RequestClient>, Error> {
+        let Trust::Certificate(certificate) = &options.trust else {
+            return Err(Error::Unsupported {
+                transport: "quiche",
+                what: "believe a fingerprint; it needs the certificate".to_owned(),
+            });
+        };
+        let tls = client_tls(certificate).map_err(boring)?;
+        let mut config = config(&options.specification, tls)?;
         config.verify_peer(true);
         if options.resumption {
             config.enable_early_data();
@@ -90,19 +104,17 @@ fn config(specification: &TransportSpecification, tls: SslContextBuilder) -> Res
             ..Abilities::default()
         },
     )?;
+    let windows = Windows {
+        connection: CONNECTION_WINDOW,
+        stream: STREAM_WINDOW,
+        streams: STREAMS,
+    };
     let make = || {
-        let mut config = Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)?;
-        config.set_application_protos(&[ALPN])?;
+        let mut config = new_config(quiche::PROTOCOL_VERSION, tls, ALPN, &windows)?;
         config.set_curves_list("X25519")?;
         config.set_cc_algorithm_name(specification.congestion.as_deref().unwrap_or("cubic"))?;
-        config.enable_pacing(false);
-        config.set_max_idle_timeout(IDLE_TIMEOUT_MS);
-        config.set_initial_max_data(CONNECTION_WINDOW);
         config.set_max_connection_window(CONNECTION_WINDOW);
-        config.set_initial_max_stream_data_bidi_local(STREAM_WINDOW);
-        config.set_initial_max_stream_data_bidi_remote(STREAM_WINDOW);
         config.set_max_stream_window(STREAM_WINDOW);
-        config.set_initial_max_streams_bidi(STREAMS);
         let size = usize::from(specification.packet_size.unwrap_or(DEFAULT_PACKET));
         config.set_max_send_udp_payload_size(size);
         config.set_max_recv_udp_payload_size(size);
@@ -111,39 +123,77 @@ fn config(specification: &TransportSpecification, tls: SslContextBuilder) -> Res
     make().map_err(|error: quiche::Error| Error::transport("configuring quiche", error))
 }
 
-fn boring(error: boring::error::ErrorStack) -> Error {
-    Error::transport("configuring BoringSSL", error)
+/// Flow control of a connection, in bytes and streams.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows {
+    /// Bytes on all streams together.
+    pub connection: u64,
+    /// Bytes on each stream.
+    pub stream: u64,
+    /// Bidirectional streams at once.
+    pub streams: u64,
 }
 
-fn server_tls(identity: &Identity) -> Result<SslContextBuilder, Error> {
-    let mut tls = SslContextBuilder::new(SslMethod::tls()).map_err(boring)?;
-    let certificate = X509::from_der(identity.certificate()).map_err(boring)?;
-    let key = PKey::private_key_from_der(identity.key()).map_err(boring)?;
-    tls.set_certificate(&certificate).map_err(boring)?;
-    tls.set_private_key(&key).map_err(boring)?;
+/// What every configuration here begins with.
+///
+/// # Errors
+/// What quiche says.
+pub fn new_config(
+    version: u32,
+    tls: SslContextBuilder,
+    protocol: &[u8],
+    windows: &Windows,
+) -> quiche::Result<Config> {
+    let mut config = Config::with_boring_ssl_ctx_builder(version, tls)?;
+    config.set_application_protos(&[protocol])?;
+    config.enable_pacing(false);
+    config.set_max_idle_timeout(IDLE_TIMEOUT_MS);
+    config.set_initial_max_data(windows.connection);
+    config.set_initial_max_stream_data_bidi_local(windows.stream);
+    config.set_initial_max_stream_data_bidi_remote(windows.stream);
+    config.set_initial_max_streams_bidi(windows.streams);
+    Ok(config)
+}
+
+/// BoringSSL for a server with this identity.
+///
+/// # Errors
+/// What BoringSSL says.
+pub fn server_tls(identity: &Identity) -> Result<SslContextBuilder, ErrorStack> {
+    let mut tls = SslContextBuilder::new(SslMethod::tls())?;
+    if let Some(certificate) = identity.chain().first() {
+        tls.set_certificate(&*X509::from_der(certificate)?)?;
+    }
+    let key = identity.private_key().secret_der();
+    tls.set_private_key(&*PKey::private_key_from_der(key)?)?;
     Ok(tls)
 }
 
-fn client_tls(trust: &Trust) -> Result<SslContextBuilder, Error> {
-    let Trust::Certificate(certificate) = trust else {
-        return Err(Error::Unsupported {
-            transport: "quiche",
-            what: "believe a fingerprint; it needs the certificate".to_owned(),
-        });
-    };
-    let mut tls = SslContextBuilder::new(SslMethod::tls()).map_err(boring)?;
-    let mut store = X509StoreBuilder::new().map_err(boring)?;
-    let certificate = X509::from_der(certificate).map_err(boring)?;
-    store.add_cert(&certificate).map_err(boring)?;
+/// BoringSSL for a client that trusts this certificate (DER) alone.
+///
+/// # Errors
+/// What BoringSSL says.
+pub fn client_tls(certificate: &[u8]) -> Result<SslContextBuilder, ErrorStack> {
+    let mut tls = SslContextBuilder::new(SslMethod::tls())?;
+    let mut store = X509StoreBuilder::new()?;
+    store.add_cert(X509::from_der(certificate)?)?;
     tls.set_cert_store_builder(store);
     Ok(tls)
 }
 
-fn new_connection_id() -> Result<ConnectionId<'static>, Error> {
+/// A connection ID of [`ID_LENGTH`] random bytes.
+///
+/// # Errors
+/// When the system gives no randomness.
+pub fn new_connection_id() -> Result<ConnectionId<'static>, Error> {
     let mut bytes = vec![0; ID_LENGTH];
     aws_lc_rs::rand::fill(&mut bytes)
         .map_err(|error| Error::transport("making a connection ID", error))?;
     Ok(ConnectionId::from_vec(bytes))
+}
+
+fn boring(error: ErrorStack) -> Error {
+    Error::transport("configuring BoringSSL", error)
 }
 
 /// The address pair of a datagram that `udp` received.

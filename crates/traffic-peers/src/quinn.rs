@@ -6,24 +6,27 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{
-    AsyncUdpSocket, ClientConfig, Endpoint, EndpointConfig, Incoming, MtuDiscoveryConfig, Runtime,
-    ServerConfig, TokioRuntime, TransportConfig, UdpPoller, VarInt,
+    AsyncUdpSocket, ClientConfig, ConnectionError, Endpoint, EndpointConfig, MtuDiscoveryConfig,
+    RecvStream, Runtime, SendStream, ServerConfig, TokioRuntime, TransportConfig, UdpPoller,
+    VarInt, ZeroRttAccepted,
 };
-use weir_traffic::calls::driver::{
-    Client, ClientOptions, Connection, Driver, FirstCall, Listening, LocalFuture, Phase,
-    ServerOptions, Start,
-};
+use weir_traffic::calls::driver::{ClientOptions, ServerOptions};
 use weir_traffic::calls::environment::locked_version;
-use weir_traffic::calls::identity::{EarlyData, SERVER_NAME, Tickets};
-use weir_traffic::calls::payload::{Body, Library, Request};
+use weir_traffic::calls::identity::{ALPN, SERVER_NAME};
+use weir_traffic::calls::preset::Preset;
 use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+use weir_traffic::tls::{EarlyData, TICKET_LIMIT, Tickets, client_config, server_config};
+use weir_traffic::transport::{
+    Client, Connection, Ends, Incoming, Listener, Start, StreamKind, Transport,
+};
 
 use crate::settings::{
-    CONNECTION_WINDOW, STREAM_WINDOW, TICKET_LIMIT, any_port, gso_batch, initial_window, udp_notes,
+    CONNECTION_WINDOW, STREAM_WINDOW, any_port, bound_to, gso_batch, initial_window, udp_notes,
     udp_socket,
 };
 
@@ -31,10 +34,12 @@ use crate::settings::{
 /// Larger packets are found by its path MTU discovery.
 const LARGEST_FIRST_PACKET: u16 = 16_000;
 
-/// The driver of quinn.
-pub(crate) struct Quinn;
+/// The preset of quinn.
+pub struct Quinn;
 
-impl Driver for Quinn {
+impl Preset for Quinn {
+    type Transport = QuinnTransport;
+
     fn name(&self) -> &'static str {
         "quinn"
     }
@@ -47,49 +52,46 @@ impl Driver for Quinn {
         )
     }
 
-    fn supports(&self, _phase: Phase) -> bool {
-        true
-    }
-
-    fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
+    fn server(&self, options: &ServerOptions) -> Result<QuinnTransport, Error> {
         let early_data = if options.early_data {
             EarlyData::OverQuic
         } else {
             EarlyData::Refused
         };
-        let tls = QuicServerConfig::try_from(options.identity.server_config(early_data)?)
+        let tls = server_config(&options.identity, ALPN, 1, early_data)?;
+        let tls = QuicServerConfig::try_from(tls)
             .map_err(|error| Error::transport("configuring TLS", error))?;
         let mut config = ServerConfig::with_crypto(Arc::new(tls));
         config.transport_config(Arc::new(transport(&options.specification)?));
-        let endpoint = endpoint(options.bind, &options.specification, Some(config))?;
-        let address = endpoint.local_addr().map_err(Error::io("listening"))?;
-        Ok(Listening {
-            address,
-            serve: Box::pin(async move {
-                let library = Arc::new(Library::default());
-                while let Some(incoming) = endpoint.accept().await {
-                    tokio::spawn(serve(incoming, Arc::clone(&library)));
-                }
-                Ok(())
-            }),
-            notes: udp_notes()?,
+        Ok(QuinnTransport {
+            client: None,
+            server: Some(config),
+            packet_size: options.specification.packet_size,
+            tickets: None,
         })
     }
 
-    fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
+    fn client(&self, options: &ClientOptions) -> Result<QuinnTransport, Error> {
         let tickets = options.resumption.then(Arc::<Tickets>::default);
-        let tls = options.trust.client_config(tickets.clone())?;
+        let tls = client_config(&options.trust, ALPN, tickets.clone())?;
         let tls = QuicClientConfig::try_from(tls)
             .map_err(|error| Error::transport("configuring TLS", error))?;
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(Arc::new(transport(&options.specification)?));
-        let mut endpoint = endpoint(any_port(options.server), &options.specification, None)?;
-        endpoint.set_default_client_config(config);
-        Ok(Box::new(QuinnClient {
-            endpoint,
-            server: options.server,
+        Ok(QuinnTransport {
+            client: Some(config),
+            server: None,
+            packet_size: options.specification.packet_size,
             tickets,
-        }))
+        })
+    }
+
+    fn local(&self, options: &ClientOptions) -> Vec<SocketAddr> {
+        vec![any_port(options.server)]
+    }
+
+    fn notes(&self, _listener: &QuinnListener) -> Result<Vec<String>, Error> {
+        udp_notes()
     }
 }
 
@@ -145,26 +147,30 @@ fn window(bytes: u64) -> VarInt {
     VarInt::from_u64(bytes).unwrap_or(VarInt::MAX)
 }
 
-fn endpoint(
+/// An endpoint whose packets have at most this size.
+///
+/// # Errors
+/// When the address cannot be bound.
+pub fn endpoint(
     bind: SocketAddr,
-    specification: &TransportSpecification,
+    packet_size: Option<u16>,
     server: Option<ServerConfig>,
-) -> Result<Endpoint, Error> {
-    let doing = "opening the endpoint";
+) -> Result<Endpoint, weir_traffic::Error> {
+    let unusable = |error: io::Error| weir_traffic::Error::setting(error);
     let mut config = EndpointConfig::default();
-    if let Some(size) = specification.packet_size {
+    if let Some(size) = packet_size {
         config
             .max_udp_payload_size(size)
-            .map_err(|error| Error::transport(doing, error))?;
+            .map_err(weir_traffic::Error::setting)?;
     }
-    let socket: UdpSocket = udp_socket(bind)?.into();
+    let socket: UdpSocket = udp_socket(bind).map_err(unusable)?.into();
     let runtime = Arc::new(TokioRuntime);
-    let inner = runtime.wrap_udp_socket(socket).map_err(Error::io(doing))?;
+    let inner = runtime.wrap_udp_socket(socket).map_err(unusable)?;
     let socket = Arc::new(LimitedBatches {
         inner,
-        limit: gso_batch(specification.packet_size),
+        limit: gso_batch(packet_size),
     });
-    Endpoint::new_with_abstract_socket(config, server, socket, runtime).map_err(Error::io(doing))
+    Endpoint::new_with_abstract_socket(config, server, socket, runtime).map_err(unusable)
 }
 
 /// Keeps GSO batches within the 64 KB of one UDP datagram; quinn sends ten packets of any size,
@@ -210,132 +216,249 @@ impl AsyncUdpSocket for LimitedBatches {
     }
 }
 
-/// Serves one connection. A client that fails or goes away ends its connection, not the server.
-async fn serve(incoming: Incoming, library: Arc<Library>) {
-    let Ok(connecting) = incoming.accept() else {
-        return;
-    };
-    // On a server this never fails: it may read early data and answer before the handshake's end.
-    let Ok((connection, _)) = connecting.into_0rtt() else {
-        return;
-    };
-    while let Ok((send, receive)) = connection.accept_bi().await {
-        if answer(send, receive, &library).await.is_err() {
-            return;
+/// quinn, as a transport.
+pub struct QuinnTransport {
+    client: Option<ClientConfig>,
+    server: Option<ServerConfig>,
+    /// UDP payload bytes per packet.
+    packet_size: Option<u16>,
+    tickets: Option<Arc<Tickets>>,
+}
+
+impl Transport for QuinnTransport {
+    type Client = QuinnClient;
+    type Listener = QuinnListener;
+
+    fn client(&self, local: &[SocketAddr]) -> Result<QuinnClient, weir_traffic::Error> {
+        let mut endpoint = endpoint(bound_to(local)?, self.packet_size, None)?;
+        if let Some(config) = &self.client {
+            endpoint.set_default_client_config(config.clone());
         }
+        Ok(QuinnClient {
+            endpoint,
+            tickets: self.tickets.clone(),
+        })
+    }
+
+    fn listen(&self, local: &[SocketAddr]) -> Result<QuinnListener, weir_traffic::Error> {
+        let server = self.server.clone();
+        Ok(QuinnListener {
+            endpoint: endpoint(bound_to(local)?, self.packet_size, server)?,
+        })
     }
 }
 
-async fn answer(
-    mut send: quinn::SendStream,
-    mut receive: quinn::RecvStream,
-    library: &Library,
-) -> Result<(), Error> {
-    let mut request = [0; Request::LENGTH];
-    receive
-        .read_exact(&mut request)
-        .await
-        .map_err(|error| Error::transport("reading the request", error))?;
-    for chunk in library.reply(Request::decode(&request)?) {
-        send.write_chunk(chunk)
-            .await
-            .map_err(|error| Error::transport("sending the reply", error))?;
-    }
-    send.finish()
-        .map_err(|error| Error::transport("ending the reply", error))
-}
-
-struct QuinnClient {
+/// A client's endpoint.
+pub struct QuinnClient {
     endpoint: Endpoint,
-    server: SocketAddr,
     tickets: Option<Arc<Tickets>>,
 }
 
 impl Client for QuinnClient {
-    fn open<'a>(
-        &'a self,
+    type Connection = QuinnConnection;
+
+    async fn connect(
+        &self,
+        _local: Option<SocketAddr>,
+        peer: SocketAddr,
         start: Start,
-        first: FirstCall<'a>,
-    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
-        Box::pin(async move {
-            let connecting = self
-                .endpoint
-                .connect(self.server, SERVER_NAME)
-                .map_err(|error| Error::transport("connecting", error))?;
-            let (connection, accepted) = match start {
-                Start::Full => {
-                    let connection = connecting
-                        .await
-                        .map_err(|error| Error::transport("handshake", error))?;
-                    (connection, None)
-                }
-                Start::Resumed => {
-                    let (connection, accepted) = connecting
-                        .into_0rtt()
-                        .map_err(|_| Error::EarlyDataRefused)?;
-                    (connection, Some(accepted))
-                }
-            };
-            let mut connection = Box::new(QuinnConnection {
-                connection,
-                tickets: self.tickets.clone(),
-            });
-            if let Some((request, body)) = first {
-                connection.call(request, body).await?;
+    ) -> Result<QuinnConnection, weir_traffic::Error> {
+        let connecting = self.endpoint.connect(peer, SERVER_NAME);
+        let connecting = connecting.map_err(weir_traffic::Error::setting)?;
+        let (connection, early_data) = match start {
+            Start::Full => {
+                let shaken = connecting.await;
+                let failed = weir_traffic::Error::failed("shaking hands");
+                (shaken.map_err(failed)?, None)
             }
-            if let Some(accepted) = accepted
-                && !accepted.await
-            {
-                return Err(Error::EarlyDataRefused);
+            Start::Resumed => {
+                let early = connecting.into_0rtt();
+                let (connection, accepted) =
+                    early.map_err(|_| weir_traffic::Error::EarlyDataRefused)?;
+                (connection, Some(accepted))
             }
-            Ok(connection as Box<dyn Connection>)
+        };
+        Ok(QuinnConnection {
+            early_data,
+            tickets: self.tickets.clone(),
+            ..QuinnConnection::new(connection)
         })
     }
 }
 
-struct QuinnConnection {
+/// A server's endpoint.
+pub struct QuinnListener {
+    endpoint: Endpoint,
+}
+
+impl Listener for QuinnListener {
+    type Incoming = QuinnIncoming;
+
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        Ok(vec![self.endpoint.local_addr()?])
+    }
+
+    async fn accept(&self) -> Result<QuinnIncoming, weir_traffic::Error> {
+        let incoming = self.endpoint.accept().await;
+        let gone = || weir_traffic::Error::setting("the endpoint has shut down");
+        Ok(QuinnIncoming(incoming.ok_or_else(gone)?))
+    }
+}
+
+/// A client that has sent its first packet.
+pub struct QuinnIncoming(quinn::Incoming);
+
+impl Incoming for QuinnIncoming {
+    type Connection = QuinnConnection;
+
+    async fn establish(self) -> Result<QuinnConnection, weir_traffic::Error> {
+        let failed = weir_traffic::Error::failed("shaking hands");
+        let connecting = self.0.accept().map_err(failed)?;
+        // On a server this never fails: it may read early data and answer before the handshake's end.
+        let early = connecting.into_0rtt();
+        let (connection, _) = early.map_err(|_| weir_traffic::Error::EarlyDataRefused)?;
+        Ok(QuinnConnection::new(connection))
+    }
+}
+
+/// A connection with the stream that is in use.
+pub struct QuinnConnection {
     connection: quinn::Connection,
+    /// Tells whether the server has taken early data.
+    early_data: Option<ZeroRttAccepted>,
     tickets: Option<Arc<Tickets>>,
+    outgoing: Option<SendStream>,
+    incoming: Option<RecvStream>,
+}
+
+impl QuinnConnection {
+    fn new(connection: quinn::Connection) -> Self {
+        Self {
+            connection,
+            early_data: None,
+            tickets: None,
+            outgoing: None,
+            incoming: None,
+        }
+    }
+
+    fn outgoing(&mut self) -> io::Result<&mut SendStream> {
+        let stream = self.outgoing.as_mut();
+        stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn incoming(&mut self) -> io::Result<&mut RecvStream> {
+        let stream = self.incoming.as_mut();
+        stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
 }
 
 impl Connection for QuinnConnection {
-    fn call<'a>(
-        &'a mut self,
-        request: Request,
-        body: &'a mut Body,
-    ) -> LocalFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            let (mut send, mut receive) = self
-                .connection
-                .open_bi()
-                .await
-                .map_err(|error| Error::transport("opening a stream", error))?;
-            send.write_all(&request.encode())
-                .await
-                .map_err(|error| Error::transport("sending the request", error))?;
-            send.finish()
-                .map_err(|error| Error::transport("ending the request", error))?;
-            while let Some(chunk) = receive
-                .read_chunk(usize::MAX, true)
-                .await
-                .map_err(|error| Error::transport("reading the reply", error))?
-            {
-                body.take(&chunk.bytes);
-            }
-            Ok(())
+    fn ends(&self) -> io::Result<Ends> {
+        let local = self.connection.local_ip();
+        let local = local.ok_or(io::ErrorKind::Unsupported)?;
+        Ok(Ends {
+            local: SocketAddr::new(local, 0),
+            remote: self.connection.remote_address(),
         })
     }
 
-    fn close(self: Box<Self>) -> LocalFuture<'static, Result<(), Error>> {
-        Box::pin(async move {
-            if let Some(tickets) = &self.tickets {
-                tickets.wait(TICKET_LIMIT).await?;
+    async fn open(&mut self, kind: StreamKind) -> io::Result<()> {
+        match kind {
+            StreamKind::OneWay => self.outgoing = Some(self.connection.open_uni().await?),
+            StreamKind::TwoWay => {
+                let (send, receive) = self.connection.open_bi().await?;
+                (self.outgoing, self.incoming) = (Some(send), Some(receive));
             }
-            self.connection.close(VarInt::from_u32(0), b"");
-            // The connection's own task sends the close.
-            self.connection.closed().await;
-            tokio::task::yield_now().await;
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+
+    async fn accept(&mut self, kind: StreamKind) -> io::Result<bool> {
+        let accepted = match kind {
+            StreamKind::OneWay => {
+                let stream = self.connection.accept_uni().await;
+                stream.map(|stream| (None, stream))
+            }
+            StreamKind::TwoWay => {
+                let streams = self.connection.accept_bi().await;
+                streams.map(|(send, receive)| (Some(send), receive))
+            }
+        };
+        match accepted {
+            Ok((send, receive)) => {
+                (self.outgoing, self.incoming) = (send, Some(receive));
+                Ok(true)
+            }
+            Err(ConnectionError::ApplicationClosed(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn send(&mut self, data: Bytes) -> io::Result<usize> {
+        let length = data.len();
+        self.outgoing()?.write_chunk(data).await?;
+        Ok(length)
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn end_message(&mut self, last: Bytes) -> io::Result<()> {
+        self.outgoing()?.write_chunk(last).await?;
+        self.finish().await
+    }
+
+    async fn receive(
+        &mut self,
+        most: usize,
+        take: &mut (impl FnMut(&[u8]) + Send),
+    ) -> io::Result<usize> {
+        let chunk = self.incoming()?.read_chunk(most, true).await?;
+        Ok(chunk.map_or(0, |chunk| {
+            take(&chunk.bytes);
+            chunk.bytes.len()
+        }))
+    }
+
+    async fn message_ended(&mut self) -> io::Result<()> {
+        match self.incoming()?.read_chunk(1, true).await? {
+            None => Ok(()),
+            Some(_) => Err(io::Error::other("the message is longer than it should be")),
+        }
+    }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        self.outgoing()?.finish().map_err(io::Error::other)
+    }
+
+    async fn closed_by_peer(&mut self) -> io::Result<()> {
+        match self.connection.closed().await {
+            ConnectionError::ApplicationClosed(_) => Ok(()),
+            error => Err(error.into()),
+        }
+    }
+
+    async fn early_data_accepted(&mut self) -> Result<bool, weir_traffic::Error> {
+        match self.early_data.take() {
+            Some(accepted) => Ok(accepted.await),
+            None => Ok(false),
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), weir_traffic::Error> {
+        if let Some(tickets) = &self.tickets {
+            tickets.wait(TICKET_LIMIT).await?;
+        }
+        self.abort();
+        // The connection's own task sends the close.
+        self.connection.closed().await;
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    fn abort(&self) {
+        self.connection.close(VarInt::from_u32(0), b"");
     }
 }

@@ -1,31 +1,39 @@
 //! s2n-quic, with its rustls provider (aws-lc-rs) instead of s2n-tls, so that TLS is the same.
 
+use std::io;
 use std::net::SocketAddr;
 
+use bytes::Bytes;
 use s2n_quic::client::Connect;
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic};
 use s2n_quic::provider::io::tokio::{Builder as IoBuilder, Provider as Io};
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
-use s2n_quic::stream::BidirectionalStream;
-use weir_traffic::calls::driver::{
-    Client, ClientOptions, Connection, Driver, FirstCall, Listening, LocalFuture, Phase,
-    ServerOptions, Start,
-};
+use s2n_quic::stream::{BidirectionalStream, ReceiveStream, SendStream};
+use tokio::sync::Mutex;
+use weir_traffic::calls::driver::{ClientOptions, Phase, ServerOptions};
 use weir_traffic::calls::environment::locked_version;
-use weir_traffic::calls::identity::{EarlyData, SERVER_NAME};
-use weir_traffic::calls::payload::{Body, Library, Request};
+use weir_traffic::calls::identity::{ALPN, SERVER_NAME};
+use weir_traffic::calls::preset::Preset;
 use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+use weir_traffic::tls::{EarlyData, client_config, server_config};
+use weir_traffic::transport::{
+    Client, Connection, Ends, Incoming, Listener, Start, StreamKind, Transport,
+};
 
-use crate::settings::{CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, udp_notes};
+use crate::settings::{
+    CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, bound_to, udp_notes,
+};
 
 /// IPv4 and UDP headers, which s2n-quic counts in its MTU.
 const HEADERS: u16 = 28;
 
-/// The driver of s2n-quic.
-pub(crate) struct S2n;
+/// The preset of s2n-quic.
+pub struct S2n;
 
-impl Driver for S2n {
+impl Preset for S2n {
+    type Transport = S2nTransport;
+
     fn name(&self) -> &'static str {
         "s2n-quic"
     }
@@ -42,101 +50,78 @@ impl Driver for S2n {
         phase != Phase::Resumed
     }
 
-    fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
-        let specification = &options.specification;
-        let tls = TlsServer::from(options.identity.server_config(EarlyData::Refused)?);
-        let server = s2n_quic::Server::builder()
-            .with_tls(tls)
-            .map_err(|error| Error::transport("configuring TLS", error))?
-            .with_io(io(options.bind, specification)?)
-            .map_err(|error| Error::transport("configuring sockets", error))?
-            .with_limits(limits()?)
-            .map_err(|error| Error::transport("configuring limits", error))?;
-        // The controller is part of the server's type.
-        let server = match controller(specification)? {
-            Controller::Cubic => server
-                .with_congestion_controller(Cubic::default())
-                .map(|server| server.start()),
-            Controller::Bbr => server
-                .with_congestion_controller(Bbr::default())
-                .map(|server| server.start()),
-        };
-        let mut server = server
-            .map_err(|error| Error::transport("configuring congestion control", error))?
-            .map_err(|error| Error::transport("listening", error))?;
-        let address = server.local_addr().map_err(Error::io("listening"))?;
-        Ok(Listening {
-            address,
-            serve: Box::pin(async move {
-                let library = std::sync::Arc::new(Library::default());
-                while let Some(connection) = server.accept().await {
-                    tokio::spawn(serve(connection, std::sync::Arc::clone(&library)));
-                }
-                Ok(())
-            }),
-            notes: udp_notes()?,
-        })
+    fn server(&self, options: &ServerOptions) -> Result<S2nTransport, Error> {
+        let tls = server_config(&options.identity, ALPN, 1, EarlyData::Refused)?;
+        S2nTransport::new(&options.specification, Tls::Server(tls))
     }
 
-    fn client(&self, options: &ClientOptions) -> Result<Box<dyn Client>, Error> {
-        let specification = &options.specification;
-        let tls = TlsClient::from(options.trust.client_config(None)?);
-        let client = s2n_quic::Client::builder()
-            .with_tls(tls)
-            .map_err(|error| Error::transport("configuring TLS", error))?
-            .with_io(io(any_port(options.server), specification)?)
-            .map_err(|error| Error::transport("configuring sockets", error))?
-            .with_limits(limits()?)
-            .map_err(|error| Error::transport("configuring limits", error))?;
-        let client = match controller(specification)? {
-            Controller::Cubic => client
-                .with_congestion_controller(Cubic::default())
-                .map(|client| client.start()),
-            Controller::Bbr => client
-                .with_congestion_controller(Bbr::default())
-                .map(|client| client.start()),
-        };
-        let client = client
-            .map_err(|error| Error::transport("configuring congestion control", error))?
-            .map_err(|error| Error::transport("starting the client", error))?;
-        Ok(Box::new(S2nClient {
-            client,
-            server: options.server,
-        }))
+    fn client(&self, options: &ClientOptions) -> Result<S2nTransport, Error> {
+        let tls = client_config(&options.trust, ALPN, None)?;
+        S2nTransport::new(&options.specification, Tls::Client(tls))
+    }
+
+    fn local(&self, options: &ClientOptions) -> Vec<SocketAddr> {
+        vec![any_port(options.server)]
+    }
+
+    fn notes(&self, _listener: &S2nListener) -> Result<Vec<String>, Error> {
+        udp_notes()
     }
 }
 
+/// s2n-quic, as a transport.
+pub struct S2nTransport {
+    tls: Tls,
+    controller: Controller,
+    /// UDP payload bytes per packet.
+    packet_size: Option<u16>,
+}
+
+enum Tls {
+    Client(rustls::ClientConfig),
+    Server(rustls::ServerConfig),
+}
+
+/// The congestion control, which is part of an endpoint's type.
+#[derive(Clone, Copy)]
 enum Controller {
     Cubic,
     Bbr,
 }
 
-fn controller(specification: &TransportSpecification) -> Result<Controller, Error> {
-    match specification.congestion.as_deref().unwrap_or("cubic") {
-        "cubic" => Ok(Controller::Cubic),
-        "bbr" => Ok(Controller::Bbr),
-        other => Err(Error::Unsupported {
-            transport: "s2n-quic",
-            what: format!("use {other:?}: it has cubic and bbr"),
-        }),
+impl S2nTransport {
+    fn new(specification: &TransportSpecification, tls: Tls) -> Result<Self, Error> {
+        specification.require(
+            "s2n-quic",
+            Abilities {
+                packet_size: true,
+                congestion: true,
+                ..Abilities::default()
+            },
+        )?;
+        let controller = match specification.congestion.as_deref().unwrap_or("cubic") {
+            "cubic" => Controller::Cubic,
+            "bbr" => Controller::Bbr,
+            other => {
+                return Err(Error::Unsupported {
+                    transport: "s2n-quic",
+                    what: format!("use {other:?}: it has cubic and bbr"),
+                });
+            }
+        };
+        Ok(Self {
+            tls,
+            controller,
+            packet_size: specification.packet_size,
+        })
     }
-}
 
-fn io(bind: SocketAddr, specification: &TransportSpecification) -> Result<Io, Error> {
-    specification.require(
-        "s2n-quic",
-        Abilities {
-            packet_size: true,
-            congestion: true,
-            ..Abilities::default()
-        },
-    )?;
-    let build = || {
+    fn io(&self, bind: SocketAddr) -> io::Result<Io> {
         let mut io = IoBuilder::default()
             .with_receive_address(bind)?
             .with_send_buffer_size(SOCKET_BUFFER)?
             .with_recv_buffer_size(SOCKET_BUFFER)?;
-        if let Some(size) = specification.packet_size {
+        if let Some(size) = self.packet_size {
             let mtu = size.saturating_add(HEADERS);
             io = io
                 .with_max_mtu(mtu)?
@@ -144,122 +129,263 @@ fn io(bind: SocketAddr, specification: &TransportSpecification) -> Result<Io, Er
                 .with_base_mtu(mtu)?;
         }
         io.build()
-    };
-    build().map_err(Error::io("configuring sockets"))
+    }
 }
 
-fn limits() -> Result<Limits, Error> {
+fn limits() -> Result<Limits, weir_traffic::Error> {
     Limits::new()
         .with_data_window(CONNECTION_WINDOW)
         .and_then(|limits| limits.with_bidirectional_local_data_window(STREAM_WINDOW))
         .and_then(|limits| limits.with_bidirectional_remote_data_window(STREAM_WINDOW))
-        .map_err(|error| Error::transport("configuring limits", error.to_string()))
+        .map_err(weir_traffic::Error::setting)
 }
 
-/// Serves one connection. A client that goes away ends its connection, not the server.
-async fn serve(mut connection: s2n_quic::Connection, library: std::sync::Arc<Library>) {
-    while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
-        if answer(stream, &library).await.is_err() {
-            return;
-        }
+impl Transport for S2nTransport {
+    type Client = S2nClient;
+    type Listener = S2nListener;
+
+    fn client(&self, local: &[SocketAddr]) -> Result<S2nClient, weir_traffic::Error> {
+        let Tls::Client(tls) = &self.tls else {
+            return Err(weir_traffic::Error::setting(
+                "this side of TLS is no client",
+            ));
+        };
+        let io = self.io(bound_to(local)?);
+        let client = s2n_quic::Client::builder()
+            .with_tls(TlsClient::from(tls.clone()))
+            .map_err(weir_traffic::Error::setting)?
+            .with_io(io.map_err(weir_traffic::Error::setting)?)
+            .map_err(weir_traffic::Error::setting)?
+            .with_limits(limits()?)
+            .map_err(weir_traffic::Error::setting)?;
+        let started = match self.controller {
+            Controller::Cubic => client
+                .with_congestion_controller(Cubic::default())
+                .map(|client| client.start()),
+            Controller::Bbr => client
+                .with_congestion_controller(Bbr::default())
+                .map(|client| client.start()),
+        };
+        let client = started
+            .map_err(weir_traffic::Error::setting)?
+            .map_err(weir_traffic::Error::setting)?;
+        Ok(S2nClient { client })
+    }
+
+    fn listen(&self, local: &[SocketAddr]) -> Result<S2nListener, weir_traffic::Error> {
+        let Tls::Server(tls) = &self.tls else {
+            return Err(weir_traffic::Error::setting(
+                "this side of TLS is no server",
+            ));
+        };
+        let io = self.io(bound_to(local)?);
+        let server = s2n_quic::Server::builder()
+            .with_tls(TlsServer::from(tls.clone()))
+            .map_err(weir_traffic::Error::setting)?
+            .with_io(io.map_err(weir_traffic::Error::setting)?)
+            .map_err(weir_traffic::Error::setting)?
+            .with_limits(limits()?)
+            .map_err(weir_traffic::Error::setting)?;
+        let started = match self.controller {
+            Controller::Cubic => server
+                .with_congestion_controller(Cubic::default())
+                .map(|server| server.start()),
+            Controller::Bbr => server
+                .with_congestion_controller(Bbr::default())
+                .map(|server| server.start()),
+        };
+        let server = started
+            .map_err(weir_traffic::Error::setting)?
+            .map_err(weir_traffic::Error::setting)?;
+        Ok(S2nListener {
+            address: server.local_addr().map_err(weir_traffic::Error::setting)?,
+            server: Mutex::new(server),
+        })
     }
 }
 
-async fn answer(mut stream: BidirectionalStream, library: &Library) -> Result<(), Error> {
-    let mut request = Vec::with_capacity(Request::LENGTH);
-    while let Some(chunk) = stream
-        .receive()
-        .await
-        .map_err(|error| Error::transport("reading the request", error))?
-    {
-        if request.len() + chunk.len() > Request::LENGTH {
-            return Err(Error::MalformedRequest);
-        }
-        request.extend_from_slice(&chunk);
-    }
-    for chunk in library.reply(Request::decode(&request)?) {
-        stream
-            .send(chunk)
-            .await
-            .map_err(|error| Error::transport("sending the reply", error))?;
-    }
-    stream
-        .finish()
-        .map_err(|error| Error::transport("ending the reply", error))
-}
-
-struct S2nClient {
+/// A client's endpoint.
+pub struct S2nClient {
     client: s2n_quic::Client,
-    server: SocketAddr,
 }
 
 impl Client for S2nClient {
-    fn open<'a>(
-        &'a self,
+    type Connection = S2nConnection;
+
+    async fn connect(
+        &self,
+        _local: Option<SocketAddr>,
+        peer: SocketAddr,
         start: Start,
-        first: FirstCall<'a>,
-    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
-        Box::pin(async move {
-            if start == Start::Resumed {
-                return Err(Error::Unsupported {
-                    transport: "s2n-quic",
-                    what: "send early data".to_owned(),
-                });
-            }
-            let connection = self
-                .client
-                .connect(Connect::new(self.server).with_server_name(SERVER_NAME))
-                .await
-                .map_err(|error| Error::transport("handshake", error))?;
-            let mut connection = Box::new(S2nConnection { connection });
-            if let Some((request, body)) = first {
-                connection.call(request, body).await?;
-            }
-            Ok(connection as Box<dyn Connection>)
-        })
+    ) -> Result<S2nConnection, weir_traffic::Error> {
+        if start == Start::Resumed {
+            return Err(weir_traffic::Error::setting("s2n-quic sends no early data"));
+        }
+        let connect = Connect::new(peer).with_server_name(SERVER_NAME);
+        let connection = self.client.connect(connect).await;
+        let failed = weir_traffic::Error::failed("shaking hands");
+        Ok(S2nConnection::new(connection.map_err(failed)?))
     }
 }
 
-struct S2nConnection {
+/// A server's endpoint. One task at a time takes its connections.
+pub struct S2nListener {
+    address: SocketAddr,
+    server: Mutex<s2n_quic::Server>,
+}
+
+impl Listener for S2nListener {
+    type Incoming = S2nConnection;
+
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        Ok(vec![self.address])
+    }
+
+    async fn accept(&self) -> Result<S2nConnection, weir_traffic::Error> {
+        let accepted = self.server.lock().await.accept().await;
+        let gone = || weir_traffic::Error::setting("the endpoint has shut down");
+        Ok(S2nConnection::new(accepted.ok_or_else(gone)?))
+    }
+}
+
+/// s2n-quic hands out connections that have shaken hands.
+impl Incoming for S2nConnection {
+    type Connection = Self;
+
+    async fn establish(self) -> Result<Self, weir_traffic::Error> {
+        Ok(self)
+    }
+}
+
+/// A connection with the stream that is in use.
+pub struct S2nConnection {
     connection: s2n_quic::Connection,
+    stream: Stream,
+}
+
+enum Stream {
+    None,
+    TwoWay(BidirectionalStream),
+    Outgoing(SendStream),
+    Incoming(ReceiveStream),
+}
+
+impl S2nConnection {
+    fn new(connection: s2n_quic::Connection) -> Self {
+        Self {
+            connection,
+            stream: Stream::None,
+        }
+    }
+
+    async fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
+        Ok(match &mut self.stream {
+            Stream::TwoWay(stream) => stream.receive().await?,
+            Stream::Incoming(stream) => stream.receive().await?,
+            Stream::Outgoing(_) | Stream::None => return Err(io::ErrorKind::NotConnected.into()),
+        })
+    }
 }
 
 impl Connection for S2nConnection {
-    fn call<'a>(
-        &'a mut self,
-        request: Request,
-        body: &'a mut Body,
-    ) -> LocalFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            let mut stream = self
-                .connection
-                .open_bidirectional_stream()
-                .await
-                .map_err(|error| Error::transport("opening a stream", error))?;
-            stream
-                .send(bytes::Bytes::copy_from_slice(&request.encode()))
-                .await
-                .map_err(|error| Error::transport("sending the request", error))?;
-            stream
-                .finish()
-                .map_err(|error| Error::transport("ending the request", error))?;
-            while let Some(chunk) = stream
-                .receive()
-                .await
-                .map_err(|error| Error::transport("reading the reply", error))?
-            {
-                body.take(&chunk);
-            }
-            Ok(())
+    fn ends(&self) -> io::Result<Ends> {
+        Ok(Ends {
+            local: self.connection.local_addr()?,
+            remote: self.connection.remote_addr()?,
         })
     }
 
-    fn close(self: Box<Self>) -> LocalFuture<'static, Result<(), Error>> {
-        Box::pin(async move {
-            self.connection.close(0_u32.into());
-            // The endpoint's task sends the close.
-            tokio::task::yield_now().await;
-            Ok(())
-        })
+    async fn open(&mut self, kind: StreamKind) -> io::Result<()> {
+        self.stream = match kind {
+            StreamKind::OneWay => Stream::Outgoing(self.connection.open_send_stream().await?),
+            StreamKind::TwoWay => {
+                Stream::TwoWay(self.connection.open_bidirectional_stream().await?)
+            }
+        };
+        Ok(())
+    }
+
+    async fn accept(&mut self, kind: StreamKind) -> io::Result<bool> {
+        let accepted = match kind {
+            StreamKind::OneWay => {
+                let stream = self.connection.accept_receive_stream().await?;
+                stream.map(Stream::Incoming)
+            }
+            StreamKind::TwoWay => {
+                let stream = self.connection.accept_bidirectional_stream().await?;
+                stream.map(Stream::TwoWay)
+            }
+        };
+        let is_open = accepted.is_some();
+        self.stream = accepted.unwrap_or(Stream::None);
+        Ok(is_open)
+    }
+
+    async fn send(&mut self, data: Bytes) -> io::Result<usize> {
+        let length = data.len();
+        match &mut self.stream {
+            Stream::TwoWay(stream) => stream.send(data).await?,
+            Stream::Outgoing(stream) => stream.send(data).await?,
+            Stream::Incoming(_) | Stream::None => return Err(io::ErrorKind::NotConnected.into()),
+        }
+        Ok(length)
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn end_message(&mut self, last: Bytes) -> io::Result<()> {
+        self.send(last).await?;
+        self.finish().await
+    }
+
+    /// Pieces come as s2n-quic has them, however many bytes are asked for.
+    async fn receive(
+        &mut self,
+        _most: usize,
+        take: &mut (impl FnMut(&[u8]) + Send),
+    ) -> io::Result<usize> {
+        Ok(self.next_piece().await?.map_or(0, |piece| {
+            take(&piece);
+            piece.len()
+        }))
+    }
+
+    async fn message_ended(&mut self) -> io::Result<()> {
+        match self.next_piece().await? {
+            None => Ok(()),
+            Some(_) => Err(io::Error::other("the message is longer than it should be")),
+        }
+    }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        match &mut self.stream {
+            Stream::TwoWay(stream) => Ok(stream.finish()?),
+            Stream::Outgoing(stream) => Ok(stream.finish()?),
+            Stream::Incoming(_) | Stream::None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    async fn closed_by_peer(&mut self) -> io::Result<()> {
+        match self.connection.accept().await? {
+            None => Ok(()),
+            Some(_) => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    async fn early_data_accepted(&mut self) -> Result<bool, weir_traffic::Error> {
+        Ok(false)
+    }
+
+    async fn close(&mut self) -> Result<(), weir_traffic::Error> {
+        self.abort();
+        // The endpoint's task sends the close.
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    fn abort(&self) {
+        self.connection.close(0_u32.into());
     }
 }

@@ -1,10 +1,10 @@
 //! What all UDP transports here share: sockets, windows, batches.
 
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use weir_traffic::calls::Error;
-use weir_units::Duration;
 
 /// Flow-control window of a stream in bytes: never the limit on loopback.
 pub(crate) const STREAM_WINDOW: u64 = 16 * 1024 * 1024;
@@ -14,9 +14,6 @@ pub(crate) const CONNECTION_WINDOW: u64 = 24 * 1024 * 1024;
 
 /// Kernel buffer asked for, each way, in bytes.
 pub(crate) const SOCKET_BUFFER: usize = 4 * 1024 * 1024;
-
-/// How long a closing client waits for its session ticket.
-pub(crate) const TICKET_LIMIT: Duration = Duration::from_secs(2);
 
 /// Largest payload of a UDP datagram over IPv4, and so of a GSO batch.
 pub(crate) const LARGEST_BATCH: usize = 65_507;
@@ -28,22 +25,26 @@ const MOST_SEGMENTS: usize = 64;
 pub(crate) const DEFAULT_PACKET: u16 = 1452;
 
 /// A UDP socket with large buffers, bound and non-blocking.
-pub(crate) fn udp_socket(bind: SocketAddr) -> Result<Socket, Error> {
-    let open = || {
-        let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
-        socket.set_recv_buffer_size(SOCKET_BUFFER)?;
-        socket.set_send_buffer_size(SOCKET_BUFFER)?;
-        socket.set_nonblocking(true)?;
-        socket.bind(&bind.into())?;
-        Ok(socket)
-    };
-    open().map_err(Error::io("opening a UDP socket"))
+pub(crate) fn udp_socket(bind: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_recv_buffer_size(SOCKET_BUFFER)?;
+    socket.set_send_buffer_size(SOCKET_BUFFER)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&bind.into())?;
+    Ok(socket)
+}
+
+/// The one address that an endpoint is bound to.
+pub(crate) fn bound_to(local: &[SocketAddr]) -> Result<SocketAddr, weir_traffic::Error> {
+    let first = local.first().copied();
+    first.ok_or_else(|| weir_traffic::Error::setting("a local address is needed"))
 }
 
 /// What a reader of results should know about UDP sockets here: nothing, unless the kernel grants
 /// less than was asked for.
 pub(crate) fn udp_notes() -> Result<Vec<String>, Error> {
-    let socket = udp_socket((Ipv4Addr::LOCALHOST, 0).into())?;
+    let socket = udp_socket((Ipv4Addr::LOCALHOST, 0).into());
+    let socket = socket.map_err(Error::io("opening a UDP socket"))?;
     // The kernel reports twice what it grants for data.
     let granted = socket
         .recv_buffer_size()

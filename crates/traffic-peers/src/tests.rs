@@ -1,8 +1,8 @@
 //! Every driver here keeps the promises of `weir_traffic::calls::driver`, at every packet size it is given.
 
 use weir_traffic::calls::{TransportSpecification, conformance};
+use weir_traffic_peers::drivers;
 
-use crate::drivers;
 use crate::plans::{BULK, LATENCY, MIXES};
 
 #[test]

@@ -33,7 +33,8 @@ pub(crate) struct Udp {
 impl Udp {
     pub(crate) fn bind(address: SocketAddr, spin: bool) -> Result<Self, Error> {
         let doing = "opening a UDP socket";
-        let socket = UdpSocket::from_std(udp_socket(address)?.into()).map_err(Error::io(doing))?;
+        let socket = udp_socket(address).and_then(|socket| UdpSocket::from_std(socket.into()));
+        let socket = socket.map_err(Error::io(doing))?;
         let state = UdpSocketState::new((&socket).into()).map_err(Error::io(doing))?;
         let address = socket.local_addr().map_err(Error::io(doing))?;
         Ok(Self {

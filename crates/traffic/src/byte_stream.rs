@@ -10,9 +10,6 @@ use crate::error::Error;
 use crate::probe::Probe;
 use crate::transport::{Connection, Ends, StreamKind};
 
-/// Bytes that are read at most at once.
-const READ_BUFFER: usize = 64 * 1024;
-
 /// What carries the bytes, with what one transport does in another way than the others.
 pub trait Carrier: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
     /// Its addresses.
@@ -124,7 +121,6 @@ impl<C: Carrier> Connection for ByteStream<C> {
         most: usize,
         take: &mut (impl FnMut(&[u8]) + Send),
     ) -> io::Result<usize> {
-        let most = most.min(READ_BUFFER);
         if self.buffer.len() < most {
             self.buffer = vec![0; most];
         }

@@ -9,6 +9,7 @@ use weir_net::{
     Connecting, ConnectionError, Endpoint, EndpointBuilder, EndpointError, PathEvents, RecvStream,
     SendStream, SocketBuffers,
 };
+use weir_units::ByteSize;
 
 use crate::error::Error;
 use crate::probe::{PathSample, Probe};
@@ -203,15 +204,6 @@ impl DcquicConnection {
         let stream = self.outgoing.as_mut();
         stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
-
-    /// Waits until the peer has closed the connection in peace.
-    async fn peace(&self) -> io::Result<()> {
-        let end = self.connection.closed().await;
-        match end.peer_code() {
-            Some(DONE) => Ok(()),
-            _ => Err(io::Error::other(end)),
-        }
-    }
 }
 
 impl Connection for DcquicConnection {
@@ -332,7 +324,11 @@ impl Connection for DcquicConnection {
     }
 
     async fn closed_by_peer(&mut self) -> io::Result<()> {
-        self.peace().await
+        let end = self.connection.closed().await;
+        match end.peer_code() {
+            Some(DONE) => Ok(()),
+            _ => Err(io::Error::other(end)),
+        }
     }
 
     async fn early_data_accepted(&mut self) -> Result<bool, Error> {
@@ -351,37 +347,23 @@ impl Connection for DcquicConnection {
         Ok(())
     }
 
-    async fn depart(&mut self) -> io::Result<()> {
-        self.connection.close(DONE, b"");
-        Ok(())
-    }
-
-    async fn release(&mut self) -> io::Result<()> {
-        self.connection.closed().await;
-        Ok(())
-    }
-
     fn abort(&self) {
         self.connection.close(DONE, b"");
     }
 }
 
+/// A connection that has lost its paths has still counted.
 fn sample(connection: &weir_net::Connection) -> PathSample {
     let stats = connection.stats();
-    let sample = PathSample {
+    let path = stats.paths.first();
+    PathSample {
         counters: stats.flow_counters(),
-        ..PathSample::default()
-    };
-    match stats.paths.first() {
-        None => sample,
-        Some(path) => PathSample {
-            ce_marked: Some(path.ce_marks),
-            smoothed_rtt: Some(path.smoothed_rtt),
-            rtt_variation: Some(path.rtt_variation),
-            min_rtt: Some(path.min_rtt),
-            cwnd: Some(path.window),
-            mtu: path.mtu,
-            ..sample
-        },
+        ce_marked: path.map(|path| path.ce_marks),
+        smoothed_rtt: path.map(|path| path.smoothed_rtt),
+        rtt_variation: path.map(|path| path.rtt_variation),
+        min_rtt: path.map(|path| path.min_rtt),
+        cwnd: path.map(|path| path.window),
+        mtu: path.map_or(ByteSize::ZERO, |path| path.mtu),
+        pacing: None,
     }
 }

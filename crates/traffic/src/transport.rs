@@ -126,13 +126,17 @@ pub trait Connection: Send + 'static {
     fn ends(&self) -> io::Result<Ends>;
 
     /// The name of the congestion control that it uses, where it tells.
-    fn congestion(&self) -> Option<String>;
+    fn congestion(&self) -> Option<String> {
+        None
+    }
 
     /// What tells about the connection, also after it is gone.
     ///
     /// # Errors
     /// When no descriptor is left for it.
-    fn probe(&self) -> io::Result<Probe>;
+    fn probe(&self) -> io::Result<Probe> {
+        Ok(Probe::new(|| None))
+    }
 
     /// What happens to its paths, where the transport may have several.
     fn path_events(&self) -> Option<PathEvents> {
@@ -198,7 +202,9 @@ pub trait Connection: Send + 'static {
     ///
     /// # Errors
     /// Why the connection ended before.
-    fn delivered(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+    fn delivered(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        async { Ok(()) }
+    }
 
     /// After [`Connection::finish`]: waits until the peer has closed the connection in peace.
     ///
@@ -224,13 +230,17 @@ pub trait Connection: Send + 'static {
     ///
     /// # Errors
     /// Why the connection ended before.
-    fn depart(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+    fn depart(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        async { self.close().await.map_err(io::Error::other) }
+    }
 
     /// The server's side of [`Connection::depart`], after the last response has been handed over.
     ///
     /// # Errors
     /// Why the connection ended before.
-    fn release(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+    fn release(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        self.closed_by_peer()
+    }
 
     /// Cuts the connection off, with what has not been sent yet.
     fn abort(&self);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{Endpoint, EndpointConfig, MtuDiscoveryConfig, TokioRuntime, TransportConfig};
+use quinn::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 
 use super::{
     Client, Connection, Facts, LARGEST_ECHO, Local, Result, SERVER_NAME, Server, Setup, Stack, tls,
@@ -52,27 +52,19 @@ fn transport(setup: &Setup) -> TransportConfig {
     if let Some(size) = setup.packet_size {
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(size);
-        config
-            // Ten large packets are more than one send may hold, and quinn sends ten.
-            .enable_segmentation_offload(false)
-            // quinn finds the size by itself. A server that was told it would wait until three
-            // times of what the client sent has room for a packet of it.
-            .mtu_discovery_config(Some(discovery));
+        // quinn finds the size by itself. A server that was told it would wait until three times of
+        // what the client sent has room for a packet of it.
+        config.mtu_discovery_config(Some(discovery));
     }
     config
 }
 
 fn endpoint(setup: &Setup, server: Option<quinn::ServerConfig>) -> Result<Endpoint> {
-    let mut config = EndpointConfig::default();
-    if let Some(size) = setup.packet_size {
-        config.max_udp_payload_size(size)?;
-    }
-    let socket = UdpSocket::bind(SocketAddr::new(setup.ip, 0))?;
-    Ok(Endpoint::new(
-        config,
+    let bind = SocketAddr::new(setup.ip, 0);
+    Ok(weir_traffic_peers::quinn::endpoint(
+        bind,
+        setup.packet_size,
         server,
-        socket,
-        Arc::new(TokioRuntime),
     )?)
 }
 

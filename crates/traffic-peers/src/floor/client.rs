@@ -10,10 +10,12 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Keys, PacketKey, Version};
 use weir_traffic::calls::Error;
 use weir_traffic::calls::driver::{
-    Client, ClientOptions, Connection, FirstCall, LocalFuture, Start,
+    ClientOptions, FirstCall, LocalFuture, RequestClient, RequestConnection,
 };
-use weir_traffic::calls::identity::SERVER_NAME;
+use weir_traffic::calls::identity::{ALPN, SERVER_NAME};
 use weir_traffic::calls::payload::{Body, Request};
+use weir_traffic::tls::client_config;
+use weir_traffic::transport::Start;
 
 use super::handshake::Handshake;
 use super::packet::{Kind, Record, Sealer};
@@ -39,7 +41,7 @@ struct Endpoint {
 impl FloorClient {
     pub(super) fn new(options: &ClientOptions) -> Result<Self, Error> {
         Ok(Self {
-            config: Arc::new(options.trust.client_config(None)?),
+            config: Arc::new(client_config(&options.trust, ALPN, None)?),
             server: options.server,
             spin: options.specification.spin,
             free: Rc::default(),
@@ -67,12 +69,12 @@ impl FloorClient {
     }
 }
 
-impl Client for FloorClient {
+impl RequestClient for FloorClient {
     fn open<'a>(
         &'a self,
         start: Start,
         first: FirstCall<'a>,
-    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
+    ) -> LocalFuture<'a, Result<Box<dyn RequestConnection>, Error>> {
         Box::pin(async move {
             if start == Start::Resumed {
                 return Err(Error::Unsupported {
@@ -93,7 +95,7 @@ impl Client for FloorClient {
                 Some((request, body)) => connection.exchange(request, body).await?,
                 None => connection.endpoint.send().await?,
             }
-            Ok(connection as Box<dyn Connection>)
+            Ok(connection as Box<dyn RequestConnection>)
         })
     }
 }
@@ -215,7 +217,7 @@ fn acknowledge(sealer: &mut Sealer, received: u64, out: &mut Vec<u8>) -> Result<
     sealer.append(Kind::Acknowledgement, &received.to_be_bytes(), out)
 }
 
-impl Connection for FloorConnection {
+impl RequestConnection for FloorConnection {
     fn call<'a>(
         &'a mut self,
         request: Request,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rustls::ServerConfig;
 use rustls::quic::{PacketKey, ServerConnection, Version};
+use weir_traffic::calls::Error;
 use weir_traffic::calls::driver::LocalFuture;
-use weir_traffic::calls::identity::EarlyData;
+use weir_traffic::calls::identity::ALPN;
 use weir_traffic::calls::payload::{Library, Reply, Request};
-use weir_traffic::calls::{Error, Identity};
+use weir_traffic::tls::{EarlyData, Identity, server_config};
 
 use super::WINDOW;
 use super::handshake::Handshake;
@@ -24,7 +25,7 @@ pub(super) fn serve(
     identity: &Identity,
 ) -> Result<LocalFuture<'static, Result<(), Error>>, Error> {
     let server = Server {
-        config: Arc::new(identity.server_config(EarlyData::Refused)?),
+        config: Arc::new(server_config(identity, ALPN, 1, EarlyData::Refused)?),
         library: Library::default(),
         batcher: Batcher::new(packet_size),
         udp,

@@ -7,13 +7,16 @@ use std::rc::Rc;
 use quiche::Config;
 use tokio::time::timeout;
 use weir_traffic::calls::Error;
-use weir_traffic::calls::driver::{Client, Connection, FirstCall, LocalFuture, Start};
+use weir_traffic::calls::driver::{FirstCall, LocalFuture, RequestClient, RequestConnection};
 use weir_traffic::calls::identity::SERVER_NAME;
 use weir_traffic::calls::payload::{Body, Request};
+use weir_traffic::transport::Start;
 
 use super::send::Outgoing;
 use super::{ID_LENGTH, new_connection_id, received_from};
-use crate::settings::{TICKET_LIMIT, any_port};
+use weir_traffic::tls::TICKET_LIMIT;
+
+use crate::settings::any_port;
 use crate::udp::{Batch, Udp};
 
 /// Bytes read from a stream at once.
@@ -77,7 +80,7 @@ impl QuicheClient {
         .map_err(|error| Error::transport("connecting", error))?;
         if start == Start::Resumed {
             let session = self.shared.session.borrow_mut().take();
-            let session = session.ok_or(Error::NoTicket(TICKET_LIMIT))?;
+            let session = session.ok_or(weir_traffic::Error::NoTicket(TICKET_LIMIT))?;
             connection
                 .set_session(&session)
                 .map_err(|error| Error::transport("resuming", error))?;
@@ -91,12 +94,12 @@ impl QuicheClient {
     }
 }
 
-impl Client for QuicheClient {
+impl RequestClient for QuicheClient {
     fn open<'a>(
         &'a self,
         start: Start,
         first: FirstCall<'a>,
-    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
+    ) -> LocalFuture<'a, Result<Box<dyn RequestConnection>, Error>> {
         Box::pin(async move {
             let mut connection = Box::new(self.begin(start)?);
             connection.flush().await?;
@@ -115,10 +118,10 @@ impl Client for QuicheClient {
                 // SSL_early_data_accepted: BoringSSL's reason for what became of the early data.
                 const ACCEPTED: u32 = 2;
                 if connection.connection.early_data_reason() != ACCEPTED {
-                    return Err(Error::EarlyDataRefused);
+                    return Err(weir_traffic::Error::EarlyDataRefused.into());
                 }
             }
-            Ok(connection as Box<dyn Connection>)
+            Ok(connection as Box<dyn RequestConnection>)
         })
     }
 }
@@ -188,7 +191,7 @@ impl QuicheConnection {
     }
 }
 
-impl Connection for QuicheConnection {
+impl RequestConnection for QuicheConnection {
     fn call<'a>(
         &'a mut self,
         request: Request,
@@ -230,7 +233,7 @@ impl Connection for QuicheConnection {
                 while self.connection.session().is_none() {
                     timeout(TICKET_LIMIT.into(), self.step())
                         .await
-                        .map_err(|_| Error::NoTicket(TICKET_LIMIT))??;
+                        .map_err(|_| weir_traffic::Error::NoTicket(TICKET_LIMIT))??;
                 }
                 let session = self.connection.session().map(<[u8]>::to_vec);
                 *self.shared.session.borrow_mut() = session;

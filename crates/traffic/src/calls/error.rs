@@ -39,6 +39,9 @@ pub enum Error {
         /// What the library said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// TLS failed below a transport of the measurement's own.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
     /// There is no client, server or connection.
     #[error(transparent)]
     Connection(#[from] crate::Error),

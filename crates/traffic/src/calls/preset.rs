@@ -19,6 +19,9 @@ use crate::transport::{
     Client, Connection, Incoming, Listener, Start, StreamKind, Transport, receive_exactly, send_all,
 };
 
+/// Bytes that a client reads at most at once.
+const READ_AT_ONCE: usize = 64 * 1024;
+
 /// How a transport is set up for calls.
 pub trait Preset {
     /// The transport.
@@ -180,6 +183,7 @@ async fn call(
     let reading = "reading the reply";
     while !body.is_complete() {
         let most = usize::try_from(body.remaining()).unwrap_or(usize::MAX);
+        let most = most.min(READ_AT_ONCE);
         let mut take = |piece: &[u8]| body.take(piece);
         let received = connection.receive(most, &mut take).await;
         if received.map_err(Error::io(reading))? == 0 {

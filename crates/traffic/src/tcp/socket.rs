@@ -66,7 +66,7 @@ pub(super) fn listen(settings: &TcpSettings, local: SocketAddr) -> Result<TcpLis
 
 /// Sets what a listening socket does not hand down.
 pub(super) fn adopt(settings: &TcpSettings, stream: &TcpStream) -> Result<(), Error> {
-    set_timers(settings, stream).map_err(|error| Error::setting(error))
+    set_timers(settings, stream).map_err(Error::setting)
 }
 
 /// Checks that this machine's kernel has a congestion control of this name.

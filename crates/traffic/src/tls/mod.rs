@@ -1,4 +1,4 @@
-//! TLS 1.3 over kernel TCP, by tokio-rustls; a server that accepts early data by [`early`].
+//! TLS 1.3 over kernel TCP, by tokio-rustls; a server that accepts early data by `early`.
 
 mod config;
 mod early;

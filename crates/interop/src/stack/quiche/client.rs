@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use quiche::Config;
+use weir_traffic_peers::quiche::new_connection_id;
 
 use super::super::{Client, Connection, Facts, Local, Result, SERVER_NAME, Setup};
 use super::core::Core;
 use super::link::Link;
-use super::new_connection_id;
 
 pub(super) fn client(setup: &Setup, config: Config) -> Result<Box<dyn Client>> {
     Ok(Box::new(QuicheClient {

@@ -10,10 +10,10 @@ use quiche::{Config, Header, RecvInfo};
 use tokio::net::UdpSocket;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
+use weir_traffic_peers::quiche::ID_LENGTH;
 
 use super::super::key_log::{KeyLines, KeyWriter};
 use super::super::{Result, Setup};
-use super::ID_LENGTH;
 use super::link::Link;
 
 /// The largest UDP payload by IPv4, and more.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use quiche::{Connection, ConnectionId, RecvInfo, SendInfo};
 use tokio::sync::Notify;
+use weir_traffic_peers::quiche::{ID_LENGTH, new_connection_id};
 
 use super::super::Facts;
-use super::{new_connection_id, random};
 
 /// Bytes read from a stream at once.
 const READ_BUFFER: usize = 64 * 1024;
@@ -74,11 +74,14 @@ impl Link {
     pub(super) fn offer_connection_ids(&self) {
         let mut quiche = self.quiche.borrow_mut();
         while quiche.is_established() && !quiche.is_closed() && quiche.scids_left() > 0 {
-            let (Ok(id), Ok(token)) = (new_connection_id(), random()) else {
+            // A reset token is as long as an ID, and as random.
+            let (Ok(id), Ok(token)) = (new_connection_id(), new_connection_id()) else {
                 return;
             };
+            let mut bytes = [0; ID_LENGTH];
+            bytes.copy_from_slice(&token);
             if quiche
-                .new_scid(&id, u128::from_be_bytes(token), false)
+                .new_scid(&id, u128::from_be_bytes(bytes), false)
                 .is_err()
             {
                 return;

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use quiche::{Config, ConnectionId, Header, RecvInfo, Type};
+use weir_traffic_peers::quiche::new_connection_id;
 
 use super::super::{Facts, Local, Result, Server, Setup};
 use super::core::Core;
 use super::link::Link;
-use super::new_connection_id;
 
 /// Begins our tokens. They are for tests: whoever sees one could make another.
 const TOKEN: &[u8] = b"weir-interop";

@@ -1,0 +1,28 @@
+//! The stacks that Weir is measured against, and the floor under them all.
+//!
+//! quinn and s2n-quic are [`Transport`](weir_traffic::transport::Transport)s with a
+//! [`Preset`](weir_traffic::calls::preset::Preset) each. quiche and the floor are state machines that
+//! own their sockets; they are measured in their own loops, as a
+//! [`Driver`](weir_traffic::calls::driver::Driver) each. `make bench` runs the program `weir-peers all`,
+//! which measures them beside the transports of `weir_traffic`.
+//!
+//! They are a crate of their own, so that nobody else has to build them.
+
+pub mod floor;
+pub mod quiche;
+pub mod quinn;
+pub mod s2n;
+mod settings;
+mod udp;
+
+use weir_traffic::calls::{Drivers, standard_drivers};
+
+/// Every transport that can be measured here.
+#[must_use]
+pub fn drivers() -> Drivers {
+    standard_drivers()
+        .with(quinn::Quinn)
+        .with(quiche::Quiche)
+        .with(s2n::S2n)
+        .with(floor::Floor)
+}
