@@ -54,6 +54,7 @@
 //! `flatten`.
 
 mod attributes;
+mod key;
 mod kinds;
 mod table;
 mod word;

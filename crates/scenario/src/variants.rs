@@ -1,11 +1,103 @@
 //! `[variants]`: the same scenario under other values, by name or as a grid.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
-use crate::ScenarioError;
 use crate::document::{Node, Table, Value, set};
 use crate::error::{Place, ProblemKind};
 use crate::loader::{Document, Setting, invalid};
+use crate::{Scenario, ScenarioError};
+
+/// A scenario file and its variants, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The file's own values.
+    pub scenario: Scenario,
+    /// What the file's `[parameters]` are, under their names: for people to read.
+    pub parameters: Vec<(String, String)>,
+    /// The variants, in the file's order; a grid's points follow, the last key changing fastest.
+    pub variants: Vec<Variant>,
+}
+
+/// A scenario under other values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// What differs from the file.
+    pub settings: Vec<Setting>,
+    /// The whole scenario.
+    pub scenario: Scenario,
+}
+
+impl Scenario {
+    /// Reads a scenario file, with `settings` in place of its own values.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it has mistakes: the error lists those that were found.
+    pub fn load(path: &Path, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+        let document = Document::load(path)?;
+        document.with(settings)?.expand()
+    }
+
+    /// Reads a scenario from text; errors call it `name`.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse(name: &str, text: &str, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+        let document = Document::parse(name, text)?;
+        document.with(settings)?.expand()
+    }
+}
+
+impl Document {
+    /// The scenario and its variants, checked.
+    ///
+    /// # Errors
+    /// The mistakes that were found; where the file's own values have none, those of the first
+    /// variant that has some.
+    pub fn expand(&self) -> Result<Loaded, ScenarioError> {
+        let scenario = self.scenario()?;
+        let mut variants = Vec::new();
+        let mut ports = 0;
+        for (name, settings, document) in changed(self)? {
+            let scenario = document.read(Some(&name))?;
+            ports += scenario.topology.ports.len() as u64;
+            check_ports(self, ports)?;
+            variants.push(Variant {
+                name,
+                settings,
+                scenario,
+            });
+        }
+        Ok(Loaded {
+            scenario,
+            parameters: self.parameters(),
+            variants,
+        })
+    }
+}
+
+/// The most ports that the variants of one file may have together.
+const MOST_PORTS: u64 = 2_000_000;
+
+fn check_ports(document: &Document, count: u64) -> Result<(), ScenarioError> {
+    if count <= MOST_PORTS {
+        return Ok(());
+    }
+    let kind = ProblemKind::TooMany {
+        what: "ports in all variants",
+        count,
+        limit: MOST_PORTS,
+        reason: "each variant is a scenario in memory; larger grids are sweeps",
+    };
+    let variants = document
+        .root
+        .as_table()
+        .and_then(|root| root.get("variants"));
+    let place = variants.unwrap_or(&document.root).place.clone();
+    Err(invalid(document, place, "variants".to_owned(), kind))
+}
 
 /// The table whose values are lists: every combination is a variant.
 const GRID: &str = "grid";
@@ -14,13 +106,13 @@ const GRID: &str = "grid";
 const MOST: u64 = 10_000;
 
 /// The variants of a file: name, what differs, and the file with it in place.
-pub(crate) type Expanded = Vec<(String, Vec<Setting>, Document)>;
+type Expanded = Vec<(String, Vec<Setting>, Document)>;
 
 /// Values by path, in the order in which they were written.
 type Changes = Vec<(String, Node)>;
 
 /// The variants of a file, before they are checked.
-pub(crate) fn expand(document: &Document) -> Result<Expanded, ScenarioError> {
+fn changed(document: &Document) -> Result<Expanded, ScenarioError> {
     let variants = document
         .root
         .as_table()

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::{Node, Value};
-use crate::error::{Place, Problem, ProblemKind, ScenarioError};
+use crate::error::{Place, Problem, ProblemKind, ScenarioError, list, nearest};
 
 /// A mistake has been reported; there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,15 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
+    /// The top of a file.
+    pub(crate) fn top(node: &'a Node, problems: &'a Problems) -> Self {
+        Self {
+            node,
+            key: String::new(),
+            problems,
+        }
+    }
+
     /// Reports that this value is wrong.
     pub(crate) fn problem(&self, kind: ProblemKind) -> Reported {
         let key = match &self.node.parameter {
@@ -95,6 +104,21 @@ impl<'a> At<'a> {
         })
     }
 
+    /// Reports that nothing is called `name`, where there is a `what` of each of `names`.
+    pub(crate) fn unknown_name<'n>(
+        &self,
+        what: &'static str,
+        name: &str,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Reported {
+        self.problem(ProblemKind::UnknownName {
+            what,
+            name: name.to_owned(),
+            existing: list(names.clone()),
+            nearest: nearest(name, names),
+        })
+    }
+
     /// The value of a key of this table.
     pub(crate) fn child(&self, name: &str, node: &'a Node) -> At<'a> {
         let key = match self.key.is_empty() {
@@ -118,6 +142,21 @@ impl<'a> At<'a> {
                 .collect(),
             _ => vec![self.clone()],
         }
+    }
+
+    /// The name under which this stands in its table.
+    pub(crate) fn name(&self) -> &str {
+        self.key.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// Reads each item of a list, so that all mistakes are reported.
+    pub(crate) fn all<T>(
+        &self,
+        expected: &str,
+        read: impl Fn(&At<'a>) -> Result<T, Reported>,
+    ) -> Result<Vec<T>, Reported> {
+        let read: Vec<_> = self.list(expected)?.iter().map(read).collect();
+        read.into_iter().collect()
     }
 
     /// The items of a list.

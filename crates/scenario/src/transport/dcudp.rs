@@ -6,8 +6,8 @@ use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::{Around, UDP_HEADERS};
-use crate::document::{At, Fields, Node, Reported, Table, Value};
-use crate::schema::Accepts;
+use crate::document::Reported;
+use crate::schema::{Accepts, Fields};
 
 /// How both ends of a DCUDP connection are set up. `docs/dcudp.md` says what each option decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
@@ -21,7 +21,7 @@ pub struct DcudpOptions {
     #[key(accepts = Accepts::Size(
                 ByteSize::from_bytes(SMALLEST_PACKET),
                 ByteSize::from_bytes(65_507),
-            ), absent = "the smallest MTU of all links less 28B of headers", by = read_packet_size)]
+            ), absent = "the smallest MTU of all links less 28B of headers", by = read_packet_size(fields, context.mtu))]
     pub packet_size: ByteSize,
     /// How many packets the receive buffer holds.
     #[key(accepts = Accepts::Count(16, 65_536), default = 8192)]
@@ -55,7 +55,7 @@ pub struct DcudpOptions {
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1ms")]
     pub request_interval: Duration,
     /// When Congestion Mode ends.
-    #[key(accepts = Accepts::Other("a table"), absent = "the paper's values", by = read_quit)]
+    #[key(accepts = Accepts::TABLE, absent = "the paper's values", by = fields.table("quit", |at| DcudpQuit::read(at, ())))]
     pub quit: DcudpQuit,
 }
 
@@ -143,18 +143,6 @@ pub enum DcudpRtt {
 /// Header, packet number and tag, and some payload.
 const SMALLEST_PACKET: u64 = 128;
 
-impl DcudpOptions {
-    /// Reads `[groups.NAME.dcudp]`, for connections under `congestion` over links with this MTU.
-    pub(super) fn read(
-        at: At<'_>,
-        congestion: &AlgorithmSpec,
-        mtu: ByteSize,
-    ) -> Result<Self, Reported> {
-        let fields = Fields::open(at, Self::SECTION)?;
-        Self::read_keys(&fields, Around { congestion, mtu })
-    }
-}
-
 impl DcudpFeedback {
     fn of(congestion: &AlgorithmSpec) -> Self {
         match congestion.name() {
@@ -181,8 +169,7 @@ pub(super) fn default_congestion(narrowest: Rate) -> AlgorithmSpec {
     paper.clone().with("capacity", capacity).unwrap_or(paper)
 }
 
-fn read_packet_size(fields: &Fields<'_>, context: Around<'_>) -> Result<ByteSize, Reported> {
-    let mtu = context.mtu;
+fn read_packet_size(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Reported> {
     let largest = mtu - UDP_HEADERS;
     if largest.bytes() < SMALLEST_PACKET {
         return Err(fields.at.conflict(
@@ -198,14 +185,4 @@ fn read_packet_size(fields: &Fields<'_>, context: Around<'_>) -> Result<ByteSize
         )),
         Some(size) => Ok(size),
     }
-}
-
-fn read_quit(fields: &Fields<'_>, _: Around<'_>) -> Result<DcudpQuit, Reported> {
-    let empty = Node::new(Value::Table(Table::default()), fields.at.node.place.clone());
-    let at = fields.at("quit").unwrap_or_else(|| At {
-        node: &empty,
-        key: fields.at.child("quit", fields.at.node).key,
-        problems: fields.at.problems,
-    });
-    DcudpQuit::read_keys(&Fields::open(at, DcudpQuit::SECTION)?, ())
 }

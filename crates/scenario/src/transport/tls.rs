@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use weir_scenario_derive::Keys;
 use weir_units::ByteSize;
 
-use crate::document::{At, Fields, Reported};
 use crate::schema::Accepts;
 
 /// How TLS 1.3 is set up over a group's TCP connections.
@@ -24,11 +23,4 @@ pub struct TlsOptions {
     /// certificate; nothing is sent before the handshake is complete (no 0-RTT).
     #[key(default = false)]
     pub resume: bool,
-}
-
-impl TlsOptions {
-    /// Reads `[groups.NAME.tls]`.
-    pub(super) fn read(at: At<'_>) -> Result<Self, Reported> {
-        Self::read_keys(&Fields::open(at, Self::SECTION)?, ())
-    }
 }
