@@ -28,7 +28,9 @@ impl TableAttributes {
                 "declares" => found.declares = true,
                 "context" => found.context = Some(meta.value()?.parse()?),
                 _ => {
-                    return Err(meta.error("it takes title, doc, with, check, declares and context"));
+                    return Err(
+                        meta.error("it takes title, doc, with, check, declares and context")
+                    );
                 }
             }
             Ok(())

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::document::{Node, Problems, Value, check_used, parse, parse_value, read_text, set};
-use crate::error::{Place, Problem, ProblemKind};
+use crate::error::Place;
 use crate::read::read_scenario;
 use crate::{Scenario, ScenarioError};
 
@@ -125,23 +125,5 @@ impl Document {
         let problems = Problems::new(&self.file, variant);
         let scenario = read_scenario(self.root.clone(), &problems);
         problems.finish(scenario)
-    }
-}
-
-/// Reports a mistake outside the reading of one scenario.
-pub(crate) fn invalid(
-    document: &Document,
-    place: Place,
-    key: String,
-    kind: ProblemKind,
-) -> ScenarioError {
-    ScenarioError::Invalid {
-        problems: vec![Problem {
-            file: Arc::clone(&document.file),
-            place,
-            variant: None,
-            key,
-            kind,
-        }],
     }
 }

@@ -80,7 +80,7 @@ pub enum Transport {
 pub struct TcpOptions {
     /// The maximum segment size, as the MSS option counts it: time stamps and other options take
     /// their bytes from it.
-    #[key(accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_495)), absent = "the smallest MTU of all links less 40B of headers", by = read::mss(fields, context))]
+    #[key(accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_495)), absent = "the smallest MTU of all links less 40B of headers", by = read::mss(fields, context.mtu))]
     pub mss: ByteSize,
     /// Whether connections begin with the three-way handshake and end with FINs; without, both ends
     /// start established.
@@ -88,7 +88,7 @@ pub struct TcpOptions {
     pub handshake: bool,
     /// How the connections use ECN: not, one reaction per window (RFC 3168), or an exact echo of
     /// marks (RFC 8257).
-    #[key(absent = "`\"dctcp\"` with the congestion controls `dctcp` and `d2tcp`, else `\"off\"`", by = read::ecn(fields, context))]
+    #[key(absent = "`\"dctcp\"` with the congestion controls `dctcp` and `d2tcp`, else `\"off\"`", or = TcpEcn::of(context.congestion))]
     pub ecn: TcpEcn,
     /// Selective acknowledgments (RFC 2018).
     #[key(default = true)]

@@ -62,51 +62,61 @@ impl Transport {
     pub(crate) fn read(group: &Fields<'_>, topology: &Topology) -> Result<Self, Reported> {
         let protocol = group.get("transport")?;
         check_tables(group, protocol)?;
-        if protocol == Protocol::Udp {
-            let options = group.table("udp", |at| UdpOptions::read(at, ()))?;
-            return Ok(Self::Udp { options });
-        }
-        let congestion = match group.at("congestion") {
+        let mtu = topology.smallest_mtu();
+        let congestion = || match group.at("congestion") {
             Some(at) => congestion::read(&at),
             None if protocol == Protocol::Dcudp => Ok(default_congestion(topology.slowest_rate())),
             None => Ok(AlgorithmSpec::default()),
         };
-        let mtu = topology.smallest_mtu();
-        if protocol == Protocol::Quic {
-            let options = group.table("quic", |at| QuicOptions::read(at, mtu));
-            let (congestion, options) = (congestion?, options?);
-            return Ok(Self::Quic {
-                congestion,
-                options,
-            });
-        }
-        let congestion = congestion?;
-        let around = Around {
-            congestion: &congestion,
-            mtu,
+        let tcp = |congestion: &AlgorithmSpec| {
+            group.table("tcp", |at| TcpOptions::read(at, Around { congestion, mtu }))
         };
-        if protocol == Protocol::Dcudp {
-            let options = group.table("dcudp", |at| DcudpOptions::read(at, around))?;
-            return Ok(Self::Dcudp {
-                congestion,
-                options,
-            });
+        match protocol {
+            Protocol::Tcp => {
+                let congestion = congestion()?;
+                let options = tcp(&congestion)?;
+                Ok(Self::Tcp {
+                    congestion,
+                    options,
+                })
+            }
+            Protocol::Tls => {
+                let congestion = congestion()?;
+                let options = tcp(&congestion);
+                let tls = group.table("tls", |at| TlsOptions::read(at, ()))?;
+                let options = options?;
+                Ok(Self::Tls {
+                    congestion,
+                    options,
+                    tls,
+                })
+            }
+            Protocol::Quic => {
+                let congestion = congestion();
+                let options = group.table("quic", |at| QuicOptions::read(at, mtu))?;
+                let congestion = congestion?;
+                Ok(Self::Quic {
+                    congestion,
+                    options,
+                })
+            }
+            Protocol::Dcudp => {
+                let congestion = congestion()?;
+                let around = Around {
+                    congestion: &congestion,
+                    mtu,
+                };
+                let options = group.table("dcudp", |at| DcudpOptions::read(at, around))?;
+                Ok(Self::Dcudp {
+                    congestion,
+                    options,
+                })
+            }
+            Protocol::Udp => {
+                let options = group.table("udp", |at| UdpOptions::read(at, ()))?;
+                Ok(Self::Udp { options })
+            }
         }
-        let options = group.table("tcp", |at| TcpOptions::read(at, around));
-        if protocol == Protocol::Tls {
-            let tls = group.table("tls", |at| TlsOptions::read(at, ()));
-            let (options, tls) = (options?, tls?);
-            return Ok(Self::Tls {
-                congestion,
-                options,
-                tls,
-            });
-        }
-        let options = options?;
-        Ok(Self::Tcp {
-            congestion,
-            options,
-        })
     }
 
     /// Its name.
@@ -166,8 +176,7 @@ impl TcpOptions {
     }
 }
 
-pub(super) fn mss(fields: &Fields<'_>, context: Around<'_>) -> Result<ByteSize, Reported> {
-    let mtu = context.mtu;
+pub(super) fn mss(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Reported> {
     let largest = mtu - TCP_HEADERS;
     match fields.optional::<ByteSize>("mss")? {
         None => Ok(largest),
@@ -191,12 +200,12 @@ pub(super) fn recovery(fields: &Fields<'_>) -> Result<Option<Recovery>, Reported
     }
 }
 
-pub(super) fn ecn(fields: &Fields<'_>, context: Around<'_>) -> Result<TcpEcn, Reported> {
-    let wants_exact_echo = ["dctcp", "d2tcp"].contains(&context.congestion.name());
-    let usual = if wants_exact_echo {
-        TcpEcn::Dctcp
-    } else {
-        TcpEcn::Off
-    };
-    Ok(fields.optional("ecn")?.unwrap_or(usual))
+impl TcpEcn {
+    /// What Linux does with a congestion control.
+    pub(super) fn of(congestion: &AlgorithmSpec) -> Self {
+        match congestion.name() {
+            "dctcp" | "d2tcp" => Self::Dctcp,
+            _ => Self::Off,
+        }
+    }
 }
