@@ -59,7 +59,7 @@ pub(crate) fn generate(input: &DeriveInput, data: &DataEnum) -> Result<TokenStre
                 #[allow(unused_variables, reason = "not every table has keys that need it")]
                 context: #context,
             ) -> Result<Self, crate::document::Reported> {
-                let table = match fields.kind() {
+                let table = match fields.section.kind() {
                     #(#arms)*
                     _ => return Err(fields.at.wrong_kind("a table with another `kind`")),
                 };

@@ -115,6 +115,7 @@ pub enum FaultKind {
     Address,
 }
 
+/// When a fault begins and ends: by time or by epochs.
 #[derive(Keys)]
 struct WhenKeys {
     /// From when.

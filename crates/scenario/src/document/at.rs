@@ -144,7 +144,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The name under which this stands in its table.
+    /// The name under which this stands in its table, if there is no dot in it.
     pub(crate) fn name(&self) -> &str {
         self.key.rsplit('.').next().unwrap_or_default()
     }

@@ -11,6 +11,7 @@ use crate::ScenarioError;
 use crate::document::{At, Reported};
 use crate::schema::{Accepts, Fields, Section};
 
+/// A file of deadlines as it is written.
 #[derive(Keys)]
 #[keys(
     title = "the top of the file",
@@ -22,6 +23,7 @@ struct File {
     rules: Vec<DeadlineRule>,
 }
 
+/// A rule as it is written.
 #[derive(Keys)]
 #[keys(title = "[[rules]]", doc = rules::DOC)]
 struct Rule {

@@ -12,6 +12,7 @@ use crate::document::{At, Reported};
 use crate::schema::Section;
 use crate::topology::{ControlKeys, control};
 
+/// A policy as it is written.
 #[derive(Keys)]
 #[keys(title = "the top of the file", doc = "A policy is a list of rules.")]
 struct File {
@@ -20,6 +21,7 @@ struct File {
     rules: Vec<PolicyRule>,
 }
 
+/// A rule as it is written.
 #[derive(Keys)]
 #[keys(title = "[[rules]]", doc = rules::DOC)]
 struct Rule {

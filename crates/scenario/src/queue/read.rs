@@ -8,6 +8,7 @@ use super::{Buffer, Discipline, Level, Queue, RedLength};
 use crate::document::{At, Reported};
 use crate::schema::{Accepts, Fields};
 
+/// Which length RED looks at.
 #[derive(Keys)]
 pub(super) struct LengthKeys {
     /// The length that is compared with the thresholds: the queue as the packet arrives, or a moving

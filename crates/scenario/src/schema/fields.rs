@@ -8,7 +8,7 @@ use crate::error::{ProblemKind, list, nearest};
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     pub(crate) at: At<'a>,
-    section: &'static Section,
+    pub(crate) section: &'static Section,
     table: &'a Table,
 }
 
@@ -55,11 +55,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What `kind` is, of a table that is one of several.
-    pub(crate) fn kind(&self) -> Option<&'static str> {
-        self.section.kind()
-    }
-
     /// Whether the key was written.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.table.get(name).is_some()
@@ -95,12 +90,8 @@ impl<'a> Fields<'a> {
         match (self.at(name), key.presence) {
             (Some(at), _) => key.accepts.read(&at).map(Some),
             (None, Presence::Default(literal)) => {
-                let node = Node::new(Value::from(literal), self.at.node.place.clone());
-                let at = At {
-                    node: &node,
-                    ..self.at.child(name, self.at.node)
-                };
-                key.accepts.read(&at).map(Some)
+                let read = |at: &At<'_>| key.accepts.read(at).map(Some);
+                self.as_if(name, Value::from(literal), read)
             }
             (None, _) => Ok(None),
         }
@@ -114,19 +105,20 @@ impl<'a> Fields<'a> {
     ) -> Result<T, Reported> {
         match self.at(name) {
             Some(at) => read(&at),
-            None => self.defaults(name, read),
+            None => self.as_if(name, Value::Table(Table::default()), read),
         }
     }
 
-    /// Reads the table under a key as if it were empty.
-    pub(crate) fn defaults<T>(
+    /// Reads a key as if this were its value.
+    pub(crate) fn as_if<T>(
         &self,
         name: &str,
+        value: Value,
         read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
     ) -> Result<T, Reported> {
-        let empty = Node::new(Value::Table(Table::default()), self.at.node.place.clone());
+        let node = Node::new(value, self.at.node.place.clone());
         read(&At {
-            node: &empty,
+            node: &node,
             ..self.at.child(name, self.at.node)
         })
     }

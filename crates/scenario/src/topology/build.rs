@@ -121,7 +121,6 @@ impl<'q> Builder<'q> {
 
     /// Adds a switch.
     pub(super) fn add_switch(&mut self, at: &At<'_>, switch: Switch) -> Result<Node, Reported> {
-        check_name(at, &switch.name)?;
         let index = SwitchIndex(self.topology.switches.len() as u32);
         let meaning = Meaning::Switch(index);
         self.names.add(at, &switch.name, meaning)?;

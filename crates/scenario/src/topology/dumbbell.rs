@@ -9,6 +9,7 @@ use crate::Queue;
 use crate::document::{At, Reported};
 use crate::schema::{Accepts, Fields};
 
+/// A dumbbell as it is written.
 #[derive(Keys)]
 #[keys(
     title = "[dumbbell]",
@@ -40,6 +41,7 @@ pub(crate) struct Dumbbell<'a> {
     receivers: Option<Receivers<'a>>,
 }
 
+/// Senders that are alike.
 #[derive(Keys)]
 #[keys(
     title = "[dumbbell.senders.NAME]",
@@ -60,12 +62,14 @@ pub(crate) struct Sender {
     rtt: Option<Duration>,
 }
 
+/// The receivers, if there are several.
 #[derive(Keys)]
 #[keys(
     title = "[dumbbell.receivers]",
     doc = "Several receivers, `receiver1`, `receiver2` …, with a link each to a second switch."
 )]
 pub(crate) struct Receivers<'a> {
+    /// Where they are written.
     #[key(is = Ok(fields.at.clone()))]
     at: At<'a>,
     /// How many.

@@ -1,7 +1,7 @@
 //! The general form: `[hosts]`, `[switches]`, `[[links]]` and `[[routes]]`.
 
 use super::build::{Builder, Hosts};
-use super::{Route, Switch, links};
+use super::{Route, Switch, check_name, links};
 use crate::document::Reported;
 use crate::schema::Fields;
 
@@ -12,7 +12,8 @@ pub(crate) fn read(file: &Fields<'_>, builder: &mut Builder<'_>) -> Result<(), R
         builder.add_hosts(&at, name, hosts.count)?;
     }
     if let Some(switches) = file.at("switches") {
-        for (_, at) in switches.named("tables `[switches.NAME]`")? {
+        for (name, at) in switches.named("tables `[switches.NAME]`")? {
+            check_name(&at, name)?;
             let switch = Switch::read(&at, &builder.names)?;
             builder.add_switch(&at, switch)?;
         }

@@ -40,6 +40,7 @@ pub enum SharedLimit {
     Dynamic(f64),
 }
 
+/// The keys of a limit, of which one is written.
 #[derive(Keys)]
 struct LimitKeys {
     /// A port may hold this many times what is free (Choudhury and Hahne 1998); instead of `per_port`.

@@ -10,6 +10,7 @@ use crate::Queue;
 use crate::document::{At, Reported};
 use crate::schema::Accepts;
 
+/// A star as it is written.
 #[derive(Keys)]
 #[keys(
     title = "[star]",
@@ -40,6 +41,7 @@ pub(crate) struct Star<'a> {
     hosts: At<'a>,
 }
 
+/// Hosts that are alike.
 #[derive(Keys)]
 #[keys(title = "[star.hosts.NAME]", doc = "A host, or several equal ones.")]
 pub(crate) struct StarHosts {

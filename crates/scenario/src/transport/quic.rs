@@ -5,7 +5,7 @@ use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
 use super::UDP_HEADERS;
-use crate::document::{At, Reported, Value};
+use crate::document::{At, Reported, Table, Value};
 use crate::schema::{Accepts, Fields};
 
 /// How both ends of a DCQUIC connection are set up; what is not here is as in the data center profile
@@ -106,6 +106,7 @@ pub enum MigrationDetector {
     },
 }
 
+/// A key of one detector alone.
 #[derive(Keys)]
 struct ConfirmationsKey {
     /// How many slow round trips have to follow each other; with `size-class`.
@@ -155,10 +156,10 @@ impl MigrationOptions {
         const KEY: &str = "proactive_migration";
         let read = |at: &At<'_>| Self::read(at, ()).map(Some);
         match fields.at(KEY) {
-            None => fields.defaults(KEY, read),
+            None => fields.table(KEY, read),
             Some(at) => match at.node.value {
                 Value::Boolean(false) => Ok(None),
-                Value::Boolean(true) => fields.defaults(KEY, read),
+                Value::Boolean(true) => fields.as_if(KEY, Value::Table(Table::default()), read),
                 Value::Table(_) => read(&at),
                 _ => Err(at.wrong_kind("true, false, or a table")),
             },

@@ -12,6 +12,7 @@ use crate::topology::BOTTLENECK;
 /// The most epochs of a run.
 pub(crate) const MOST_EPOCHS: u32 = 10_000_000;
 
+/// How often flows arrive at random: of the first two keys one is written.
 #[derive(Keys)]
 pub(super) struct ArrivalKeys<'a> {
     /// The mean time between two arrivals in the whole group; instead of `load`.
