@@ -18,6 +18,11 @@ use crate::{Group, PortIndex, Topology};
 pub(crate) const PORTS: Accepts =
     Accepts::Other("the name of a port, a pattern such as \"switch->web*\", or a list of them");
 
+/// What names ports of hosts.
+const HOST_PORTS: Accepts = Accepts::Other(
+    "the name of a host's port, a pattern such as \"web*->leaf1\", or a list of them",
+);
+
 /// Something that goes wrong for a while.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(context = (&Topology, Duration), check = table.check_ports(fields, context.0))]
@@ -138,9 +143,7 @@ struct WhenKeys {
 #[keys(declares)]
 struct AddressKeys {
     /// The hosts' ports whose address changes.
-    #[key(accepts = Accepts::Other(
-        "the name of a host's port, a pattern such as \"web*->leaf1\", or a list of them",
-    ))]
+    #[key(accepts = HOST_PORTS)]
     ports: Vec<PortIndex>,
     /// From when.
     #[key(accepts = Accepts::SPAN, absent = "`at_epoch` says")]

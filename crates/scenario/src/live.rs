@@ -22,10 +22,17 @@ pub struct LiveOptions {
     #[key(default = "ipv4")]
     pub address_family: AddressFamily,
     /// Where the hosts' addresses are taken from; it must not be in use on the machine itself.
-    #[key(accepts = Accepts::Other("a private network such as \"10.77.0.0/16\" or \"fd77:6562:7765::/48\""), absent = "`\"10.77.0.0/16\"`, or `\"fd77:6562:7765::/48\"` for IPv6", by = read_network(fields))]
+    #[key(
+        accepts = Accepts::Other("a private network such as \"10.77.0.0/16\" or \"fd77:6562:7765::/48\""),
+        absent = "`\"10.77.0.0/16\"`, or `\"fd77:6562:7765::/48\"` for IPv6",
+        by = read_network(fields)
+    )]
     pub network: Network,
     /// How many segments a host's stack may hand to its link at once.
-    #[key(accepts = Accepts::Count(1, 65_535), absent = "as many as keep the scenario's rates faithful")]
+    #[key(
+        accepts = Accepts::Count(1, 65_535),
+        absent = "as many as keep the scenario's rates faithful"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gso_segments: Option<u32>,
     /// With a larger error of the delays of 1 % of the packets a run is not faithful; more may do

@@ -24,7 +24,10 @@ use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions
 #[allow(dead_code, reason = "it declares keys alone")]
 pub(crate) struct File {
     /// Values that are written once and used elsewhere as `"$name"`.
-    #[key(accepts = Accepts::Other("a table of values under names of your choice"), absent = "none")]
+    #[key(
+        accepts = Accepts::Other("a table of values under names of your choice"),
+        absent = "none"
+    )]
     parameters: (),
     /// The network, as a dumbbell.
     #[key(accepts = Accepts::TABLE, absent = "another form")]

@@ -13,8 +13,8 @@ use crate::schema::{Accepts, Fields};
 #[keys(
     title = "[sed]",
     doc = "SED and RSED (docs/sed.md): an agent in each switch, and a controller that gives the flows of \
-          congested ports the windows with which they meet their `deadline`. It acts upon TCP with a \
-          handshake.",
+           congested ports the windows with which they meet their `deadline`. It acts upon TCP with a \
+           handshake.",
     check = table.check(fields)
 )]
 pub struct SedOptions {

@@ -43,11 +43,21 @@ pub(crate) struct Link<E = Vec<Node>> {
     #[serde(flatten)]
     sizes: PacketSizes,
     /// The queue of the port from `from` to `to`.
-    #[key(accepts = QUEUE, absent = "unlimited", or = Queue::UNLIMITED, read = Ok(context.queue(at)))]
+    #[key(
+        accepts = QUEUE,
+        absent = "unlimited",
+        or = Queue::UNLIMITED,
+        read = Ok(context.queue(at))
+    )]
     #[serde(skip_serializing_if = "Queue::is_unlimited")]
     queue: Queue,
     /// The queue of the port back.
-    #[key(accepts = QUEUE, absent = "unlimited", or = Queue::UNLIMITED, read = Ok(context.queue(at)))]
+    #[key(
+        accepts = QUEUE,
+        absent = "unlimited",
+        or = Queue::UNLIMITED,
+        read = Ok(context.queue(at))
+    )]
     #[serde(skip_serializing_if = "Queue::is_unlimited")]
     reverse_queue: Queue,
 }

@@ -11,34 +11,51 @@ use crate::schema::{Accepts, Fields};
 
 /// How both ends of a DCUDP connection are set up. `docs/dcudp.md` says what each option decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
-#[keys(title = "[groups.NAME.dcudp]", doc = "How both ends of the group's DCUDP connections are set up: see docs/dcudp.md.", context = Around<'_>)]
+#[keys(
+    title = "[groups.NAME.dcudp]",
+    doc = "How both ends of the group's DCUDP connections are set up: see docs/dcudp.md.",
+    context = Around<'_>
+)]
 pub struct DcudpOptions {
     /// The sending rate of UDP Mode, in UDP payload; Congestion Mode does not exceed it either.
     #[key(absent = "the rate of the link that the sender leaves by")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// The largest UDP payload, DCUDP's header of 16 bytes included.
-    #[key(accepts = Accepts::Size(
-                ByteSize::from_bytes(SMALLEST_PACKET),
-                ByteSize::from_bytes(65_507),
-            ), absent = "the smallest MTU of all links less 28B of headers", by = read_packet_size(fields, context.mtu))]
+    #[key(
+        accepts = Accepts::Size(
+            ByteSize::from_bytes(SMALLEST_PACKET),
+            ByteSize::from_bytes(65_507),
+        ),
+        absent = "the smallest MTU of all links less 28B of headers",
+        by = read_packet_size(fields, context.mtu)
+    )]
     pub packet_size: ByteSize,
     /// How many packets the receive buffer holds.
     #[key(accepts = Accepts::Count(16, 65_536), default = 8192)]
     pub receive_window: u32,
     /// What is kept for sending, unacknowledged data included.
-    #[key(accepts = Accepts::Size(ByteSize::from_bytes(1), ByteSize::from_mib(1024)), default = "8MiB")]
+    #[key(
+        accepts = Accepts::Size(ByteSize::from_bytes(1), ByteSize::from_mib(1024)),
+        default = "8MiB"
+    )]
     pub send_buffer: ByteSize,
     /// When ACKs carry the ECN echo: from a CE mark until CWR comes (RFC 3168), or if a CE mark
     /// came since the last ACK.
     #[key(default = "until-reduced")]
     pub echo: DcudpEcho,
     /// What the congestion control is told of marks: the ECN echo, or how many bytes were marked.
-    #[key(absent = "`\"echo\"` with the congestion control `dcudp`, else `\"counts\"`", or = DcudpFeedback::of(context.congestion))]
+    #[key(
+        absent = "`\"echo\"` with the congestion control `dcudp`, else `\"counts\"`",
+        or = DcudpFeedback::of(context.congestion)
+    )]
     pub feedback: DcudpFeedback,
     /// How far apart the ACKs of Congestion Mode are: a round trip, which queues lengthen, or a
     /// round trip through empty queues.
-    #[key(absent = "`\"rtt\"` with the congestion control `dcudp`, else `\"idle-rtt\"`", or = DcudpAckInterval::of(context.congestion))]
+    #[key(
+        absent = "`\"rtt\"` with the congestion control `dcudp`, else `\"idle-rtt\"`",
+        or = DcudpAckInterval::of(context.congestion)
+    )]
     pub ack_interval: DcudpAckInterval,
     /// Whether a gap in the data begins Congestion Mode as a CE mark does, for networks that do not
     /// mark.
@@ -55,7 +72,11 @@ pub struct DcudpOptions {
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1ms")]
     pub request_interval: Duration,
     /// When Congestion Mode ends.
-    #[key(accepts = Accepts::TABLE, absent = "the paper's values", by = fields.table("quit", |at| DcudpQuit::read(at, ())))]
+    #[key(
+        accepts = Accepts::TABLE,
+        absent = "the paper's values",
+        by = fields.table("quit", |at| DcudpQuit::read(at, ()))
+    )]
     pub quit: DcudpQuit,
 }
 

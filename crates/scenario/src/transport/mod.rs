@@ -75,12 +75,21 @@ pub enum Transport {
 /// How both ends of a TCP connection are set up. Defaults are Linux's, except where the key
 /// reference says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
-#[keys(title = "[groups.NAME.tcp]", doc = "How both ends of the group's TCP connections are set up. The initial and the minimum window \
-          are parameters of the congestion control.", context = Around<'_>, check = table.check(fields))]
+#[keys(
+    title = "[groups.NAME.tcp]",
+    doc = "How both ends of the group's TCP connections are set up. The initial and the minimum window \
+           are parameters of the congestion control.",
+    context = Around<'_>,
+    check = table.check(fields)
+)]
 pub struct TcpOptions {
     /// The maximum segment size, as the MSS option counts it: time stamps and other options take
     /// their bytes from it.
-    #[key(accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_495)), absent = "the smallest MTU of all links less 40B of headers", by = read::mss(fields, context.mtu))]
+    #[key(
+        accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_495)),
+        absent = "the smallest MTU of all links less 40B of headers",
+        by = read::mss(fields, context.mtu)
+    )]
     pub mss: ByteSize,
     /// Whether connections begin with the three-way handshake and end with FINs; without, both ends
     /// start established.
@@ -88,7 +97,10 @@ pub struct TcpOptions {
     pub handshake: bool,
     /// How the connections use ECN: not, one reaction per window (RFC 3168), or an exact echo of
     /// marks (RFC 8257).
-    #[key(absent = "`\"dctcp\"` with the congestion controls `dctcp` and `d2tcp`, else `\"off\"`", or = TcpEcn::of(context.congestion))]
+    #[key(
+        absent = "`\"dctcp\"` with the congestion controls `dctcp` and `d2tcp`, else `\"off\"`",
+        or = TcpEcn::of(context.congestion)
+    )]
     pub ecn: TcpEcn,
     /// Selective acknowledgments (RFC 2018).
     #[key(default = true)]

@@ -11,28 +11,44 @@ use crate::schema::{Accepts, Fields};
 /// How both ends of a DCQUIC connection are set up; what is not here is as in the data center profile
 /// of the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
-#[keys(title = "[groups.NAME.quic]", doc = "How both ends of the group's DCQUIC connections are set up; what has no key here is as in \
-          the engine's data center profile. Further links of the hosts are paths that a connection \
-          holds ready.", context = ByteSize)]
+#[keys(
+    title = "[groups.NAME.quic]",
+    doc = "How both ends of the group's DCQUIC connections are set up; what has no key here is as in \
+           the engine's data center profile. Further links of the hosts are paths that a connection \
+           holds ready.",
+    context = ByteSize
+)]
 pub struct QuicOptions {
     /// How large packets are: what the interfaces at both ends carry, used at once; what probes
     /// find from 1252 bytes of UDP payload on (RFC 8899); by the size of the task, 8972 bytes below
     /// 1 MB and 5000 from there on (DCQUIC paper, section 4.2); or this UDP payload.
-    #[key(accepts = Accepts::Other(
-                "\"interface\", \"probe\", \"task\", or the size of a UDP payload from 1.2KB to \
-                 65.527KB, in text",
-            ), default = "interface", by = QuicPacketSize::read(fields, context))]
+    #[key(
+        accepts = Accepts::Other(
+            "\"interface\", \"probe\", \"task\", or the size of a UDP payload from 1.2KB to \
+             65.527KB, in text",
+        ),
+        default = "interface",
+        by = QuicPacketSize::read(fields, context)
+    )]
     pub packet_size: QuicPacketSize,
     /// What a live host's UDP sockets hold in each direction (SO_RCVBUF, SO_SNDBUF). A simulated
     /// host takes each packet when it arrives and has no such buffer: there it has no effect.
-    #[key(accepts = Accepts::Size(ByteSize::from_kib(4), ByteSize::from_mib(1024)), absent = "as the engine sets them, 8 MB")]
+    #[key(
+        accepts = Accepts::Size(ByteSize::from_kib(4), ByteSize::from_mib(1024)),
+        absent = "as the engine sets them, 8 MB"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_buffers: Option<ByteSize>,
     /// Whether packets are sent with ECT(0), as long as the path carries it.
     #[key(default = true)]
     pub ecn: bool,
     /// Whether, and when, a client leaves a path by itself for another one that it holds ready.
-    #[key(accepts = Accepts::Other("true, false, or a table"), default = true, by = MigrationOptions::read_switchable(fields), name = "proactive_migration")]
+    #[key(
+        accepts = Accepts::Other("true, false, or a table"),
+        default = true,
+        by = MigrationOptions::read_switchable(fields),
+        name = "proactive_migration"
+    )]
     #[serde(
         rename = "proactive_migration",
         serialize_with = "write_migration",
@@ -66,7 +82,11 @@ pub enum QuicPacketSize {
 pub struct MigrationOptions {
     /// What decides that a path has become slow: like compared with like, or equations 1 to 4 of
     /// the DCQUIC paper as they stand.
-    #[key(accepts = Accepts::Word(&["size-class", "paper"]), default = "size-class", by = MigrationDetector::read(fields))]
+    #[key(
+        accepts = Accepts::Word(&["size-class", "paper"]),
+        default = "size-class",
+        by = MigrationDetector::read(fields)
+    )]
     #[serde(flatten)]
     pub detector: MigrationDetector,
     /// Over how many streams or samples the long-term averages run; above `short_window`.
@@ -76,7 +96,12 @@ pub struct MigrationOptions {
     #[key(accepts = Accepts::Count(1, 4095), default = 10)]
     pub short_window: u32,
     /// How many times the long-term average the present has to exceed.
-    #[key(accepts = Accepts::Number(1.001, 1_000_000.0), absent = "2", or = 2.0, then = ConfirmationsKey)]
+    #[key(
+        accepts = Accepts::Number(1.001, 1_000_000.0),
+        absent = "2",
+        or = 2.0,
+        then = ConfirmationsKey
+    )]
     pub alpha: f64,
     /// After how many probe timeouts without an answer the path counts as interrupted.
     #[key(accepts = Accepts::Count(2, 64), default = 3)]
