@@ -10,13 +10,9 @@ use weir_units::{Duration, Rate, Time};
 use crate::document::{At, Reported};
 use crate::queue::serialize_probability;
 use crate::schema::{Accepts, Fields};
-use crate::topology::{Node, matches};
+use crate::topology::{Node, PORTS, read_ports};
 use crate::workload::MOST_EPOCHS;
 use crate::{Group, PortIndex, Topology};
-
-/// What names ports.
-pub(crate) const PORTS: Accepts =
-    Accepts::Other("the name of a port, a pattern such as \"switch->web*\", or a list of them");
 
 /// What names ports of hosts.
 const HOST_PORTS: Accepts = Accepts::Other(
@@ -120,18 +116,32 @@ pub enum FaultKind {
     Address,
 }
 
-/// When a fault begins and ends: by time or by epochs.
+/// When a fault begins, by time.
 #[derive(Keys)]
-struct WhenKeys {
+struct Begin {
     /// From when.
     #[key(accepts = Accepts::SPAN, absent = "`at_epoch` says")]
     at: Option<Time>,
-    /// Until when.
-    #[key(accepts = Accepts::POSITIVE_SPAN, absent = "until the end")]
-    until: Option<Time>,
+}
+
+/// When a fault begins, by epochs.
+#[derive(Keys)]
+struct BeginEpoch {
     /// From the beginning of which epoch, counted from 0; instead of `at`, beside a workload `epochs`.
     #[key(accepts = Accepts::Count(0, MOST_EPOCHS as u64), absent = "`at` says")]
     at_epoch: Option<u32>,
+}
+
+/// When a fault begins and ends: by time or by epochs.
+#[derive(Keys)]
+struct WhenKeys {
+    #[key(flatten)]
+    begin: Begin,
+    /// Until when.
+    #[key(accepts = Accepts::POSITIVE_SPAN, absent = "until the end")]
+    until: Option<Time>,
+    #[key(flatten)]
+    begin_epoch: BeginEpoch,
     /// Until the beginning of which epoch; with `at_epoch`.
     #[key(accepts = Accepts::Count(1, MOST_EPOCHS as u64), absent = "until the end")]
     until_epoch: Option<u32>,
@@ -145,12 +155,10 @@ struct AddressKeys {
     /// The hosts' ports whose address changes.
     #[key(accepts = HOST_PORTS)]
     ports: Vec<PortIndex>,
-    /// From when.
-    #[key(accepts = Accepts::SPAN, absent = "`at_epoch` says")]
-    at: Option<Time>,
-    /// From the beginning of which epoch, counted from 0; instead of `at`, beside a workload `epochs`.
-    #[key(accepts = Accepts::Count(0, MOST_EPOCHS as u64), absent = "`at` says")]
-    at_epoch: Option<u32>,
+    #[key(flatten)]
+    begin: Begin,
+    #[key(flatten)]
+    begin_epoch: BeginEpoch,
 }
 
 impl Fault {
@@ -197,7 +205,7 @@ impl When {
     fn read(fields: &Fields<'_>, duration: Duration) -> Result<Self, Reported> {
         let keys = WhenKeys::read_keys(fields, ())?;
         let (until, until_epoch) = (keys.until, keys.until_epoch);
-        let (when, useless) = match (keys.at, keys.at_epoch) {
+        let (when, useless) = match (keys.begin.at, keys.begin_epoch.at_epoch) {
             (Some(at), None) => (Self::Time { at, until }, until_epoch.map(|_| "until_epoch")),
             (None, Some(at)) => {
                 let until = until_epoch;
@@ -320,27 +328,4 @@ pub(crate) fn check_overlaps(
         format!("the port `{port}` still has another fault of this kind, `faults.{first}`"),
         "end one before the other begins",
     ))
-}
-
-/// The ports that names or patterns mean, each once.
-pub(crate) fn read_ports(at: &At<'_>, topology: &Topology) -> Result<Vec<PortIndex>, Reported> {
-    let mut ports: Vec<PortIndex> = Vec::new();
-    for item in at.items() {
-        let name = item.text("the name of a port, or a list of names")?;
-        let indices = topology.port_indices();
-        let found: Vec<_> = indices
-            .filter(|port| matches(name, &topology.port(*port).name))
-            .collect();
-        if found.is_empty() {
-            let names = topology.ports.iter().map(|port| port.name.as_str());
-            return Err(item.unknown_name("port", name, names));
-        }
-        ports.extend(found);
-    }
-    let mut seen = std::collections::HashSet::new();
-    ports.retain(|port| seen.insert(*port));
-    match ports.is_empty() {
-        true => Err(at.wrong_kind("at least one port")),
-        false => Ok(ports),
-    }
 }

@@ -4,17 +4,16 @@ use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
 use crate::document::{At, Reported};
-use crate::fault::{PORTS, read_ports};
 use crate::schema::{Accepts, Fields, LONGEST};
-use crate::topology::{BOTTLENECK, Node};
+use crate::topology::{BOTTLENECK, Node, PORTS, read_ports};
 use crate::{Group, PortIndex, Topology};
 
 /// What is watched while the simulation runs.
 #[derive(Clone, Debug, PartialEq, Eq, Keys)]
 #[keys(title = "[measurements]", doc = "What is watched.", context = Watched<'_>)]
 pub struct Measurements {
+    // By a Poisson process they meet no rhythm (Vargas et al., section 5.4).
     /// The mean time between two samples of queues and goodput, taken by a Poisson process.
-    // So they meet no rhythm (Vargas et al., section 5.4).
     #[key(accepts = Accepts::Duration(Duration::from_micros(1), LONGEST), default = "10ms")]
     pub sample_interval: Duration,
     /// The ports that are sampled and reported.

@@ -1,6 +1,8 @@
 //! Reading the tree: a position in it, and where mistakes are collected.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::{Node, Value};
@@ -141,6 +143,31 @@ impl<'a> At<'a> {
                 .map(|(index, node)| self.child(&index.to_string(), node))
                 .collect(),
             _ => vec![self.clone()],
+        }
+    }
+
+    /// What the text here, or the texts in a list, mean: each `what` once, and at least one.
+    pub(crate) fn each_once<T: Copy + Eq + Hash>(
+        &self,
+        what: &str,
+        accepts: &str,
+        find: impl Fn(&str) -> Vec<T>,
+        unknown: impl Fn(&Self, &str) -> Reported,
+    ) -> Result<Vec<T>, Reported> {
+        let mut found = Vec::new();
+        for item in self.items() {
+            let name = item.text(accepts)?;
+            let named = find(name);
+            if named.is_empty() {
+                return Err(unknown(&item, name));
+            }
+            found.extend(named);
+        }
+        let mut seen = HashSet::new();
+        found.retain(|one| seen.insert(*one));
+        match found.is_empty() {
+            true => Err(self.wrong_kind(format!("at least one {what}"))),
+            false => Ok(found),
         }
     }
 

@@ -80,7 +80,7 @@ impl Key {
             name: "kind",
             accepts: Accepts::Word(word),
             presence: Presence::Required,
-            doc: "what this is",
+            doc: "What this is.",
         }
     }
 }

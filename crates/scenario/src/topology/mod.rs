@@ -5,6 +5,7 @@ mod dumbbell;
 mod general;
 mod links;
 mod names;
+mod ports;
 mod route;
 mod routes;
 mod shared_buffer;
@@ -25,9 +26,11 @@ pub(crate) use build::{Builder, Queues};
 pub(crate) use dumbbell::expand as expand_dumbbell;
 pub(crate) use general::read as read_general;
 pub(crate) use links::Link;
-pub(crate) use names::{Names, check_name, matches};
+pub(crate) use names::{Names, check_name};
+pub(crate) use ports::{PORTS, read_ports};
 pub use route::Route;
 pub use routes::Routes;
+use shared_buffer::SharedMemory;
 pub use shared_buffer::{SharedBuffer, SharedLimit};
 pub(crate) use star::expand as expand_star;
 pub use tcon::TconRule;
@@ -114,11 +117,10 @@ pub struct Switch {
     /// Its name.
     #[key(is = Ok(fields.at.name().to_owned()))]
     pub name: String,
-    /// Memory that the switch's ports share.
+    /// The memory that its ports share; without it each port has only the buffer of its queue.
     #[key(
-        accepts = shared_buffer::ACCEPTS,
-        absent = shared_buffer::ABSENT,
-        read = SharedBuffer::read(at, ())
+        keys = SharedMemory,
+        by = SharedMemory::read_keys(fields, ()).map(|keys| keys.shared_buffer)
     )]
     pub shared_buffer: Option<SharedBuffer>,
     /// Transparent congestion control: whose data the switch controls, the first rule that fits.

@@ -1,7 +1,7 @@
 //! What the names in a file mean: hosts, sets of hosts and switches.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 
 use super::{HostIndex, Node, SwitchIndex};
 use crate::document::{At, Reported};
@@ -74,24 +74,11 @@ impl Names {
 
     /// The hosts that a name, a pattern with `*` or a list of them means, each once.
     pub(crate) fn hosts(&self, at: &At<'_>) -> Result<Vec<HostIndex>, Reported> {
-        let mut hosts = Vec::new();
-        for item in at.items() {
-            let name = item.text("the name of a host or of several hosts, or a list of names")?;
-            let found: Vec<_> = (self.find(name).into_iter())
-                .filter_map(Node::host)
-                .collect();
-            if found.is_empty() {
-                let is_host = |meaning: &Meaning| !matches!(meaning, Meaning::Switch(_));
-                return Err(self.unknown(&item, "host", name, is_host));
-            }
-            hosts.extend(found);
-        }
-        let mut seen = HashSet::new();
-        hosts.retain(|host| seen.insert(*host));
-        match hosts.is_empty() {
-            true => Err(at.wrong_kind("at least one host")),
-            false => Ok(hosts),
-        }
+        let accepts = "the name of a host or of several hosts, or a list of names";
+        let find = |name: &str| self.find(name).into_iter().filter_map(Node::host).collect();
+        let is_host = |meaning: &Meaning| !matches!(meaning, Meaning::Switch(_));
+        let unknown = |at: &At<'_>, name: &str| self.unknown(at, "host", name, is_host);
+        at.each_once("host", accepts, find, unknown)
     }
 
     fn find(&self, name: &str) -> Vec<Node> {
@@ -139,7 +126,7 @@ impl Meaning {
 }
 
 /// Whether `text` is `pattern`, in which each `*` stands for any characters.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;
     };

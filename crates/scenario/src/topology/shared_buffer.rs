@@ -7,10 +7,17 @@ use weir_units::ByteSize;
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
 
-/// What the key `shared_buffer` takes.
-pub(super) const ACCEPTS: Accepts = Accepts::Other("a table with `size` and `alpha` or `per_port`");
-/// What its absence means.
-pub(super) const ABSENT: &str = "each port has the buffer of its queue to itself";
+/// The key of a switch or a star.
+#[derive(Keys)]
+pub(super) struct SharedMemory {
+    /// Memory that the switch's ports share.
+    #[key(
+        accepts = Accepts::Other("a table with `size` and `alpha` or `per_port`"),
+        absent = "each port has the buffer of its queue to itself",
+        read = SharedBuffer::read(at, ())
+    )]
+    pub(super) shared_buffer: Option<SharedBuffer>,
+}
 
 /// Memory that the ports of a switch share.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]

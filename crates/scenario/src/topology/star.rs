@@ -5,7 +5,7 @@ use weir_units::{Duration, Rate};
 
 use super::Switch;
 use super::build::{Builder, Hosts, LinkSettings, PacketSizes, QUEUE};
-use super::shared_buffer::{self, SharedBuffer};
+use super::shared_buffer::SharedMemory;
 use crate::Queue;
 use crate::document::{At, Reported};
 use crate::schema::Accepts;
@@ -29,13 +29,8 @@ pub(crate) struct Star<'a> {
     /// The queue of each port towards a host.
     #[key(accepts = QUEUE, by = Ok(context.needed_queue(fields)))]
     queue: Queue,
-    /// Memory that the switch's ports share.
-    #[key(
-        accepts = shared_buffer::ACCEPTS,
-        absent = shared_buffer::ABSENT,
-        read = SharedBuffer::read(at, ())
-    )]
-    shared_buffer: Option<SharedBuffer>,
+    #[key(flatten)]
+    memory: SharedMemory,
     /// The hosts.
     #[key(accepts = Accepts::Other("tables `[star.hosts.NAME]`"), read = Ok(at.clone()))]
     hosts: At<'a>,
@@ -59,7 +54,7 @@ pub(crate) struct StarHosts {
 pub(crate) fn expand(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
     let star = Star::read(at, &*builder)?;
     let switch = Switch {
-        shared_buffer: star.shared_buffer,
+        shared_buffer: star.memory.shared_buffer,
         ..Switch::new("switch")
     };
     let switch = builder.add_switch(at, switch)?;
