@@ -21,18 +21,25 @@ const HOST_PORTS: Accepts = Accepts::Other(
 
 /// Something that goes wrong for a while.
 #[derive(Clone, Debug, PartialEq, Keys)]
-#[keys(context = (&Topology, Duration), check = table.check_ports(fields, context.0))]
+#[keys(context = Run<'_>, check = table.check_ports(fields, context.topology))]
 pub struct Fault {
     /// The ports whose packets meet the fault, after they have been sent; name both ports of a link
     /// for both directions.
-    #[key(accepts = PORTS, read = read_ports(at, context.0))]
+    #[key(accepts = PORTS, read = read_ports(at, context.topology))]
     pub ports: Vec<PortIndex>,
     /// When.
-    #[key(keys = WhenKeys, by = When::read(fields, context.1))]
+    #[key(keys = WhenKeys, by = When::read(fields, context.duration))]
     pub when: When,
     /// What.
     #[key(is = FaultKind::read_keys(fields, ()))]
     pub kind: FaultKind,
+}
+
+/// What faults happen to.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'t> {
+    pub(crate) topology: &'t Topology,
+    pub(crate) duration: Duration,
 }
 
 /// When a fault begins and ends.
@@ -162,13 +169,8 @@ struct AddressKeys {
 }
 
 impl Fault {
-    pub(crate) fn read(
-        at: &At<'_>,
-        topology: &Topology,
-        duration: Duration,
-    ) -> Result<Self, Reported> {
-        let fields = Fields::open_kind(at, &FaultKind::SECTIONS)?;
-        Self::read_keys(&fields, (topology, duration))
+    pub(crate) fn read(at: &At<'_>, run: Run<'_>) -> Result<Self, Reported> {
+        Self::read_keys(&Fields::open_kind(at, &FaultKind::SECTIONS)?, run)
     }
 
     /// Only hosts have addresses.

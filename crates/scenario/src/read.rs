@@ -5,12 +5,12 @@ use weir_units::Duration;
 
 use crate::document::{At, Node, Problems, Reported, substitute};
 use crate::error::ProblemKind;
-use crate::fault::{self, check_overlaps};
+use crate::fault::{self, Run, check_overlaps};
 use crate::group::{check_epochs, check_flows};
 use crate::measurements::Watched;
 use crate::schema::{Accepts, Fields};
 use crate::topology::{self, Builder, Queues, check_name};
-use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions, Topology};
+use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions};
 
 /// The top of a file.
 #[derive(Keys)]
@@ -124,7 +124,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
         topology,
         groups: groups.as_deref().ok(),
     };
-    let faults = read_faults(&file, topology, duration, watched.groups);
+    let faults = read_faults(&file, Run { topology, duration }, watched.groups);
     let measurements = file.table("measurements", |at| Measurements::read(at, watched));
     let sed = file.at("sed").map(|at| SedOptions::read(&at, ()));
     let live = file.table("live", |at| LiveOptions::read(at, ()));
@@ -216,17 +216,15 @@ fn read_groups(
 
 fn read_faults(
     file: &Fields<'_>,
-    topology: &Topology,
-    duration: Duration,
+    run: Run<'_>,
     groups: Option<&[Group]>,
 ) -> Result<Vec<Fault>, Reported> {
     let Some(at) = file.at("faults") else {
         return Ok(Vec::new());
     };
-    let expected = "tables `[[faults]]`";
-    let faults = at.all(expected, |at| Fault::read(at, topology, duration))?;
+    let faults = at.all("tables `[[faults]]`", |at| Fault::read(at, run))?;
     let items = at.items();
-    check_overlaps(&items, &faults, topology)?;
+    check_overlaps(&items, &faults, run.topology)?;
     if let Some(groups) = groups {
         fault::check_epochs(&items, &faults, groups)?;
     }

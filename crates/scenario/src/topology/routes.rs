@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::{HostIndex, Node, PortIndex, SwitchIndex, Topology};
 
 /// Where packets go next, at every node and for every destination: all ports on a shortest path,
-/// or those of a chosen [`Route`].
+/// or those of a chosen [`Route`](super::Route).
 #[derive(Clone, Debug)]
 pub struct Routes {
     hosts: usize,
