@@ -580,6 +580,6 @@ fn shared_buffer(
         SharedLimit::Static(limit) => {
             Ok(SharedBuffer::with_limits(buffer.size, vec![limit; ports]))
         }
-        SharedLimit::Dynamic { alpha } => SharedBuffer::dynamic(buffer.size, alpha),
+        SharedLimit::Dynamic(alpha) => SharedBuffer::dynamic(buffer.size, alpha),
     }
 }

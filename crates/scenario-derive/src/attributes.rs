@@ -2,218 +2,119 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
-use syn::punctuated::Punctuated;
-use syn::spanned::Spanned as _;
-use syn::{
-    Attribute, Error, Expr, ExprArray, ExprLit, Field, Lit, LitInt, LitStr, Meta, Path, Result,
-    Token, Type,
-};
+use syn::meta::ParseNestedMeta;
+use syn::{Attribute, Expr, ExprLit, Lit, LitStr, Meta, Result, Type};
 
 /// `#[keys(…)]` of a type or a variant.
 #[derive(Default)]
 pub(crate) struct TableAttributes {
     pub(crate) title: Option<Expr>,
     pub(crate) doc: Option<Expr>,
-    pub(crate) context: Option<Type>,
-    pub(crate) first: Option<Vec<Expr>>,
+    pub(crate) with: Option<Type>,
+    pub(crate) check: Option<Expr>,
+    pub(crate) declares: bool,
+    context: Option<Type>,
 }
 
 impl TableAttributes {
     pub(crate) fn of(attributes: &[Attribute]) -> Result<Self> {
         let mut found = Self::default();
-        for attribute in attributes {
-            if !attribute.path().is_ident("keys") {
-                continue;
-            }
-            attribute.parse_nested_meta(|meta| {
-                let name = meta.path.get_ident().map(ToString::to_string);
-                match name.as_deref() {
-                    Some("title") => found.title = Some(meta.value()?.parse()?),
-                    Some("doc") => found.doc = Some(meta.value()?.parse()?),
-                    Some("context") => found.context = Some(meta.value()?.parse()?),
-                    Some("first") => found.first = Some(list(meta.value()?.parse()?)),
-                    _ => return Err(meta.error("it takes title, doc, context and first")),
+        each(attributes, "keys", |name, meta| {
+            match name {
+                "title" => found.title = Some(meta.value()?.parse()?),
+                "doc" => found.doc = Some(meta.value()?.parse()?),
+                "with" => found.with = Some(meta.value()?.parse()?),
+                "check" => found.check = Some(meta.value()?.parse()?),
+                "declares" => found.declares = true,
+                "context" => found.context = Some(meta.value()?.parse()?),
+                _ => {
+                    return Err(
+                        meta.error("it takes title, doc, with, check, declares and context")
+                    );
                 }
-                Ok(())
-            })?;
-        }
+            }
+            Ok(())
+        })?;
         Ok(found)
     }
 
-    /// The type of the context.
+    /// The type of the context: any, where no key needs one.
     pub(crate) fn context(&self) -> TokenStream {
         match &self.context {
             Some(context) => context.to_token_stream(),
-            None => quote!(()),
+            None => quote!(impl Copy),
         }
+    }
+
+    /// The check of what was read.
+    pub(crate) fn check(&self) -> Option<TokenStream> {
+        let check = self.check.as_ref()?;
+        Some(quote!(#check?;))
     }
 }
 
 /// `#[key(…)]` of a field.
 #[derive(Default)]
-struct KeyAttributes {
-    accepts: Option<Expr>,
-    default: Option<ExprLit>,
-    absent: Option<Expr>,
-    or: Option<Expr>,
-    by: Option<Path>,
-    keys: Option<Vec<Expr>>,
-    name: Option<LitStr>,
-    then: Option<Vec<Expr>>,
-    flatten: Option<LitInt>,
-    first: bool,
+pub(crate) struct KeyAttributes {
+    pub(crate) accepts: Option<Expr>,
+    pub(crate) default: Option<ExprLit>,
+    pub(crate) absent: Option<Expr>,
+    pub(crate) or: Option<Expr>,
+    pub(crate) read: Option<Expr>,
+    pub(crate) by: Option<Expr>,
+    pub(crate) is: Option<Expr>,
+    pub(crate) keys: Option<Type>,
+    pub(crate) then: Option<Type>,
+    pub(crate) name: Option<LitStr>,
+    pub(crate) flatten: bool,
+    pub(crate) first: bool,
 }
 
 impl KeyAttributes {
-    fn of(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn of(attributes: &[Attribute]) -> Result<Self> {
         let mut found = Self::default();
-        for attribute in attributes {
-            if !attribute.path().is_ident("key") {
-                continue;
-            }
-            attribute.parse_nested_meta(|meta| {
-                let name = meta.path.get_ident().map(ToString::to_string);
-                match name.as_deref() {
-                    Some("accepts") => found.accepts = Some(meta.value()?.parse()?),
-                    Some("default") => found.default = Some(meta.value()?.parse()?),
-                    Some("absent") => found.absent = Some(meta.value()?.parse()?),
-                    Some("or") => found.or = Some(meta.value()?.parse()?),
-                    Some("by") => found.by = Some(meta.value()?.parse()?),
-                    Some("keys") => found.keys = Some(list(meta.value()?.parse()?)),
-                    Some("name") => found.name = Some(meta.value()?.parse()?),
-                    Some("then") => found.then = Some(list(meta.value()?.parse()?)),
-                    Some("flatten") => found.flatten = Some(meta.value()?.parse()?),
-                    Some("first") => found.first = true,
-                    _ => {
-                        return Err(meta.error(
-                            "it takes accepts, default, absent, or, by, keys, name, then, flatten \
-                             and first",
-                        ));
-                    }
+        each(attributes, "key", |name, meta| {
+            match name {
+                "accepts" => found.accepts = Some(meta.value()?.parse()?),
+                "default" => found.default = Some(meta.value()?.parse()?),
+                "absent" => found.absent = Some(meta.value()?.parse()?),
+                "or" => found.or = Some(meta.value()?.parse()?),
+                "read" => found.read = Some(meta.value()?.parse()?),
+                "by" => found.by = Some(meta.value()?.parse()?),
+                "is" => found.is = Some(meta.value()?.parse()?),
+                "keys" => found.keys = Some(meta.value()?.parse()?),
+                "then" => found.then = Some(meta.value()?.parse()?),
+                "name" => found.name = Some(meta.value()?.parse()?),
+                "flatten" => found.flatten = true,
+                "first" => found.first = true,
+                _ => {
+                    return Err(meta.error(
+                        "it takes accepts, default, absent, or, read, by, is, keys, then, name, \
+                         flatten and first",
+                    ));
                 }
-                Ok(())
-            })?;
-        }
+            }
+            Ok(())
+        })?;
         Ok(found)
     }
 }
 
-fn list(array: ExprArray) -> Vec<Expr> {
-    array.elems.into_iter().collect()
-}
-
-/// A field as a key: what describes it, and what reads it.
-pub(crate) struct KeyField {
-    /// Constants of the type `Key`.
-    pub(crate) keys: Vec<TokenStream>,
-    /// An expression of the type `Result<T, Reported>`, of `fields` and `context`.
-    pub(crate) read: TokenStream,
-    /// Whether the keys stand before those of other fields.
-    pub(crate) is_first: bool,
-}
-
-impl KeyField {
-    pub(crate) fn of(field: &Field) -> Result<Self> {
-        let attributes = KeyAttributes::of(&field.attrs)?;
-        let Some(name) = &field.ident else {
-            return Err(Error::new_spanned(field, "a key needs a name"));
-        };
-        if let Some(keys) = &attributes.keys {
-            let Some(by) = &attributes.by else {
-                return Err(Error::new_spanned(
-                    name,
-                    "`keys` needs `by`, which reads them",
-                ));
-            };
-            return Ok(Self {
-                keys: keys.iter().map(|key| quote!(#key)).collect(),
-                read: quote!(#by(fields, context)),
-                is_first: attributes.first,
-            });
+/// Hands each part of the attributes called `called` to `take`, with its name.
+fn each(
+    attributes: &[Attribute],
+    called: &str,
+    mut take: impl FnMut(&str, &ParseNestedMeta<'_>) -> Result<()>,
+) -> Result<()> {
+    for attribute in attributes {
+        if attribute.path().is_ident(called) {
+            attribute.parse_nested_meta(|meta| {
+                let name = meta.path.get_ident().map(ToString::to_string);
+                take(&name.unwrap_or_default(), &meta)
+            })?;
         }
-        if let Some(count) = &attributes.flatten {
-            return Self::flattened(&field.ty, count, attributes.first);
-        }
-        let name = attributes
-            .name
-            .as_ref()
-            .map_or_else(|| name.to_string(), LitStr::value);
-        let doc = documentation(&field.attrs);
-        if doc.is_empty() {
-            return Err(Error::new(
-                field.span(),
-                "a key needs documentation: it is the reference's text",
-            ));
-        }
-        let inner = option_of(&field.ty).unwrap_or(&field.ty);
-        let accepts = match &attributes.accepts {
-            Some(accepts) => quote!(#accepts),
-            None => quote!(<#inner as crate::schema::Accepted>::ACCEPTS),
-        };
-        let key = match (&attributes.default, &attributes.absent) {
-            (Some(_), Some(absent)) => {
-                return Err(Error::new_spanned(
-                    absent,
-                    "a key with a default is never absent",
-                ));
-            }
-            (Some(default), None) => {
-                let default = literal(default)?;
-                quote!(crate::schema::Key::default(#name, #accepts, #default, #doc))
-            }
-            (None, Some(absent)) => {
-                quote!(crate::schema::Key::optional(#name, #accepts, #absent, #doc))
-            }
-            (None, None) => quote!(crate::schema::Key::required(#name, #accepts, #doc)),
-        };
-        let is_optional = attributes.default.is_none() && option_of(&field.ty).is_some();
-        if attributes.by.is_none()
-            && attributes.absent.is_some() != (is_optional || attributes.or.is_some())
-        {
-            return Err(Error::new_spanned(
-                &field.ty,
-                "what may be absent is an `Option`, or has `or`; and `absent` says what that means",
-            ));
-        }
-        let read = match (&attributes.by, &attributes.or) {
-            (Some(by), _) => quote!(#by(fields, context)),
-            (None, Some(or)) => {
-                quote!(fields.optional(#name).map(|value| value.unwrap_or(#or)))
-            }
-            (None, None) if is_optional => quote!(fields.optional(#name)),
-            (None, None) => quote!(fields.get(#name)),
-        };
-        let mut keys = vec![key];
-        keys.extend(attributes.then.iter().flatten().map(|key| quote!(#key)));
-        Ok(Self {
-            keys,
-            read,
-            is_first: attributes.first,
-        })
     }
-
-    /// A field whose type has so many keys itself, which stand in the same table.
-    fn flattened(of: &Type, count: &LitInt, is_first: bool) -> Result<Self> {
-        let indices = 0..count.base10_parse::<usize>()?;
-        Ok(Self {
-            keys: indices.map(|index| quote!(<#of>::KEYS[#index])).collect(),
-            read: quote!(<#of>::read_keys(fields, context)),
-            is_first,
-        })
-    }
-}
-
-/// A default as the schema has it.
-fn literal(default: &ExprLit) -> Result<TokenStream> {
-    match &default.lit {
-        Lit::Str(text) => Ok(quote!(crate::schema::Literal::Text(#text))),
-        Lit::Int(number) => Ok(quote!(crate::schema::Literal::Integer(#number))),
-        Lit::Bool(value) => Ok(quote!(crate::schema::Literal::Boolean(#value))),
-        other => Err(Error::new_spanned(
-            other,
-            "a default is text, a whole number, true or false",
-        )),
-    }
+    Ok(())
 }
 
 /// The lines of the documentation as one.
@@ -229,29 +130,11 @@ pub(crate) fn documentation(attributes: &[Attribute]) -> String {
         else {
             return None;
         };
-        meta.path
-            .is_ident("doc")
-            .then(|| text.value().trim().to_owned())
+        let is_doc = meta.path.is_ident("doc");
+        is_doc.then(|| text.value().trim().to_owned())
     });
     let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
     lines.join(" ")
-}
-
-/// The type in an `Option`.
-fn option_of(of: &Type) -> Option<&Type> {
-    let Type::Path(path) = of else { return None };
-    let last = path.path.segments.last()?;
-    if last.ident != "Option" {
-        return None;
-    }
-    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else {
-        return None;
-    };
-    let arguments: &Punctuated<_, Token![,]> = &arguments.args;
-    match arguments.first()? {
-        syn::GenericArgument::Type(inner) => Some(inner),
-        _ => None,
-    }
 }
 
 /// A variant's name in kebab case, as serde has it.

@@ -1,9 +1,9 @@
 //! Declares the keys of a scenario's tables once: on the types that hold their values.
 //!
 //! The derives are for `weir-scenario` alone, whose `schema` and `document` they refer to. A type with
-//! [`Keys`] is a table. It gets the table's `Section`, which the reader checks a file against and the
-//! reference in `docs/scenario.md` is made of, and a function that reads the table. Its `Serialize` writes
-//! the same fields.
+//! [`Keys`] is a table. It gets the table's `SECTION`, which the reader checks a file against and the
+//! reference in `docs/scenario.md` is made of; `read`, which reads the table; and `KEYS` and `read_keys`, the
+//! same where the table is a part of another one. Its `Serialize` writes the same fields.
 //!
 //! ```ignore
 //! #[derive(Keys, Serialize)]
@@ -24,15 +24,17 @@
 //!     Ipv6,
 //! }
 //!
-//! let options = LiveOptions::read_keys(&Fields::open(at, LiveOptions::SECTION)?, ())?;
+//! let options = LiveOptions::read(&at, ())?;
 //! ```
 //!
 //! | of the type | meaning |
 //! |---|---|
 //! | `title` | how the table is written |
 //! | `doc` | what it describes |
-//! | `context` | the type of what readers of single keys are given beside the table; `()` otherwise |
-//! | `first` | keys before those of the fields, as constants, which somebody else reads |
+//! | `context` | the type of what readers of single keys are given beside the table |
+//! | `with` | the type of a part whose keys stand in front, and which is read by itself |
+//! | `check` | an expression of `table`, what was read: whether its values go together |
+//! | `declares` | there are keys alone, which are read elsewhere |
 //!
 //! | of a field | meaning |
 //! |---|---|
@@ -41,19 +43,24 @@
 //! | `default` | the value of a key that is absent, as it would be written |
 //! | `absent` | what its absence means, in words: of an `Option`, or with `or` |
 //! | `or` | the value of a key that is absent, where it is not written in a file |
-//! | `by` | the function that reads the key: `fn(&Fields<'_>, Context) -> Result<T, Reported>` |
-//! | `keys` | the keys that `by` reads, as constants, instead of one with the field's name |
+//! | `read` | what reads the key's value `at` its place, where its type does not say |
+//! | `by` | what reads the key from the whole table |
+//! | `keys` | the type that declares the keys which `by` reads, instead of one with the field's name |
+//! | `flatten` | the field's type is a part of the table, with keys of its own |
+//! | `is` | the value of a field that is no key |
 //! | `name` | the key's name, where it is not the field's |
-//! | `then` | keys behind it, as constants, which another field's `by` reads |
-//! | `flatten` | how many keys the field's type has, which stand in the same table |
+//! | `then` | the type of a part whose keys stand behind it, and which another field's `by` reads |
 //! | `first` | it stands before the keys of other fields |
+//!
+//! `or`, `read`, `by`, `is` and `check` are expressions; the last four give a `Result`. They may use the table's
+//! `fields`, the `context`, and the fields above, each as the `Result` of reading it.
 //!
 //! A key without `default` and `absent` has to be written. An enum with [`Keys`] is a table with a `kind`:
 //! each variant is one, in kebab case, with its fields as keys; the variant's documentation says what it
-//! describes. A struct without `title` and `doc` is a part of another table, which has it as a field with
-//! `flatten`.
+//! describes. A struct without `title` and `doc` is a part of another table.
 
 mod attributes;
+mod key;
 mod kinds;
 mod table;
 mod word;

@@ -4,17 +4,27 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Result};
 
-use crate::attributes::{KeyField, TableAttributes};
+use crate::attributes::TableAttributes;
+use crate::key::TableFields;
 
 pub(crate) fn generate(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
     let attributes = TableAttributes::of(&input.attrs)?;
+    let with = attributes.with.as_ref().map(|with| quote!(<#with>::KEYS));
+    let TableFields { names, reads, keys } =
+        TableFields::of(&data.fields, with, attributes.declares)?;
+    let (context, check) = (attributes.context(), attributes.check());
+    // A type with a lifetime keeps values of the file.
+    let lifetime = input.generics.lifetimes().next();
+    let lifetime = lifetime.map(|parameter| &parameter.lifetime);
+    let generics = lifetime.map(|lifetime| quote!(<#lifetime>));
+    let file = lifetime.map_or_else(|| quote!('_), |lifetime| quote!(#lifetime));
     let section = match (&attributes.title, &attributes.doc) {
         (Some(title), Some(doc)) => Some(quote! {
             /// The table.
             pub(crate) const SECTION: &'static crate::schema::Section = &crate::schema::Section {
                 title: #title,
                 doc: #doc,
-                keys: &Self::KEYS,
+                keys: Self::KEYS,
             };
         }),
         (None, None) => None,
@@ -25,38 +35,43 @@ pub(crate) fn generate(input: &DeriveInput, data: &DataStruct) -> Result<TokenSt
             ));
         }
     };
-    let mut keys: Vec<TokenStream> = Vec::new();
-    for key in attributes.first.iter().flatten() {
-        keys.push(quote!(#key));
-    }
-    let (mut names, mut reads) = (Vec::new(), Vec::new());
-    for field in &data.fields {
-        let key = KeyField::of(field)?;
-        if key.is_first {
-            keys.splice(0..0, key.keys);
-        } else {
-            keys.extend(key.keys);
+    let read = section.as_ref().map(|_| {
+        quote! {
+            /// Reads the table.
+            #[allow(dead_code, reason = "some tables are opened for more than their keys")]
+            pub(crate) fn read(
+                at: &crate::document::At<#file>,
+                context: #context,
+            ) -> Result<Self, crate::document::Reported> {
+                Self::read_keys(&crate::schema::Fields::open(at.clone(), Self::SECTION)?, context)
+            }
         }
-        names.push(&field.ident);
-        reads.push(key.read);
-    }
-    let (name, context, count) = (&input.ident, attributes.context(), keys.len());
-    Ok(quote! {
-        impl #name {
-            #section
-
-            /// The keys.
-            pub(crate) const KEYS: [crate::schema::Key; #count] = [#(#keys),*];
+    });
+    let readers = (!attributes.declares).then(|| {
+        quote! {
+            #read
 
             /// Reads the keys. All mistakes are reported together.
             pub(crate) fn read_keys(
-                fields: &crate::document::Fields<'_>,
+                fields: &crate::schema::Fields<#file>,
                 #[allow(unused_variables, reason = "not every table has keys that need it")]
                 context: #context,
             ) -> Result<Self, crate::document::Reported> {
                 #(let #names = #reads;)*
-                Ok(Self { #(#names: #names?),* })
+                let table = Self { #(#names: #names?),* };
+                #check
+                Ok(table)
             }
+        }
+    });
+    let name = &input.ident;
+    Ok(quote! {
+        impl #generics #name #generics {
+            /// The keys.
+            pub(crate) const KEYS: &'static [crate::schema::Key] = #keys;
+
+            #section
+            #readers
         }
     })
 }

@@ -28,10 +28,10 @@ pub(crate) fn generate(input: &DeriveInput) -> Result<TokenStream> {
             const ACCEPTS: crate::schema::Accepts = crate::schema::Accepts::Word(&[#(#words),*]);
         }
 
-        impl crate::document::FromScalar for #name {
-            fn from_scalar(scalar: crate::document::Scalar) -> Option<Self> {
+        impl crate::schema::FromScalar for #name {
+            fn from_scalar(scalar: crate::schema::Scalar) -> Option<Self> {
                 match scalar {
-                    crate::document::Scalar::Text(text) => match text.as_str() {
+                    crate::schema::Scalar::Text(text) => match text.as_str() {
                         #(#words => Some(Self::#variants),)*
                         _ => None,
                     },

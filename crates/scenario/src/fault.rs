@@ -2,44 +2,65 @@
 
 use std::collections::HashMap;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use weir_fabric::Probability;
 use weir_scenario_derive::Keys;
 use weir_units::{Duration, Rate, Time};
 
-use crate::document::{At, Fields, Reported, section_by_kind};
-use crate::error::{ProblemKind, list, nearest};
-use crate::schema::{Accepts, Key};
-use crate::topology::{Node, matches};
+use crate::document::{At, Reported};
+use crate::queue::serialize_probability;
+use crate::schema::{Accepts, Fields};
+use crate::topology::{Node, PORTS, read_ports};
 use crate::workload::MOST_EPOCHS;
 use crate::{Group, PortIndex, Topology};
 
+/// What names ports of hosts.
+const HOST_PORTS: Accepts = Accepts::Other(
+    "the name of a host's port, a pattern such as \"web*->leaf1\", or a list of them",
+);
+
 /// Something that goes wrong for a while.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(context = Run<'_>, check = table.check_ports(fields, context.topology))]
 pub struct Fault {
-    /// The ports whose packets meet it, after they have been sent.
+    /// The ports whose packets meet the fault, after they have been sent; name both ports of a link
+    /// for both directions.
+    #[key(accepts = PORTS, read = read_ports(at, context.topology))]
     pub ports: Vec<PortIndex>,
     /// When.
+    #[key(keys = WhenKeys, by = When::read(fields, context.duration))]
     pub when: When,
     /// What.
+    #[key(is = FaultKind::read_keys(fields, ()))]
     pub kind: FaultKind,
 }
 
+/// What faults happen to.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'t> {
+    pub(crate) topology: &'t Topology,
+    pub(crate) duration: Duration,
+}
+
 /// When a fault begins and ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum When {
     /// By time.
     Time {
         /// From then on.
         at: Time,
         /// Until then; without, until the end.
+        #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<Time>,
     },
     /// By the epochs of the workload [`epochs`](crate::Workload::Epochs), counted from 0.
     Epochs {
         /// From the beginning of this one on.
+        #[serde(rename = "at_epoch")]
         at: u32,
         /// Until the beginning of this one, or the end of the last; without, until the end.
+        #[serde(rename = "until_epoch", skip_serializing_if = "Option::is_none")]
         until: Option<u32>,
     },
 }
@@ -47,32 +68,32 @@ pub enum When {
 /// What goes wrong. Faults of one kind on one port never overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[keys(title = "[[faults]]", first = [PORTS, AT, UNTIL, AT_EPOCH, UNTIL_EPOCH])]
+#[keys(title = "[[faults]]", with = Fault)]
 pub enum FaultKind {
     /// Every packet is lost.
     Down,
     /// Packets are lost at random.
     Loss {
         /// How probably.
-        #[serde(serialize_with = "value")]
+        #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
     },
     /// Packets arrive twice at random.
     Duplicate {
         /// How probably.
-        #[serde(serialize_with = "value")]
+        #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
     },
     /// Packets are damaged at random, and dropped by the receiver.
     Corrupt {
         /// How probably.
-        #[serde(serialize_with = "value")]
+        #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
     },
     /// Packets fall behind those sent after them, at random.
     Reorder {
         /// How probably.
-        #[serde(serialize_with = "value")]
+        #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
         /// How long they are held back.
         #[key(accepts = Accepts::POSITIVE_SPAN)]
@@ -98,72 +119,58 @@ pub enum FaultKind {
     /// A host gets another address on a link, once: a lease or a machine has moved. Packets to the
     /// old address reach nobody. TCP's connections over that link are dead from then on, and their
     /// ends find out by their time-outs; DCQUIC's go on from the new address.
-    #[keys(first = [HOST_PORTS, AT, AT_EPOCH])]
+    #[keys(with = AddressKeys)]
     Address,
 }
 
-fn value<S: Serializer>(value: &Probability, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(value.value())
+/// When a fault begins, by time.
+#[derive(Keys)]
+struct Begin {
+    /// From when.
+    #[key(accepts = Accepts::SPAN, absent = "`at_epoch` says")]
+    at: Option<Time>,
 }
 
-const PORTS: Key = Key::required(
-    "ports",
-    Accepts::Other("the name of a port, a pattern such as \"switch->web*\", or a list of them"),
-    "the ports whose packets meet the fault, after they have been sent; name both ports of a link \
-     for both directions",
-);
+/// When a fault begins, by epochs.
+#[derive(Keys)]
+struct BeginEpoch {
+    /// From the beginning of which epoch, counted from 0; instead of `at`, beside a workload `epochs`.
+    #[key(accepts = Accepts::Count(0, MOST_EPOCHS as u64), absent = "`at` says")]
+    at_epoch: Option<u32>,
+}
 
-const AT: Key = Key::optional("at", Accepts::SPAN, "`at_epoch` says", "from when");
+/// When a fault begins and ends: by time or by epochs.
+#[derive(Keys)]
+struct WhenKeys {
+    #[key(flatten)]
+    begin: Begin,
+    /// Until when.
+    #[key(accepts = Accepts::POSITIVE_SPAN, absent = "until the end")]
+    until: Option<Time>,
+    #[key(flatten)]
+    begin_epoch: BeginEpoch,
+    /// Until the beginning of which epoch; with `at_epoch`.
+    #[key(accepts = Accepts::Count(1, MOST_EPOCHS as u64), absent = "until the end")]
+    until_epoch: Option<u32>,
+}
 
-const UNTIL: Key = Key::optional(
-    "until",
-    Accepts::POSITIVE_SPAN,
-    "until the end",
-    "until when",
-);
-
-const AT_EPOCH: Key = Key::optional(
-    "at_epoch",
-    Accepts::Count(0, MOST_EPOCHS as u64),
-    "`at` says",
-    "from the beginning of which epoch, counted from 0; instead of `at`, beside a workload `epochs`",
-);
-
-const UNTIL_EPOCH: Key = Key::optional(
-    "until_epoch",
-    Accepts::Count(1, MOST_EPOCHS as u64),
-    "until the end",
-    "until the beginning of which epoch; with `at_epoch`",
-);
-
-const HOST_PORTS: Key = Key::required(
-    "ports",
-    Accepts::Other(
-        "the name of a host's port, a pattern such as \"web*->leaf1\", or a list of them",
-    ),
-    "the hosts' ports whose address changes",
-);
+/// The keys of a change of address, which is over at once and is read as any fault.
+#[allow(dead_code, reason = "it declares keys alone")]
+#[derive(Keys)]
+#[keys(declares)]
+struct AddressKeys {
+    /// The hosts' ports whose address changes.
+    #[key(accepts = HOST_PORTS)]
+    ports: Vec<PortIndex>,
+    #[key(flatten)]
+    begin: Begin,
+    #[key(flatten)]
+    begin_epoch: BeginEpoch,
+}
 
 impl Fault {
-    pub(crate) fn read(
-        at: &At<'_>,
-        topology: &Topology,
-        duration: Duration,
-    ) -> Result<Self, Reported> {
-        let section = section_by_kind(at, &FaultKind::SECTIONS)?;
-        let fields = Fields::open(at.clone(), section)?;
-        let ports = fields
-            .needed("ports")
-            .and_then(|at| read_ports(&at, topology));
-        let when = When::read(&fields, duration);
-        let kind = FaultKind::read_keys(&fields, ());
-        let fault = Self {
-            ports: ports?,
-            when: when?,
-            kind: kind?,
-        };
-        fault.check_ports(&fields, topology)?;
-        Ok(fault)
+    pub(crate) fn read(at: &At<'_>, run: Run<'_>) -> Result<Self, Reported> {
+        Self::read_keys(&Fields::open_kind(at, &FaultKind::SECTIONS)?, run)
     }
 
     /// Only hosts have addresses.
@@ -181,9 +188,7 @@ impl Fault {
             _ => Ok(()),
         }
     }
-}
 
-impl Fault {
     /// Whether a later fault of the same kind begins before this one is over, as far as one can know:
     /// when an epoch begins nobody does.
     fn may_overlap(&self, later: &Self) -> bool {
@@ -200,14 +205,14 @@ impl Fault {
 
 impl When {
     fn read(fields: &Fields<'_>, duration: Duration) -> Result<Self, Reported> {
-        let (at, at_epoch) = (fields.optional("at"), fields.optional("at_epoch"));
-        let (until, until_epoch) = (fields.optional("until"), fields.optional("until_epoch"));
-        let when = match (at?, at_epoch?) {
-            (Some(at), None) => Self::Time { at, until: until? },
-            (None, Some(at)) => Self::Epochs {
-                at,
-                until: until_epoch?,
-            },
+        let keys = WhenKeys::read_keys(fields, ())?;
+        let (until, until_epoch) = (keys.until, keys.until_epoch);
+        let (when, useless) = match (keys.begin.at, keys.begin_epoch.at_epoch) {
+            (Some(at), None) => (Self::Time { at, until }, until_epoch.map(|_| "until_epoch")),
+            (None, Some(at)) => {
+                let until = until_epoch;
+                (Self::Epochs { at, until }, keys.until.map(|_| "until"))
+            }
             _ => {
                 return Err(fields.at.conflict(
                     "one of `at` and `at_epoch` must say when the fault begins",
@@ -215,12 +220,8 @@ impl When {
                 ));
             }
         };
-        let useless = match when {
-            Self::Time { .. } => "until_epoch",
-            Self::Epochs { .. } => "until",
-        };
-        if fields.has(useless) {
-            return Err(fields.blame(useless).conflict(
+        if let Some(key) = useless {
+            return Err(fields.blame(key).conflict(
                 "a fault ends by what it begins by",
                 "write `until` with `at`, and `until_epoch` with `at_epoch`",
             ));
@@ -329,32 +330,4 @@ pub(crate) fn check_overlaps(
         format!("the port `{port}` still has another fault of this kind, `faults.{first}`"),
         "end one before the other begins",
     ))
-}
-
-/// The ports that names or patterns mean, each once.
-pub(crate) fn read_ports(at: &At<'_>, topology: &Topology) -> Result<Vec<PortIndex>, Reported> {
-    let mut ports: Vec<PortIndex> = Vec::new();
-    for item in at.items() {
-        let name = item.text("the name of a port, or a list of names")?;
-        let indices = topology.port_indices();
-        let found: Vec<_> = indices
-            .filter(|port| matches(name, &topology.port(*port).name))
-            .collect();
-        if found.is_empty() {
-            let names = || topology.ports.iter().map(|port| port.name.as_str());
-            return Err(item.problem(ProblemKind::UnknownName {
-                what: "port",
-                name: name.to_owned(),
-                existing: list(names()),
-                nearest: nearest(name, names()),
-            }));
-        }
-        ports.extend(found);
-    }
-    let mut seen = std::collections::HashSet::new();
-    ports.retain(|port| seen.insert(*port));
-    match ports.is_empty() {
-        true => Err(at.wrong_kind("at least one port")),
-        false => Ok(ports),
-    }
 }

@@ -50,6 +50,7 @@ mod document;
 mod error;
 mod fault;
 mod group;
+mod level;
 mod link_share;
 mod live;
 mod loader;
@@ -57,6 +58,7 @@ mod measurements;
 mod policy_file;
 mod queue;
 mod read;
+mod reference;
 mod scenario;
 mod schema;
 mod sed;
@@ -70,13 +72,14 @@ mod written;
 pub use error::{Place, Problem, ProblemKind, ScenarioError};
 pub use fault::{Fault, FaultKind, When};
 pub use group::{Group, Pairing};
+pub use level::{Buffer, Level};
 pub use live::{AddressFamily, LiveOptions, Network, NotANetwork};
-pub use loader::{Document, Loaded, NotASetting, Setting, Variant};
+pub use loader::{Document, NotASetting, Setting};
 pub use measurements::{Measurements, Reduction};
 pub use policy_file::{load_deadlines, load_policy, parse_deadlines, parse_policy};
-pub use queue::{Buffer, Discipline, Level, Queue, Red, RedLength};
+pub use queue::{Discipline, Queue, Red, RedLength};
+pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
 pub use scenario::Scenario;
-pub use schema::{deadline_key_reference, key_reference, policy_key_reference};
 pub use sed::{SedAllocation, SedLate, SedOptions, SedReading};
 pub use topology::{
     Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer, SharedLimit, Switch,
@@ -85,6 +88,7 @@ pub use topology::{
 pub use transport::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
     DelayedAck, MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
-    TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport, UDP_HEADERS, UdpEcn,
+    TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport, UDP_HEADERS, UdpEcn, UdpOptions,
 };
+pub use variants::{Loaded, Variant};
 pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};

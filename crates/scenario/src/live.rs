@@ -8,8 +8,8 @@ use serde::{Serialize, Serializer};
 use weir_scenario_derive::{Keys, Word};
 use weir_units::Duration;
 
-use crate::document::{Fields, Reported};
-use crate::schema::Accepts;
+use crate::document::Reported;
+use crate::schema::{Accepts, Fields, LONGEST};
 
 /// What only a live run of the scenario needs to know; a simulation does not look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Keys)]
@@ -22,15 +22,22 @@ pub struct LiveOptions {
     #[key(default = "ipv4")]
     pub address_family: AddressFamily,
     /// Where the hosts' addresses are taken from; it must not be in use on the machine itself.
-    #[key(accepts = Accepts::Other("a private network such as \"10.77.0.0/16\" or \"fd77:6562:7765::/48\""), absent = "`\"10.77.0.0/16\"`, or `\"fd77:6562:7765::/48\"` for IPv6", by = read_network)]
+    #[key(
+        accepts = Accepts::Other("a private network such as \"10.77.0.0/16\" or \"fd77:6562:7765::/48\""),
+        absent = "`\"10.77.0.0/16\"`, or `\"fd77:6562:7765::/48\"` for IPv6",
+        by = read_network(fields)
+    )]
     pub network: Network,
     /// How many segments a host's stack may hand to its link at once.
-    #[key(accepts = Accepts::Count(1, 65_535), absent = "as many as keep the scenario's rates faithful")]
+    #[key(
+        accepts = Accepts::Count(1, 65_535),
+        absent = "as many as keep the scenario's rates faithful"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gso_segments: Option<u32>,
     /// With a larger error of the delays of 1 % of the packets a run is not faithful; more may do
     /// where what is compared takes longer.
-    #[key(accepts = Accepts::Duration(Duration::from_micros(1), crate::schema::LONGEST), default = "250us")]
+    #[key(accepts = Accepts::Duration(Duration::from_micros(1), LONGEST), default = "250us")]
     pub delay_error: Duration,
 }
 
@@ -68,7 +75,7 @@ const IPV6: Network = Network {
     prefix: 48,
 };
 
-fn read_network(fields: &Fields<'_>, (): ()) -> Result<Network, Reported> {
+fn read_network(fields: &Fields<'_>) -> Result<Network, Reported> {
     let family = fields.get("address_family")?;
     let Some(at) = fields.at("network") else {
         return Ok(match family {

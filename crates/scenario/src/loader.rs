@@ -1,43 +1,17 @@
-//! From a file to a checked scenario and its variants.
+//! Scenario files as they were written, and values in place of theirs.
 
 use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::document::{Node, Problems, Value, check_used, parse, parse_value, set};
-use crate::error::{Place, Problem, ProblemKind};
+use crate::document::{Node, Problems, Value, check_used, parse, parse_value, read_text, set};
+use crate::error::Place;
 use crate::read::read_scenario;
-use crate::variants::expand;
 use crate::{Scenario, ScenarioError};
 
-pub(crate) use crate::read::FILE;
-
-/// The largest file that is read. A scenario of 20,000 hosts written one by one has 3 MB.
-const LARGEST_FILE: u64 = 64 << 20;
-
-/// A scenario file and its variants, checked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
-    /// The file's own values.
-    pub scenario: Scenario,
-    /// What the file's `[parameters]` are, under their names: for people to read.
-    pub parameters: Vec<(String, String)>,
-    /// The variants, in the file's order; a grid's points follow, the last key changing fastest.
-    pub variants: Vec<Variant>,
-}
-
-/// A scenario under other values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Variant {
-    /// Its name.
-    pub name: String,
-    /// What differs from the file.
-    pub settings: Vec<Setting>,
-    /// The whole scenario.
-    pub scenario: Scenario,
-}
+/// The largest file that is read, in MiB. A scenario of 20,000 hosts written one by one has 3 MB.
+const LARGEST_FILE: u64 = 64;
 
 /// A value that replaces the one in the file: `parameters.line_rate=5Gbps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,26 +52,6 @@ impl fmt::Display for Setting {
     }
 }
 
-impl Scenario {
-    /// Reads a scenario file, with `settings` in place of its own values.
-    ///
-    /// # Errors
-    /// The file cannot be read, or it has mistakes: the error lists those that were found.
-    pub fn load(path: &Path, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
-        let document = Document::load(path)?;
-        document.with(settings)?.expand()
-    }
-
-    /// Reads a scenario from text; errors call it `name`.
-    ///
-    /// # Errors
-    /// As [`Scenario::load`].
-    pub fn parse(name: &str, text: &str, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
-        let document = Document::parse(name, text)?;
-        document.with(settings)?.expand()
-    }
-}
-
 /// A scenario file as it was written, before it is checked: what settings change. Whoever runs the
 /// same file under many values reads it once, and asks for one scenario after the other.
 #[derive(Clone, Debug)]
@@ -112,18 +66,7 @@ impl Document {
     /// # Errors
     /// The file cannot be read, is not TOML, or has parameters that nothing uses.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
-        let unreadable = |source| ScenarioError::Unreadable {
-            path: path.to_owned(),
-            source,
-        };
-        let length = fs::metadata(path).map_err(unreadable)?.len();
-        if length > LARGEST_FILE {
-            return Err(unreadable(std::io::Error::new(
-                std::io::ErrorKind::FileTooLarge,
-                "more than 64 MiB are no scenario file",
-            )));
-        }
-        let text = fs::read_to_string(path).map_err(unreadable)?;
+        let text = read_text(path, LARGEST_FILE, "scenario")?;
         Self::parse(&path.display().to_string(), &text)
     }
 
@@ -182,70 +125,5 @@ impl Document {
         let problems = Problems::new(&self.file, variant);
         let scenario = read_scenario(self.root.clone(), &problems);
         problems.finish(scenario)
-    }
-
-    /// The scenario and its variants, checked.
-    ///
-    /// # Errors
-    /// The mistakes that were found; where the file's own values have none, those of the first
-    /// variant that has some.
-    pub fn expand(&self) -> Result<Loaded, ScenarioError> {
-        let scenario = self.scenario()?;
-        let mut variants = Vec::new();
-        let mut ports = 0;
-        for (name, settings, document) in expand(self)? {
-            let scenario = document.read(Some(&name))?;
-            ports += scenario.topology.ports.len() as u64;
-            check_ports(self, ports)?;
-            variants.push(Variant {
-                name,
-                settings,
-                scenario,
-            });
-        }
-        Ok(Loaded {
-            scenario,
-            parameters: self.parameters(),
-            variants,
-        })
-    }
-}
-
-/// The most ports that the variants of one file may have together.
-const MOST_PORTS: u64 = 2_000_000;
-
-fn check_ports(document: &Document, count: u64) -> Result<(), ScenarioError> {
-    if count <= MOST_PORTS {
-        return Ok(());
-    }
-    let kind = ProblemKind::TooMany {
-        what: "ports in all variants",
-        count,
-        limit: MOST_PORTS,
-        reason: "each variant is a scenario in memory; larger grids are sweeps",
-    };
-    let variants = document
-        .root
-        .as_table()
-        .and_then(|root| root.get("variants"));
-    let place = variants.unwrap_or(&document.root).place.clone();
-    Err(invalid(document, place, "variants".to_owned(), kind))
-}
-
-/// Reports a mistake outside the reading of one scenario.
-pub(crate) fn invalid(
-    document: &Document,
-    place: Place,
-    key: String,
-    kind: ProblemKind,
-) -> ScenarioError {
-    ScenarioError::Invalid {
-        problems: vec![Problem {
-            file: Arc::clone(&document.file),
-            place,
-            variant: None,
-            key,
-            kind,
-        }],
     }
 }

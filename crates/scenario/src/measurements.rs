@@ -1,130 +1,85 @@
 //! What is watched.
 
+use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
-use crate::document::{At, Fields, Reported};
-use crate::error::{ProblemKind, list, nearest};
-use crate::fault::read_ports;
-use crate::schema::{Accepts, Key, Literal, Section};
-use crate::topology::{BOTTLENECK, Node};
+use crate::document::{At, Reported};
+use crate::schema::{Accepts, Fields, LONGEST};
+use crate::topology::{BOTTLENECK, Node, PORTS, read_ports};
 use crate::{Group, PortIndex, Topology};
 
 /// What is watched while the simulation runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Keys)]
+#[keys(title = "[measurements]", doc = "What is watched.", context = Watched<'_>)]
 pub struct Measurements {
-    /// The mean time between two samples, which are taken by a Poisson process so that they meet no
-    /// rhythm (Vargas et al., section 5.4).
+    // By a Poisson process they meet no rhythm (Vargas et al., section 5.4).
+    /// The mean time between two samples of queues and goodput, taken by a Poisson process.
+    #[key(accepts = Accepts::Duration(Duration::from_micros(1), LONGEST), default = "10ms")]
     pub sample_interval: Duration,
     /// The ports that are sampled and reported.
+    #[key(
+        accepts = PORTS,
+        absent = "the dumbbell's `bottleneck`, else all ports of switches",
+        or = default_ports(context.topology),
+        read = read_ports(at, context.topology)
+    )]
     pub ports: Vec<PortIndex>,
-    /// How much of each packet a capture keeps.
+    /// How much of each packet a capture (`--pcap`) keeps.
+    #[key(
+        accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_535)),
+        default = "128B"
+    )]
     pub snap_length: ByteSize,
     /// Which group's time is compared with which.
+    #[key(
+        accepts = Accepts::Other("a table with `of` and `against`"),
+        absent = "not reported",
+        by = Reduction::read_in(fields, context.groups)
+    )]
     pub reduction: Option<Reduction>,
 }
 
-/// By how much one group's requests or transfers take less time than another's, all together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What measurements refer to.
+#[derive(Clone, Copy)]
+pub(crate) struct Watched<'s> {
+    pub(crate) topology: &'s Topology,
+    /// Nothing where groups have mistakes of their own: then what refers to them is not looked at.
+    pub(crate) groups: Option<&'s [Group]>,
+}
+
+/// By how much one group's requests or transfers take less time than another's, all together. Groups are
+/// positions in [`Scenario::groups`].
+///
+/// [`Scenario::groups`]: crate::Scenario::groups
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Keys)]
+#[keys(
+    title = "[measurements.reduction]",
+    doc = "Two groups whose completion times are compared: the part of the time of the group `against` \
+           that the group `of` saves, 1 - (sum of its times) / (sum of the other's), after the warm-up. \
+           The two should have as many requests or transfers, of the same sizes.",
+    context = &[Group],
+    check = table.check(fields)
+)]
 pub struct Reduction {
-    /// The group whose time is less, it is hoped: a position in [`Scenario::groups`].
-    ///
-    /// [`Scenario::groups`]: crate::Scenario::groups
+    /// The group that is to be faster.
+    #[key(accepts = Accepts::Other("the name of a group"), read = read_group(at, context))]
     pub of: usize,
     /// The group that it is compared with.
+    #[key(accepts = Accepts::Other("the name of a group"), read = read_group(at, context))]
     pub against: usize,
 }
 
-pub(crate) static MEASUREMENTS: Section = Section {
-    title: "[measurements]",
-    doc: "What is watched.",
-    keys: &[
-        Key::default(
-            "sample_interval",
-            Accepts::Duration(Duration::from_micros(1), crate::schema::LONGEST),
-            Literal::Text("10ms"),
-            "the mean time between two samples of queues and goodput, taken by a Poisson process",
-        ),
-        Key::optional(
-            "ports",
-            Accepts::Other(
-                "the name of a port, a pattern such as \"switch->web*\", or a list of them",
-            ),
-            "the dumbbell's `bottleneck`, else all ports of switches",
-            "the ports that are sampled and reported",
-        ),
-        Key::default(
-            "snap_length",
-            Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_535)),
-            Literal::Text("128B"),
-            "how much of each packet a capture (`--pcap`) keeps",
-        ),
-        Key::optional(
-            "reduction",
-            Accepts::Other("a table with `of` and `against`"),
-            "not reported",
-            "which group's time is compared with which",
-        ),
-    ],
-};
-
-pub(crate) static REDUCTION: Section = Section {
-    title: "[measurements.reduction]",
-    doc: "Two groups whose completion times are compared: the part of the time of the group `against` \
-          that the group `of` saves, 1 - (sum of its times) / (sum of the other's), after the warm-up. \
-          The two should have as many requests or transfers, of the same sizes.",
-    keys: &[
-        Key::required(
-            "of",
-            Accepts::Other("the name of a group"),
-            "the group that is to be faster",
-        ),
-        Key::required(
-            "against",
-            Accepts::Other("the name of a group"),
-            "the group that it is compared with",
-        ),
-    ],
-};
-
-impl Measurements {
-    /// Reads the table. `groups` are not there where they have mistakes of their own: then what refers
-    /// to them is not looked at.
-    pub(crate) fn read(
-        fields: &Fields<'_>,
-        topology: &Topology,
-        groups: Option<&[Group]>,
-    ) -> Result<Self, Reported> {
-        let reduction = match (fields.at("reduction"), groups) {
-            (Some(at), Some(groups)) => Reduction::read(at, groups).map(Some),
-            _ => Ok(None),
-        };
-        let (interval, snap) = (fields.get("sample_interval"), fields.get("snap_length"));
-        let ports = match fields.at("ports") {
-            Some(at) => read_ports(&at, topology),
-            None => Ok(default_ports(topology)),
-        };
-        Ok(Self {
-            sample_interval: interval?,
-            ports: ports?,
-            snap_length: snap?,
-            reduction: reduction?,
-        })
-    }
-}
-
 impl Reduction {
-    fn read(at: At<'_>, groups: &[Group]) -> Result<Self, Reported> {
-        let fields = Fields::open(at, &REDUCTION)?;
-        let (of, against) = (
-            read_group(&fields, "of", groups),
-            read_group(&fields, "against", groups),
-        );
-        let reduction = Self {
-            of: of?,
-            against: against?,
-        };
-        match reduction.of == reduction.against {
-            false => Ok(reduction),
+    fn read_in(fields: &Fields<'_>, groups: Option<&[Group]>) -> Result<Option<Self>, Reported> {
+        match (fields.at("reduction"), groups) {
+            (Some(at), Some(groups)) => Self::read(&at, groups).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn check(self, fields: &Fields<'_>) -> Result<(), Reported> {
+        match self.of == self.against {
+            false => Ok(()),
             true => Err(fields.blame("against").conflict(
                 "a group saves nothing of its own time",
                 "name two different groups",
@@ -133,18 +88,12 @@ impl Reduction {
     }
 }
 
-/// The position of the group that the key names.
-fn read_group(fields: &Fields<'_>, key: &str, groups: &[Group]) -> Result<usize, Reported> {
-    let at = fields.needed(key)?;
+/// The position of the group that is named.
+fn read_group(at: &At<'_>, groups: &[Group]) -> Result<usize, Reported> {
     let name = at.text("the name of a group")?;
     let Some(position) = groups.iter().position(|group| group.name == name) else {
-        let names = || groups.iter().map(|group| group.name.as_str());
-        return Err(at.problem(ProblemKind::UnknownName {
-            what: "group",
-            name: name.to_owned(),
-            existing: list(names()),
-            nearest: nearest(name, names()),
-        }));
+        let names = groups.iter().map(|group| group.name.as_str());
+        return Err(at.unknown_name("group", name, names));
     };
     match groups[position].workload.has_completions() {
         true => Ok(position),

@@ -5,20 +5,21 @@ use weir_scenario_derive::{Keys, Word};
 use weir_units::{Duration, Rate};
 
 use crate::Level;
-use crate::document::{At, Fields, Reported};
-use crate::schema::Accepts;
+use crate::document::Reported;
+use crate::schema::{Accepts, Fields};
 
 /// SED and RSED: agents in all switches, and one controller.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[keys(
     title = "[sed]",
     doc = "SED and RSED (docs/sed.md): an agent in each switch, and a controller that gives the flows of \
-          congested ports the windows with which they meet their `deadline`. It acts upon TCP with a \
-          handshake."
+           congested ports the windows with which they meet their `deadline`. It acts upon TCP with a \
+           handshake.",
+    check = table.check(fields)
 )]
 pub struct SedOptions {
     /// K: from this length on a port's queue is congested; packets are counted at 1500 B.
-    #[key(default = "30 packets", by = read_threshold)]
+    #[key(default = "30 packets", by = read_threshold(fields))]
     pub threshold: Level,
     /// Below this length a port's queue is no longer congested; the paper has K here too.
     #[key(absent = "half of `threshold`")]
@@ -90,13 +91,6 @@ pub enum SedLate {
 }
 
 impl SedOptions {
-    pub(crate) fn read(at: At<'_>) -> Result<Self, Reported> {
-        let fields = Fields::open(at, Self::SECTION)?;
-        let options = Self::read_keys(&fields, ())?;
-        options.check(&fields)?;
-        Ok(options)
-    }
-
     fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         let (lease, latency) = (self.lease, self.latency);
         if lease / 3 <= latency {
@@ -109,7 +103,7 @@ impl SedOptions {
     }
 }
 
-fn read_threshold(fields: &Fields<'_>, (): ()) -> Result<Level, Reported> {
+fn read_threshold(fields: &Fields<'_>) -> Result<Level, Reported> {
     let threshold: Level = fields.get("threshold")?;
     if threshold.is_zero() {
         return Err(fields.blame("threshold").conflict(

@@ -1,11 +1,152 @@
 //! `[variants]`: the same scenario under other values, by name or as a grid.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 
-use crate::ScenarioError;
-use crate::document::{Node, Table, Value, set};
-use crate::error::{Place, ProblemKind};
-use crate::loader::{Document, Setting, invalid};
+use crate::document::{At, Node, Problems, Reported, Table, Value, set};
+use crate::error::ProblemKind;
+use crate::loader::{Document, Setting};
+use crate::{Scenario, ScenarioError};
+
+/// A scenario file and its variants, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The file's own values.
+    pub scenario: Scenario,
+    /// What the file's `[parameters]` are, under their names: for people to read.
+    pub parameters: Vec<(String, String)>,
+    /// The variants, in the file's order; a grid's points follow, the last key changing fastest.
+    pub variants: Vec<Variant>,
+}
+
+/// A scenario under other values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// What differs from the file.
+    pub settings: Vec<Setting>,
+    /// The whole scenario.
+    pub scenario: Scenario,
+}
+
+impl Scenario {
+    /// Reads a scenario file, with `settings` in place of its own values.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it has mistakes: the error lists those that were found.
+    pub fn load(path: &Path, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+        let document = Document::load(path)?;
+        document.with(settings)?.expand()
+    }
+
+    /// Reads a scenario from text; errors call it `name`.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse(name: &str, text: &str, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+        let document = Document::parse(name, text)?;
+        document.with(settings)?.expand()
+    }
+}
+
+impl Document {
+    /// The scenario and its variants, checked.
+    ///
+    /// # Errors
+    /// The mistakes that were found; where the file's own values have none, those of the first
+    /// variant that has some.
+    pub fn expand(&self) -> Result<Loaded, ScenarioError> {
+        let scenario = self.scenario()?;
+        let mut variants = Vec::new();
+        let mut ports = 0;
+        for (name, settings, document) in self.read_variants(|at| self.changed(at))? {
+            let scenario = document.read(Some(&name))?;
+            ports += scenario.topology.ports.len() as u64;
+            self.read_variants(|at| check_ports(at, ports))?;
+            variants.push(Variant {
+                name,
+                settings,
+                scenario,
+            });
+        }
+        Ok(Loaded {
+            scenario,
+            parameters: self.parameters(),
+            variants,
+        })
+    }
+
+    /// What `read` makes of `[variants]`; nothing where there are none.
+    fn read_variants<T: Default>(
+        &self,
+        read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
+    ) -> Result<T, ScenarioError> {
+        let table = self.root.as_table().and_then(|root| root.get("variants"));
+        let Some(table) = table else {
+            return Ok(T::default());
+        };
+        let problems = Problems::new(&self.file, None);
+        let read = read(&At::top(&self.root, &problems).child("variants", table));
+        problems.finish(read)
+    }
+
+    /// The variants before they are checked.
+    fn changed(&self, at: &At<'_>) -> Result<Vec<Changed>, Reported> {
+        let mut changed = Vec::new();
+        let mut grid = None;
+        for (name, at) in at.named("tables `[variants.NAME]`")? {
+            let Some(table) = at.node.as_table() else {
+                return Err(at.wrong_kind("a table"));
+            };
+            match name {
+                GRID => grid = Some(points(&at, table)),
+                _ => changed.push(self.change(&at, name, &flatten(table))?),
+            }
+        }
+        for (name, changes) in grid.transpose()?.unwrap_or_default() {
+            changed.push(self.change(&at.child(&name, at.node), &name, &changes)?);
+        }
+        let mut names = HashSet::new();
+        match changed.iter().find(|(name, ..)| !names.insert(name)) {
+            Some((name, ..)) => Err(at.problem(ProblemKind::DuplicateName {
+                what: "variant",
+                name: name.clone(),
+            })),
+            None => Ok(changed),
+        }
+    }
+
+    /// The variant `name`, whose mistakes are told as those of `at`.
+    fn change(&self, at: &At<'_>, name: &str, changes: &Changes) -> Result<Changed, Reported> {
+        let mut changed = self.clone();
+        let mut settings = Vec::new();
+        for (path, value) in changes {
+            settings.push(Setting {
+                path: path.clone(),
+                value: value.to_string(),
+            });
+            set(&mut changed.root, path, value.clone())
+                .map_err(|kind| at.child(path, value).problem(kind))?;
+        }
+        Ok((name.to_owned(), settings, changed))
+    }
+}
+
+/// The most ports that the variants of one file may have together.
+const MOST_PORTS: u64 = 2_000_000;
+
+fn check_ports(at: &At<'_>, count: u64) -> Result<(), Reported> {
+    match count <= MOST_PORTS {
+        true => Ok(()),
+        false => Err(at.problem(ProblemKind::TooMany {
+            what: "ports in all variants",
+            count,
+            limit: MOST_PORTS,
+            reason: "each variant is a scenario in memory; larger grids are sweeps",
+        })),
+    }
+}
 
 /// The table whose values are lists: every combination is a variant.
 const GRID: &str = "grid";
@@ -13,104 +154,32 @@ const GRID: &str = "grid";
 /// The most variants of one file.
 const MOST: u64 = 10_000;
 
-/// The variants of a file: name, what differs, and the file with it in place.
-pub(crate) type Expanded = Vec<(String, Vec<Setting>, Document)>;
+/// A variant of a file: name, what differs, and the file with it in place.
+type Changed = (String, Vec<Setting>, Document);
 
 /// Values by path, in the order in which they were written.
 type Changes = Vec<(String, Node)>;
 
-/// The variants of a file, before they are checked.
-pub(crate) fn expand(document: &Document) -> Result<Expanded, ScenarioError> {
-    let variants = document
-        .root
-        .as_table()
-        .and_then(|root| root.get("variants"));
-    let Some(node) = variants else {
-        return Ok(Vec::new());
-    };
-    let Some(table) = node.as_table() else {
-        return Err(wrong_kind(
-            document,
-            node,
-            "variants",
-            "tables `[variants.NAME]`",
-        ));
-    };
-    let mut expanded = Vec::new();
-    for entry in &table.entries {
-        let key = format!("variants.{}", entry.key);
-        let Some(changes) = entry.node.as_table() else {
-            return Err(wrong_kind(document, &entry.node, &key, "a table"));
-        };
-        if entry.key != GRID {
-            expanded.push(apply(document, entry.key.clone(), &flatten(changes))?);
-        }
-    }
-    if let Some(grid) = table.get(GRID).and_then(Node::as_table) {
-        for (name, changes) in points(document, grid)? {
-            expanded.push(apply(document, name, &changes)?);
-        }
-    }
-    let mut names = HashSet::new();
-    let mut twice = expanded
-        .iter()
-        .filter(|(name, ..)| !names.insert(name.clone()));
-    match twice.next() {
-        Some((name, ..)) => Err(invalid(
-            document,
-            node.place.clone(),
-            "variants".to_owned(),
-            ProblemKind::DuplicateName {
-                what: "variant",
-                name: name.clone(),
-            },
-        )),
-        None => Ok(expanded),
-    }
-}
-
-fn apply(
-    document: &Document,
-    name: String,
-    changes: &Changes,
-) -> Result<(String, Vec<Setting>, Document), ScenarioError> {
-    let mut changed = document.clone();
-    let mut settings = Vec::new();
-    for (path, value) in changes {
-        settings.push(Setting {
-            path: path.clone(),
-            value: value.to_string(),
-        });
-        set(&mut changed.root, path, value.clone()).map_err(|kind| {
-            let key = format!("variants.{name}.{path}");
-            invalid(document, value.place.clone(), key, kind)
-        })?;
-    }
-    Ok((name, settings, changed))
-}
-
 /// Every combination of a grid's values, the last key changing fastest.
-fn points(document: &Document, grid: &Table) -> Result<Vec<(String, Changes)>, ScenarioError> {
+fn points(at: &At<'_>, grid: &Table) -> Result<Vec<(String, Changes)>, Reported> {
     let mut axes = Vec::new();
     let mut count = 1_u64;
     for (path, node) in flatten(grid) {
-        let key = format!("variants.grid.{path}");
-        match node.value {
-            Value::Array(values) if !values.is_empty() => {
-                count = count.saturating_mul(values.len() as u64);
-                axes.push((path, values));
-            }
-            _ => return Err(wrong_kind(document, &node, &key, "a list of values")),
-        }
+        let at = at.child(&path, &node);
+        let values = match &node.value {
+            Value::Array(values) if !values.is_empty() => values,
+            _ => return Err(at.wrong_kind("a list of values")),
+        };
+        count = count.saturating_mul(values.len() as u64);
         if count > MOST {
-            let kind = ProblemKind::TooMany {
+            return Err(at.problem(ProblemKind::TooMany {
                 what: "variants",
                 count,
                 limit: MOST,
                 reason: "each is a scenario in memory; larger grids are sweeps",
-            };
-            return Err(invalid(document, node.place, key, kind));
+            }));
         }
+        axes.push((path, values.clone()));
     }
     if axes.is_empty() {
         return Ok(Vec::new());
@@ -163,13 +232,4 @@ fn flatten(table: &Table) -> Changes {
         }
     }
     changes
-}
-
-fn wrong_kind(document: &Document, node: &Node, key: &str, expected: &str) -> ScenarioError {
-    let place: Place = node.place.clone();
-    let kind = ProblemKind::WrongKind {
-        expected: expected.to_owned(),
-        found: node.value.describe(),
-    };
-    invalid(document, place, key.to_owned(), kind)
 }

@@ -1,46 +1,61 @@
-//! A scenario as a file in the general form: what `weir check` prints and results embed.
+//! A scenario as a file in the general form: what `weir check` prints and results embed. Here is what a
+//! file says differently: names where a scenario has positions.
 
 use std::collections::BTreeMap;
 
+use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use weir_congestion::AlgorithmSpec;
-use weir_units::{ByteSize, Duration, Rate, Time};
+use weir_units::{ByteSize, Duration, Time};
 
-use crate::transport::{DcudpOptions, QuicOptions, TcpOptions, TlsOptions, Transport, UdpOptions};
+use crate::topology::Link;
+use crate::transport::Protocol;
 use crate::{
-    Fault, FaultKind, Group, HostIndex, LiveOptions, Pairing, PortIndex, Queue, Scenario,
-    SedOptions, SharedLimit, Switch, TconRule, Topology, When, Workload,
+    Fault, FaultKind, Group, HostIndex, Pairing, PortIndex, Route, Scenario, SharedBuffer, Switch,
+    TconRule, Topology, Transport, When, Workload,
 };
 
 impl Serialize for Scenario {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        File::of(self).serialize(serializer)
+        let topology = &self.topology;
+        let hosts = topology.hosts.iter().map(|host| (&host.name, Empty::new()));
+        let switches = (topology.switches.iter())
+            .map(|switch| (&switch.name, WrittenSwitch::of(switch, topology)));
+        let routes = (topology.chosen_routes.iter()).map(|route| WrittenRoute::of(route, topology));
+        let groups =
+            (self.groups.iter()).map(|group| (&group.name, WrittenGroup::of(group, topology)));
+        let faults = self
+            .faults
+            .iter()
+            .map(|fault| WrittenFault::of(fault, topology));
+
+        let mut file = serializer.serialize_map(None)?;
+        file.serialize_entry("title", &self.title)?;
+        file.serialize_entry("source", &self.source)?;
+        file.serialize_entry("seed", &self.seed)?;
+        file.serialize_entry("duration", &self.duration)?;
+        file.serialize_entry("warm_up", &self.warm_up)?;
+        file.serialize_entry("hosts", &Named(hosts.collect()))?;
+        file.serialize_entry("switches", &Named(switches.collect()))?;
+        file.serialize_entry("links", &Link::all(topology))?;
+        if !topology.chosen_routes.is_empty() {
+            file.serialize_entry("routes", &routes.collect::<Vec<_>>())?;
+        }
+        file.serialize_entry("groups", &Named(groups.collect()))?;
+        if !self.faults.is_empty() {
+            file.serialize_entry("faults", &faults.collect::<Vec<_>>())?;
+        }
+        file.serialize_entry("measurements", &WrittenMeasurements::of(self))?;
+        if let Some(sed) = &self.sed {
+            file.serialize_entry("sed", sed)?;
+        }
+        file.serialize_entry("live", &self.live)?;
+        file.end()
     }
 }
 
-#[derive(Serialize)]
-struct File<'s> {
-    title: &'s str,
-    source: &'s str,
-    seed: u64,
-    duration: Duration,
-    warm_up: Duration,
-    hosts: Named<'s, Empty>,
-    switches: Named<'s, WrittenSwitch<'s>>,
-    links: Vec<Link<'s>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    routes: Vec<WrittenRoute<'s>>,
-    groups: Named<'s, WrittenGroup<'s>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    faults: Vec<WrittenFault<'s>>,
-    measurements: WrittenMeasurements<'s>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sed: Option<SedOptions>,
-    live: LiveOptions,
-}
-
 /// A table whose keys are names, in order.
-struct Named<'s, T>(Vec<(&'s str, T)>);
+struct Named<'s, T>(Vec<(&'s String, T)>);
 
 impl<T: Serialize> Serialize for Named<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -51,20 +66,40 @@ impl<T: Serialize> Serialize for Named<'_, T> {
 /// A table without keys.
 type Empty = BTreeMap<(), ()>;
 
+fn hosts<'s>(hosts: &[HostIndex], topology: &'s Topology) -> Vec<&'s str> {
+    let names = hosts.iter().map(|host| &topology.host(*host).name[..]);
+    names.collect()
+}
+
+fn ports<'s>(ports: &[PortIndex], topology: &'s Topology) -> Vec<&'s str> {
+    let names = ports.iter().map(|port| &topology.port(*port).name[..]);
+    names.collect()
+}
+
 #[derive(Serialize)]
 struct WrittenSwitch<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    shared_buffer: Option<WrittenBuffer>,
+    shared_buffer: Option<SharedBuffer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tcon: Vec<WrittenRule<'s>>,
 }
 
+impl<'s> WrittenSwitch<'s> {
+    fn of(switch: &'s Switch, topology: &'s Topology) -> Self {
+        let rules = switch.tcon.iter();
+        Self {
+            shared_buffer: switch.shared_buffer,
+            tcon: rules.map(|rule| WrittenRule::of(rule, topology)).collect(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct WrittenRule<'s> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from: Option<Vec<&'s str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<Vec<&'s str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    from: Vec<&'s str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    to: Vec<&'s str>,
     pass: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     ecn: Option<bool>,
@@ -74,29 +109,18 @@ struct WrittenRule<'s> {
     congestion: Option<&'s AlgorithmSpec>,
 }
 
-#[derive(Serialize)]
-struct WrittenBuffer {
-    size: ByteSize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    alpha: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    per_port: Option<ByteSize>,
-}
-
-#[derive(Serialize)]
-struct Link<'s> {
-    from: &'s str,
-    to: &'s str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'s str>,
-    rate: Rate,
-    delay: Duration,
-    mtu: ByteSize,
-    framing: ByteSize,
-    #[serde(skip_serializing_if = "is_unlimited")]
-    queue: Queue,
-    #[serde(skip_serializing_if = "is_unlimited")]
-    reverse_queue: Queue,
+impl<'s> WrittenRule<'s> {
+    fn of(rule: &'s TconRule, topology: &'s Topology) -> Self {
+        let control = rule.control.as_ref();
+        Self {
+            from: hosts(&rule.from, topology),
+            to: hosts(&rule.to, topology),
+            pass: control.is_none(),
+            ecn: control.and_then(|control| control.ecn),
+            buffer: control.map(|control| control.buffer),
+            congestion: control.map(|control| &control.congestion),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -106,6 +130,17 @@ struct WrittenRoute<'s> {
     via: Vec<&'s str>,
 }
 
+impl<'s> WrittenRoute<'s> {
+    fn of(route: &'s Route, topology: &'s Topology) -> Self {
+        let ends = route.via.iter().map(|port| topology.port(*port).to);
+        Self {
+            switch: &topology.switch(route.switch).name,
+            to: hosts(&route.to, topology),
+            via: ends.map(|end| topology.name(end)).collect(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct WrittenGroup<'s> {
     from: Vec<&'s str>,
@@ -113,7 +148,7 @@ struct WrittenGroup<'s> {
     pairing: Pairing,
     #[serde(skip_serializing_if = "Option::is_none")]
     flows: Option<u32>,
-    transport: &'static str,
+    transport: Protocol,
     #[serde(skip_serializing_if = "Option::is_none")]
     via: Option<&'s str>,
     start: Time,
@@ -124,34 +159,49 @@ struct WrittenGroup<'s> {
     failover: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<Duration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    congestion: Option<&'s AlgorithmSpec>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tcp: Option<&'s TcpOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tls: Option<TlsOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    quic: Option<&'s QuicOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dcudp: Option<&'s DcudpOptions>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    udp: Option<UdpOptions>,
+    #[serde(flatten)]
+    options: &'s Transport,
     workload: &'s Workload,
+}
+
+impl<'s> WrittenGroup<'s> {
+    fn of(group: &'s Group, topology: &'s Topology) -> Self {
+        let arrive_at_random = matches!(group.workload, Workload::Poisson { .. });
+        Self {
+            from: hosts(&group.from, topology),
+            to: hosts(&group.to, topology),
+            pairing: group.pairing,
+            flows: (!arrive_at_random).then_some(group.flows),
+            transport: group.transport.protocol(),
+            via: group.via.map(|switch| &topology.switch(switch).name[..]),
+            start: group.start,
+            start_within: group.start_within,
+            stop: group.stop,
+            failover: group.failover,
+            deadline: group.deadline,
+            options: &group.transport,
+            workload: &group.workload,
+        }
+    }
 }
 
 #[derive(Serialize)]
 struct WrittenFault<'s> {
     ports: Vec<&'s str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at_epoch: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until_epoch: Option<u32>,
+    #[serde(flatten)]
+    when: When,
     #[serde(flatten)]
     kind: FaultKind,
+}
+
+impl<'s> WrittenFault<'s> {
+    fn of(fault: &Fault, topology: &'s Topology) -> Self {
+        Self {
+            ports: ports(&fault.ports, topology),
+            when: fault.when,
+            kind: fault.kind,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -169,208 +219,18 @@ struct WrittenReduction<'s> {
     against: &'s str,
 }
 
-impl<'s> File<'s> {
+impl<'s> WrittenMeasurements<'s> {
     fn of(scenario: &'s Scenario) -> Self {
-        let topology = &scenario.topology;
-        let hosts = topology.hosts.iter();
-        let switches = topology.switches.iter();
-        let groups = scenario.groups.iter();
         let measurements = &scenario.measurements;
+        let name = |group: usize| &scenario.groups[group].name[..];
         Self {
-            title: &scenario.title,
-            source: &scenario.source,
-            seed: scenario.seed,
-            duration: scenario.duration,
-            warm_up: scenario.warm_up,
-            hosts: Named(hosts.map(|host| (&host.name[..], Empty::new())).collect()),
-            switches: Named(
-                switches
-                    .map(|switch| (&switch.name[..], WrittenSwitch::of(switch, topology)))
-                    .collect(),
-            ),
-            links: links(topology),
-            routes: routes(topology),
-            groups: Named(
-                groups
-                    .map(|group| (&group.name[..], WrittenGroup::of(group, topology)))
-                    .collect(),
-            ),
-            faults: (scenario.faults.iter())
-                .map(|fault| WrittenFault::of(fault, topology))
-                .collect(),
-            measurements: WrittenMeasurements {
-                sample_interval: measurements.sample_interval,
-                ports: ports(&measurements.ports, topology),
-                snap_length: measurements.snap_length,
-                reduction: measurements.reduction.map(|reduction| WrittenReduction {
-                    of: &scenario.groups[reduction.of].name,
-                    against: &scenario.groups[reduction.against].name,
-                }),
-            },
-            sed: scenario.sed,
-            live: scenario.live,
-        }
-    }
-}
-
-/// What a link has without saying so.
-fn is_unlimited(queue: &Queue) -> bool {
-    *queue == Queue::UNLIMITED
-}
-
-fn links(topology: &Topology) -> Vec<Link<'_>> {
-    let pairs = topology.ports.chunks_exact(2);
-    pairs
-        .map(|pair| {
-            let (there, back) = (&pair[0], &pair[1]);
-            let (from, to) = (topology.name(there.from), topology.name(there.to));
-            Link {
-                from,
-                to,
-                name: Some(&there.name[..]).filter(|name| **name != format!("{from}->{to}")),
-                rate: there.rate,
-                delay: there.delay,
-                mtu: there.mtu,
-                framing: there.framing,
-                queue: there.queue,
-                reverse_queue: back.queue,
-            }
-        })
-        .collect()
-}
-
-fn routes(topology: &Topology) -> Vec<WrittenRoute<'_>> {
-    let written = topology.chosen_routes.iter().map(|route| WrittenRoute {
-        switch: &topology.switch(route.switch).name,
-        to: hosts(&route.to, topology),
-        via: (route.via.iter())
-            .map(|port| topology.name(topology.port(*port).to))
-            .collect(),
-    });
-    written.collect()
-}
-
-fn hosts<'s>(hosts: &[HostIndex], topology: &'s Topology) -> Vec<&'s str> {
-    let names = hosts.iter().map(|host| &topology.host(*host).name[..]);
-    names.collect()
-}
-
-fn ports<'s>(ports: &[PortIndex], topology: &'s Topology) -> Vec<&'s str> {
-    let names = ports.iter().map(|port| &topology.port(*port).name[..]);
-    names.collect()
-}
-
-impl<'s> WrittenSwitch<'s> {
-    fn of(switch: &'s Switch, topology: &'s Topology) -> Self {
-        Self {
-            shared_buffer: switch.shared_buffer.map(|buffer| WrittenBuffer {
-                size: buffer.size,
-                alpha: match buffer.limit {
-                    SharedLimit::Dynamic { alpha } => Some(alpha),
-                    SharedLimit::Static(_) => None,
-                },
-                per_port: match buffer.limit {
-                    SharedLimit::Static(limit) => Some(limit),
-                    SharedLimit::Dynamic { .. } => None,
-                },
+            sample_interval: measurements.sample_interval,
+            ports: ports(&measurements.ports, &scenario.topology),
+            snap_length: measurements.snap_length,
+            reduction: measurements.reduction.map(|reduction| WrittenReduction {
+                of: name(reduction.of),
+                against: name(reduction.against),
             }),
-            tcon: (switch.tcon.iter())
-                .map(|rule| WrittenRule::of(rule, topology))
-                .collect(),
-        }
-    }
-}
-
-impl<'s> WrittenRule<'s> {
-    fn of(rule: &'s TconRule, topology: &'s Topology) -> Self {
-        let named = |named: &[HostIndex]| (!named.is_empty()).then(|| hosts(named, topology));
-        let control = rule.control.as_ref();
-        Self {
-            from: named(&rule.from),
-            to: named(&rule.to),
-            congestion: control.map(|control| &control.congestion),
-            pass: control.is_none(),
-            ecn: control.and_then(|control| control.ecn),
-            buffer: control.map(|control| control.buffer),
-        }
-    }
-}
-
-impl<'s> WrittenGroup<'s> {
-    fn of(group: &'s Group, topology: &'s Topology) -> Self {
-        let mut written = Self {
-            from: hosts(&group.from, topology),
-            to: hosts(&group.to, topology),
-            pairing: group.pairing,
-            flows: Some(group.flows),
-            transport: "udp",
-            via: group.via.map(|switch| &topology.switch(switch).name[..]),
-            start: group.start,
-            start_within: group.start_within,
-            stop: group.stop,
-            failover: group.failover,
-            deadline: group.deadline,
-            congestion: None,
-            tcp: None,
-            tls: None,
-            quic: None,
-            dcudp: None,
-            udp: None,
-            workload: &group.workload,
-        };
-        if matches!(group.workload, Workload::Poisson { .. }) {
-            written.flows = None;
-        }
-        match &group.transport {
-            Transport::Tcp {
-                options,
-                congestion,
-            } => {
-                written.transport = "tcp";
-                (written.tcp, written.congestion) = (Some(options), Some(congestion));
-            }
-            Transport::Tls {
-                options,
-                congestion,
-                tls,
-            } => {
-                written.transport = "tls";
-                (written.tcp, written.congestion) = (Some(options), Some(congestion));
-                written.tls = Some(*tls);
-            }
-            Transport::Quic {
-                options,
-                congestion,
-            } => {
-                written.transport = "quic";
-                (written.quic, written.congestion) = (Some(options), Some(congestion));
-            }
-            Transport::Dcudp {
-                options,
-                congestion,
-            } => {
-                written.transport = "dcudp";
-                (written.dcudp, written.congestion) = (Some(options), Some(congestion));
-            }
-            Transport::Udp { ecn } => written.udp = Some(UdpOptions { ecn: *ecn }),
-        }
-        written
-    }
-}
-
-impl<'s> WrittenFault<'s> {
-    fn of(fault: &'s Fault, topology: &'s Topology) -> Self {
-        let (at, until, at_epoch, until_epoch) = match fault.when {
-            When::Time { at, until } => (Some(at), until, None, None),
-            When::Epochs { at, until } => (None, None, Some(at), until),
-        };
-        Self {
-            ports: ports(&fault.ports, topology),
-            at,
-            until,
-            at_epoch,
-            until_epoch,
-            kind: fault.kind,
         }
     }
 }

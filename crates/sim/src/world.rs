@@ -499,7 +499,7 @@ impl Setup {
                 })?;
                 Ok(Self::Dcudp(Box::new(setup)))
             }
-            Transport::Udp { ecn } => Ok(Self::Udp(codepoint(*ecn))),
+            Transport::Udp { options } => Ok(Self::Udp(codepoint(options.ecn))),
         }
     }
 

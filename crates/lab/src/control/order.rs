@@ -176,7 +176,7 @@ impl LiveTransport {
                 options: options.clone(),
                 congestion: congestion.clone(),
             },
-            Transport::Udp { ecn } => Self::Udp { ecn: *ecn },
+            Transport::Udp { options } => Self::Udp { ecn: options.ecn },
         }
     }
 }

@@ -414,7 +414,7 @@ fn a_network_that_cannot_be_is_refused() {
     let mut scenario = Scenario::parse("test", &text, &[]).unwrap().scenario;
     scenario.topology.switches[0].shared_buffer = Some(weir_scenario::SharedBuffer {
         size: ByteSize::ZERO,
-        limit: weir_scenario::SharedLimit::Dynamic { alpha: f64::NAN },
+        limit: weir_scenario::SharedLimit::Dynamic(f64::NAN),
     });
     let refused = start(Setup {
         scenario: &scenario,

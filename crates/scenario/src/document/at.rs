@@ -1,10 +1,12 @@
 //! Reading the tree: a position in it, and where mistakes are collected.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::{Node, Value};
-use crate::error::{Place, Problem, ProblemKind, ScenarioError};
+use crate::error::{Place, Problem, ProblemKind, ScenarioError, list, nearest};
 
 /// A mistake has been reported; there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,15 @@ pub(crate) struct At<'a> {
 }
 
 impl<'a> At<'a> {
+    /// The top of a file.
+    pub(crate) fn top(node: &'a Node, problems: &'a Problems) -> Self {
+        Self {
+            node,
+            key: String::new(),
+            problems,
+        }
+    }
+
     /// Reports that this value is wrong.
     pub(crate) fn problem(&self, kind: ProblemKind) -> Reported {
         let key = match &self.node.parameter {
@@ -95,6 +106,21 @@ impl<'a> At<'a> {
         })
     }
 
+    /// Reports that nothing is called `name`, where there is a `what` of each of `names`.
+    pub(crate) fn unknown_name<'n>(
+        &self,
+        what: &'static str,
+        name: &str,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Reported {
+        self.problem(ProblemKind::UnknownName {
+            what,
+            name: name.to_owned(),
+            existing: list(names.clone()),
+            nearest: nearest(name, names),
+        })
+    }
+
     /// The value of a key of this table.
     pub(crate) fn child(&self, name: &str, node: &'a Node) -> At<'a> {
         let key = match self.key.is_empty() {
@@ -118,6 +144,46 @@ impl<'a> At<'a> {
                 .collect(),
             _ => vec![self.clone()],
         }
+    }
+
+    /// What the text here, or the texts in a list, mean: each `what` once, and at least one.
+    pub(crate) fn each_once<T: Copy + Eq + Hash>(
+        &self,
+        what: &str,
+        accepts: &str,
+        find: impl Fn(&str) -> Vec<T>,
+        unknown: impl Fn(&Self, &str) -> Reported,
+    ) -> Result<Vec<T>, Reported> {
+        let mut found = Vec::new();
+        for item in self.items() {
+            let name = item.text(accepts)?;
+            let named = find(name);
+            if named.is_empty() {
+                return Err(unknown(&item, name));
+            }
+            found.extend(named);
+        }
+        let mut seen = HashSet::new();
+        found.retain(|one| seen.insert(*one));
+        match found.is_empty() {
+            true => Err(self.wrong_kind(format!("at least one {what}"))),
+            false => Ok(found),
+        }
+    }
+
+    /// The name under which this stands in its table, if there is no dot in it.
+    pub(crate) fn name(&self) -> &str {
+        self.key.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// Reads each item of a list, so that all mistakes are reported.
+    pub(crate) fn all<T>(
+        &self,
+        expected: &str,
+        read: impl Fn(&At<'a>) -> Result<T, Reported>,
+    ) -> Result<Vec<T>, Reported> {
+        let read: Vec<_> = self.list(expected)?.iter().map(read).collect();
+        read.into_iter().collect()
     }
 
     /// The items of a list.

@@ -4,21 +4,17 @@
 //! checked as a whole whatever its values' origins.
 
 mod at;
-mod fields;
 mod parameters;
 mod parse;
 mod path;
-mod scalar;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use at::{At, Problems, Reported};
-pub(crate) use fields::{Fields, section_by_kind};
 pub(crate) use parameters::{check_used, substitute};
-pub(crate) use parse::{parse, parse_value};
+pub(crate) use parse::{parse, parse_value, read_text};
 pub(crate) use path::set;
-pub(crate) use scalar::{FromScalar, Scalar};
 
 use crate::error::Place;
 
@@ -149,7 +145,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> + Clone {
         self.entries.iter().map(|entry| entry.key.as_str())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{At, Node, Problems, Reported, Table, Value};
-use crate::error::{ProblemKind, list, nearest};
+use crate::error::ProblemKind;
 
 const PARAMETERS: &str = "parameters";
 const VARIANTS: &str = "variants";
@@ -47,13 +47,8 @@ fn replace(
 ) -> Result<(), Reported> {
     if let Some(name) = reference(node) {
         let Some(value) = parameters.get(name) else {
-            let name = name.to_owned();
-            return Err(at(node, key, problems).problem(ProblemKind::UnknownName {
-                what: "parameter",
-                existing: list(parameters.keys()),
-                nearest: nearest(&name, parameters.keys()),
-                name,
-            }));
+            let at = at(node, key, problems);
+            return Err(at.unknown_name("parameter", name, parameters.keys()));
         };
         let name = Arc::from(name);
         *node = value.clone();

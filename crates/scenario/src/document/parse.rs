@@ -1,10 +1,27 @@
 //! From text to a tree of values with line numbers.
 
+use std::path::Path;
+use std::{fs, io};
+
 use toml::de::{DeTable, DeValue};
 
-use super::{Entry, Node, Table, Value};
-use crate::document::{Problems, Reported};
-use crate::error::{Place, ProblemKind};
+use super::{Entry, Node, Problems, Reported, Table, Value};
+use crate::error::{Place, ProblemKind, ScenarioError};
+
+/// The text of a file of at most so many MiB; `kind` tells of what kind it should be.
+pub(crate) fn read_text(path: &Path, most: u64, kind: &str) -> Result<String, ScenarioError> {
+    let unreadable = |source| ScenarioError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    if fs::metadata(path).map_err(unreadable)?.len() > most << 20 {
+        return Err(unreadable(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("more than {most} MiB are no {kind} file"),
+        )));
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}
 
 /// Reads TOML. All syntax errors are reported at once.
 pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {

@@ -1,49 +1,67 @@
-//! Reading a condition: one value or a list of them.
+//! Conditions of rules: one value or a list of them.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::document::{Fields, Reported, Value};
-use crate::error::ProblemKind;
+use weir_policy::{Dscp, NamePattern, PortRange, Prefix};
 
-/// The values of a key that takes one or several of a kind, as text or as numbers; none where it is not
-/// written.
-pub(super) fn read<T>(fields: &Fields<'_>, key: &str, accepts: &str) -> Result<Vec<T>, Reported>
-where
-    T: FromStr<Err: Display>,
-{
-    let Some(at) = fields.at(key) else {
-        return Ok(Vec::new());
-    };
+use crate::document::{At, Reported, Value};
+use crate::error::ProblemKind;
+use crate::schema::{Accepted, Accepts};
+
+/// What flows can be told apart by.
+pub(super) trait Condition: FromStr<Err: Display> {
+    /// What the key takes.
+    const ACCEPTS: &str;
+}
+
+impl Condition for Prefix {
+    const ACCEPTS: &str = "a set of addresses such as \"10.0.0.0/8\", or a list of such sets";
+}
+
+impl Condition for PortRange {
+    const ACCEPTS: &str = "a port such as 443, a range such as \"8000-8999\", or a list of these";
+}
+
+impl Condition for NamePattern {
+    const ACCEPTS: &str = "an interface's name, a beginning of names such as \"veth*\", or a list";
+}
+
+impl Condition for Dscp {
+    const ACCEPTS: &str =
+        "a name such as \"af41\" or \"ef\", a number from 0 to 63, or a list of these";
+}
+
+impl<T: Condition> Accepted for Vec<T> {
+    const ACCEPTS: Accepts = Accepts::Other(T::ACCEPTS);
+}
+
+/// The values of a key that takes one or several of a kind, as text or as numbers.
+pub(super) fn read<T: Condition>(at: &At<'_>) -> Result<Vec<T>, Reported> {
     let items = at.items();
     if items.is_empty() {
         return Err(at.conflict(
             "an empty list fits no flow",
-            format!("write {accepts}, or leave `{key}` out so that it fits every flow"),
+            format!(
+                "write {}, or leave `{}` out so that it fits every flow",
+                T::ACCEPTS,
+                at.name()
+            ),
         ));
     }
     // Every wrong value is reported, not only the first.
-    let mut values = Vec::with_capacity(items.len());
-    let mut refused = None;
-    for item in &items {
-        let text = match &item.node.value {
-            Value::Text(text) => text.clone(),
-            Value::Integer(number) => number.to_string(),
-            _ => {
-                refused = Some(item.wrong_kind(accepts));
-                continue;
-            }
-        };
-        match text.parse() {
-            Ok(value) => values.push(value),
-            Err(error) => {
-                let message = format!("{error}");
-                refused = Some(item.problem(ProblemKind::Condition { message }));
-            }
-        }
-    }
-    match refused {
-        Some(reported) => Err(reported),
-        None => Ok(values),
-    }
+    let read: Vec<_> = items.iter().map(value).collect();
+    read.into_iter().collect()
+}
+
+fn value<T: Condition>(at: &At<'_>) -> Result<T, Reported> {
+    let text = match &at.node.value {
+        Value::Text(text) => text.clone(),
+        Value::Integer(number) => number.to_string(),
+        _ => return Err(at.wrong_kind(T::ACCEPTS)),
+    };
+    text.parse().map_err(|error: T::Err| {
+        let message = error.to_string();
+        at.problem(ProblemKind::Condition { message })
+    })
 }

@@ -1,59 +1,47 @@
 //! Files of deadlines: what flows demand whose applications say nothing.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use weir_policy::{DeadlinePolicy, DeadlineRule};
+use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
-use super::condition;
-use super::read::{self, PORTS, PREFIXES};
+use super::rules::{self, Ends};
 use crate::ScenarioError;
-use crate::document::{At, Fields, Problems, Reported};
-use crate::schema::{Accepts, Key, Literal, Section};
+use crate::document::{At, Reported};
+use crate::schema::{Accepts, Fields, Section};
 
-static FILE: Section = Section {
-    title: "the top of the file",
-    doc: "A file of deadlines is a list of rules.",
-    keys: &[Key::required(
-        "rules",
-        Accepts::Other("tables `[[rules]]`"),
-        "the rules; the first one that fits a flow holds, and a flow that none fits has no deadline",
-    )],
-};
+/// A file of deadlines as it is written.
+#[derive(Keys)]
+#[keys(
+    title = "the top of the file",
+    doc = "A file of deadlines is a list of rules."
+)]
+struct File {
+    /// The rules; the first one that fits a flow holds, and a flow that none fits has no deadline.
+    #[key(accepts = rules::RULES, read = at.all("tables `[[rules]]`", rule))]
+    rules: Vec<DeadlineRule>,
+}
 
-static RULE: Section = Section {
-    title: "[[rules]]",
-    doc: "A rule is about the data that goes one way of TCP connections. Conditions that are written must \
-          all hold; of a list one value must.",
-    keys: &[
-        read::FROM,
-        read::TO,
-        read::FROM_PORT,
-        read::TO_PORT,
-        Key::optional(
-            "size",
-            Accepts::SIZE,
-            "`pass` must be `true`",
-            "how much such a flow carries, headers not counted; where it varies, the most that is usual",
-        ),
-        Key::optional(
-            "deadline",
-            Accepts::POSITIVE_SPAN,
-            "`pass` must be `true`",
-            "how long such a flow has from its SYN on",
-        ),
-        Key::default(
-            "pass",
-            Accepts::Boolean,
-            Literal::Boolean(false),
-            "such flows have no deadline, instead of `size` and `deadline`",
-        ),
-    ],
-};
+/// A rule as it is written.
+#[derive(Keys)]
+#[keys(title = "[[rules]]", doc = rules::DOC)]
+struct Rule {
+    #[key(flatten)]
+    ends: Ends,
+    /// How much such a flow carries, headers not counted; where it varies, the most that is usual.
+    #[key(accepts = Accepts::SIZE, absent = "`pass` must be `true`")]
+    size: Option<ByteSize>,
+    /// How long such a flow has from its SYN on.
+    #[key(accepts = Accepts::POSITIVE_SPAN, absent = "`pass` must be `true`")]
+    deadline: Option<Duration>,
+    /// Such flows have no deadline, instead of `size` and `deadline`.
+    #[key(default = false)]
+    pass: bool,
+}
 
 /// The tables of such a file.
-pub(crate) static SECTIONS: [&Section; 2] = [&FILE, &RULE];
+pub(crate) const SECTIONS: [&Section; 2] = [File::SECTION, Rule::SECTION];
 
 /// Reads a file of deadlines.
 ///
@@ -78,8 +66,7 @@ pub(crate) static SECTIONS: [&Section; 2] = [&FILE, &RULE];
 /// The file cannot be read, or it has mistakes: the error lists those that were found, with their
 /// lines and keys.
 pub fn load_deadlines(path: &Path) -> Result<DeadlinePolicy, ScenarioError> {
-    let text = read::text_of(path, "deadline")?;
-    parse_deadlines(&path.display().to_string(), &text)
+    rules::load(path, "deadline", deadlines)
 }
 
 /// Reads deadlines from text; errors call it `name`.
@@ -87,49 +74,47 @@ pub fn load_deadlines(path: &Path) -> Result<DeadlinePolicy, ScenarioError> {
 /// # Errors
 /// As [`load_deadlines`].
 pub fn parse_deadlines(name: &str, text: &str) -> Result<DeadlinePolicy, ScenarioError> {
-    let problems = Problems::new(&Arc::from(name), None);
-    let rules = read::rules(text, &FILE, &problems, rule);
-    problems.finish(rules.map(|rules| DeadlinePolicy { rules }))
+    rules::parse_as(name, text, deadlines)
 }
 
-fn rule(at: At<'_>) -> Result<DeadlineRule, Reported> {
-    let line = read::line_of(&at);
-    let fields = Fields::open(at, &RULE)?;
-    let from = condition::read(&fields, "from", PREFIXES);
-    let to = condition::read(&fields, "to", PREFIXES);
-    let from_ports = condition::read(&fields, "from_port", PORTS);
-    let to_ports = condition::read(&fields, "to_port", PORTS);
-    let demand = demand(&fields);
+fn deadlines(at: &At<'_>) -> Result<DeadlinePolicy, Reported> {
+    File::read(at, ()).map(|file| DeadlinePolicy { rules: file.rules })
+}
+
+fn rule(at: &At<'_>) -> Result<DeadlineRule, Reported> {
+    let fields = Fields::open(at.clone(), Rule::SECTION)?;
+    let rule = Rule::read_keys(&fields, ())?;
+    let demand = rule.demand(&fields)?;
     Ok(DeadlineRule {
-        line,
-        from: from?,
-        to: to?,
-        from_ports: from_ports?,
-        to_ports: to_ports?,
-        demand: demand?,
+        line: rules::line_of(at),
+        from: rule.ends.from,
+        to: rule.ends.to,
+        from_ports: rule.ends.from_port,
+        to_ports: rule.ends.to_port,
+        demand,
     })
 }
 
-fn demand(fields: &Fields<'_>) -> Result<Option<(ByteSize, Duration)>, Reported> {
-    let (size, deadline) = (fields.optional("size"), fields.optional("deadline"));
-    let pass: bool = fields.get("pass")?;
-    match (size?, deadline?, pass) {
-        (Some(size), Some(deadline), false) => Ok(Some((size, deadline))),
-        (None, None, true) => Ok(None),
-        (_, _, true) => Err(fields.blame("pass").conflict(
-            "flows cannot have a deadline and none",
-            "write `size` and `deadline`, or `pass = true`",
-        )),
-        (None, Some(_), false) => Err(fields.blame("deadline").conflict(
-            "what a flow needs for its deadline is not known without its size",
-            "write `size` too: the most that is usual, where it varies",
-        )),
-        (Some(_), None, false) => Err(fields
-            .blame("size")
-            .conflict("a size alone asks for nothing", "write `deadline` too")),
-        (None, None, false) => Err(fields.at.conflict(
-            "the rule does not say what such flows demand",
-            "write `size` and `deadline`, or `pass = true`",
-        )),
+impl Rule {
+    fn demand(&self, fields: &Fields<'_>) -> Result<Option<(ByteSize, Duration)>, Reported> {
+        match (self.size, self.deadline, self.pass) {
+            (Some(size), Some(deadline), false) => Ok(Some((size, deadline))),
+            (None, None, true) => Ok(None),
+            (_, _, true) => Err(fields.blame("pass").conflict(
+                "flows cannot have a deadline and none",
+                "write `size` and `deadline`, or `pass = true`",
+            )),
+            (None, Some(_), false) => Err(fields.blame("deadline").conflict(
+                "what a flow needs for its deadline is not known without its size",
+                "write `size` too: the most that is usual, where it varies",
+            )),
+            (Some(_), None, false) => Err(fields
+                .blame("size")
+                .conflict("a size alone asks for nothing", "write `deadline` too")),
+            (None, None, false) => Err(fields.at.conflict(
+                "the rule does not say what such flows demand",
+                "write `size` and `deadline`, or `pass = true`",
+            )),
+        }
     }
 }

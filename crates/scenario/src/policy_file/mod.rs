@@ -27,11 +27,12 @@
 
 mod condition;
 mod deadlines;
-mod read;
+mod policy;
+mod rules;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use deadlines::SECTIONS as DEADLINE_SECTIONS;
 pub use deadlines::{load_deadlines, parse_deadlines};
-pub(crate) use read::SECTIONS;
-pub use read::{load_policy, parse_policy};
+pub(crate) use policy::SECTIONS as POLICY_SECTIONS;
+pub use policy::{load_policy, parse_policy};

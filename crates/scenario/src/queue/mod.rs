@@ -1,6 +1,5 @@
 //! Queues: where packets wait at a port, who is marked, who is dropped.
 
-mod level;
 mod read;
 
 use serde::{Serialize, Serializer};
@@ -8,19 +7,19 @@ use weir_fabric::Probability;
 use weir_scenario_derive::Keys;
 use weir_units::ByteSize;
 
+use crate::level::{Buffer, Level};
 use crate::schema::Accepts;
-
-pub(crate) use level::UNLIMITED;
-pub use level::{Buffer, Level};
 
 /// A queue: a first-in, first-out buffer under a discipline. Lengths count IP bytes that wait,
 /// without the packet that the link is sending.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
+#[keys(check = table.check(fields))]
 pub struct Queue {
     /// What it does before it is full.
+    #[key(is = Discipline::read_keys(fields, ()))]
     #[serde(flatten)]
     pub discipline: Discipline,
-    /// What it holds; whatever does not fit is dropped.
+    /// What the queue holds; whatever does not fit is dropped and counted as `buffer`.
     pub buffer: Buffer,
 }
 
@@ -31,23 +30,28 @@ impl Queue {
         discipline: Discipline::DropTail,
         buffer: Buffer::Unlimited,
     };
+
+    /// Whether it never drops or marks.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        *self == Self::UNLIMITED
+    }
 }
 
 /// What a queue does with packets before it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[keys(title = "[queues.NAME]", first = [read::BUFFER])]
+#[keys(title = "[queues.NAME]", with = Queue, check = table.check(fields))]
 pub enum Discipline {
     /// First in, first out, until the buffer is full.
     DropTail,
     /// Random early detection (Floyd and Jacobson 1993).
     Red {
         /// The thresholds and the probability.
-        #[key(flatten = 3)]
+        #[key(flatten)]
         #[serde(flatten)]
         red: Red,
         /// Which length they are compared with.
-        #[key(keys = [read::LENGTH, read::WEIGHT, read::GENTLE], by = RedLength::read)]
+        #[key(keys = read::LengthKeys, by = RedLength::read(fields))]
         #[serde(flatten)]
         length: RedLength,
         /// Whether ECT packets are marked where others are dropped early (RFC 3168, section 7).
@@ -80,7 +84,7 @@ pub enum Discipline {
         #[key(accepts = Accepts::THRESHOLD)]
         ecn_threshold: ByteSize,
         /// What Not-ECT packets meet.
-        #[key(flatten = 3)]
+        #[key(flatten)]
         #[serde(flatten)]
         red: Red,
     },
@@ -126,7 +130,10 @@ pub enum RedLength {
     },
 }
 
-fn serialize_probability<S: Serializer>(value: &Probability, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_probability<S: Serializer>(
+    value: &Probability,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     to.serialize_f64(value.value())
 }
 

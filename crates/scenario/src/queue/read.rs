@@ -1,58 +1,37 @@
 //! Reading the tables `[queues.NAME]`.
 
 use weir_fabric::Probability;
+use weir_scenario_derive::Keys;
 use weir_units::ByteSize;
 
 use super::{Buffer, Discipline, Level, Queue, RedLength};
-use crate::document::{At, Fields, Reported, section_by_kind};
-use crate::schema::{Accepts, Key, Literal};
+use crate::document::{At, Reported};
+use crate::schema::{Accepts, Fields};
 
-pub(super) const BUFFER: Key = Key::required(
-    "buffer",
-    Accepts::Buffer,
-    "What the queue holds; whatever does not fit is dropped and counted as `buffer`.",
-);
-
-pub(super) const LENGTH: Key = Key::default(
-    "length",
-    Accepts::Word(&["instantaneous", "average"]),
-    Literal::Text("average"),
-    "The length that is compared with the thresholds: the queue as the packet arrives, or a moving \
-     average.",
-);
-
-pub(super) const WEIGHT: Key = Key::optional(
-    "weight",
-    Accepts::Number(1e-9, 1.0),
-    "0.002 with the average length",
-    "How much one arrival counts in the average, w_q in the paper; only with `length = \"average\"`.",
-);
-
-pub(super) const GENTLE: Key = Key::optional(
-    "gentle",
-    Accepts::Boolean,
-    "true with the average length",
-    "Whether the probability grows to 1 between `red_max` and twice that, instead of at once; only \
-     with `length = \"average\"`.",
-);
+/// Which length RED looks at.
+#[derive(Keys)]
+pub(super) struct LengthKeys {
+    /// The length that is compared with the thresholds: the queue as the packet arrives, or a moving
+    /// average.
+    #[key(accepts = Accepts::Word(&["instantaneous", "average"]), default = "average")]
+    length: String,
+    /// How much one arrival counts in the average, w_q in the paper; only with `length = "average"`.
+    #[key(accepts = Accepts::Number(1e-9, 1.0), absent = "0.002 with the average length")]
+    weight: Option<f64>,
+    /// Whether the probability grows to 1 between `red_max` and twice that, instead of at once; only
+    /// with `length = "average"`.
+    #[key(absent = "true with the average length")]
+    gentle: Option<bool>,
+}
 
 impl Queue {
     /// Reads the table of a queue.
     pub(crate) fn read(at: &At<'_>) -> Result<Self, Reported> {
-        let section = section_by_kind(at, &Discipline::SECTIONS)?;
-        let fields = Fields::open(at.clone(), section)?;
-        let (buffer, discipline) = (fields.get("buffer"), Discipline::read_keys(&fields, ()));
-        let queue = Self {
-            discipline: discipline?,
-            buffer: buffer?,
-        };
-        queue.discipline.check(&fields)?;
-        queue.check(&fields)?;
-        Ok(queue)
+        Self::read_keys(&Fields::open_kind(at, &Discipline::SECTIONS)?, ())
     }
 
     /// Thresholds that the queue cannot reach would silently be none.
-    fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+    pub(super) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         let Buffer::Limited(buffer) = self.buffer else {
             return Ok(());
         };
@@ -76,7 +55,7 @@ impl Queue {
 
 impl Discipline {
     /// Whether thresholds that belong together are in order.
-    fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+    pub(super) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         match self {
             Self::TwoThreshold {
                 ecn_min, ecn_max, ..
@@ -93,14 +72,14 @@ impl RedLength {
     /// The weight of one arrival that Floyd and Jacobson recommend.
     const WEIGHT: f64 = 0.002;
 
-    pub(super) fn read(fields: &Fields<'_>, (): ()) -> Result<Self, Reported> {
-        let length: String = fields.get("length")?;
-        if length == "average" {
-            let weight = Probability::new(fields.optional("weight")?.unwrap_or(Self::WEIGHT));
+    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
+        let keys = LengthKeys::read_keys(fields, ())?;
+        if keys.length == "average" {
+            let weight = Probability::new(keys.weight.unwrap_or(Self::WEIGHT));
             return Ok(Self::Average {
                 weight: weight
                     .map_err(|_| fields.blame("weight").wrong_kind("a number up to 1"))?,
-                gentle: fields.optional("gentle")?.unwrap_or(true),
+                gentle: keys.gentle.unwrap_or(true),
             });
         }
         match ["weight", "gentle"].iter().find(|key| fields.has(key)) {

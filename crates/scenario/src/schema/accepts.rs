@@ -5,9 +5,10 @@ use std::fmt;
 use weir_fabric::Probability;
 use weir_units::{ByteSize, Duration, Rate};
 
-use crate::document::{Scalar, Value};
+use super::{FromScalar, Scalar};
+use crate::document::{At, Reported, Value};
 use crate::error::{ProblemKind, nearest};
-use crate::queue::{Buffer, Level, UNLIMITED};
+use crate::level::{Buffer, Level, UNLIMITED};
 
 /// What a key takes. Ranges include their ends.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +75,8 @@ const LARGEST: ByteSize = ByteSize::from_bytes(1_000_000_000_000);
 pub(crate) const LONGEST: Duration = Duration::from_secs(1000 * 3600);
 
 impl Accepts {
+    /// A table that has its own keys.
+    pub(crate) const TABLE: Self = Self::Other("a table");
     /// A rate of a link or a sender.
     pub(crate) const RATE: Self = Self::Rate(SLOWEST, FASTEST);
     /// A size that is not nothing.
@@ -85,8 +88,16 @@ impl Accepts {
     /// A span that is not empty.
     pub(crate) const POSITIVE_SPAN: Self = Self::Duration(Duration::from_nanos(1), LONGEST);
 
+    /// Reads what stands at a place.
+    pub(crate) fn read<T: FromScalar>(&self, at: &At<'_>) -> Result<T, Reported> {
+        let scalar = self
+            .check(&at.node.value)
+            .map_err(|kind| at.problem(kind))?;
+        T::from_scalar(scalar).ok_or_else(|| at.wrong_kind(self.to_string()))
+    }
+
     /// Reads `value` as what is accepted.
-    pub(crate) fn check(&self, value: &Value) -> Result<Scalar, ProblemKind> {
+    fn check(&self, value: &Value) -> Result<Scalar, ProblemKind> {
         let wrong_kind = || ProblemKind::WrongKind {
             expected: self.to_string(),
             found: value.describe(),

@@ -5,14 +5,16 @@
 //! and ranges, and takes defaults from here. `docs/scenario.md` is checked against them.
 
 mod accepts;
-mod reference;
+mod fields;
+mod scalar;
 #[cfg(test)]
 mod tests;
 
 use crate::document::Value;
 
 pub(crate) use accepts::{Accepted, Accepts, LONGEST};
-pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
+pub(crate) use fields::Fields;
+pub(crate) use scalar::{FromScalar, Scalar};
 
 /// A kind of table.
 #[derive(Debug)]
@@ -74,48 +76,39 @@ impl Section {
 impl Key {
     /// The key that tells one section from others of the same table; `word` is what it takes there.
     pub(crate) const fn kind(word: &'static [&'static str]) -> Self {
-        Self::required("kind", Accepts::Word(word), "what this is")
-    }
-
-    /// A key that must be there.
-    pub(crate) const fn required(name: &'static str, accepts: Accepts, doc: &'static str) -> Self {
         Self {
-            name,
-            accepts,
+            name: "kind",
+            accepts: Accepts::Word(word),
             presence: Presence::Required,
-            doc,
+            doc: "What this is.",
         }
     }
+}
 
-    /// A key that may be absent; `absent` says what that means.
-    pub(crate) const fn optional(
-        name: &'static str,
-        accepts: Accepts,
-        absent: &'static str,
-        doc: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            accepts,
-            presence: Presence::Optional(absent),
-            doc,
-        }
+/// How many keys the parts of a table have together.
+pub(crate) const fn count(parts: &[&[Key]]) -> usize {
+    let (mut count, mut part) = (0, 0);
+    while part < parts.len() {
+        count += parts[part].len();
+        part += 1;
     }
+    count
+}
 
-    /// A key with a default.
-    pub(crate) const fn default(
-        name: &'static str,
-        accepts: Accepts,
-        default: Literal,
-        doc: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            accepts,
-            presence: Presence::Default(default),
-            doc,
+/// The keys of a table's parts, one after the other: all [`count`] of them.
+pub(crate) const fn join<const COUNT: usize>(parts: &[&[Key]]) -> [Key; COUNT] {
+    let mut keys = [Key::kind(&[]); COUNT];
+    let (mut next, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut index = 0;
+        while index < parts[part].len() {
+            keys[next] = parts[part][index];
+            next += 1;
+            index += 1;
         }
+        part += 1;
     }
+    keys
 }
 
 impl From<Literal> for Value {

@@ -1,86 +1,59 @@
 //! Putting a topology together from what a file says, whatever the form.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
+use serde::Serialize;
+use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration, Rate};
 
-use super::{Host, HostIndex, Node, Port, Switch, SwitchIndex, Topology};
+use super::names::{Meaning, check_name};
+use super::{Host, HostIndex, Names, Node, Port, Switch, SwitchIndex, Topology};
 use crate::Queue;
-use crate::document::{At, Fields, Reported, Value};
-use crate::error::{ProblemKind, list, nearest};
-use crate::schema::{Accepts, Key, Literal};
+use crate::document::{At, Reported, Value};
+use crate::error::ProblemKind;
+use crate::level::UNLIMITED;
+use crate::schema::{Accepts, Fields};
 
 /// Queues that the file names.
 pub(crate) type Queues = HashMap<String, Result<Queue, Reported>>;
 
-/// The name of the queue that never drops, which every file has.
-const UNLIMITED: &str = "unlimited";
+/// What names or describes a queue.
+pub(super) const QUEUE: Accepts =
+    Accepts::Other("the name of a queue, or a table that describes one");
 
-pub(crate) const MOST_HOSTS: u64 = 20_000;
-pub(crate) const MANY_HOSTS: &str = "each has its own links and tables in memory";
+pub(super) const MOST_HOSTS: u64 = 20_000;
 
-pub(super) const COUNT: Key = Key::optional(
-    "count",
-    Accepts::Count(1, MOST_HOSTS),
-    "one host called NAME",
-    "how many equal hosts: NAME1, NAME2 …; NAME then means all of them",
-);
+/// How many hosts a table describes.
+#[derive(Clone, Copy, Debug, Keys)]
+#[keys(title = "[hosts.NAME]", doc = "A host, or several equal ones.")]
+pub(super) struct Hosts {
+    /// How many equal hosts: NAME1, NAME2 …; NAME then means all of them.
+    #[key(accepts = Accepts::Count(1, MOST_HOSTS), absent = "one host called NAME")]
+    pub(super) count: Option<u32>,
+}
 
-pub(super) const MTU: Key = Key::default(
-    "mtu",
+/// What packets a link takes, and what they occupy on it.
+#[derive(Clone, Copy, Debug, Serialize, Keys)]
+pub(crate) struct PacketSizes {
     // Below, headers with all their options leave no room for data; above, IPv4 cannot tell.
-    Accepts::Size(ByteSize::from_bytes(128), ByteSize::from_bytes(65_535)),
-    Literal::Text("1500B"),
-    "the longest IP packet that the links take",
-);
-
-pub(super) const FRAMING: Key = Key::default(
-    "framing",
-    Accepts::Size(ByteSize::ZERO, ByteSize::from_bytes(1_000)),
-    Literal::Text("38B"),
-    "what each packet occupies on the links beyond its IP bytes; 38 is Ethernet's preamble, header, \
-     check sequence and gap, 2 is what ns-3's point-to-point links count",
-);
-
-/// What a link is like in both directions.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkSettings {
-    pub(crate) rate: Rate,
-    pub(crate) delay: Duration,
+    /// The longest IP packet that the links take.
+    #[key(
+        accepts = Accepts::Size(ByteSize::from_bytes(128), ByteSize::from_bytes(65_535)),
+        default = "1500B"
+    )]
     pub(crate) mtu: ByteSize,
+    /// What each packet occupies on the links beyond its IP bytes; 38 is Ethernet's preamble, header,
+    /// check sequence and gap, 2 is what ns-3's point-to-point links count.
+    #[key(accepts = Accepts::Size(ByteSize::ZERO, ByteSize::from_bytes(1_000)), default = "38B")]
     pub(crate) framing: ByteSize,
 }
 
-impl LinkSettings {
-    /// The keys `rate`, `delay`, `mtu` and `framing` of a table.
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
-        let (rate, delay) = (fields.get("rate"), fields.get("delay"));
-        let (mtu, framing) = (fields.get("mtu"), fields.get("framing"));
-        Ok(Self {
-            rate: rate?,
-            delay: delay?,
-            mtu: mtu?,
-            framing: framing?,
-        })
-    }
-}
-
-/// What a name means.
-#[derive(Clone, Debug)]
-enum Meaning {
-    Host(HostIndex),
-    /// Equal hosts under one name.
-    Hosts(Vec<HostIndex>),
-    Switch(SwitchIndex),
-}
-
-/// The names of hosts, sets of hosts and switches.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    meanings: HashMap<String, Meaning>,
-    /// In the order in which they were given.
-    order: Vec<String>,
+/// What a link is like in both directions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LinkSettings {
+    pub(super) rate: Rate,
+    pub(super) delay: Duration,
+    pub(super) sizes: PacketSizes,
 }
 
 /// A topology in the making.
@@ -109,22 +82,23 @@ impl<'q> Builder<'q> {
     }
 
     /// Adds the host `name`, or `count` of them.
-    pub(crate) fn add_hosts(
+    pub(super) fn add_hosts(
         &mut self,
         at: &At<'_>,
         name: &str,
         count: Option<u32>,
-    ) -> Result<Vec<HostIndex>, Reported> {
+    ) -> Result<Vec<Node>, Reported> {
         check_name(at, name)?;
         let Some(count) = count else {
-            return Ok(vec![self.add_host(at, name)?]);
+            return Ok(vec![Node::Host(self.add_host(at, name)?)]);
         };
         let hosts: Result<Vec<_>, _> = (1..=count)
             .map(|number| self.add_host(at, &format!("{name}{number}")))
             .collect();
         let hosts = hosts?;
-        self.names.add(at, name, Meaning::Hosts(hosts.clone()))?;
-        Ok(hosts)
+        let nodes = hosts.iter().copied().map(Node::Host).collect();
+        self.names.add(at, name, Meaning::Hosts(hosts))?;
+        Ok(nodes)
     }
 
     fn add_host(&mut self, at: &At<'_>, name: &str) -> Result<HostIndex, Reported> {
@@ -134,7 +108,7 @@ impl<'q> Builder<'q> {
                 what: "hosts",
                 count: count + 1,
                 limit: MOST_HOSTS,
-                reason: MANY_HOSTS,
+                reason: "each has its own links and tables in memory",
             }));
         }
         let host = HostIndex(self.topology.hosts.len() as u32);
@@ -145,22 +119,18 @@ impl<'q> Builder<'q> {
         Ok(host)
     }
 
-    /// Adds the switch `name`.
-    pub(crate) fn add_switch(&mut self, at: &At<'_>, name: &str) -> Result<SwitchIndex, Reported> {
-        check_name(at, name)?;
-        let switch = SwitchIndex(self.topology.switches.len() as u32);
-        self.names.add(at, name, Meaning::Switch(switch))?;
-        self.topology.switches.push(Switch {
-            name: name.to_owned(),
-            shared_buffer: None,
-            tcon: Vec::new(),
-        });
-        Ok(switch)
+    /// Adds a switch.
+    pub(super) fn add_switch(&mut self, at: &At<'_>, switch: Switch) -> Result<Node, Reported> {
+        let index = SwitchIndex(self.topology.switches.len() as u32);
+        let meaning = Meaning::Switch(index);
+        self.names.add(at, &switch.name, meaning)?;
+        self.topology.switches.push(switch);
+        Ok(Node::Switch(index))
     }
 
     /// Adds a link: the port `from->to`, or called `name`, with the first queue, and the port back
     /// with the second.
-    pub(crate) fn add_link(
+    pub(super) fn add_link(
         &mut self,
         at: &At<'_>,
         (from, to): (Node, Node),
@@ -201,8 +171,8 @@ impl<'q> Builder<'q> {
                 to,
                 rate: settings.rate,
                 delay: settings.delay,
-                mtu: settings.mtu,
-                framing: settings.framing,
+                mtu: settings.sizes.mtu,
+                framing: settings.sizes.framing,
                 queue,
             });
         }
@@ -211,7 +181,7 @@ impl<'q> Builder<'q> {
 
     /// The queue that a key names or describes. What is wrong with it has been reported and keeps the
     /// scenario from being accepted; an unlimited queue stands in, so that the rest is looked at too.
-    pub(crate) fn queue(&self, at: &At<'_>) -> Queue {
+    pub(super) fn queue(&self, at: &At<'_>) -> Queue {
         let queue = match &at.node.value {
             Value::Text(name) if name == UNLIMITED => Ok(Queue::UNLIMITED),
             Value::Text(name) => self.named_queue(at, name),
@@ -220,15 +190,9 @@ impl<'q> Builder<'q> {
         queue.unwrap_or(Queue::UNLIMITED)
     }
 
-    /// The queue of a key that must be there.
-    pub(crate) fn needed_queue(&self, fields: &Fields<'_>) -> Queue {
+    /// The queue of the key `queue`, which must be there.
+    pub(super) fn needed_queue(&self, fields: &Fields<'_>) -> Queue {
         let queue = fields.needed("queue").map(|at| self.queue(&at));
-        queue.unwrap_or(Queue::UNLIMITED)
-    }
-
-    /// The queue of a key that may be absent: then it is unlimited.
-    pub(crate) fn optional_queue(&self, fields: &Fields<'_>, name: &str) -> Queue {
-        let queue = fields.at(name).map(|at| self.queue(&at));
         queue.unwrap_or(Queue::UNLIMITED)
     }
 
@@ -237,178 +201,7 @@ impl<'q> Builder<'q> {
             let mut names: Vec<_> = self.queues.keys().map(String::as_str).collect();
             names.push(UNLIMITED);
             names.sort_unstable();
-            Err(at.problem(ProblemKind::UnknownName {
-                what: "queue",
-                name: name.to_owned(),
-                existing: list(names.iter().copied()),
-                nearest: nearest(name, names.into_iter()),
-            }))
+            Err(at.unknown_name("queue", name, names.into_iter()))
         })
-    }
-}
-
-impl Names {
-    fn add(&mut self, at: &At<'_>, name: &str, meaning: Meaning) -> Result<(), Reported> {
-        match self.meanings.entry(name.to_owned()) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(meaning);
-                self.order.push(name.to_owned());
-                Ok(())
-            }
-            Entry::Occupied(taken) => Err(at.problem(ProblemKind::DuplicateName {
-                what: taken.get().what(),
-                name: name.to_owned(),
-            })),
-        }
-    }
-
-    /// The nodes that a name, or a pattern with `*`, means.
-    pub(crate) fn nodes(&self, at: &At<'_>) -> Result<Vec<Node>, Reported> {
-        let name = at.text("the name of a host, of several hosts or of a switch")?;
-        let found = self.find(name);
-        match found.is_empty() {
-            true => Err(self.unknown(at, "host or switch", name, |_| true)),
-            false => Ok(found),
-        }
-    }
-
-    /// The switch of this name.
-    pub(crate) fn switch(&self, at: &At<'_>) -> Result<SwitchIndex, Reported> {
-        let name = at.text("the name of a switch")?;
-        let found = self.meanings.get(name);
-        match found {
-            Some(Meaning::Switch(switch)) => Ok(*switch),
-            _ => {
-                let is_switch = |meaning: &Meaning| matches!(meaning, Meaning::Switch(_));
-                Err(self.unknown(at, "switch", name, is_switch))
-            }
-        }
-    }
-
-    /// The hosts that a name, a pattern with `*` or a list of them means, each once.
-    pub(crate) fn hosts(&self, at: &At<'_>) -> Result<Vec<HostIndex>, Reported> {
-        let mut hosts = Vec::new();
-        for item in at.items() {
-            let name = item.text("the name of a host or of several hosts, or a list of names")?;
-            let found: Vec<_> = (self.find(name).into_iter())
-                .filter_map(Node::host)
-                .collect();
-            if found.is_empty() {
-                let is_host = |meaning: &Meaning| !matches!(meaning, Meaning::Switch(_));
-                return Err(self.unknown(&item, "host", name, is_host));
-            }
-            hosts.extend(found);
-        }
-        let mut seen = std::collections::HashSet::new();
-        hosts.retain(|host| seen.insert(*host));
-        match hosts.is_empty() {
-            true => Err(at.wrong_kind("at least one host")),
-            false => Ok(hosts),
-        }
-    }
-
-    fn find(&self, name: &str) -> Vec<Node> {
-        let nodes = |meaning: &Meaning| match meaning {
-            Meaning::Host(host) => vec![Node::Host(*host)],
-            Meaning::Hosts(hosts) => hosts.iter().copied().map(Node::Host).collect(),
-            Meaning::Switch(switch) => vec![Node::Switch(*switch)],
-        };
-        if !name.contains('*') {
-            return self.meanings.get(name).map(nodes).unwrap_or_default();
-        }
-        // Names of sets would repeat their hosts.
-        let single = self
-            .order
-            .iter()
-            .filter(|candidate| matches(name, candidate));
-        let meanings = single.filter_map(|candidate| self.meanings.get(candidate));
-        meanings
-            .filter(|meaning| !matches!(meaning, Meaning::Hosts(_)))
-            .flat_map(nodes)
-            .collect()
-    }
-
-    fn unknown(
-        &self,
-        at: &At<'_>,
-        what: &'static str,
-        name: &str,
-        wanted: impl Fn(&Meaning) -> bool,
-    ) -> Reported {
-        let names: Vec<_> = self
-            .order
-            .iter()
-            .filter(|name| self.meanings.get(*name).is_some_and(&wanted))
-            .map(String::as_str)
-            .collect();
-        at.problem(ProblemKind::UnknownName {
-            what,
-            name: name.to_owned(),
-            existing: list(names.iter().copied()),
-            nearest: nearest(name, names.into_iter()),
-        })
-    }
-}
-
-impl Meaning {
-    fn what(&self) -> &'static str {
-        match self {
-            Self::Host(_) => "host",
-            Self::Hosts(_) => "set of hosts",
-            Self::Switch(_) => "switch",
-        }
-    }
-}
-
-/// Whether `text` is `pattern`, in which each `*` stands for any characters.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else {
-        return pattern == text;
-    };
-    let Some(mut text) = text.strip_prefix(start) else {
-        return false;
-    };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let end = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some(found) = text.find(part) else {
-            return false;
-        };
-        text = &text[found + part.len()..];
-    }
-    text.ends_with(end)
-}
-
-/// Reports a name that could be mistaken for something else where it is used.
-pub(crate) fn check_name(at: &At<'_>, name: &str) -> Result<(), Reported> {
-    let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if begins && name.chars().all(fits) && name.len() <= 64 {
-        return Ok(());
-    }
-    Err(at.problem(ProblemKind::BadName {
-        found: name.to_owned(),
-    }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn a_star_stands_for_any_characters() {
-        for (pattern, text) in [
-            ("a*", "a"),
-            ("a*", "abc"),
-            ("*", ""),
-            ("*->b", "a->b"),
-            ("a*b*c", "a-b-bc"),
-            ("switch->h*", "switch->h12"),
-        ] {
-            assert!(matches(pattern, text), "{pattern} {text}");
-        }
-        for (pattern, text) in [("a*", "b"), ("a*a", "a"), ("a*b*c", "acb"), ("a", "ab")] {
-            assert!(!matches(pattern, text), "{pattern} {text}");
-        }
     }
 }

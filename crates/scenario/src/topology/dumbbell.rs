@@ -1,201 +1,149 @@
 //! The dumbbell: senders, a bottleneck, and one receiver or several.
 
-use weir_units::Duration;
+use weir_scenario_derive::Keys;
+use weir_units::{Duration, Rate};
 
-use super::build::{COUNT, FRAMING, MTU};
-use super::{Builder, LinkSettings, Node};
+use super::build::{Builder, Hosts, LinkSettings, MOST_HOSTS, PacketSizes, QUEUE};
+use super::{BOTTLENECK, Switch};
 use crate::Queue;
-use crate::document::{At, Fields, Reported};
-use crate::schema::{Accepts, Key, Literal, Section};
+use crate::document::{At, Reported};
+use crate::schema::{Accepts, Fields};
 
-/// The name of the port where packets queue.
-pub(crate) const BOTTLENECK: &str = "bottleneck";
+/// A dumbbell as it is written.
+#[derive(Keys)]
+#[keys(
+    title = "[dumbbell]",
+    doc = "Senders behind a switch share one link, the port `bottleneck`, to the host `receiver`; \
+           with `[dumbbell.receivers]` it leads to a second switch with several receivers. All other \
+           queues are unlimited.",
+    context = &Builder<'_>
+)]
+pub(crate) struct Dumbbell<'a> {
+    /// The rate of the bottleneck link.
+    rate: Rate,
+    /// The bottleneck link's propagation delay, one way.
+    #[key(accepts = Accepts::SPAN, default = "1us")]
+    delay: Duration,
+    #[key(flatten)]
+    sizes: PacketSizes,
+    /// The queue of the port `bottleneck`.
+    #[key(accepts = QUEUE, by = Ok(context.needed_queue(fields)))]
+    queue: Queue,
+    /// The hosts that send.
+    #[key(accepts = Accepts::Other("tables `[dumbbell.senders.NAME]`"), read = Ok(at.clone()))]
+    senders: At<'a>,
+    /// The hosts that receive.
+    #[key(
+        accepts = Accepts::TABLE,
+        absent = "one host `receiver` at the end of the bottleneck link",
+        read = Receivers::read(at, ())
+    )]
+    receivers: Option<Receivers<'a>>,
+}
 
-pub(crate) static DUMBBELL: Section = Section {
-    title: "[dumbbell]",
-    doc: "Senders behind a switch share one link, the port `bottleneck`, to the host `receiver`; \
-          with `[dumbbell.receivers]` it leads to a second switch with several receivers. All other \
-          queues are unlimited.",
-    keys: &[
-        Key::required("rate", Accepts::RATE, "the rate of the bottleneck link"),
-        Key::default(
-            "delay",
-            Accepts::SPAN,
-            Literal::Text("1us"),
-            "the bottleneck link's propagation delay, one way",
-        ),
-        MTU,
-        FRAMING,
-        Key::required(
-            "queue",
-            Accepts::Other("the name of a queue, or a table that describes one"),
-            "the queue of the port `bottleneck`",
-        ),
-        Key::required(
-            "senders",
-            Accepts::Other("tables `[dumbbell.senders.NAME]`"),
-            "the hosts that send",
-        ),
-        Key::optional(
-            "receivers",
-            Accepts::Other("a table"),
-            "one host `receiver` at the end of the bottleneck link",
-            "the hosts that receive",
-        ),
-    ],
-};
+/// Senders that are alike.
+#[derive(Keys)]
+#[keys(
+    title = "[dumbbell.senders.NAME]",
+    doc = "A host, or several equal ones, with a link each to the switch in front of the bottleneck."
+)]
+pub(crate) struct Sender {
+    #[key(flatten)]
+    hosts: Hosts,
+    /// The rate of each link.
+    #[key(absent = "the bottleneck's rate")]
+    rate: Option<Rate>,
+    /// Each link's propagation delay, one way; instead of `rtt`.
+    #[key(accepts = Accepts::SPAN, absent = "`rtt` decides")]
+    delay: Option<Duration>,
+    /// The round trip between sender and receiver when no packet waits or is being sent: the
+    /// propagation delay of all links, both ways.
+    #[key(accepts = Accepts::POSITIVE_SPAN, absent = "`delay` decides")]
+    rtt: Option<Duration>,
+}
 
-pub(crate) static SENDERS: Section = Section {
-    title: "[dumbbell.senders.NAME]",
-    doc: "A host, or several equal ones, with a link each to the switch in front of the bottleneck.",
-    keys: &[
-        COUNT,
-        Key::optional(
-            "rate",
-            Accepts::RATE,
-            "the bottleneck's rate",
-            "the rate of each link",
-        ),
-        Key::optional(
-            "delay",
-            Accepts::SPAN,
-            "`rtt` decides",
-            "each link's propagation delay, one way; instead of `rtt`",
-        ),
-        Key::optional(
-            "rtt",
-            Accepts::POSITIVE_SPAN,
-            "`delay` decides",
-            "the round trip between sender and receiver when no packet waits or is being sent: the \
-             propagation delay of all links, both ways",
-        ),
-    ],
-};
-
-pub(crate) static RECEIVERS: Section = Section {
-    title: "[dumbbell.receivers]",
-    doc: "Several receivers, `receiver1`, `receiver2` …, with a link each to a second switch.",
-    keys: &[
-        Key::required(
-            "count",
-            Accepts::Count(1, super::build::MOST_HOSTS),
-            "how many",
-        ),
-        Key::optional(
-            "rate",
-            Accepts::RATE,
-            "the bottleneck's rate",
-            "the rate of each link",
-        ),
-        Key::default(
-            "delay",
-            Accepts::SPAN,
-            Literal::Text("1us"),
-            "each link's propagation delay, one way",
-        ),
-    ],
-};
+/// The receivers, if there are several.
+#[derive(Keys)]
+#[keys(
+    title = "[dumbbell.receivers]",
+    doc = "Several receivers, `receiver1`, `receiver2` …, with a link each to a second switch."
+)]
+pub(crate) struct Receivers<'a> {
+    /// Where they are written.
+    #[key(is = Ok(fields.at.clone()))]
+    at: At<'a>,
+    /// How many.
+    #[key(accepts = Accepts::Count(1, MOST_HOSTS))]
+    count: u32,
+    /// The rate of each link.
+    #[key(absent = "the bottleneck's rate")]
+    rate: Option<Rate>,
+    /// Each link's propagation delay, one way.
+    #[key(accepts = Accepts::SPAN, default = "1us")]
+    delay: Duration,
+}
 
 /// Expands `[dumbbell]`.
-pub(crate) fn read(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
-    let fields = Fields::open(at.clone(), &DUMBBELL)?;
-    let settings = LinkSettings::read(&fields);
-    let queue = builder.needed_queue(&fields);
-    let settings = settings?;
-    let receivers = match fields.at("receivers") {
-        Some(at) => Some(Fields::open(at, &RECEIVERS)?),
-        None => None,
+pub(crate) fn expand(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
+    let dumbbell = Dumbbell::read(at, &*builder)?;
+    let link = |rate: Option<Rate>, delay| LinkSettings {
+        rate: rate.unwrap_or(dumbbell.rate),
+        delay,
+        sizes: dumbbell.sizes,
     };
-
-    let switch = match receivers {
-        None => "switch",
-        Some(_) => "left",
+    let (near, far) = match &dumbbell.receivers {
+        None => (
+            builder.add_switch(at, Switch::new("switch"))?,
+            builder.add_hosts(at, "receiver", None)?[0],
+        ),
+        Some(_) => (
+            builder.add_switch(at, Switch::new("left"))?,
+            builder.add_switch(at, Switch::new("right"))?,
+        ),
     };
-    let switch = Node::Switch(builder.add_switch(at, switch)?);
-    let mut beyond = settings.delay;
-    let far = match &receivers {
-        None => Node::Host(builder.add_hosts(at, "receiver", None)?[0]),
-        Some(_) => Node::Switch(builder.add_switch(at, "right")?),
-    };
-    let queues = [queue, Queue::UNLIMITED];
-    builder.add_link(at, (switch, far), Some(BOTTLENECK), settings, queues)?;
-    if let Some(receivers) = &receivers {
-        beyond += read_receivers(receivers, builder, far, settings)?;
+    let queues = [dumbbell.queue, Queue::UNLIMITED];
+    let bottleneck = link(None, dumbbell.delay);
+    builder.add_link(at, (near, far), Some(BOTTLENECK), bottleneck, queues)?;
+    let mut beyond = dumbbell.delay;
+    if let Some(receivers) = &dumbbell.receivers {
+        let (at, link) = (&receivers.at, link(receivers.rate, receivers.delay));
+        for host in builder.add_hosts(at, "receiver", Some(receivers.count))? {
+            builder.add_link(at, (far, host), None, link, [Queue::UNLIMITED; 2])?;
+        }
+        beyond += receivers.delay;
     }
-    read_senders(&fields, builder, switch, settings, beyond)
-}
-
-/// Adds the receivers and says how far they are from their switch.
-fn read_receivers(
-    fields: &Fields<'_>,
-    builder: &mut Builder<'_>,
-    switch: Node,
-    bottleneck: LinkSettings,
-) -> Result<Duration, Reported> {
-    let (count, rate, delay) = (
-        fields.get("count"),
-        fields.optional("rate"),
-        fields.get("delay"),
-    );
-    let settings = LinkSettings {
-        rate: rate?.unwrap_or(bottleneck.rate),
-        delay: delay?,
-        ..bottleneck
-    };
-    for host in builder.add_hosts(&fields.at, "receiver", Some(count?))? {
-        let ends = (switch, Node::Host(host));
-        builder.add_link(&fields.at, ends, None, settings, [Queue::UNLIMITED; 2])?;
-    }
-    Ok(settings.delay)
-}
-
-fn read_senders(
-    fields: &Fields<'_>,
-    builder: &mut Builder<'_>,
-    switch: Node,
-    bottleneck: LinkSettings,
-    beyond: Duration,
-) -> Result<(), Reported> {
-    let senders = fields.needed("senders")?;
-    for (name, at) in senders.named("tables `[dumbbell.senders.NAME]`")? {
-        let fields = Fields::open(at, &SENDERS)?;
-        let (count, rate) = (fields.optional("count"), fields.optional("rate"));
-        let settings = LinkSettings {
-            rate: rate?.unwrap_or(bottleneck.rate),
-            delay: sender_delay(&fields, beyond)?,
-            ..bottleneck
-        };
-        for host in builder.add_hosts(&fields.at, name, count?)? {
-            let ends = (Node::Host(host), switch);
-            builder.add_link(&fields.at, ends, None, settings, [Queue::UNLIMITED; 2])?;
+    for (name, at) in (dumbbell.senders).named("tables `[dumbbell.senders.NAME]`")? {
+        let fields = Fields::open(at, Sender::SECTION)?;
+        let sender = Sender::read_keys(&fields, ())?;
+        let link = link(sender.rate, sender.link_delay(&fields, beyond)?);
+        for host in builder.add_hosts(&fields.at, name, sender.hosts.count)? {
+            builder.add_link(&fields.at, (host, near), None, link, [Queue::UNLIMITED; 2])?;
         }
     }
     Ok(())
 }
 
-/// The delay of a sender's link: as written, or what is left of its round trip.
-fn sender_delay(fields: &Fields<'_>, beyond: Duration) -> Result<Duration, Reported> {
-    let (delay, rtt) = (
-        fields.optional::<Duration>("delay")?,
-        fields.optional::<Duration>("rtt")?,
-    );
-    match (delay, rtt) {
-        (Some(delay), None) => Ok(delay),
-        (None, Some(rtt)) => Duration::checked_sub(rtt / 2, beyond).ok_or_else(|| {
-            fields.blame("rtt").conflict(
-                format!(
-                    "a round trip of {rtt} is shorter than the {beyond} beyond the switch, twice"
-                ),
-                "set a longer `rtt`, or a shorter `delay` in [dumbbell]",
-            )
-        }),
-        (Some(_), Some(_)) => Err(fields.blame("rtt").conflict(
-            "`delay` and `rtt` both say how far the sender is",
-            "write one of them",
-        )),
-        (None, None) => Err(fields.at.conflict(
-            "neither `delay` nor `rtt` says how far the sender is",
-            "write one of them",
-        )),
+impl Sender {
+    /// The delay of the link: as written, or what the way beyond the switch leaves of the round trip.
+    fn link_delay(&self, fields: &Fields<'_>, beyond: Duration) -> Result<Duration, Reported> {
+        match (self.delay, self.rtt) {
+            (Some(delay), None) => Ok(delay),
+            (None, Some(rtt)) => Duration::checked_sub(rtt / 2, beyond).ok_or_else(|| {
+                fields.blame("rtt").conflict(
+                    format!(
+                        "a round trip of {rtt} is shorter than the {beyond} beyond the switch, twice"
+                    ),
+                    "set a longer `rtt`, or a shorter `delay` in [dumbbell]",
+                )
+            }),
+            (Some(_), Some(_)) => Err(fields.blame("rtt").conflict(
+                "`delay` and `rtt` both say how far the sender is",
+                "write one of them",
+            )),
+            (None, None) => Err(fields.at.conflict(
+                "neither `delay` nor `rtt` says how far the sender is",
+                "write one of them",
+            )),
+        }
     }
 }

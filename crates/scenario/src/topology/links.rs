@@ -1,81 +1,117 @@
 //! `[[links]]`: what connects hosts and switches.
 
-use super::build::{FRAMING, MTU, check_name};
-use super::{Builder, LinkSettings};
-use crate::document::{At, Fields, Reported};
-use crate::schema::{Accepts, Key, Section};
+use serde::Serialize;
+use weir_scenario_derive::Keys;
+use weir_units::{Duration, Rate};
 
-pub(crate) static LINK: Section = Section {
-    title: "[[links]]",
-    doc: "A link between two nodes, or one for each host of a set: a port that sends from `from` to \
-          `to`, and one that sends back.",
-    keys: &[
-        Key::required(
-            "from",
-            Accepts::Other(
-                "the name of a host, of several hosts or of a switch, or a pattern such as \"spine*\"",
-            ),
-            "one end",
-        ),
-        Key::required(
-            "to",
-            Accepts::Other(
-                "the name of a host, of several hosts or of a switch, or a pattern such as \"spine*\"",
-            ),
-            "the other end",
-        ),
-        Key::optional(
-            "name",
-            Accepts::Text,
-            "`FROM->TO`",
-            "the name of the port from `from` to `to`; the port back is always `TO->FROM`",
-        ),
-        Key::required("rate", Accepts::RATE, "the rate, both ways"),
-        Key::required("delay", Accepts::SPAN, "the propagation delay, each way"),
-        MTU,
-        FRAMING,
-        Key::optional(
-            "queue",
-            Accepts::Other("the name of a queue, or a table that describes one"),
-            "unlimited",
-            "the queue of the port from `from` to `to`",
-        ),
-        Key::optional(
-            "reverse_queue",
-            Accepts::Other("the name of a queue, or a table that describes one"),
-            "unlimited",
-            "the queue of the port back",
-        ),
-    ],
-};
+use super::build::{Builder, LinkSettings, PacketSizes, QUEUE};
+use super::names::check_name;
+use super::{Node, Topology};
+use crate::Queue;
+use crate::document::{At, Reported};
+use crate::schema::{Accepts, Fields};
+
+const NODES: Accepts = Accepts::Other(
+    "the name of a host, of several hosts or of a switch, or a pattern such as \"spine*\"",
+);
+
+/// Links as a file has them: the ends are nodes as they are read, names as they are written.
+#[derive(Serialize, Keys)]
+#[keys(
+    title = "[[links]]",
+    doc = "A link between two nodes, or one for each host of a set: a port that sends from `from` to \
+           `to`, and one that sends back.",
+    context = &Builder<'_>
+)]
+pub(crate) struct Link<E = Vec<Node>> {
+    /// One end.
+    #[key(accepts = NODES, read = context.names.nodes(at))]
+    from: E,
+    /// The other end.
+    #[key(accepts = NODES, read = context.names.nodes(at))]
+    to: E,
+    /// The name of the port from `from` to `to`; the port back is always `TO->FROM`.
+    #[key(accepts = Accepts::Text, absent = "`FROM->TO`")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// The rate, both ways.
+    rate: Rate,
+    /// The propagation delay, each way.
+    #[key(accepts = Accepts::SPAN)]
+    delay: Duration,
+    #[key(flatten)]
+    #[serde(flatten)]
+    sizes: PacketSizes,
+    /// The queue of the port from `from` to `to`.
+    #[key(
+        accepts = QUEUE,
+        absent = "unlimited",
+        or = Queue::UNLIMITED,
+        read = Ok(context.queue(at))
+    )]
+    #[serde(skip_serializing_if = "Queue::is_unlimited")]
+    queue: Queue,
+    /// The queue of the port back.
+    #[key(
+        accepts = QUEUE,
+        absent = "unlimited",
+        or = Queue::UNLIMITED,
+        read = Ok(context.queue(at))
+    )]
+    #[serde(skip_serializing_if = "Queue::is_unlimited")]
+    reverse_queue: Queue,
+}
 
 /// Reads one `[[links]]`.
 pub(super) fn read(at: At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
-    let fields = Fields::open(at, &LINK)?;
-    let from = fields
-        .needed("from")
-        .and_then(|at| builder.names.nodes(&at));
-    let to = fields.needed("to").and_then(|at| builder.names.nodes(&at));
-    let settings = LinkSettings::read(&fields);
-    let queues = ["queue", "reverse_queue"].map(|key| builder.optional_queue(&fields, key));
-    let name: Option<String> = fields.optional("name")?;
-    let (from, to, settings) = (from?, to?, settings?);
-    if let Some(name) = &name {
+    let fields = Fields::open(at, Link::SECTION)?;
+    let link = Link::read_keys(&fields, &*builder)?;
+    let (name, count) = (link.name.as_deref(), link.from.len() * link.to.len());
+    if let Some(name) = name {
         check_name(&fields.blame("name"), name)?;
-        if from.len() * to.len() > 1 {
+        if count > 1 {
             return Err(fields.blame("name").conflict(
-                format!(
-                    "{} links cannot all be called `{name}`",
-                    from.len() * to.len()
-                ),
+                format!("{count} links cannot all be called `{name}`"),
                 "remove `name`, or write a link of its own for the one that has it",
             ));
         }
     }
-    for from in from {
-        for to in &to {
-            builder.add_link(&fields.at, (from, *to), name.as_deref(), settings, queues)?;
+    let settings = LinkSettings {
+        rate: link.rate,
+        delay: link.delay,
+        sizes: link.sizes,
+    };
+    let queues = [link.queue, link.reverse_queue];
+    for from in link.from {
+        for to in &link.to {
+            builder.add_link(&fields.at, (from, *to), name, settings, queues)?;
         }
     }
     Ok(())
+}
+
+impl<'t> Link<&'t str> {
+    /// The links of a topology.
+    pub(crate) fn all(topology: &'t Topology) -> Vec<Self> {
+        let pairs = topology.ports.chunks_exact(2);
+        pairs
+            .map(|pair| {
+                let (there, back) = (&pair[0], &pair[1]);
+                let (from, to) = (topology.name(there.from), topology.name(there.to));
+                Self {
+                    from,
+                    to,
+                    name: Some(there.name.clone()).filter(|name| *name != format!("{from}->{to}")),
+                    rate: there.rate,
+                    delay: there.delay,
+                    sizes: PacketSizes {
+                        mtu: there.mtu,
+                        framing: there.framing,
+                    },
+                    queue: there.queue,
+                    reverse_queue: back.queue,
+                }
+            })
+            .collect()
+    }
 }

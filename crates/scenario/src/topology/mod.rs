@@ -4,7 +4,11 @@ mod build;
 mod dumbbell;
 mod general;
 mod links;
+mod names;
+mod ports;
 mod route;
+mod routes;
+mod shared_buffer;
 mod star;
 mod tcon;
 #[cfg(test)]
@@ -12,20 +16,43 @@ mod tests;
 
 use std::fmt;
 
+use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::Queue;
+use crate::schema::{Accepts, Section};
 
-pub(crate) use build::{Builder, LinkSettings, Names, Queues, check_name, matches};
-pub(crate) use dumbbell::{BOTTLENECK, DUMBBELL, RECEIVERS, SENDERS, read as read_dumbbell};
-pub(crate) use general::{HOST, SHARED_BUFFER, SWITCH, read as read_general};
-pub(crate) use links::LINK;
-pub(crate) use route::ROUTE;
-pub use route::{Route, Routes};
-pub(crate) use star::{STAR, STAR_HOSTS, read as read_star};
+pub(crate) use build::{Builder, Queues};
+pub(crate) use dumbbell::expand as expand_dumbbell;
+pub(crate) use general::read as read_general;
+pub(crate) use links::Link;
+pub(crate) use names::{Names, check_name};
+pub(crate) use ports::{PORTS, read_ports};
+pub use route::Route;
+pub use routes::Routes;
+use shared_buffer::SharedMemory;
+pub use shared_buffer::{SharedBuffer, SharedLimit};
+pub(crate) use star::expand as expand_star;
 pub use tcon::TconRule;
-pub(crate) use tcon::control;
-pub(crate) use tcon::{BUFFER, CONGESTION, ECN, PASS, TCON};
+pub(crate) use tcon::{ControlKeys, control};
+
+/// The tables that describe a network.
+pub(crate) const SECTIONS: [&Section; 11] = [
+    dumbbell::Dumbbell::SECTION,
+    dumbbell::Sender::SECTION,
+    dumbbell::Receivers::SECTION,
+    star::Star::SECTION,
+    star::StarHosts::SECTION,
+    build::Hosts::SECTION,
+    Switch::SECTION,
+    SharedBuffer::SECTION,
+    TconRule::SECTION,
+    Link::SECTION,
+    Route::SECTION,
+];
+
+/// The name of the port where packets of a dumbbell queue.
+pub(crate) const BOTTLENECK: &str = "bottleneck";
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -84,35 +111,26 @@ pub struct Host {
 }
 
 /// A switch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(title = "[switches.NAME]", doc = "A switch.", context = &Names)]
 pub struct Switch {
     /// Its name.
+    #[key(is = Ok(fields.at.name().to_owned()))]
     pub name: String,
     /// The memory that its ports share; without it each port has only the buffer of its queue.
+    #[key(
+        keys = SharedMemory,
+        by = SharedMemory::read_keys(fields, ()).map(|keys| keys.shared_buffer)
+    )]
     pub shared_buffer: Option<SharedBuffer>,
-    /// Whose data it controls in place of the senders: the first rule that fits.
+    /// Transparent congestion control: whose data the switch controls, the first rule that fits.
+    #[key(
+        accepts = Accepts::Other("a list of tables"),
+        absent = "the switch leaves TCP to its ends",
+        or = Vec::new(),
+        read = at.all("tables `[[switches.NAME.tcon]]`", |at| TconRule::read(at, context))
+    )]
     pub tcon: Vec<TconRule>,
-}
-
-/// Memory that the ports of a switch share.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SharedBuffer {
-    /// How much there is.
-    pub size: ByteSize,
-    /// What a port may take of it, beside the limit of its queue.
-    pub limit: SharedLimit,
-}
-
-/// How much of a shared buffer one port may hold.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SharedLimit {
-    /// This much.
-    Static(ByteSize),
-    /// This many times what is free: dynamic thresholds (Choudhury and Hahne 1998).
-    Dynamic {
-        /// The factor.
-        alpha: f64,
-    },
 }
 
 /// One end of a link.
@@ -143,6 +161,17 @@ pub struct Port {
     pub framing: ByteSize,
     /// Where packets wait for the link.
     pub queue: Queue,
+}
+
+impl Switch {
+    /// A switch without memory that its ports share, which controls nothing.
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            shared_buffer: None,
+            tcon: Vec::new(),
+        }
+    }
 }
 
 impl Topology {

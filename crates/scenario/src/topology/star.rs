@@ -1,86 +1,73 @@
 //! The star: hosts around one switch.
 
-use super::build::{COUNT, FRAMING, MTU};
-use super::{Builder, LinkSettings, Node, SharedBuffer};
+use weir_scenario_derive::Keys;
+use weir_units::{Duration, Rate};
+
+use super::Switch;
+use super::build::{Builder, Hosts, LinkSettings, PacketSizes, QUEUE};
+use super::shared_buffer::SharedMemory;
 use crate::Queue;
-use crate::document::{At, Fields, Reported};
-use crate::schema::{Accepts, Key, Section};
+use crate::document::{At, Reported};
+use crate::schema::Accepts;
 
-pub(crate) static STAR: Section = Section {
-    title: "[star]",
-    doc: "Hosts around one switch called `switch`. The ports towards the hosts, `switch->HOST`, have \
-          the queue; the hosts' own are unlimited.",
-    keys: &[
-        Key::required("rate", Accepts::RATE, "the rate of the links"),
-        Key::required(
-            "delay",
-            Accepts::SPAN,
-            "the links' propagation delay, one way: a quarter of the round trip between two hosts",
-        ),
-        MTU,
-        FRAMING,
-        Key::required(
-            "queue",
-            Accepts::Other("the name of a queue, or a table that describes one"),
-            "the queue of each port towards a host",
-        ),
-        super::general::SHARED_BUFFER_KEY,
-        Key::required(
-            "hosts",
-            Accepts::Other("tables `[star.hosts.NAME]`"),
-            "the hosts",
-        ),
-    ],
-};
+/// A star as it is written.
+#[derive(Keys)]
+#[keys(
+    title = "[star]",
+    doc = "Hosts around one switch called `switch`. The ports towards the hosts, `switch->HOST`, have \
+           the queue; the hosts' own are unlimited.",
+    context = &Builder<'_>
+)]
+pub(crate) struct Star<'a> {
+    /// The rate of the links.
+    rate: Rate,
+    /// The links' propagation delay, one way: a quarter of the round trip between two hosts.
+    #[key(accepts = Accepts::SPAN)]
+    delay: Duration,
+    #[key(flatten)]
+    sizes: PacketSizes,
+    /// The queue of each port towards a host.
+    #[key(accepts = QUEUE, by = Ok(context.needed_queue(fields)))]
+    queue: Queue,
+    #[key(flatten)]
+    memory: SharedMemory,
+    /// The hosts.
+    #[key(accepts = Accepts::Other("tables `[star.hosts.NAME]`"), read = Ok(at.clone()))]
+    hosts: At<'a>,
+}
 
-pub(crate) static STAR_HOSTS: Section = Section {
-    title: "[star.hosts.NAME]",
-    doc: "A host, or several equal ones.",
-    keys: &[
-        COUNT,
-        Key::optional(
-            "rate",
-            Accepts::RATE,
-            "the star's `rate`",
-            "the rate of each link",
-        ),
-        Key::optional(
-            "delay",
-            Accepts::SPAN,
-            "the star's `delay`",
-            "each link's propagation delay, one way",
-        ),
-    ],
-};
+/// Hosts that are alike.
+#[derive(Keys)]
+#[keys(title = "[star.hosts.NAME]", doc = "A host, or several equal ones.")]
+pub(crate) struct StarHosts {
+    #[key(flatten)]
+    hosts: Hosts,
+    /// The rate of each link.
+    #[key(absent = "the star's `rate`")]
+    rate: Option<Rate>,
+    /// Each link's propagation delay, one way.
+    #[key(accepts = Accepts::SPAN, absent = "the star's `delay`")]
+    delay: Option<Duration>,
+}
 
 /// Expands `[star]`.
-pub(crate) fn read(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
-    let fields = Fields::open(at.clone(), &STAR)?;
-    let settings = LinkSettings::read(&fields);
-    let queue = builder.needed_queue(&fields);
-    let shared = fields.at("shared_buffer").map(|at| SharedBuffer::read(&at));
-    let settings = settings?;
-    let switch = builder.add_switch(at, "switch")?;
-    builder.topology.switches[switch.index()].shared_buffer = shared.transpose()?;
-    for (name, at) in fields
-        .needed("hosts")?
-        .named("tables `[star.hosts.NAME]`")?
-    {
-        let fields = Fields::open(at, &STAR_HOSTS)?;
-        let (count, rate, delay) = (
-            fields.optional("count"),
-            fields.optional("rate"),
-            fields.optional("delay"),
-        );
-        let settings = LinkSettings {
-            rate: rate?.unwrap_or(settings.rate),
-            delay: delay?.unwrap_or(settings.delay),
-            ..settings
+pub(crate) fn expand(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
+    let star = Star::read(at, &*builder)?;
+    let switch = Switch {
+        shared_buffer: star.memory.shared_buffer,
+        ..Switch::new("switch")
+    };
+    let switch = builder.add_switch(at, switch)?;
+    for (name, at) in star.hosts.named("tables `[star.hosts.NAME]`")? {
+        let hosts = StarHosts::read(&at, ())?;
+        let link = LinkSettings {
+            rate: hosts.rate.unwrap_or(star.rate),
+            delay: hosts.delay.unwrap_or(star.delay),
+            sizes: star.sizes,
         };
-        for host in builder.add_hosts(&fields.at, name, count?)? {
-            let ends = (Node::Host(host), Node::Switch(switch));
-            let queues = [Queue::UNLIMITED, queue];
-            builder.add_link(&fields.at, ends, None, settings, queues)?;
+        for host in builder.add_hosts(&at, name, hosts.hosts.count)? {
+            let queues = [Queue::UNLIMITED, star.queue];
+            builder.add_link(&at, (host, switch), None, link, queues)?;
         }
     }
     Ok(())

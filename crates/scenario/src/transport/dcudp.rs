@@ -6,39 +6,56 @@ use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::{Around, UDP_HEADERS};
-use crate::document::{At, Fields, Node, Reported, Table, Value};
-use crate::schema::Accepts;
+use crate::document::Reported;
+use crate::schema::{Accepts, Fields};
 
 /// How both ends of a DCUDP connection are set up. `docs/dcudp.md` says what each option decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
-#[keys(title = "[groups.NAME.dcudp]", doc = "How both ends of the group's DCUDP connections are set up: see docs/dcudp.md.", context = Around<'_>)]
+#[keys(
+    title = "[groups.NAME.dcudp]",
+    doc = "How both ends of the group's DCUDP connections are set up: see docs/dcudp.md.",
+    context = Around<'_>
+)]
 pub struct DcudpOptions {
     /// The sending rate of UDP Mode, in UDP payload; Congestion Mode does not exceed it either.
     #[key(absent = "the rate of the link that the sender leaves by")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// The largest UDP payload, DCUDP's header of 16 bytes included.
-    #[key(accepts = Accepts::Size(
-                ByteSize::from_bytes(SMALLEST_PACKET),
-                ByteSize::from_bytes(65_507),
-            ), absent = "the smallest MTU of all links less 28B of headers", by = read_packet_size)]
+    #[key(
+        accepts = Accepts::Size(
+            ByteSize::from_bytes(SMALLEST_PACKET),
+            ByteSize::from_bytes(65_507),
+        ),
+        absent = "the smallest MTU of all links less 28B of headers",
+        by = read_packet_size(fields, context.mtu)
+    )]
     pub packet_size: ByteSize,
     /// How many packets the receive buffer holds.
     #[key(accepts = Accepts::Count(16, 65_536), default = 8192)]
     pub receive_window: u32,
     /// What is kept for sending, unacknowledged data included.
-    #[key(accepts = Accepts::Size(ByteSize::from_bytes(1), ByteSize::from_mib(1024)), default = "8MiB")]
+    #[key(
+        accepts = Accepts::Size(ByteSize::from_bytes(1), ByteSize::from_mib(1024)),
+        default = "8MiB"
+    )]
     pub send_buffer: ByteSize,
     /// When ACKs carry the ECN echo: from a CE mark until CWR comes (RFC 3168), or if a CE mark
     /// came since the last ACK.
     #[key(default = "until-reduced")]
     pub echo: DcudpEcho,
     /// What the congestion control is told of marks: the ECN echo, or how many bytes were marked.
-    #[key(absent = "`\"echo\"` with the congestion control `dcudp`, else `\"counts\"`", or = DcudpFeedback::of(context.congestion))]
+    #[key(
+        absent = "`\"echo\"` with the congestion control `dcudp`, else `\"counts\"`",
+        or = DcudpFeedback::of(context.congestion)
+    )]
     pub feedback: DcudpFeedback,
     /// How far apart the ACKs of Congestion Mode are: a round trip, which queues lengthen, or a
     /// round trip through empty queues.
-    #[key(absent = "`\"rtt\"` with the congestion control `dcudp`, else `\"idle-rtt\"`", or = DcudpAckInterval::of(context.congestion))]
+    #[key(
+        absent = "`\"rtt\"` with the congestion control `dcudp`, else `\"idle-rtt\"`",
+        or = DcudpAckInterval::of(context.congestion)
+    )]
     pub ack_interval: DcudpAckInterval,
     /// Whether a gap in the data begins Congestion Mode as a CE mark does, for networks that do not
     /// mark.
@@ -55,7 +72,11 @@ pub struct DcudpOptions {
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1ms")]
     pub request_interval: Duration,
     /// When Congestion Mode ends.
-    #[key(accepts = Accepts::Other("a table"), absent = "the paper's values", by = read_quit)]
+    #[key(
+        accepts = Accepts::TABLE,
+        absent = "the paper's values",
+        by = fields.table("quit", |at| DcudpQuit::read(at, ()))
+    )]
     pub quit: DcudpQuit,
 }
 
@@ -143,18 +164,6 @@ pub enum DcudpRtt {
 /// Header, packet number and tag, and some payload.
 const SMALLEST_PACKET: u64 = 128;
 
-impl DcudpOptions {
-    /// Reads `[groups.NAME.dcudp]`, for connections under `congestion` over links with this MTU.
-    pub(super) fn read(
-        at: At<'_>,
-        congestion: &AlgorithmSpec,
-        mtu: ByteSize,
-    ) -> Result<Self, Reported> {
-        let fields = Fields::open(at, Self::SECTION)?;
-        Self::read_keys(&fields, Around { congestion, mtu })
-    }
-}
-
 impl DcudpFeedback {
     fn of(congestion: &AlgorithmSpec) -> Self {
         match congestion.name() {
@@ -181,8 +190,7 @@ pub(super) fn default_congestion(narrowest: Rate) -> AlgorithmSpec {
     paper.clone().with("capacity", capacity).unwrap_or(paper)
 }
 
-fn read_packet_size(fields: &Fields<'_>, context: Around<'_>) -> Result<ByteSize, Reported> {
-    let mtu = context.mtu;
+fn read_packet_size(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Reported> {
     let largest = mtu - UDP_HEADERS;
     if largest.bytes() < SMALLEST_PACKET {
         return Err(fields.at.conflict(
@@ -198,14 +206,4 @@ fn read_packet_size(fields: &Fields<'_>, context: Around<'_>) -> Result<ByteSize
         )),
         Some(size) => Ok(size),
     }
-}
-
-fn read_quit(fields: &Fields<'_>, _: Around<'_>) -> Result<DcudpQuit, Reported> {
-    let empty = Node::new(Value::Table(Table::default()), fields.at.node.place.clone());
-    let at = fields.at("quit").unwrap_or_else(|| At {
-        node: &empty,
-        key: fields.at.child("quit", fields.at.node).key,
-        problems: fields.at.problems,
-    });
-    DcudpQuit::read_keys(&Fields::open(at, DcudpQuit::SECTION)?, ())
 }

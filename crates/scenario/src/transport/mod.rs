@@ -10,12 +10,14 @@ use weir_congestion::AlgorithmSpec;
 use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration};
 
+use crate::level::UNLIMITED;
 use crate::schema::Accepts;
 
 pub use dcudp::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
 };
 pub use quic::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize};
+pub(crate) use read::{Protocol, TransportKeys};
 pub use tls::TlsOptions;
 
 /// IP and TCP headers without options: what the MSS leaves of the MTU (RFC 6691).
@@ -25,54 +27,69 @@ pub const TCP_HEADERS: ByteSize = ByteSize::from_bytes(40);
 pub const UDP_HEADERS: ByteSize = ByteSize::from_bytes(28);
 
 /// What carries data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Transport {
     /// TCP.
     Tcp {
-        /// How it is set up.
-        options: TcpOptions,
         /// Its congestion control.
         congestion: AlgorithmSpec,
+        /// How it is set up.
+        #[serde(rename = "tcp")]
+        options: TcpOptions,
     },
     /// TLS 1.3 over TCP.
     Tls {
-        /// How TCP is set up.
-        options: TcpOptions,
         /// TCP's congestion control.
         congestion: AlgorithmSpec,
+        /// How TCP is set up.
+        #[serde(rename = "tcp")]
+        options: TcpOptions,
         /// How TLS is set up.
         tls: TlsOptions,
     },
     /// DCQUIC.
     Quic {
-        /// How it is set up.
-        options: QuicOptions,
         /// Its congestion control.
         congestion: AlgorithmSpec,
+        /// How it is set up.
+        #[serde(rename = "quic")]
+        options: QuicOptions,
     },
     /// DCUDP.
     Dcudp {
-        /// How it is set up.
-        options: DcudpOptions,
         /// Its congestion control, in Congestion Mode.
         congestion: AlgorithmSpec,
+        /// How it is set up.
+        #[serde(rename = "dcudp")]
+        options: DcudpOptions,
     },
     /// UDP datagrams, without congestion control.
     Udp {
-        /// The ECN codepoint of the datagrams.
-        ecn: UdpEcn,
+        /// How they are sent.
+        #[serde(rename = "udp")]
+        options: UdpOptions,
     },
 }
 
 /// How both ends of a TCP connection are set up. Defaults are Linux's, except where the key
 /// reference says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
-#[keys(title = "[groups.NAME.tcp]", doc = "How both ends of the group's TCP connections are set up. The initial and the minimum window \
-          are parameters of the congestion control.", context = Around<'_>)]
+#[keys(
+    title = "[groups.NAME.tcp]",
+    doc = "How both ends of the group's TCP connections are set up. The initial and the minimum window \
+           are parameters of the congestion control.",
+    context = Around<'_>,
+    check = table.check(fields)
+)]
 pub struct TcpOptions {
     /// The maximum segment size, as the MSS option counts it: time stamps and other options take
     /// their bytes from it.
-    #[key(accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_495)), absent = "the smallest MTU of all links less 40B of headers", by = read::mss)]
+    #[key(
+        accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_495)),
+        absent = "the smallest MTU of all links less 40B of headers",
+        by = read::mss(fields, context.mtu)
+    )]
     pub mss: ByteSize,
     /// Whether connections begin with the three-way handshake and end with FINs; without, both ends
     /// start established.
@@ -80,7 +97,10 @@ pub struct TcpOptions {
     pub handshake: bool,
     /// How the connections use ECN: not, one reaction per window (RFC 3168), or an exact echo of
     /// marks (RFC 8257).
-    #[key(absent = "`\"dctcp\"` with the congestion controls `dctcp` and `d2tcp`, else `\"off\"`", by = read::ecn)]
+    #[key(
+        absent = "`\"dctcp\"` with the congestion controls `dctcp` and `d2tcp`, else `\"off\"`",
+        or = TcpEcn::of(context.congestion)
+    )]
     pub ecn: TcpEcn,
     /// Selective acknowledgments (RFC 2018).
     #[key(default = true)]
@@ -90,7 +110,7 @@ pub struct TcpOptions {
     pub timestamps: bool,
     /// How losses are found with SACK: by time and tail loss probes (RFC 8985), or by three
     /// segments that were SACKed above (RFC 6675); without SACK, duplicate ACKs tell (RFC 6582).
-    #[key(default = "rack", by = read::recovery)]
+    #[key(default = "rack", by = read::recovery(fields))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
     /// Whether the first two duplicate ACKs let new segments go (RFC 3042).
@@ -100,7 +120,7 @@ pub struct TcpOptions {
     #[key(default = true)]
     pub prr: bool,
     /// When receivers acknowledge.
-    #[key(flatten = 3)]
+    #[key(flatten)]
     #[serde(flatten)]
     pub delayed_ack: DelayedAck,
     /// The retransmission time-out before the first round-trip time sample (RFC 6298).
@@ -145,7 +165,6 @@ pub struct TcpOptions {
 
 /// When receivers acknowledge (RFC 9293, section 3.8.6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Keys)]
-#[keys(context = Around<'_>)]
 pub struct DelayedAck {
     /// The receiver acknowledges after this many segments; 1 turns delayed ACKs off.
     #[key(accepts = Accepts::Count(1, 1000), default = 2)]
@@ -197,10 +216,10 @@ pub enum Pacing {
     title = "[groups.NAME.udp]",
     doc = "How the group's datagrams are sent."
 )]
-pub(crate) struct UdpOptions {
+pub struct UdpOptions {
     /// The ECN codepoint of the datagrams.
     #[key(default = "not-ect")]
-    pub(crate) ecn: UdpEcn,
+    pub ecn: UdpEcn,
 }
 
 /// What the options of a connection depend on.
@@ -227,14 +246,14 @@ pub enum UdpEcn {
 fn limit<S: serde::Serializer>(value: &Option<ByteSize>, to: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(size) => to.collect_str(size),
-        None => to.serialize_str(crate::queue::UNLIMITED),
+        None => to.serialize_str(UNLIMITED),
     }
 }
 
 fn read_limit<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ByteSize>, D::Error> {
     let text = String::deserialize(from)?;
     match text.as_str() {
-        crate::queue::UNLIMITED => Ok(None),
+        UNLIMITED => Ok(None),
         size => size.parse().map(Some).map_err(serde::de::Error::custom),
     }
 }

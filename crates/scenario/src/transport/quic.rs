@@ -5,34 +5,50 @@ use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
 use super::UDP_HEADERS;
-use crate::document::{At, Fields, FromScalar, Node, Reported, Table, Value};
-use crate::schema::{Accepts, Key};
+use crate::document::{At, Reported, Table, Value};
+use crate::schema::{Accepts, Fields};
 
 /// How both ends of a DCQUIC connection are set up; what is not here is as in the data center profile
 /// of the engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
-#[keys(title = "[groups.NAME.quic]", doc = "How both ends of the group's DCQUIC connections are set up; what has no key here is as in \
-          the engine's data center profile. Further links of the hosts are paths that a connection \
-          holds ready.", context = ByteSize)]
+#[keys(
+    title = "[groups.NAME.quic]",
+    doc = "How both ends of the group's DCQUIC connections are set up; what has no key here is as in \
+           the engine's data center profile. Further links of the hosts are paths that a connection \
+           holds ready.",
+    context = ByteSize
+)]
 pub struct QuicOptions {
     /// How large packets are: what the interfaces at both ends carry, used at once; what probes
     /// find from 1252 bytes of UDP payload on (RFC 8899); by the size of the task, 8972 bytes below
     /// 1 MB and 5000 from there on (DCQUIC paper, section 4.2); or this UDP payload.
-    #[key(accepts = Accepts::Other(
-                "\"interface\", \"probe\", \"task\", or the size of a UDP payload from 1.2KB to \
-                 65.527KB, in text",
-            ), default = "interface", by = QuicPacketSize::read)]
+    #[key(
+        accepts = Accepts::Other(
+            "\"interface\", \"probe\", \"task\", or the size of a UDP payload from 1.2KB to \
+             65.527KB, in text",
+        ),
+        default = "interface",
+        by = QuicPacketSize::read(fields, context)
+    )]
     pub packet_size: QuicPacketSize,
     /// What a live host's UDP sockets hold in each direction (SO_RCVBUF, SO_SNDBUF). A simulated
     /// host takes each packet when it arrives and has no such buffer: there it has no effect.
-    #[key(accepts = Accepts::Size(ByteSize::from_kib(4), ByteSize::from_mib(1024)), absent = "as the engine sets them, 8 MB")]
+    #[key(
+        accepts = Accepts::Size(ByteSize::from_kib(4), ByteSize::from_mib(1024)),
+        absent = "as the engine sets them, 8 MB"
+    )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_buffers: Option<ByteSize>,
     /// Whether packets are sent with ECT(0), as long as the path carries it.
     #[key(default = true)]
     pub ecn: bool,
     /// Whether, and when, a client leaves a path by itself for another one that it holds ready.
-    #[key(accepts = Accepts::Other("true, false, or a table"), default = true, by = MigrationOptions::read, name = "proactive_migration")]
+    #[key(
+        accepts = Accepts::Other("true, false, or a table"),
+        default = true,
+        by = MigrationOptions::read_switchable(fields),
+        name = "proactive_migration"
+    )]
     #[serde(
         rename = "proactive_migration",
         serialize_with = "write_migration",
@@ -60,12 +76,17 @@ pub enum QuicPacketSize {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[keys(
     title = "[groups.NAME.quic.proactive_migration]",
-    doc = "When a DCQUIC client leaves a path by itself: see docs/migration.md."
+    doc = "When a DCQUIC client leaves a path by itself: see docs/migration.md.",
+    check = table.check(fields)
 )]
 pub struct MigrationOptions {
     /// What decides that a path has become slow: like compared with like, or equations 1 to 4 of
     /// the DCQUIC paper as they stand.
-    #[key(accepts = Accepts::Word(&["size-class", "paper"]), default = "size-class", by = MigrationDetector::read)]
+    #[key(
+        accepts = Accepts::Word(&["size-class", "paper"]),
+        default = "size-class",
+        by = MigrationDetector::read(fields)
+    )]
     #[serde(flatten)]
     pub detector: MigrationDetector,
     /// Over how many streams or samples the long-term averages run; above `short_window`.
@@ -75,7 +96,12 @@ pub struct MigrationOptions {
     #[key(accepts = Accepts::Count(1, 4095), default = 10)]
     pub short_window: u32,
     /// How many times the long-term average the present has to exceed.
-    #[key(accepts = Accepts::Number(1.001, 1_000_000.0), absent = "2", or = 2.0, then = [CONFIRMATIONS])]
+    #[key(
+        accepts = Accepts::Number(1.001, 1_000_000.0),
+        absent = "2",
+        or = 2.0,
+        then = ConfirmationsKey
+    )]
     pub alpha: f64,
     /// After how many probe timeouts without an answer the path counts as interrupted.
     #[key(accepts = Accepts::Count(2, 64), default = 3)]
@@ -105,12 +131,13 @@ pub enum MigrationDetector {
     },
 }
 
-const CONFIRMATIONS: Key = Key::optional(
-    "confirmations",
-    Accepts::Count(1, 64),
-    "3",
-    "How many slow round trips have to follow each other; with `size-class`.",
-);
+/// A key of one detector alone.
+#[derive(Keys)]
+struct ConfirmationsKey {
+    /// How many slow round trips have to follow each other; with `size-class`.
+    #[key(accepts = Accepts::Count(1, 64), absent = "3")]
+    confirmations: Option<u32>,
+}
 
 /// The UDP payloads that QUIC may have (RFC 9000, section 14).
 const PAYLOAD: Accepts = Accepts::Size(
@@ -119,10 +146,9 @@ const PAYLOAD: Accepts = Accepts::Size(
 );
 const SMALLEST_PAYLOAD: u64 = 1200;
 
-impl QuicOptions {
-    /// Reads `[groups.NAME.quic]`, for connections over links with this MTU.
-    pub(super) fn read(at: At<'_>, mtu: ByteSize) -> Result<Self, Reported> {
-        let fields = Fields::open(at, Self::SECTION)?;
+impl QuicPacketSize {
+    /// For connections over links with this MTU.
+    fn read(fields: &Fields<'_>, mtu: ByteSize) -> Result<Self, Reported> {
         let largest = mtu - UDP_HEADERS;
         if largest.bytes() < SMALLEST_PAYLOAD {
             return Err(fields.at.conflict(
@@ -130,56 +156,39 @@ impl QuicOptions {
                 "set a larger `mtu`, or another transport",
             ));
         }
-        Self::read_keys(&fields, largest)
-    }
-}
-
-impl QuicPacketSize {
-    fn read(fields: &Fields<'_>, largest: ByteSize) -> Result<Self, Reported> {
         let Some(at) = fields.at("packet_size") else {
             return Ok(Self::Interface);
         };
-        let size = match &at.node.value {
+        match &at.node.value {
             Value::Text(text) if text == "interface" => return Ok(Self::Interface),
             Value::Text(text) if text == "probe" => return Ok(Self::Probe),
             Value::Text(text) if text == "task" => return Ok(Self::ByTask),
-            value => PAYLOAD.check(value).map_err(|kind| at.problem(kind))?,
-        };
-        match ByteSize::from_scalar(size) {
-            Some(size) if size > largest => Err(at.conflict(
+            _ => {}
+        }
+        match PAYLOAD.read(&at)? {
+            size if size > largest => Err(at.conflict(
                 format!("UDP payloads of {size} exceed the smallest MTU less 28B of headers"),
                 format!("set `packet_size` up to {largest}, or a larger `mtu`"),
             )),
-            Some(size) => Ok(Self::Fixed(size)),
-            None => Err(at.wrong_kind(PAYLOAD.to_string())),
+            size => Ok(Self::Fixed(size)),
         }
     }
 }
 
 impl MigrationOptions {
-    fn read(fields: &Fields<'_>, _: ByteSize) -> Result<Option<Self>, Reported> {
-        let empty = Node::new(Value::Table(Table::default()), fields.at.node.place.clone());
-        let defaults = At {
-            node: &empty,
-            key: fields.at.child("proactive_migration", fields.at.node).key,
-            problems: fields.at.problems,
-        };
-        match fields.at("proactive_migration") {
-            None => Self::read_table(defaults).map(Some),
+    /// Reads what may also be `true` for the defaults, or `false`.
+    fn read_switchable(fields: &Fields<'_>) -> Result<Option<Self>, Reported> {
+        const KEY: &str = "proactive_migration";
+        let read = |at: &At<'_>| Self::read(at, ()).map(Some);
+        match fields.at(KEY) {
+            None => fields.table(KEY, read),
             Some(at) => match at.node.value {
                 Value::Boolean(false) => Ok(None),
-                Value::Boolean(true) => Self::read_table(defaults).map(Some),
-                Value::Table(_) => Self::read_table(at).map(Some),
+                Value::Boolean(true) => fields.as_if(KEY, Value::Table(Table::default()), read),
+                Value::Table(_) => read(&at),
                 _ => Err(at.wrong_kind("true, false, or a table")),
             },
         }
-    }
-
-    fn read_table(at: At<'_>) -> Result<Self, Reported> {
-        let fields = Fields::open(at, Self::SECTION)?;
-        let options = Self::read_keys(&fields, ())?;
-        options.check(&fields)?;
-        Ok(options)
     }
 
     fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
@@ -209,12 +218,12 @@ impl MigrationOptions {
 }
 
 impl MigrationDetector {
-    fn read(fields: &Fields<'_>, (): ()) -> Result<Self, Reported> {
-        let (detector, confirmations) = (
+    fn read(fields: &Fields<'_>) -> Result<Self, Reported> {
+        let (detector, keys) = (
             fields.get::<String>("detector"),
-            fields.optional::<u32>("confirmations"),
+            ConfirmationsKey::read_keys(fields, ()),
         );
-        match (detector?.as_str(), confirmations?) {
+        match (detector?.as_str(), keys?.confirmations) {
             ("paper", Some(_)) => Err(fields.blame("confirmations").conflict(
                 "the detector `paper` takes no confirmations",
                 "remove it, or set `detector = \"size-class\"`",

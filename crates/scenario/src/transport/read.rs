@@ -1,6 +1,8 @@
 //! Reading `transport` and its table: `[groups.NAME.tcp]`, `[groups.NAME.udp]` and so on.
 
+use serde::Serialize;
 use weir_congestion::AlgorithmSpec;
+use weir_scenario_derive::{Keys, Word};
 use weir_units::ByteSize;
 
 use super::dcudp::default_congestion;
@@ -8,80 +10,135 @@ use super::{
     Around, DcudpOptions, QuicOptions, Recovery, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions,
     Transport, UdpOptions,
 };
-use crate::document::{At, Fields, Node, Reported, Table, Value};
+use crate::document::Reported;
+use crate::schema::{Accepts, Fields};
 use crate::{Topology, congestion};
+
+/// The keys of a group that say what carries its data: of the tables those of its transport may be there.
+#[allow(dead_code, reason = "it declares keys alone")]
+#[derive(Keys)]
+#[keys(declares)]
+pub(crate) struct TransportKeys {
+    /// What carries the data: TCP, TLS 1.3 over TCP, DCQUIC, DCUDP, or plain datagrams; `udp` takes the
+    /// workload `cbr`.
+    #[key(default = "tcp")]
+    transport: Protocol,
+    /// How TCP is set up, with `tcp` and `tls`.
+    #[key(accepts = Accepts::TABLE, absent = "Linux's values")]
+    tcp: TcpOptions,
+    /// How TLS is set up.
+    #[key(accepts = Accepts::TABLE, absent = "its defaults")]
+    tls: TlsOptions,
+    /// How DCQUIC is set up.
+    #[key(accepts = Accepts::TABLE, absent = "its defaults")]
+    quic: QuicOptions,
+    /// How DCUDP is set up.
+    #[key(accepts = Accepts::TABLE, absent = "its defaults")]
+    dcudp: DcudpOptions,
+    /// How UDP is set up.
+    #[key(accepts = Accepts::TABLE, absent = "Not-ECT datagrams")]
+    udp: UdpOptions,
+    /// TCP's, DCQUIC's or DCUDP's congestion control and its parameters: see docs/algorithms.md.
+    #[key(
+        accepts = congestion::ACCEPTS,
+        absent = "`\"cubic\"`, as in Linux; with DCUDP the paper's, its `capacity` the slowest link's rate"
+    )]
+    congestion: AlgorithmSpec,
+}
+
+/// The name of a transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Protocol {
+    Tcp,
+    Tls,
+    Quic,
+    Dcudp,
+    Udp,
+}
 
 impl Transport {
     /// Reads the keys of a group that say what carries its data.
     pub(crate) fn read(group: &Fields<'_>, topology: &Topology) -> Result<Self, Reported> {
-        // A table that was not written has all its defaults.
-        let empty = Node::new(Value::Table(Table::default()), group.at.node.place.clone());
-        let table = |name: &str| match group.at(name) {
-            Some(at) => at,
-            None => At {
-                node: &empty,
-                key: group.at.child(name, group.at.node).key,
-                problems: group.at.problems,
-            },
-        };
-        let transport: String = group.get("transport")?;
-        check_tables(group, &transport)?;
+        let protocol = group.get("transport")?;
+        check_tables(group, protocol)?;
         let mtu = topology.smallest_mtu();
         let congestion = || match group.at("congestion") {
             Some(at) => congestion::read(&at),
+            None if protocol == Protocol::Dcudp => Ok(default_congestion(topology.slowest_rate())),
             None => Ok(AlgorithmSpec::default()),
         };
-        match transport.as_str() {
-            "udp" => Ok(Self::Udp {
-                ecn: UdpOptions::read_keys(&Fields::open(table("udp"), UdpOptions::SECTION)?, ())?
-                    .ecn,
-            }),
-            "quic" => {
-                let (congestion, options) = (congestion(), QuicOptions::read(table("quic"), mtu));
-                Ok(Self::Quic {
-                    options: options?,
-                    congestion: congestion?,
-                })
-            }
-            "dcudp" => {
-                let congestion = match group.has("congestion") {
-                    true => congestion()?,
-                    false => default_congestion(topology.slowest_rate()),
-                };
-                Ok(Self::Dcudp {
-                    options: DcudpOptions::read(table("dcudp"), &congestion, mtu)?,
-                    congestion,
-                })
-            }
-            "tls" => {
+        let tcp = |congestion: &AlgorithmSpec| {
+            group.table("tcp", |at| TcpOptions::read(at, Around { congestion, mtu }))
+        };
+        match protocol {
+            Protocol::Tcp => {
                 let congestion = congestion()?;
-                let options = TcpOptions::read(table("tcp"), &congestion, mtu);
-                let tls = TlsOptions::read(table("tls"))?;
-                Ok(Self::Tls {
-                    options: options?,
+                let options = tcp(&congestion)?;
+                Ok(Self::Tcp {
                     congestion,
+                    options,
+                })
+            }
+            Protocol::Tls => {
+                let congestion = congestion()?;
+                let options = tcp(&congestion);
+                let tls = group.table("tls", |at| TlsOptions::read(at, ()))?;
+                let options = options?;
+                Ok(Self::Tls {
+                    congestion,
+                    options,
                     tls,
                 })
             }
-            _ => {
-                let congestion = congestion()?;
-                Ok(Self::Tcp {
-                    options: TcpOptions::read(table("tcp"), &congestion, mtu)?,
+            Protocol::Quic => {
+                let congestion = congestion();
+                let options = group.table("quic", |at| QuicOptions::read(at, mtu))?;
+                let congestion = congestion?;
+                Ok(Self::Quic {
                     congestion,
+                    options,
                 })
             }
+            Protocol::Dcudp => {
+                let congestion = congestion()?;
+                let around = Around {
+                    congestion: &congestion,
+                    mtu,
+                };
+                let options = group.table("dcudp", |at| DcudpOptions::read(at, around))?;
+                Ok(Self::Dcudp {
+                    congestion,
+                    options,
+                })
+            }
+            Protocol::Udp => {
+                let options = group.table("udp", |at| UdpOptions::read(at, ()))?;
+                Ok(Self::Udp { options })
+            }
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn protocol(&self) -> Protocol {
+        match self {
+            Self::Tcp { .. } => Protocol::Tcp,
+            Self::Tls { .. } => Protocol::Tls,
+            Self::Quic { .. } => Protocol::Quic,
+            Self::Dcudp { .. } => Protocol::Dcudp,
+            Self::Udp { .. } => Protocol::Udp,
         }
     }
 }
 
 /// Reports a table of another transport.
-fn check_tables(group: &Fields<'_>, transport: &str) -> Result<(), Reported> {
+fn check_tables(group: &Fields<'_>, transport: Protocol) -> Result<(), Reported> {
     let useless: &[&str] = match transport {
-        "udp" => &["tcp", "tls", "quic", "dcudp", "congestion"],
-        "quic" => &["tcp", "tls", "dcudp", "udp"],
-        "dcudp" => &["tcp", "tls", "quic", "udp"],
-        "tls" => &["quic", "dcudp", "udp"],
-        _ => &["tls", "quic", "dcudp", "udp"],
+        Protocol::Udp => &["tcp", "tls", "quic", "dcudp", "congestion"],
+        Protocol::Quic => &["tcp", "tls", "dcudp", "udp"],
+        Protocol::Dcudp => &["tcp", "tls", "quic", "udp"],
+        Protocol::Tls => &["quic", "dcudp", "udp"],
+        Protocol::Tcp => &["tls", "quic", "dcudp", "udp"],
     };
     let Some(key) = useless.iter().find(|key| group.has(key)) else {
         return Ok(());
@@ -97,19 +154,7 @@ fn check_tables(group: &Fields<'_>, transport: &str) -> Result<(), Reported> {
 }
 
 impl TcpOptions {
-    /// Reads `[groups.NAME.tcp]`, for connections under `congestion` over links with this MTU.
-    pub(crate) fn read(
-        at: At<'_>,
-        congestion: &AlgorithmSpec,
-        mtu: ByteSize,
-    ) -> Result<Self, Reported> {
-        let fields = Fields::open(at, Self::SECTION)?;
-        let options = Self::read_keys(&fields, Around { congestion, mtu })?;
-        options.check(&fields)?;
-        Ok(options)
-    }
-
-    fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+    pub(super) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         if self.min_rto > self.max_rto {
             return Err(fields.blame("min_rto").conflict(
                 format!("{} is above `max_rto`, {}", self.min_rto, self.max_rto),
@@ -131,8 +176,7 @@ impl TcpOptions {
     }
 }
 
-pub(super) fn mss(fields: &Fields<'_>, context: Around<'_>) -> Result<ByteSize, Reported> {
-    let mtu = context.mtu;
+pub(super) fn mss(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Reported> {
     let largest = mtu - TCP_HEADERS;
     match fields.optional::<ByteSize>("mss")? {
         None => Ok(largest),
@@ -144,7 +188,7 @@ pub(super) fn mss(fields: &Fields<'_>, context: Around<'_>) -> Result<ByteSize, 
     }
 }
 
-pub(super) fn recovery(fields: &Fields<'_>, _: Around<'_>) -> Result<Option<Recovery>, Reported> {
+pub(super) fn recovery(fields: &Fields<'_>) -> Result<Option<Recovery>, Reported> {
     let (sack, recovery) = (fields.get("sack"), fields.get("recovery"));
     match (sack?, recovery?) {
         (false, _) if fields.has("recovery") => Err(fields.blame("recovery").conflict(
@@ -156,12 +200,12 @@ pub(super) fn recovery(fields: &Fields<'_>, _: Around<'_>) -> Result<Option<Reco
     }
 }
 
-pub(super) fn ecn(fields: &Fields<'_>, context: Around<'_>) -> Result<TcpEcn, Reported> {
-    let wants_exact_echo = ["dctcp", "d2tcp"].contains(&context.congestion.name());
-    let usual = if wants_exact_echo {
-        TcpEcn::Dctcp
-    } else {
-        TcpEcn::Off
-    };
-    Ok(fields.optional("ecn")?.unwrap_or(usual))
+impl TcpEcn {
+    /// What Linux does with a congestion control.
+    pub(super) fn of(congestion: &AlgorithmSpec) -> Self {
+        match congestion.name() {
+            "dctcp" | "d2tcp" => Self::Dctcp,
+            _ => Self::Off,
+        }
+    }
 }

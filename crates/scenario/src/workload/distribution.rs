@@ -157,19 +157,11 @@ fn point(at: &At<'_>) -> Result<(ByteSize, f64), Reported> {
     let [size, fraction] = &parts[..] else {
         return Err(at.wrong_kind(expected));
     };
-    let read = |at: &At<'_>, accepts: Accepts| {
-        accepts
-            .check(&at.node.value)
-            .map_err(|kind| at.problem(kind))
-    };
-    use crate::document::Scalar;
-    match (
-        read(size, Accepts::SIZE)?,
-        read(fraction, Accepts::Number(0.0, 1.0))?,
-    ) {
-        (Scalar::Size(size), Scalar::Number(fraction)) => Ok((size, fraction)),
-        _ => Err(at.wrong_kind(expected)),
-    }
+    let (size, fraction) = (
+        Accepts::SIZE.read(size),
+        Accepts::Number(0.0, 1.0).read(fraction),
+    );
+    Ok((size?, fraction?))
 }
 
 impl Serialize for Distribution {

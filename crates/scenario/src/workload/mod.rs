@@ -16,7 +16,7 @@ pub(crate) use read::MOST_EPOCHS;
 /// What the flows of a group carry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-#[keys(title = "[groups.NAME.workload]", context = &Topology)]
+#[keys(title = "[groups.NAME.workload]", context = &Topology, check = table.check(fields))]
 pub enum Workload {
     /// Each flow always has data to send. Short: `workload = "bulk"`.
     Bulk,
@@ -28,7 +28,7 @@ pub enum Workload {
         #[key(
             accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_535)),
             absent = "the smallest MTU of all links",
-            by = read::packet
+            by = read::packet(fields, context)
         )]
         packet: ByteSize,
         /// Whether packets leave at equal distances or as a Poisson process.
@@ -111,10 +111,10 @@ pub enum Workload {
     /// of the group's hosts, drawn evenly. `flows` has no meaning here.
     Poisson {
         /// The mean time between two arrivals in the whole group.
-        #[key(keys = [read::MEAN_INTERVAL, read::LOAD, read::OF], by = read::mean_interval)]
+        #[key(keys = read::ArrivalKeys, by = read::mean_interval(fields, context))]
         mean_interval: Duration,
         /// The sizes of the flows.
-        #[key(accepts = distribution::ACCEPTS, by = read::distribution)]
+        #[key(accepts = distribution::ACCEPTS, read = Distribution::read(at))]
         distribution: Distribution,
     },
 }

@@ -6,7 +6,7 @@ mod groups;
 mod network;
 mod queues;
 
-use super::reference::sections;
+use crate::reference::sections;
 use crate::{Document, Scenario, Setting};
 
 const FILE: &str = r#"

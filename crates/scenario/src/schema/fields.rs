@@ -1,14 +1,14 @@
 //! A table whose keys a section of the schema describes.
 
-use super::{At, FromScalar, Node, Reported, Table, Value};
+use super::{FromScalar, Presence, Section};
+use crate::document::{At, Node, Reported, Table, Value};
 use crate::error::{ProblemKind, list, nearest};
-use crate::schema::{Key, Presence, Section};
 
 /// The fields of a table. [`Fields::open`] reports keys that the section does not have.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     pub(crate) at: At<'a>,
-    section: &'static Section,
+    pub(crate) section: &'static Section,
     table: &'a Table,
 }
 
@@ -31,9 +31,28 @@ impl<'a> Fields<'a> {
         Ok(Self { at, section, table })
     }
 
-    /// What `kind` is, of a table that is one of several.
-    pub(crate) fn kind(&self) -> Option<&'static str> {
-        self.section.kind()
+    /// The fields of a table that one of `sections`, which differ in their `kind`, describes.
+    pub(crate) fn open_kind(at: &At<'a>, sections: &[&'static Section]) -> Result<Self, Reported> {
+        let kinds = || sections.iter().filter_map(|section| section.kind());
+        let Some(table) = at.node.as_table() else {
+            return Err(at.wrong_kind(format!("a table with `kind`, one of {}", list(kinds()))));
+        };
+        let Some(node) = table.get("kind") else {
+            let accepts = format!("one of {}", list(kinds()));
+            let key = at.child("kind", at.node).key;
+            let place = at.node.place.clone();
+            return Err((at.problems).add(place, key, ProblemKind::Missing { accepts }));
+        };
+        let kind = at.child("kind", node);
+        let found = kind.text(&format!("one of {}", list(kinds())))?;
+        match (sections.iter()).find(|section| section.kind() == Some(found)) {
+            Some(section) => Self::open(at.clone(), section),
+            None => Err(kind.problem(ProblemKind::UnknownWord {
+                found: found.to_owned(),
+                accepted: list(kinds()),
+                nearest: nearest(found, kinds()),
+            })),
+        }
     }
 
     /// Whether the key was written.
@@ -69,20 +88,39 @@ impl<'a> Fields<'a> {
             return Ok(None);
         };
         match (self.at(name), key.presence) {
-            (Some(at), _) => read(&at, key).map(Some),
+            (Some(at), _) => key.accepts.read(&at).map(Some),
             (None, Presence::Default(literal)) => {
-                let node = Node::new(Value::from(literal), self.at.node.place.clone());
-                read(
-                    &At {
-                        node: &node,
-                        ..self.at.child(name, self.at.node)
-                    },
-                    key,
-                )
-                .map(Some)
+                let read = |at: &At<'_>| key.accepts.read(at).map(Some);
+                self.as_if(name, Value::from(literal), read)
             }
             (None, _) => Ok(None),
         }
+    }
+
+    /// Reads the table under a key; one that was not written has all its defaults.
+    pub(crate) fn table<T>(
+        &self,
+        name: &str,
+        read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
+    ) -> Result<T, Reported> {
+        match self.at(name) {
+            Some(at) => read(&at),
+            None => self.as_if(name, Value::Table(Table::default()), read),
+        }
+    }
+
+    /// Reads a key as if this were its value.
+    pub(crate) fn as_if<T>(
+        &self,
+        name: &str,
+        value: Value,
+        read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
+    ) -> Result<T, Reported> {
+        let node = Node::new(value, self.at.node.place.clone());
+        read(&At {
+            node: &node,
+            ..self.at.child(name, self.at.node)
+        })
     }
 
     fn missing(&self, name: &str) -> Reported {
@@ -93,39 +131,4 @@ impl<'a> Fields<'a> {
         let key = self.at.child(name, self.at.node).key;
         self.at.problems.add(self.at.node.place.clone(), key, kind)
     }
-}
-
-fn read<T: FromScalar>(at: &At<'_>, key: &Key) -> Result<T, Reported> {
-    let scalar = key
-        .accepts
-        .check(&at.node.value)
-        .map_err(|kind| at.problem(kind))?;
-    T::from_scalar(scalar).ok_or_else(|| at.wrong_kind(key.accepts.to_string()))
-}
-
-/// The section among `sections`, which differ in their `kind`, that describes the table here.
-pub(crate) fn section_by_kind(
-    at: &At<'_>,
-    sections: &[&'static Section],
-) -> Result<&'static Section, Reported> {
-    let kinds = || sections.iter().filter_map(|section| section.kind());
-    let Some(table) = at.node.as_table() else {
-        return Err(at.wrong_kind(format!("a table with `kind`, one of {}", list(kinds()))));
-    };
-    let Some(node) = table.get("kind") else {
-        let accepts = format!("one of {}", list(kinds()));
-        let key = at.child("kind", at.node).key;
-        let place = at.node.place.clone();
-        return Err((at.problems).add(place, key, ProblemKind::Missing { accepts }));
-    };
-    let kind = at.child("kind", node);
-    let found = kind.text(&format!("one of {}", list(kinds())))?;
-    let section = (sections.iter()).find(|section| section.kind() == Some(found));
-    section.copied().ok_or_else(|| {
-        kind.problem(ProblemKind::UnknownWord {
-            found: found.to_owned(),
-            accepted: list(kinds()),
-            nearest: nearest(found, kinds()),
-        })
-    })
 }

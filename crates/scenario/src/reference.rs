@@ -1,46 +1,40 @@
 //! The reference of all keys, as `docs/scenario.md`, `docs/policy.md` and `docs/deadlines.md` have it.
 
 use std::fmt::Write as _;
+use std::iter;
 
-use super::{Literal, Presence, Section};
+use crate::fault::FaultKind;
+use crate::queue::Discipline;
+use crate::read::File;
+use crate::schema::{Literal, Presence, Section};
+use crate::transport::{
+    DcudpOptions, DcudpQuit, MigrationOptions, QuicOptions, TcpOptions, TlsOptions, UdpOptions,
+};
 use crate::{
-    fault, group, live, loader, measurements, policy_file, queue, sed, topology, transport,
-    workload,
+    Group, LiveOptions, Measurements, Reduction, SedOptions, Workload, policy_file, topology,
 };
 
 /// All tables, in the order in which people meet them.
-pub(super) fn sections() -> impl Iterator<Item = &'static Section> {
-    let first: [&'static Section; 20] = [
-        &loader::FILE,
-        &topology::DUMBBELL,
-        &topology::SENDERS,
-        &topology::RECEIVERS,
-        &topology::STAR,
-        &topology::STAR_HOSTS,
-        &topology::HOST,
-        &topology::SWITCH,
-        &topology::SHARED_BUFFER,
-        &topology::TCON,
-        &topology::LINK,
-        &topology::ROUTE,
-        &group::GROUP,
-        transport::TcpOptions::SECTION,
-        transport::TlsOptions::SECTION,
-        transport::QuicOptions::SECTION,
-        transport::MigrationOptions::SECTION,
-        transport::DcudpOptions::SECTION,
-        transport::DcudpQuit::SECTION,
-        transport::UdpOptions::SECTION,
-    ];
-    (first.into_iter())
-        .chain(workload::Workload::SECTIONS)
-        .chain(queue::Discipline::SECTIONS)
-        .chain(fault::FaultKind::SECTIONS)
+pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
+    (iter::once(File::SECTION).chain(topology::SECTIONS))
         .chain([
-            &measurements::MEASUREMENTS,
-            &measurements::REDUCTION,
-            sed::SedOptions::SECTION,
-            live::LiveOptions::SECTION,
+            Group::SECTION,
+            TcpOptions::SECTION,
+            TlsOptions::SECTION,
+            QuicOptions::SECTION,
+            MigrationOptions::SECTION,
+            DcudpOptions::SECTION,
+            DcudpQuit::SECTION,
+            UdpOptions::SECTION,
+        ])
+        .chain(Workload::SECTIONS)
+        .chain(Discipline::SECTIONS)
+        .chain(FaultKind::SECTIONS)
+        .chain([
+            Measurements::SECTION,
+            Reduction::SECTION,
+            SedOptions::SECTION,
+            LiveOptions::SECTION,
         ])
 }
 
@@ -51,7 +45,7 @@ pub fn key_reference() -> String {
 
 /// The same of a policy.
 pub fn policy_key_reference() -> String {
-    page(policy_file::SECTIONS.into_iter())
+    page(policy_file::POLICY_SECTIONS.into_iter())
 }
 
 /// The same of a file of deadlines.

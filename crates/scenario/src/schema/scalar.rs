@@ -3,7 +3,7 @@
 use weir_fabric::Probability;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::queue::{Buffer, Level};
+use crate::level::{Buffer, Level};
 
 /// A single value, of the kind and in the range that the schema asks for.
 #[derive(Clone, Debug, PartialEq)]

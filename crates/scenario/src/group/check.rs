@@ -1,0 +1,255 @@
+//! Whether a group's parts go together, and fit the network and the run.
+
+use weir_units::{Duration, Time};
+
+use super::{Group, Pairing};
+use crate::document::{At, Reported};
+use crate::error::ProblemKind;
+use crate::schema::Fields;
+use crate::topology::{Node, Topology};
+use crate::transport::Transport;
+use crate::{HostIndex, Routes, Workload};
+
+/// The most flows that a scenario may have at once.
+const MOST_FLOWS: u64 = 100_000;
+/// The most flows that may arrive at random during a simulation, on average.
+const MOST_ARRIVALS: u64 = 10_000_000;
+/// The most pairs of hosts that one group may connect.
+const MOST_PAIRS: u64 = 1_000_000;
+
+impl Group {
+    /// Reports what does not go together, or does not fit a run of `duration` over `routes`.
+    pub(crate) fn check(
+        &self,
+        fields: &Fields<'_>,
+        topology: &Topology,
+        routes: &Routes,
+        duration: Duration,
+    ) -> Result<(), Reported> {
+        self.check_parts(fields)?;
+        self.check_counts(fields)?;
+        self.check_via(fields, topology)?;
+        self.check_failover(fields)?;
+        self.check_deadline(fields)?;
+        self.check_times(fields, duration)?;
+        self.check_routes(fields, topology, routes)
+    }
+
+    fn check_parts(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        if matches!(self.transport, Transport::Udp { .. })
+            && !matches!(self.workload, Workload::Cbr { .. })
+        {
+            return Err(fields.blame("workload").conflict(
+                "UDP has no acknowledgments to drive this workload",
+                "set the workload `cbr`, or `transport = \"tcp\"`",
+            ));
+        }
+        if self.pairing == Pairing::OneToOne && self.from.len() != self.to.len() {
+            return Err(fields.blame("pairing").conflict(
+                format!(
+                    "{} senders and {} receivers cannot be paired one to one",
+                    self.from.len(),
+                    self.to.len()
+                ),
+                "name as many of both, or set `pairing = \"all\"`",
+            ));
+        }
+        if self.pairs().next().is_none() {
+            return Err(fields.blame("to").conflict(
+                "no sender has a receiver other than itself",
+                "name other hosts in `from` or `to`",
+            ));
+        }
+        if fields.has("flows") && matches!(self.workload, Workload::Poisson { .. }) {
+            return Err(fields.blame("flows").conflict(
+                "flows arrive at random with the workload `poisson`",
+                "remove `flows`; `mean_interval` or `load` says how many there are",
+            ));
+        }
+        if matches!(self.workload, Workload::Poisson { .. }) && !self.start_within.is_zero() {
+            return Err(fields.blame("start_within").conflict(
+                "flows arrive at random from `start` on with the workload `poisson`",
+                "remove `start_within`",
+            ));
+        }
+        if self.stop.is_some() && self.workload.epochs().is_some() {
+            return Err(fields.blame("stop").conflict(
+                "epochs go on until the last one is complete",
+                "remove `stop`, or set a smaller `count`",
+            ));
+        }
+        let begins = self.start + self.start_within;
+        match self.stop {
+            Some(stop) if stop <= begins => Err(fields.blame("stop").conflict(
+                format!("flows stop at {stop} but may start as late as {begins}"),
+                "set `stop` after `start` and `start_within`",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether all hosts that send are at the switch by which they should.
+    fn check_via(&self, fields: &Fields<'_>, topology: &Topology) -> Result<(), Reported> {
+        let Some(switch) = self.via else {
+            return Ok(());
+        };
+        let is_there = |host: &&HostIndex| {
+            let mut ports = topology.ports_of(Node::Host(**host));
+            ports.any(|port| topology.port(port).to == Node::Switch(switch))
+        };
+        match self.from.iter().find(|host| !is_there(host)) {
+            None => Ok(()),
+            Some(host) => Err(fields.blame("via").conflict(
+                format!(
+                    "the host `{}` has no link to `{}`",
+                    topology.host(*host).name,
+                    topology.switch(switch).name
+                ),
+                "name a switch to which all hosts of `from` are linked",
+            )),
+        }
+    }
+
+    fn check_failover(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        if self.failover.is_none() {
+            return Ok(());
+        }
+        if !matches!(
+            self.transport,
+            Transport::Tcp { .. } | Transport::Tls { .. }
+        ) {
+            return Err(fields.blame("failover").conflict(
+                "this transport does not open another connection",
+                "remove `failover`, or set `transport = \"tcp\"` or `\"tls\"`",
+            ));
+        }
+        match self.workload {
+            Workload::RequestResponse { .. } | Workload::Epochs { .. } => Ok(()),
+            _ => Err(fields.blame("failover").conflict(
+                "only a request can be made again",
+                "remove `failover`, or set the workload `request-response` or `epochs`",
+            )),
+        }
+    }
+
+    fn check_deadline(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        match (self.deadline, &self.workload) {
+            (None, _) | (_, Workload::Transfer { .. } | Workload::Poisson { .. }) => Ok(()),
+            _ => Err(fields.blame("deadline").conflict(
+                "only a flow that ends by itself has a deadline",
+                "remove `deadline`, or set the workload `transfer` or `poisson`",
+            )),
+        }
+    }
+
+    /// The number of flows alone; all groups together are counted by [`check_flows`].
+    fn check_counts(&self, fields: &Fields<'_>) -> Result<(), Reported> {
+        if self.pair_bound() > MOST_PAIRS {
+            return Err(fields.blame("to").problem(ProblemKind::TooMany {
+                what: "pairs of hosts",
+                count: self.pair_bound(),
+                limit: MOST_PAIRS,
+                reason: "the route of each is checked",
+            }));
+        }
+        if self.flow_count() > MOST_FLOWS {
+            return Err(too_many_flows(&fields.blame("flows"), self.flow_count()));
+        }
+        Ok(())
+    }
+
+    fn check_times(&self, fields: &Fields<'_>, duration: Duration) -> Result<(), Reported> {
+        let end = Time::ZERO + duration;
+        if self.start + self.start_within >= end {
+            return Err(fields.blame("start").conflict(
+                format!(
+                    "flows may start as late as {}, and the simulation ends at {end}",
+                    self.start + self.start_within
+                ),
+                "set `start` and `start_within` to less, or a longer `duration`",
+            ));
+        }
+        if let Workload::Poisson { mean_interval, .. } = self.workload {
+            let until = self.stop.unwrap_or(end).min(end);
+            let arrivals = until.since(self.start) / mean_interval;
+            if arrivals > MOST_ARRIVALS {
+                return Err(fields.blame("workload").problem(ProblemKind::TooMany {
+                    what: "arrivals of flows",
+                    count: arrivals,
+                    limit: MOST_ARRIVALS,
+                    reason: "results have a row for each",
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_routes(
+        &self,
+        fields: &Fields<'_>,
+        topology: &Topology,
+        routes: &Routes,
+    ) -> Result<(), Reported> {
+        let one_way = |from: HostIndex, to: HostIndex| match routes.reaches(from, to) {
+            true => Ok(()),
+            false => Err(fields.blame("to").problem(ProblemKind::Unreachable {
+                from: topology.host(from).name.clone(),
+                to: topology.host(to).name.clone(),
+            })),
+        };
+        // One unreachable pair says enough.
+        self.pairs()
+            .try_for_each(|(from, to)| one_way(from, to).and_then(|()| one_way(to, from)))
+    }
+}
+
+/// Reports groups whose epochs cannot be in step, and more requests than results have room for.
+pub(crate) fn check_epochs(at: &At<'_>, groups: &[Group]) -> Result<(), Reported> {
+    let mut in_step = groups
+        .iter()
+        .filter_map(|group| Some((group, group.workload.epochs()?)));
+    let Some((first, count)) = in_step.next() else {
+        return Ok(());
+    };
+    let mut flows = first.flow_count();
+    for (group, other) in in_step {
+        if other != count {
+            return Err(at.conflict(
+                format!(
+                    "`{}` has {count} epochs and `{}` {other}",
+                    first.name, group.name
+                ),
+                "set the same `count` in all groups with the workload `epochs`",
+            ));
+        }
+        flows = flows.saturating_add(group.flow_count());
+    }
+    let requests = flows.saturating_mul(u64::from(count));
+    match requests > MOST_ARRIVALS {
+        false => Ok(()),
+        true => Err(at.problem(ProblemKind::TooMany {
+            what: "requests in epochs",
+            count: requests,
+            limit: MOST_ARRIVALS,
+            reason: "results have a row for each",
+        })),
+    }
+}
+
+/// Reports more flows than can be simulated in all groups together.
+pub(crate) fn check_flows(at: &At<'_>, groups: &[Group]) -> Result<(), Reported> {
+    let counts = groups.iter().map(Group::flow_count);
+    match counts.fold(0, u64::saturating_add) {
+        count if count > MOST_FLOWS => Err(too_many_flows(at, count)),
+        _ => Ok(()),
+    }
+}
+
+fn too_many_flows(at: &At<'_>, count: u64) -> Reported {
+    at.problem(ProblemKind::TooMany {
+        what: "flows",
+        count,
+        limit: MOST_FLOWS,
+        reason: "each keeps a few kilobytes of state at both ends",
+    })
+}

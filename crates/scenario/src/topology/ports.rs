@@ -1,0 +1,27 @@
+//! Which ports a file means.
+
+use super::names::matches;
+use super::{PortIndex, Topology};
+use crate::document::{At, Reported};
+use crate::schema::Accepts;
+
+/// What names ports.
+pub(crate) const PORTS: Accepts =
+    Accepts::Other("the name of a port, a pattern such as \"switch->web*\", or a list of them");
+
+/// The ports that names or patterns mean, each once.
+pub(crate) fn read_ports(at: &At<'_>, topology: &Topology) -> Result<Vec<PortIndex>, Reported> {
+    let find = |name: &str| {
+        let ports = topology.port_indices();
+        let named = ports.filter(|port| matches(name, &topology.port(*port).name));
+        named.collect()
+    };
+    let names = || topology.ports.iter().map(|port| port.name.as_str());
+    let unknown = |at: &At<'_>, name: &str| at.unknown_name("port", name, names());
+    at.each_once(
+        "port",
+        "the name of a port, or a list of names",
+        find,
+        unknown,
+    )
+}

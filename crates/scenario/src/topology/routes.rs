@@ -1,0 +1,255 @@
+//! Which way packets take.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{HostIndex, Node, PortIndex, SwitchIndex, Topology};
+
+/// Where packets go next, at every node and for every destination: all ports on a shortest path,
+/// or those of a chosen [`Route`](super::Route).
+#[derive(Clone, Debug)]
+pub struct Routes {
+    hosts: usize,
+    /// For each switch and host, a position in `choices`.
+    table: Vec<u32>,
+    /// Lists of ports; the first is empty.
+    choices: Vec<Vec<PortIndex>>,
+    /// The ports of each host.
+    uplinks: Vec<Vec<PortIndex>>,
+    /// Where each port leads.
+    ends: Vec<Node>,
+    /// For each switch and host, how many links are between them by shortest paths.
+    distances: Vec<u32>,
+    /// The ports of each switch that lead to other switches.
+    between_switches: Vec<Vec<PortIndex>>,
+}
+
+const FAR: u32 = u32::MAX;
+
+impl Routes {
+    pub(super) fn new(topology: &Topology) -> Self {
+        let (hosts, switches) = (topology.hosts.len(), topology.switches.len());
+        let mut routes = Self {
+            hosts,
+            table: vec![0; hosts * switches],
+            choices: vec![Vec::new()],
+            uplinks: vec![Vec::new(); hosts],
+            ends: topology.ports.iter().map(|port| port.to).collect(),
+            distances: vec![FAR; hosts * switches],
+            between_switches: vec![Vec::new(); switches],
+        };
+        // The links of each host, by its own ports: the ones back are the switches'.
+        for index in topology.port_indices() {
+            let port = topology.port(index);
+            match (port.from, port.to) {
+                (Node::Host(host), _) => routes.uplinks[host.index()].push(index),
+                (Node::Switch(switch), Node::Switch(_)) => {
+                    routes.between_switches[switch.index()].push(index);
+                }
+                (Node::Switch(_), Node::Host(_)) => {}
+            }
+        }
+        routes.fill();
+        routes.choose(topology);
+        routes
+    }
+
+    /// The ports by which packets to `destination` leave `switch`; none where no path leads there.
+    /// Where there are several, each flow takes one of them.
+    pub fn from_switch(&self, switch: SwitchIndex, destination: HostIndex) -> &[PortIndex] {
+        let choice = self.table[switch.index() * self.hosts + destination.index()];
+        &self.choices[choice as usize]
+    }
+
+    /// The ports by which packets leave `switch` that are to come to `host` by the link of its port
+    /// `uplink`: those of [`Self::from_switch`] that lead there, else the shortest ways there are. Where no
+    /// way leads to that link, those by which the host is reached at all.
+    pub fn to_uplink(
+        &self,
+        switch: SwitchIndex,
+        host: HostIndex,
+        uplink: PortIndex,
+    ) -> Vec<PortIndex> {
+        let Some(last) = self.ends[uplink.index()].switch() else {
+            return Vec::new();
+        };
+        if switch == last {
+            return vec![uplink.reverse()];
+        }
+        let ways = self.from_switch(switch, host).iter().copied();
+        let ways: Vec<_> = ways
+            .filter(|way| self.leads(*way, host, last, self.between_switches.len()))
+            .collect();
+        if !ways.is_empty() {
+            return ways;
+        }
+        let distances = self.search(&[last]);
+        let links = self.between_switches[switch.index()].iter().copied();
+        let ways: Vec<_> = links
+            .filter(|port| self.is_nearer(&distances, switch.index(), *port))
+            .collect();
+        match ways.is_empty() {
+            true => self.from_switch(switch, host).to_vec(),
+            false => ways,
+        }
+    }
+
+    /// Whether packets to `host` that leave by `port` may come through the switch `last`, with at most
+    /// `steps` switches on the way.
+    fn leads(&self, port: PortIndex, host: HostIndex, last: SwitchIndex, steps: usize) -> bool {
+        let (Some(next), Some(steps)) = (self.ends[port.index()].switch(), steps.checked_sub(1))
+        else {
+            return false;
+        };
+        let mut ways = self.from_switch(next, host).iter();
+        next == last || ways.any(|way| self.leads(*way, host, last, steps))
+    }
+
+    /// Whether `port` of `switch` leads to a switch that is one link nearer.
+    fn is_nearer(&self, distances: &[u32], switch: usize, port: PortIndex) -> bool {
+        match self.ends[port.index()] {
+            Node::Switch(next) => distances[next.index()] < distances[switch],
+            Node::Host(_) => false,
+        }
+    }
+
+    /// The ports of the host `from` by which packets reach `destination` at all, however far it is.
+    pub fn all_from_host(&self, from: HostIndex, destination: HostIndex) -> Vec<PortIndex> {
+        let uplinks = self.uplinks[from.index()].iter();
+        let reaches = |port: &&PortIndex| self.distance(**port, destination) < FAR;
+        uplinks.filter(reaches).copied().collect()
+    }
+
+    /// How many links lie between the other end of a host's port and `destination`.
+    fn distance(&self, port: PortIndex, destination: HostIndex) -> u32 {
+        match self.ends[port.index()] {
+            Node::Host(host) if host == destination => 0,
+            Node::Host(_) => FAR,
+            Node::Switch(switch) => {
+                self.distances[switch.index() * self.hosts + destination.index()]
+            }
+        }
+    }
+
+    /// The ports by which packets to `destination` leave the host `from`.
+    pub fn from_host(&self, from: HostIndex, destination: HostIndex) -> Vec<PortIndex> {
+        let uplinks = &self.uplinks[from.index()];
+        let distance = |port: &PortIndex| self.distance(*port, destination);
+        let least = uplinks.iter().map(distance).min().unwrap_or(FAR);
+        let nearest = uplinks.iter().filter(|port| distance(port) == least);
+        match least {
+            FAR => Vec::new(),
+            _ => nearest.copied().collect(),
+        }
+    }
+
+    /// Whether every way that packets from `from` to `to` may take ends there.
+    pub fn reaches(&self, from: HostIndex, to: HostIndex) -> bool {
+        let mut marks = HashMap::new();
+        let first = self.from_host(from, to);
+        !first.is_empty() && first.iter().all(|port| self.arrives(*port, to, &mut marks))
+    }
+
+    /// Whether packets to `to` arrive that leave by `port`. A switch met again on the way is a loop;
+    /// `marks` holds what is known of the switches: `None` while being looked at.
+    fn arrives(
+        &self,
+        port: PortIndex,
+        to: HostIndex,
+        marks: &mut HashMap<SwitchIndex, Option<bool>>,
+    ) -> bool {
+        let switch = match self.ends[port.index()] {
+            Node::Host(host) => return host == to,
+            Node::Switch(switch) => switch,
+        };
+        if let Some(known) = marks.get(&switch) {
+            return known.unwrap_or(false);
+        }
+        marks.insert(switch, None);
+        let ports = self.from_switch(switch, to);
+        let arrives = !ports.is_empty() && ports.iter().all(|port| self.arrives(*port, to, marks));
+        marks.insert(switch, Some(arrives));
+        arrives
+    }
+
+    /// Shortest paths. Hosts that hang on the same switches have the same ones up to the last link.
+    fn fill(&mut self) {
+        let mut classes: HashMap<Vec<SwitchIndex>, Vec<HostIndex>> = HashMap::new();
+        for (host, uplinks) in self.uplinks.iter().enumerate() {
+            let ends = uplinks.iter().map(|port| self.ends[port.index()]);
+            let mut switches: Vec<_> = ends.filter_map(Node::switch).collect();
+            switches.sort_unstable();
+            let members = classes.entry(switches).or_default();
+            members.push(HostIndex(host as u32));
+        }
+        // Positions in `choices` shall not depend on the order of a hash table.
+        let mut classes: Vec<_> = classes.into_iter().collect();
+        classes.sort_unstable();
+        for (switches, hosts) in classes {
+            self.fill_class(&switches, &hosts);
+        }
+    }
+
+    fn fill_class(&mut self, attached: &[SwitchIndex], hosts: &[HostIndex]) {
+        let distances = self.search(attached);
+        for (switch, distance) in distances.iter().copied().enumerate() {
+            // One link away the last port is each host's own.
+            let shared = (distance != FAR && distance > 1).then(|| {
+                let ports = self.between_switches[switch].iter().copied();
+                let nearer = |port: &PortIndex| self.is_nearer(&distances, switch, *port);
+                let ports = ports.filter(nearer).collect();
+                self.add_choice(ports)
+            });
+            for host in hosts {
+                let slot = switch * self.hosts + host.index();
+                self.distances[slot] = distance;
+                if let Some(choice) = shared {
+                    self.table[slot] = choice;
+                } else if distance == 1 {
+                    let uplinks = self.uplinks[host.index()].iter();
+                    let here = Node::Switch(SwitchIndex(switch as u32));
+                    let ports = uplinks
+                        .filter(|port| self.ends[port.index()] == here)
+                        .map(|port| port.reverse())
+                        .collect();
+                    self.table[slot] = self.add_choice(ports);
+                }
+            }
+        }
+    }
+
+    fn add_choice(&mut self, ports: Vec<PortIndex>) -> u32 {
+        self.choices.push(ports);
+        (self.choices.len() - 1) as u32
+    }
+
+    /// How many links lead from each switch to a host attached to all of `attached`.
+    fn search(&self, attached: &[SwitchIndex]) -> Vec<u32> {
+        let mut distances = vec![FAR; self.between_switches.len()];
+        let mut frontier: VecDeque<_> = attached.iter().map(|switch| switch.index()).collect();
+        for switch in &frontier {
+            distances[*switch] = 1;
+        }
+        while let Some(switch) = frontier.pop_front() {
+            for port in &self.between_switches[switch] {
+                let Some(next) = self.ends[port.index()].switch() else {
+                    continue;
+                };
+                if distances[next.index()] == FAR {
+                    distances[next.index()] = distances[switch] + 1;
+                    frontier.push_back(next.index());
+                }
+            }
+        }
+        distances
+    }
+
+    /// Chosen routes replace shortest paths; of two for the same packets the later one holds.
+    fn choose(&mut self, topology: &Topology) {
+        for route in &topology.chosen_routes {
+            let choice = self.add_choice(route.via.clone());
+            for host in &route.to {
+                self.table[route.switch.index() * self.hosts + host.index()] = choice;
+            }
+        }
+    }
+}
