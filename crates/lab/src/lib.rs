@@ -31,5 +31,5 @@ pub mod plan;
 pub mod runs;
 pub mod switch;
 
-pub use director::{CongestionError, HOST_COMMAND, check, run};
-pub use error::LabError;
+pub use director::{HOST_COMMAND, check, run};
+pub use error::{CongestionError, LabError};

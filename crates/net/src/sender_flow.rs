@@ -28,7 +28,7 @@ impl Locked<'_> {
         let Some((size, within)) = deadline else {
             return allocation.remove(now, engine, id);
         };
-        let local = engine.local().unwrap_or(link.shared.local());
+        let local = engine.local().unwrap_or(link.shared.sockets.local());
         let (ends, packet) = ((local, engine.remote()), engine.packet_size());
         let at = now.checked_add(within).unwrap_or(Time::MAX);
         allocation.add(now, engine, id, (size, at), || {

@@ -27,6 +27,7 @@ mod connection;
 pub mod crypto;
 mod endpoint;
 mod error;
+mod event;
 pub mod frame;
 mod ids;
 mod interfaces;
@@ -51,11 +52,11 @@ pub use config::{
     TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
-    PathError, PathEvent, PathSnapshot, SendDatagramError, UpdateKeysError,
+    Connection, ConnectionStats, DatagramStats, PathSnapshot, SendDatagramError, UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{Code, TransportError};
+pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use interfaces::{Interface, Interfaces};
 pub use path::MtuPhase;

@@ -362,7 +362,7 @@ fn report<P: Packet + Clone + 'static>(
         flow: candidate.key,
         egress: candidate.egress,
         rule: stream.rule,
-        congestion: stream.steering.name(),
+        congestion: stream.steering.controller.name(),
         rtt: stream.steering.rtt.smoothed(),
         window: stream.steering.window(),
         enforced: stream.limit().allowed,

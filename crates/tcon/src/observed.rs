@@ -112,7 +112,7 @@ impl Observed {
 
     /// The algorithm.
     pub fn congestion(&self) -> &'static str {
-        self.steering.name()
+        self.steering.controller.name()
     }
 
     /// The smoothed round-trip time to the receiver; zero before it is known.
@@ -288,7 +288,7 @@ impl Observed {
             true => report.marked - self.marked,
             false => ByteSize::ZERO,
         };
-        let rounds_end_anywhere = !self.steering.wants_delivery();
+        let rounds_end_anywhere = !self.steering.controller.wants_delivery();
         Answers::new(report, self.delivered, marked)
             .after(self.newest_sent, self.rtt, is_clear)
             .with_rounds(rounds_end_anywhere)

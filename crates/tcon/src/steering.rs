@@ -12,8 +12,8 @@ use crate::rtt::RoundTrip;
 /// The controller, and what it has to be told that spans acknowledgments.
 #[derive(Debug)]
 pub(crate) struct Steering {
-    controller: Box<dyn Controller>,
-    rate: DeliveryRate,
+    pub(crate) controller: Box<dyn Controller>,
+    pub(crate) rate: DeliveryRate,
     pub(crate) rtt: RoundTrip,
     segment_size: u64,
     /// What was sent from here on ends the round trip.
@@ -53,16 +53,6 @@ impl Steering {
             segment_size: context.packet_size.bytes(),
             round_started: Time::ZERO,
         }
-    }
-
-    /// The algorithm.
-    pub(crate) fn name(&self) -> &'static str {
-        self.controller.name()
-    }
-
-    /// Whether the algorithm looks at delivery rates.
-    pub(crate) fn wants_delivery(&self) -> bool {
-        self.controller.wants_delivery()
     }
 
     /// The largest data of a segment, in bytes.
@@ -116,11 +106,6 @@ impl Steering {
     /// The sender lacks data: what is sent from here on measures it and not the network.
     pub(crate) fn set_app_limited(&mut self, in_flight: ByteSize) {
         self.rate.set_app_limited(in_flight);
-    }
-
-    /// Whether it does.
-    pub(crate) fn is_app_limited(&self) -> bool {
-        self.rate.is_app_limited()
     }
 
     /// Data has arrived that was sent at `sent_at`; [`Self::on_ack`] ends the acknowledgment.

@@ -170,7 +170,7 @@ pub(super) struct Switch {
 /// All switches that have ever said hello, by the number that the logic knows them by.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
-    switches: BTreeMap<u32, Switch>,
+    pub(super) by_number: BTreeMap<u32, Switch>,
     numbers: BTreeMap<String, u32>,
 }
 
@@ -197,15 +197,11 @@ impl Switches {
             ports: hello.ports,
             session: Some(session),
         };
-        self.switches.insert(number, switch);
-    }
-
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Switch> {
-        self.switches.get_mut(&number)
+        self.by_number.insert(number, switch);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Switch)> {
-        self.switches
+        self.by_number
             .iter()
             .map(|(number, switch)| (*number, switch))
     }
@@ -216,7 +212,7 @@ impl Switches {
     }
 
     pub(super) fn sessions(&mut self) -> impl Iterator<Item = (u32, &mut Session)> {
-        let switches = self.switches.iter_mut();
+        let switches = self.by_number.iter_mut();
         switches.filter_map(|(number, switch)| Some((*number, switch.session.as_mut()?)))
     }
 }
@@ -224,7 +220,7 @@ impl Switches {
 impl Switches {
     /// The ports that lead to an address, by the longest prefix of each switch.
     pub(super) fn towards(&self, address: IpAddr) -> Vec<(u32, u32)> {
-        let ports = self.switches.iter().filter_map(|(number, switch)| {
+        let ports = self.by_number.iter().filter_map(|(number, switch)| {
             let prefixes = switch.ports.iter().flat_map(|port| {
                 let matching = port
                     .behind

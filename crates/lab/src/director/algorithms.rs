@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use weir_congestion::{AlgorithmSpec, Value};
-use weir_enforce::bpf::{self, BpfError, D2tcp, Dctcp, Parameters, Registered};
+use weir_enforce::bpf::{self, D2tcp, Dctcp, Parameters, Registered};
 use weir_scenario::{Group, Scenario, Transport};
 
-use crate::LabError;
 use crate::agent::kernel_name;
+use crate::error::{CongestionError, LabError};
 use crate::plan::INITIAL_WINDOW;
 
 /// The kernel's names for the groups' congestion controls. What was registered for them is there as long
@@ -106,23 +106,6 @@ impl KernelAlgorithms {
             ));
         }
     }
-}
-
-/// Why a congestion control cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum CongestionError {
-    /// The kernel does not know it.
-    #[error(
-        "the kernel's TCP has none of this name; `cubic`, `newreno`, `bbr` and `dctcp` are possible, and any \
-         with `transport = \"quic\"`"
-    )]
-    Unknown,
-    /// It cannot be registered.
-    #[error(
-        "{0}; `cubic`, `newreno` and `bbr` work without, so does any with `transport = \"quic\"`, and `weir run` \
-         simulates the scenario as it is"
-    )]
-    Bpf(#[from] BpfError),
 }
 
 /// The congestion control, if it is the kernel's.

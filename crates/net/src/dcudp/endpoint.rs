@@ -63,7 +63,7 @@ impl Endpoint {
         data: DataKind,
     ) -> Result<Arc<Link>, DcudpConnectError> {
         let shared = &self.shared;
-        let local = shared.local();
+        let local = shared.sockets.local();
         let reaching = shared.sockets.reaching(remote);
         let (_, address) = reaching.ok_or(DcudpConnectError::AddressFamily { remote, local })?;
         let config = Arc::new(TransportConfig {
@@ -85,7 +85,7 @@ impl Endpoint {
     }
 
     pub(super) fn local_address(&self) -> SocketAddr {
-        self.shared.local()
+        self.shared.sockets.local()
     }
 
     pub(super) fn counters(&self) -> EndpointCounters {

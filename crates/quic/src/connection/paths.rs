@@ -13,8 +13,8 @@ use weir_congestion::Context;
 use weir_units::{Duration, Time};
 
 use super::draft::SMALLEST_ROOM;
-use super::event::{Event, MoveCause, PathError, PathEvent};
 use super::{Connection, path_config};
+use crate::event::{Event, MoveCause, PathError, PathEvent};
 use crate::observe::Observation;
 use crate::path::{Path, Verdict};
 use crate::recovery::SentPacket;

@@ -4,8 +4,8 @@
 use weir_units::{Duration, Time};
 
 use super::Connection;
-use super::event::{Event, MoveCause};
 use crate::StreamId;
+use crate::event::{Event, MoveCause};
 use crate::frame::Stream;
 use crate::migration::{MigrationMonitor, PathView, Wakeup};
 use crate::observe::Observation;

@@ -9,9 +9,9 @@ use weir_wire::Ecn;
 
 use super::Connection;
 use super::close::State;
-use super::event::EndpointEvent;
 use super::paths::Arrival;
 use crate::crypto::{DirectionKeys, OpenError};
+use crate::event::EndpointEvent;
 use crate::frame::{Ack, Frame, Frames, Stream};
 use crate::observe::{DropReason, Packet};
 use crate::packet::{self, Header, Kind};

@@ -4,7 +4,7 @@ use weir_units::Time;
 
 use super::Connection;
 use super::close::State;
-use super::event::{ConnectionError, EndpointEvent};
+use crate::event::{ConnectionError, EndpointEvent};
 use crate::secret::{ResetToken, tokens_are_equal};
 
 impl Connection {

@@ -76,7 +76,7 @@ impl Connection {
         }
         self.update_packet_size(now);
         let begin = buffer.len();
-        let ecn = self.path().codepoint();
+        let ecn = self.path().ecn.codepoint();
         let limit = self.datagram_limit();
         let count = max_datagrams
             .min(MAX_SEGMENTS)

@@ -15,7 +15,6 @@ use std::net::SocketAddr;
 
 use weir_congestion::{Controller, DeliveryRate};
 use weir_units::{ByteSize, Duration, Time};
-use weir_wire::Ecn;
 
 use crate::PathId;
 
@@ -394,10 +393,5 @@ impl Path {
         let (controller, window) = (self.controller.as_ref(), self.window());
         self.pacer
             .update(now, controller, window, srtt, self.mtu as u64);
-    }
-
-    /// What stands in the IP header of a packet that is sent now.
-    pub(crate) fn codepoint(&self) -> Ecn {
-        self.ecn.codepoint()
     }
 }

@@ -18,7 +18,7 @@ use crate::{Code, TransportError};
 pub(super) struct ReceiveHalf {
     buffer: ReceiveBuffer,
     /// What flow control allows; what it says is received is the highest offset.
-    window: ReceiveWindow,
+    pub(super) window: ReceiveWindow,
     /// The final size.
     size: Option<u64>,
     state: State,
@@ -220,11 +220,6 @@ impl ReceiveHalf {
     /// Whether the peer should be told a new limit.
     pub(super) fn update_due(&self) -> bool {
         self.size.is_none() && self.state == State::Open && self.window.update_due()
-    }
-
-    /// The new limit to be told.
-    pub(super) fn advertise(&mut self) -> u64 {
-        self.window.advertise()
     }
 
     /// The packet with the last limit was lost.

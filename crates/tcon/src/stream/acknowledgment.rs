@@ -57,7 +57,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let is_bare = segment.sequence_length() == 0 && !segment.flags.intersects(Flags::RST);
         let advanced = una.precedes(number);
         let mut news = News {
-            app_limited: self.steering.is_app_limited(),
+            app_limited: self.steering.rate.is_app_limited(),
             ..News::default()
         };
         if advanced {

@@ -295,7 +295,7 @@ impl Connection {
     /// No timer runs and nothing leaves but a reset.
     fn stop(&mut self) {
         self.sender.stop();
-        self.receiver.acks_mut().stop();
+        self.receiver.acks.stop();
         self.handshake.due = false;
         self.state_at = Time::MAX;
         self.keep_alive_at = Time::MAX;

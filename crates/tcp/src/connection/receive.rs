@@ -208,7 +208,7 @@ impl Connection {
             if !always {
                 self.challenged_at = Some(now);
             }
-            self.receiver.ack_now();
+            self.receiver.acks.ack_now();
         }
     }
 

@@ -14,13 +14,13 @@ impl Connection {
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if self.state == State::Established && !self.keep_alive_due {
-            let acks = self.receiver.acks();
+            let acks = &self.receiver.acks;
             let (is_ack_due, has_blocks) = (acks.is_due(), acks.has_blocks());
             if self.sender.is_quiet() {
                 if !is_ack_due {
                     return None;
                 }
-                if !has_blocks && !self.receiver.echo().has_prior() {
+                if !has_blocks && !self.receiver.echo.has_prior() {
                     self.counters.acks_sent += 1;
                     return Some(self.plain_acknowledgment(now));
                 }
@@ -37,20 +37,20 @@ impl Connection {
         {
             return early;
         }
-        if self.receiver.echo_mut().has_prior()
-            && let Some(prior) = self.receiver.echo_mut().take_prior()
+        if self.receiver.echo.has_prior()
+            && let Some(prior) = self.receiver.echo.take_prior()
         {
             return Some(self.prior_acknowledgment(now, prior));
         }
         // What is reported of the disorder would not fit beside a full segment.
-        let apart = self.receiver.acks().is_due() && self.receiver.acks().has_blocks();
+        let apart = self.receiver.acks.is_due() && self.receiver.acks.has_blocks();
         if !apart
             && !self.sender.is_quiet()
             && let Some(outgoing) = self.sender.next(now, &mut self.counters)
         {
             return Some(self.data_segment(now, outgoing));
         }
-        if self.receiver.acks().is_due() {
+        if self.receiver.acks.is_due() {
             self.counters.acks_sent += 1;
             return Some(self.acknowledgment(now));
         }
@@ -86,7 +86,7 @@ impl Connection {
         let next = self.receiver.next();
         self.last_acknowledged = next;
         let mut flags = Flags::ACK;
-        if self.receiver.echoes() {
+        if self.receiver.echo.echoes() {
             flags |= Flags::ECE;
         }
         Segment {
@@ -103,7 +103,7 @@ impl Connection {
     #[inline]
     fn data_segment(&mut self, now: Time, outgoing: Outgoing) -> (Segment, Ecn) {
         let mut segment = self.header(now, outgoing.start);
-        self.receiver.acks_mut().on_sent();
+        self.receiver.acks.on_sent();
         segment.payload = outgoing.payload;
         if outgoing.push {
             segment.flags |= Flags::PSH;
@@ -135,7 +135,7 @@ impl Connection {
 
     fn acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         let (mut segment, ecn) = self.plain_acknowledgment(now);
-        if self.sack && self.receiver.acks().has_blocks() {
+        if self.sack && self.receiver.acks.has_blocks() {
             segment.options = Options::Sack(self.sack_blocks());
         }
         (segment, ecn)
@@ -146,14 +146,14 @@ impl Connection {
     fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
         let segment = self.header(now, self.sender.nxt());
-        self.receiver.acks_mut().on_sent();
+        self.receiver.acks.on_sent();
         (segment, self.codepoint_without_data())
     }
 
     fn sack_blocks(&mut self) -> SackBlocks {
         let remote = self.remote;
         self.receiver
-            .acks_mut()
+            .acks
             .take_blocks()
             .map(|block| SackBlock {
                 start: remote + block.start as u32,

@@ -35,8 +35,8 @@ pub(crate) struct Receiver {
     /// Where FIN is, once it has been seen.
     fin: Option<u64>,
     window: Window,
-    acks: Acks,
-    echo: Echo,
+    pub(crate) acks: Acks,
+    pub(crate) echo: Echo,
     reassembly: Reassembly,
     mss: u64,
 }
@@ -231,35 +231,6 @@ impl Receiver {
     /// What was received and not read.
     pub(crate) fn unread(&self) -> u64 {
         self.window.unread(self.received())
-    }
-
-    /// Something has to be answered at once.
-    pub(crate) fn ack_now(&mut self) {
-        self.acks.ack_now();
-    }
-
-    #[inline]
-    pub(crate) fn acks(&self) -> &Acks {
-        &self.acks
-    }
-
-    pub(crate) fn acks_mut(&mut self) -> &mut Acks {
-        &mut self.acks
-    }
-
-    #[inline]
-    pub(crate) fn echo(&self) -> &Echo {
-        &self.echo
-    }
-
-    pub(crate) fn echo_mut(&mut self) -> &mut Echo {
-        &mut self.echo
-    }
-
-    /// Whether the acknowledgment that leaves now carries ECE.
-    #[inline]
-    pub(crate) fn echoes(&self) -> bool {
-        self.echo.echoes()
     }
 
     /// The window field of the segment that leaves now, in steps of the scale.

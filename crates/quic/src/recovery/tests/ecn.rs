@@ -35,7 +35,7 @@ fn marks_and_validation_reach_path_and_controller() {
     sender.wait(us(100));
     let outcome = sender.ack_data(&[1..=5]);
     assert!(outcome.ecn_failed);
-    assert_eq!(sender.path.codepoint(), Ecn::NotEct);
+    assert_eq!(sender.path.ecn.codepoint(), Ecn::NotEct);
 }
 
 /// What happens to one packet on its way.
