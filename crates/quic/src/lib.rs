@@ -55,11 +55,11 @@ pub use connection::{
     Connection, ConnectionStats, DatagramStats, PathSnapshot, SendDatagramError, UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
-pub use error::{Code, TransportError};
-pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
+pub use error::{Code, ConnectionError, TransportError};
+pub use event::{EndpointEvent, Event};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use interfaces::{Interface, Interfaces};
-pub use path::MtuPhase;
+pub use path::{MoveCause, MtuPhase, PathError, PathEvent};
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};

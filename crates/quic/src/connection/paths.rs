@@ -14,8 +14,9 @@ use weir_units::{Duration, Time};
 
 use super::draft::SMALLEST_ROOM;
 use super::{Connection, path_config};
-use crate::event::{Event, MoveCause, PathError, PathEvent};
+use crate::event::Event;
 use crate::observe::Observation;
+use crate::path::{MoveCause, PathError, PathEvent};
 use crate::path::{Path, Verdict};
 use crate::recovery::SentPacket;
 use crate::{PathEnds, PathId, Side, Space};

@@ -5,10 +5,11 @@ use weir_units::{Duration, Time};
 
 use super::Connection;
 use crate::StreamId;
-use crate::event::{Event, MoveCause};
+use crate::event::Event;
 use crate::frame::Stream;
 use crate::migration::{MigrationMonitor, PathView, Wakeup};
 use crate::observe::Observation;
+use crate::path::MoveCause;
 use crate::path::Path;
 use crate::recovery::{SentFrame, SentFrames};
 

@@ -6,7 +6,7 @@ use super::Connection;
 use super::close::State;
 use super::draft::SMALLEST_ROOM;
 use crate::config::TransportConfig;
-use crate::event::ConnectionError;
+use crate::error::ConnectionError;
 use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::recovery::{HandshakeState, TimeoutAction};
 use crate::{Level, Space};

@@ -5,7 +5,7 @@ use weir_units::Time;
 use super::Connection;
 use super::ids::random_id;
 use crate::crypto::Keys;
-use crate::event::ConnectionError;
+use crate::error::ConnectionError;
 use crate::negotiation::{self, Course};
 use crate::packet::{self, Header, Kind};
 use crate::transport_parameters::TransportParameters;

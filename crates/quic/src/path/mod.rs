@@ -6,6 +6,7 @@
 //! ([`Path::pacing_delay`]) and with which ECN codepoint ([`EcnState::codepoint`]).
 
 mod ecn;
+mod event;
 mod mtu;
 mod pacer;
 mod rtt;
@@ -19,6 +20,7 @@ use weir_units::{ByteSize, Duration, Time};
 use crate::PathId;
 
 pub(crate) use ecn::{EcnPhase, EcnState};
+pub use event::{MoveCause, PathError, PathEvent};
 pub use mtu::MtuPhase;
 pub(crate) use mtu::{MtuDiscovery, MtuPlan};
 pub(crate) use pacer::Pacer;
