@@ -266,8 +266,8 @@ impl ReceiveBuffer {
         let Some(order) = self.order.as_mut() else {
             return Ok(None);
         };
-        while order.scanned() < expected {
-            let scanned = order.scanned();
+        while order.scanned < expected {
+            let scanned = order.scanned;
             let index = usize::try_from(scanned - head).unwrap_or(usize::MAX);
             let Some(Some(packet)) = self.packets.get(index) else {
                 return Err(Violation::Message);

@@ -39,9 +39,9 @@ pub(crate) struct Receiver {
     echo_rule: EchoRule,
     ack_interval: AckInterval,
     congestion_on_loss: bool,
-    echo: bool,
-    received: u32,
-    marked: u32,
+    pub(crate) echo: bool,
+    pub(crate) received: u32,
+    pub(crate) marked: u32,
     min_ack_interval: Duration,
     open_acks: VecDeque<(u64, Time)>,
     last_ack: Time,
@@ -97,18 +97,6 @@ impl Receiver {
     /// The mode that the receiver wants, as its OBS bit says.
     pub(crate) fn observes(&self) -> bool {
         self.phase == Phase::Congested
-    }
-
-    pub(crate) fn echo(&self) -> bool {
-        self.echo
-    }
-
-    pub(crate) fn received(&self) -> u32 {
-        self.received
-    }
-
-    pub(crate) fn marked(&self) -> u32 {
-        self.marked
     }
 
     /// How many packets from the first missing one on there is room for.
@@ -199,7 +187,7 @@ impl Receiver {
             AckInterval::RoundTrip if self.observer.is_easing() => {
                 rtt.idle().mul_f64(self.quit.beta)
             }
-            AckInterval::RoundTrip => rtt.smoothed(),
+            AckInterval::RoundTrip => rtt.smoothed,
             AckInterval::IdleRoundTrip => rtt.idle(),
         };
         interval.max(self.min_ack_interval)
@@ -209,9 +197,7 @@ impl Receiver {
     /// to fill.
     fn idle_quit(&self, rtt: &Rtt) -> Duration {
         let windows = f64::from(self.quit.window) * self.quit.beta;
-        rtt.smoothed()
-            .mul_f64(windows)
-            .max(Duration::from_millis(1))
+        rtt.smoothed.mul_f64(windows).max(Duration::from_millis(1))
     }
 
     fn on_gap(&mut self, now: Time, gap: (u64, u64), rtt: &Rtt) {
@@ -321,7 +307,7 @@ impl Receiver {
             return;
         }
         let kept = match self.quit.rtt {
-            RttReading::Smoothed => rtt.smoothed(),
+            RttReading::Smoothed => rtt.smoothed,
             RttReading::Current => sample,
         };
         if self.observer.on_rtt(kept) == Verdict::Ended {

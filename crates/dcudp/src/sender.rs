@@ -40,7 +40,7 @@ struct Requests {
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) buffer: SendBuffer,
-    mode: Mode,
+    pub(crate) mode: Mode,
     guard: SwitchGuard,
     /// As at the beginning of a congestion.
     fresh: Box<dyn Controller>,
@@ -118,10 +118,6 @@ impl Sender {
         self.limit = self.buffer.base() + u64::from(window.min(LARGEST_WINDOW));
     }
 
-    pub(crate) fn mode(&self) -> Mode {
-        self.mode
-    }
-
     pub(crate) fn controller(&self) -> &dyn Controller {
         &*self.controller
     }
@@ -132,7 +128,7 @@ impl Sender {
             return self.full_rate;
         }
         let rate = self.controller.pacing_rate().unwrap_or_else(|| {
-            Rate::from_size_over(self.controller.window(), rtt.smoothed()).mul_f64(1.25)
+            Rate::from_size_over(self.controller.window(), rtt.smoothed).mul_f64(1.25)
         });
         // Never nothing: a connection that cannot send cannot learn either.
         rate.clamp(Rate::from_bits_per_second(1), self.full_rate)
@@ -391,8 +387,8 @@ impl Sender {
             acked: batch.bytes,
             ce_marked: if counts { ce_marked } else { ByteSize::ZERO },
             ece: echo && !counts,
-            rtt: Some(rtt.smoothed()),
-            smoothed_rtt: rtt.smoothed(),
+            rtt: Some(rtt.smoothed),
+            smoothed_rtt: rtt.smoothed,
             min_rtt: rtt.idle(),
             prior_in_flight,
             in_flight: self.buffer.in_flight(),
@@ -416,7 +412,7 @@ impl Sender {
         ranges: &LossRanges<'_>,
         rtt: &Rtt,
     ) -> Result<(), Violation> {
-        let recent = rtt.idle().max(rtt.smoothed() / 2);
+        let recent = rtt.idle().max(rtt.smoothed / 2);
         let base = self.buffer.base();
         let (mut lost, mut newest_sent) = (ByteSize::ZERO, Time::ZERO);
         for range in ranges.iter() {

@@ -15,7 +15,8 @@ pub(crate) struct Steering {
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) rate: DeliveryRate,
     pub(crate) rtt: RoundTrip,
-    segment_size: u64,
+    /// The largest data of a segment, in bytes.
+    pub(crate) segment_size: u64,
     /// What was sent from here on ends the round trip.
     round_started: Time,
 }
@@ -53,11 +54,6 @@ impl Steering {
             segment_size: context.packet_size.bytes(),
             round_started: Time::ZERO,
         }
-    }
-
-    /// The largest data of a segment, in bytes.
-    pub(crate) fn segment_size(&self) -> u64 {
-        self.segment_size
     }
 
     /// The controller's window; for one that only sets a rate, what that sends in two round trips.
@@ -145,7 +141,7 @@ impl Steering {
         if let Some(rtt) = delivered.rtt {
             self.rtt.on_sample(rtt);
         }
-        let min_rtt = self.rtt.min();
+        let min_rtt = self.rtt.min;
         let shortest = match min_rtt {
             Duration::MAX => Duration::ZERO,
             known => known,

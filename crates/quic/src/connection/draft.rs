@@ -138,7 +138,7 @@ impl Connection {
             Level::ZeroRtt => LongKind::ZeroRtt,
             Level::Handshake => LongKind::Handshake,
             Level::OneRtt => {
-                let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase());
+                let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase);
                 let number_offset = packet::write_short_header(
                     buffer,
                     &destination,

@@ -125,7 +125,7 @@ impl Connection {
     pub(super) fn begin_mtu_discovery(&mut self, now: Time) {
         let (plan, cap) = (self.mtu_plan(), self.sizing.cap());
         let path = self.path_mut();
-        match path.discovery.phase() {
+        match path.discovery.phase {
             MtuPhase::Disabled => path.begin_discovery(now, plan, cap),
             MtuPhase::Searching | MtuPhase::SearchComplete => {
                 path.discovery.set_limit(plan.limit);

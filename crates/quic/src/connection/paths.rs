@@ -318,7 +318,7 @@ impl Connection {
     fn best_standby(&self) -> Option<usize> {
         (1..self.paths.len())
             .filter(|&index| self.is_ready(index))
-            .min_by_key(|&index| self.paths[index].rtt.smoothed())
+            .min_by_key(|&index| self.paths[index].rtt.smoothed)
     }
 
     pub(super) fn is_ready(&self, index: usize) -> bool {

@@ -445,7 +445,7 @@ impl Connection {
     }
 
     fn on_retire(&mut self, sequence: u64, header: &Header) -> Result<(), TransportError> {
-        let largest = self.control.largest_id_sent();
+        let largest = self.control.largest_id_sent;
         let retired = self
             .local_ids
             .retire(sequence, largest, &header.destination)?;

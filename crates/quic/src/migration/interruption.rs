@@ -37,7 +37,7 @@ pub(super) struct SilenceWatch {
     progress: Time,
     unanswered: Option<Unanswered>,
     /// Since something was heard.
-    probe_timeouts: u32,
+    pub(super) probe_timeouts: u32,
     raised: bool,
     /// Whether the deadline was put off in this silence.
     put_off: bool,
@@ -165,11 +165,6 @@ impl SilenceWatch {
         self.raised
     }
 
-    /// Probe timeouts since something was heard.
-    pub(super) fn probe_timeouts(&self) -> u32 {
-        self.probe_timeouts
-    }
-
     /// The probe timeout without back-off; zero before it is known.
     pub(super) fn pto(&self) -> Duration {
         self.pto.unwrap_or_default()
@@ -218,7 +213,7 @@ mod tests {
         assert!(!watch.is_raised());
         watch.on_timeout(at(21_850));
         assert!(watch.is_raised());
-        assert_eq!((watch.deadline(), watch.probe_timeouts()), (None, 1));
+        assert_eq!((watch.deadline(), watch.probe_timeouts), (None, 1));
         watch.on_heard(at(21_860));
         assert!(!watch.is_raised());
     }

@@ -283,7 +283,7 @@ impl MigrationMonitor {
     /// When a PING will be asked for, if nothing happens.
     pub fn next_keepalive(&self) -> Option<Time> {
         match self.is_armed() {
-            true => self.silence.keepalive_at(self.streams.due() > 0),
+            true => self.silence.keepalive_at(self.streams.due > 0),
             false => None,
         }
     }
@@ -372,11 +372,11 @@ impl MigrationMonitor {
             Some(now.since(sent))
         });
         Interruption {
-            probe_timeouts: self.silence.probe_timeouts(),
+            probe_timeouts: self.silence.probe_timeouts,
             pto: self.silence.pto(),
             silence: self.silence.silence(now),
             unanswered: self.silence.unanswered(now),
-            streams_due: self.streams.due() as u32,
+            streams_due: self.streams.due as u32,
             longest_wait: waits.max(),
             usual_wait: match &self.detector {
                 State::Paper(_) => None,

@@ -234,12 +234,12 @@ impl Path {
     pub(crate) fn begin_discovery(&mut self, now: Time, plan: MtuPlan, cap: usize) {
         self.discovery.begin(plan);
         // Even where it is the same size: the controller may have expected another one.
-        self.set_mtu(now, self.discovery.current().min(cap));
+        self.set_mtu(now, self.discovery.current.min(cap));
     }
 
     /// Takes the size that discovery allows, or `cap` where that is less.
     pub(crate) fn update_mtu(&mut self, now: Time, cap: usize) {
-        let mtu = self.discovery.current().min(cap);
+        let mtu = self.discovery.current.min(cap);
         if mtu != self.mtu {
             tracing::debug!(remote = %self.remote, from = self.mtu, to = mtu, "packet size");
             self.set_mtu(now, mtu);
@@ -391,7 +391,7 @@ impl Path {
 
     /// The controller's window, its rate or the round-trip time changed.
     pub(crate) fn update_pacing(&mut self, now: Time) {
-        let srtt = self.rtt.has_sample().then(|| self.rtt.smoothed());
+        let srtt = self.rtt.has_sample().then(|| self.rtt.smoothed);
         let (controller, window) = (self.controller.as_ref(), self.window());
         self.pacer
             .update(now, controller, window, srtt, self.mtu as u64);

@@ -51,7 +51,7 @@ impl Connection {
         let Some(keep_alive) = self.config.keep_alive else {
             return;
         };
-        if self.sender.una() < self.sender.nxt() || !self.state.is_synchronized() {
+        if self.sender.una < self.sender.nxt || !self.state.is_synchronized() {
             self.keep_alive_at = now + keep_alive.idle;
             return;
         }

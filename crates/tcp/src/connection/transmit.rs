@@ -83,7 +83,7 @@ impl Connection {
     /// A header that acknowledges all that has arrived.
     #[inline]
     fn header(&mut self, now: Time, offset: u64) -> Segment {
-        let next = self.receiver.next();
+        let next = self.receiver.next;
         self.last_acknowledged = next;
         let mut flags = Flags::ACK;
         if self.receiver.echo.echoes() {
@@ -114,7 +114,7 @@ impl Connection {
         if outgoing.cwr {
             segment.flags |= Flags::CWR;
         }
-        let ecn = match self.sender.ecn() {
+        let ecn = match self.sender.ecn {
             EcnMode::Dctcp => Ecn::Ect0,
             // RFC 3168, section 6.1.5: not on retransmissions.
             EcnMode::Classic if outgoing.new && outgoing.payload > 0 => Ecn::Ect0,
@@ -126,7 +126,7 @@ impl Connection {
     /// RFC 3168, section 6.1.4: not on pure ACKs. DCTCP in Linux does.
     #[inline]
     fn codepoint_without_data(&self) -> Ecn {
-        if self.sender.ecn() == EcnMode::Dctcp {
+        if self.sender.ecn == EcnMode::Dctcp {
             Ecn::Ect0
         } else {
             Ecn::NotEct
@@ -145,7 +145,7 @@ impl Connection {
     #[inline]
     fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
-        let segment = self.header(now, self.sender.nxt());
+        let segment = self.header(now, self.sender.nxt);
         self.receiver.acks.on_sent();
         (segment, self.codepoint_without_data())
     }
@@ -171,7 +171,7 @@ impl Connection {
     ) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
         self.counters.acks_sent += 1;
-        let mut segment = self.header(now, self.sender.nxt());
+        let mut segment = self.header(now, self.sender.nxt);
         segment.acknowledgment = self.remote + prior.next as u32;
         segment.window = self.receiver.advertise_from(prior.next);
         segment.flags = segment.flags.without(Flags::ECE);
@@ -185,7 +185,7 @@ impl Connection {
     /// (RFC 9293, section 3.8.4).
     fn probe(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
-        let mut segment = self.header(now, self.sender.una());
+        let mut segment = self.header(now, self.sender.una);
         segment.sequence = segment.sequence - 1;
         (segment, self.codepoint_without_data())
     }
@@ -193,8 +193,8 @@ impl Connection {
     /// A reset that the peer must believe (RFC 5961, section 3: exactly the next number).
     pub(super) fn reset_at_next(&self) -> Segment {
         Segment {
-            sequence: self.sequence(self.sender.nxt()),
-            acknowledgment: self.remote + self.receiver.next() as u32,
+            sequence: self.sequence(self.sender.nxt),
+            acknowledgment: self.remote + self.receiver.next as u32,
             flags: Flags::RST | Flags::ACK,
             ..Segment::default()
         }

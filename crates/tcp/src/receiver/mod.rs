@@ -31,7 +31,7 @@ pub(crate) struct Arrival {
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     /// The next byte expected.
-    next: u64,
+    pub(crate) next: u64,
     /// Where FIN is, once it has been seen.
     fin: Option<u64>,
     window: Window,
@@ -80,12 +80,6 @@ impl Receiver {
     pub(crate) fn offer_all(&mut self) -> u64 {
         self.window.offer_all();
         self.window.acceptable_up_to()
-    }
-
-    /// The next byte expected.
-    #[inline]
-    pub(crate) fn next(&self) -> u64 {
-        self.next
     }
 
     /// Data delivered in order to the application.

@@ -104,7 +104,7 @@ impl Sender {
         if !self.reordering.seen && (self.recovery.is_some() || many_arrived) {
             return Duration::ZERO;
         }
-        (self.rtt.min() / 4 * self.reordering.quarters).min(self.rtt.smoothed())
+        (self.rtt.min / 4 * self.reordering.quarters).min(self.rtt.smoothed)
     }
 
     /// Sets the reordering timer, or gives the early timer back to tail loss probes.

@@ -17,7 +17,7 @@ pub(super) struct Pacer {
     /// When the next segment may leave.
     next: Time,
     /// When a segment that waits for that may leave; never while none waits.
-    wake_at: Time,
+    pub(super) wake_at: Time,
 }
 
 impl Pacer {
@@ -51,7 +51,7 @@ impl Pacer {
             let factor = if starting { slow_start } else { avoidance };
             // A round trip that was long because of the pacer must not slow it down ever more.
             let slowest = Rate::from_size_over(self.mss, Duration::from_secs(1));
-            let rate = Rate::from_size_over(window, rtt.smoothed()).mul_f64(factor);
+            let rate = Rate::from_size_over(window, rtt.smoothed).mul_f64(factor);
             self.rate = Some(rate.max(slowest));
         }
     }
@@ -77,11 +77,6 @@ impl Pacer {
         if let Some(rate) = self.rate {
             self.next = self.next.max(now) + rate.time_for(ByteSize::from_bytes(bytes));
         }
-    }
-
-    #[inline]
-    pub(super) fn wake_at(&self) -> Time {
-        self.wake_at
     }
 
     pub(super) fn on_time(&mut self, now: Time) {

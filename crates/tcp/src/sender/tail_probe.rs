@@ -49,7 +49,7 @@ impl Sender {
             Duration::ZERO
         };
         let timeout = if self.rtt.has_sample() {
-            self.rtt.smoothed() * 2 + delay
+            self.rtt.smoothed * 2 + delay
         } else {
             self.rtt.timeout()
         };

@@ -267,30 +267,30 @@ impl Sender {
             .recovery
             .as_mut()
             .is_some_and(|recovery| std::mem::take(&mut recovery.first_due));
-        if !first && !self.admits(now, u64::from(record.length())) {
+        if !first && !self.admits(now, u64::from(record.length)) {
             return None;
         }
         if let Some(undo) = &mut self.undo {
-            undo.on_resent(now, record.start(), record.end());
+            undo.on_resent(now, record.start, record.end());
         }
         Some(self.resend(now, record, counters))
     }
 
     fn resend(&mut self, now: Time, record: Record, counters: &mut Counters) -> Outgoing {
-        self.board.on_resent(now, record.start());
-        self.on_sent(now, u64::from(record.length()));
-        if record.start() == self.una || self.rto_at == Time::MAX {
+        self.board.on_resent(now, record.start);
+        self.on_sent(now, u64::from(record.length));
+        if record.start == self.una || self.rto_at == Time::MAX {
             // RFC 6298, section 5.1: the timer runs for what is oldest.
             self.rto_at = self.rtt.deadline(now);
         }
         let fin = record.end() > self.written;
-        let payload = record.length() - u32::from(fin);
+        let payload = record.length - u32::from(fin);
         counters.segments_sent += 1;
         counters.data_segments_sent += 1;
         counters.retransmitted_segments += 1;
         counters.retransmitted += ByteSize::from_bytes(u64::from(payload));
         Outgoing {
-            start: record.start(),
+            start: record.start,
             payload,
             fin,
             push: record.end() >= self.written,
@@ -314,7 +314,7 @@ impl Sender {
             self.tail_probe = None;
             return None;
         };
-        self.on_tail_probe_sent(Some((u64::from(record.length()), record.sent_at())));
+        self.on_tail_probe_sent(Some((u64::from(record.length), record.sent_at)));
         Some(self.resend(now, record, counters))
     }
 
