@@ -17,7 +17,7 @@ impl Locked<'_> {
     /// A stream has to carry so much more within a span, or nothing any more; without an allocator that is
     /// nobody's business.
     pub(crate) fn set_deadline(&mut self, id: StreamId, deadline: Option<(ByteSize, Duration)>) {
-        let link = self.link();
+        let link = self.link;
         let Some(allocator) = &link.shared.settings.allocator else {
             return;
         };

@@ -123,7 +123,7 @@ impl<P: Protocol, L> Shared<P, L> {
         let idle = async {
             loop {
                 let changed = self.idle.notified();
-                if self.routing().open() == 0 {
+                if self.routing().open == 0 {
                     return;
                 }
                 changed.await;

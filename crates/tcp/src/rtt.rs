@@ -19,7 +19,7 @@ pub(crate) struct RoundTrip {
     max_rto: Duration,
     /// How often the time-out has been doubled since the last sample.
     backoff: u32,
-    sampled: bool,
+    pub(crate) sampled: bool,
 }
 
 impl RoundTrip {
@@ -102,11 +102,6 @@ impl RoundTrip {
     #[inline]
     pub(crate) fn deadline(&self, now: Time) -> Time {
         now + self.timeout()
-    }
-
-    #[inline]
-    pub(crate) fn has_sample(&self) -> bool {
-        self.sampled
     }
 }
 

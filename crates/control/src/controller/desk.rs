@@ -218,7 +218,7 @@ impl Desk {
         let mut silent = Vec::new();
         let agents = self.switches.sessions().map(|(_, session)| session);
         for session in agents.chain(self.senders.sessions()) {
-            match now.checked_since(session.heard()) {
+            match now.checked_since(session.heard) {
                 Some(since) if since > lease => silent.push(session.id),
                 _ => session.beat(term),
             }

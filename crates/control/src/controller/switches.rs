@@ -26,7 +26,7 @@ pub(super) struct Session {
     waiting: Vec<v1::Order>,
     /// Its clock when it last said something, and ours.
     beat: u64,
-    heard: Time,
+    pub(super) heard: Time,
 }
 
 /// How many orders wait for somebody who does not take them before it is given up.
@@ -58,10 +58,6 @@ impl Session {
     pub(super) fn hear(&mut self, now: Time, beat: u64) {
         self.beat = self.beat.max(beat);
         self.heard = now;
-    }
-
-    pub(super) fn heard(&self) -> Time {
-        self.heard
     }
 
     /// Sends what waits; `false` if the other end does not keep up.

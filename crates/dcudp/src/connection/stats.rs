@@ -98,7 +98,7 @@ impl Connection {
             rate: sender.rate(&self.rtt),
             smoothed_rtt: self.rtt.smoothed,
             min_rtt: self.rtt.idle(),
-            in_flight: sender.buffer.in_flight(),
+            in_flight: sender.buffer.in_flight,
             unacknowledged: ByteSize::from_bytes(sender.buffer.unacknowledged() as u64),
             controller: sender.controller().snapshot(),
             packet_size: self.packet_size,

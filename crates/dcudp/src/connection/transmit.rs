@@ -61,7 +61,7 @@ impl Connection {
             Due::Data => {
                 if let Some(run) = self.transmit_run(now, max_datagrams) {
                     let transmit = self.batch(now, run.len(), Ecn::Ect0, Some(run.segment))?;
-                    return Some((transmit, self.sender.buffer.run(run)));
+                    return Some((transmit, self.sender.buffer.stream.run(run)));
                 }
                 let segment = self.transmit_data(now, buffer, max_datagrams);
                 (Ecn::Ect0, segment)
@@ -172,7 +172,7 @@ impl Connection {
             ..self.receiver_marks()
         };
         let ack = Ack {
-            expected: SequenceNumber::of(self.receiver.buffer.expected()),
+            expected: SequenceNumber::of(self.receiver.buffer.expected),
             window: self.receiver.room(),
             rtt: self.rtt.smoothed,
             received: self.receiver.received,
@@ -221,7 +221,7 @@ impl Connection {
     fn transmit_keep_alive(&mut self, now: Time, buffer: &mut Vec<u8>) {
         let request = self.sender.request_is_due();
         let keep_alive = KeepAlive {
-            expected: SequenceNumber::of(self.receiver.buffer.expected()),
+            expected: SequenceNumber::of(self.receiver.buffer.expected),
             window: self.receiver.room(),
             next: SequenceNumber::of(self.sender.buffer.next()),
             request,

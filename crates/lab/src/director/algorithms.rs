@@ -17,7 +17,8 @@ use crate::plan::INITIAL_WINDOW;
 pub(super) struct KernelAlgorithms {
     names: BTreeMap<String, String>,
     registered: Vec<(AlgorithmSpec, Registered)>,
-    notes: Vec<String>,
+    /// What the kernel's differ in from what the scenario says.
+    pub(super) notes: Vec<String>,
 }
 
 impl KernelAlgorithms {
@@ -45,11 +46,6 @@ impl KernelAlgorithms {
     /// What the kernel calls a group's.
     pub(super) fn of(&self, group: &Group) -> Option<&str> {
         self.names.get(&group.name).map(String::as_str)
-    }
-
-    /// What the kernel's differ in from what the scenario says.
-    pub(super) fn notes(&self) -> &[String] {
-        &self.notes
     }
 
     fn find(&mut self, congestion: &AlgorithmSpec) -> Result<String, CongestionError> {

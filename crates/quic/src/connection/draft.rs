@@ -158,7 +158,7 @@ impl Connection {
             version,
             kind,
             destination,
-            source: self.local_ids.handshake_id(),
+            source: self.local_ids.handshake,
             number,
             number_length,
             size_limit: self.datagram_limit(),

@@ -506,7 +506,7 @@ impl Connection {
         if !self.book.probing {
             return None;
         }
-        let due = |path: &Path| path.response.is_some() || path.validation.is_due();
+        let due = |path: &Path| path.response.is_some() || path.validation.due;
         // What waits until more may be sent to an address goes before data then.
         self.book.probing = self.paths.iter().any(due);
         self.paths

@@ -147,7 +147,7 @@ impl Connection {
                     id: path.id,
                     validated: index == 0 || self.is_ready(index),
                     preferred: preferred.is_some() && path.local == preferred,
-                    rtt: path.rtt.has_sample().then(|| path.rtt.smoothed),
+                    rtt: path.rtt.has_sample().then_some(path.rtt.smoothed),
                     loss: loss(path, index == 0),
                 }
             })

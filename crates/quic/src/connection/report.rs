@@ -202,7 +202,7 @@ impl Connection {
         let path = &self.paths[0];
         Metrics {
             path: path.id,
-            min_rtt: path.rtt.has_sample().then(|| path.rtt.min),
+            min_rtt: path.rtt.has_sample().then_some(path.rtt.min),
             smoothed_rtt: path.rtt.smoothed,
             latest_rtt: path.rtt.latest,
             rtt_variation: path.rtt.variation,

@@ -144,7 +144,7 @@ impl Connection {
         if let Some(data) = path.response.take() {
             write::path_response(buffer, data);
         }
-        if path.validation.is_due() {
+        if path.validation.due {
             write::path_challenge(buffer, challenge);
             path.validation.on_sent(now, challenge);
         }

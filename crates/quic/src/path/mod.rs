@@ -391,7 +391,7 @@ impl Path {
 
     /// The controller's window, its rate or the round-trip time changed.
     pub(crate) fn update_pacing(&mut self, now: Time) {
-        let srtt = self.rtt.has_sample().then(|| self.rtt.smoothed);
+        let srtt = self.rtt.has_sample().then_some(self.rtt.smoothed);
         let (controller, window) = (self.controller.as_ref(), self.window());
         self.pacer
             .update(now, controller, window, srtt, self.mtu as u64);

@@ -144,7 +144,7 @@ impl Recovery {
 impl SpaceState {
     /// Whether the oldest packet has to go, whatever became of it.
     pub(super) fn is_overlong(&self) -> bool {
-        self.packets.len() as u64 > self.longest_span()
+        self.packets.slots.len() as u64 > self.longest_span()
     }
 
     fn longest_span(&self) -> u64 {

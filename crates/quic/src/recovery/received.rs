@@ -207,7 +207,7 @@ impl ReceivedPackets {
             self.gathering.succeeded();
         }
         self.immediate |= self.gathering.on_batch(bytes);
-        if self.gathering.is_hoping() {
+        if self.gathering.hoping {
             // A sender that waits should not have to wait for long.
             let soon = now + self.policy.max_ack_delay / HOPE;
             self.deadline = self.deadline.min(Some(soon)).or(Some(soon));

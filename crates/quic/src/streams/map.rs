@@ -143,10 +143,10 @@ impl StreamMap {
             let Some(stream) = self.streams.remove(&id) else {
                 continue;
             };
-            if stream.send.is_some_and(|send| send.is_blocked()) {
+            if stream.send.is_some_and(|send| send.blocked) {
                 wakes.push(StreamEvent::Writable(id));
             }
-            if stream.receive.is_some_and(|receive| receive.is_blocked()) {
+            if stream.receive.is_some_and(|receive| receive.blocked) {
                 wakes.push(StreamEvent::Readable(id));
             }
         }

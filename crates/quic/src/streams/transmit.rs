@@ -26,14 +26,14 @@ impl Streams {
 
     /// How many bytes of stream data could be sent now, lost and new.
     pub(crate) fn pending_bytes(&self) -> u64 {
-        let fresh = self.scheduler.fresh_bytes().min(self.credit.available());
-        self.scheduler.lost_bytes() + fresh
+        let fresh = self.scheduler.fresh_bytes.min(self.credit.available());
+        self.scheduler.lost_bytes + fresh
     }
 
     /// Whether there are data to send, and the peer's flow control is what keeps all of them back.
     #[cfg(test)]
     pub(crate) fn send_limited(&self) -> bool {
-        self.scheduler.unsent_bytes() > 0 && self.pending_bytes() == 0
+        self.scheduler.unsent_bytes > 0 && self.pending_bytes() == 0
     }
 
     /// Appends frames to a packet, whose length `limit` bounds: control frames, then what was lost,
@@ -155,7 +155,7 @@ impl Streams {
     }
 
     fn data_blocked_due(&self) -> bool {
-        self.scheduler.fresh_bytes() > 0 && self.credit.report_due()
+        self.scheduler.fresh_bytes > 0 && self.credit.report_due()
     }
 
     fn fill_connection_control(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {

@@ -27,7 +27,8 @@ const LINUX_PACING: weir_tcp::Pacing = weir_tcp::Pacing::Window {
 #[derive(Debug)]
 pub(crate) struct TcpSetup {
     config: Config,
-    handshake: bool,
+    /// Whether connections begin with a handshake, and end with FINs.
+    pub(crate) handshake: bool,
     small_queues: bool,
     congestion: AlgorithmSpec,
     tls: Option<TlsOptions>,
@@ -84,11 +85,6 @@ impl TcpSetup {
             congestion: congestion.clone(),
             tls,
         })
-    }
-
-    /// Whether connections begin with a handshake, and end with FINs.
-    pub(crate) fn has_handshake(&self) -> bool {
-        self.handshake
     }
 
     /// Whether an end is to be told what the other one's application writes.
@@ -225,7 +221,7 @@ impl TcpEnd {
     pub(super) fn delivered(&self) -> u64 {
         match &self.tls {
             None => self.connection.received().bytes(),
-            Some(tls) => tls.opened(),
+            Some(tls) => tls.opened,
         }
     }
 

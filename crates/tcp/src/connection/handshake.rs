@@ -164,7 +164,7 @@ impl Connection {
                 .filter(|rtt| !rtt.is_zero()),
         );
         self.handshake.due = false;
-        self.state = if self.sender.is_finishing() {
+        self.state = if self.sender.fin {
             State::FinWait1
         } else {
             State::Established

@@ -273,11 +273,11 @@ impl Connection {
         let controller = self.sender.controller();
         Snapshot {
             congestion_window: controller.window(),
-            in_flight: ByteSize::from_bytes(self.sender.in_flight()),
+            in_flight: ByteSize::from_bytes(self.sender.board.in_flight()),
             peer_window: ByteSize::from_bytes(self.sender.offered()),
             smoothed_rtt: rtt.smoothed,
             rtt_variation: rtt.variation,
-            min_rtt: rtt.has_sample().then(|| rtt.min),
+            min_rtt: rtt.sampled.then_some(rtt.min),
             retransmission_timeout: rtt.timeout(),
             pacing_rate: controller.pacing_rate(),
             recovering: self.sender.is_recovering(),

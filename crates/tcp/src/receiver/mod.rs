@@ -95,7 +95,7 @@ impl Receiver {
     /// Whether data of this length, if it is the next, is all that there is to it.
     #[inline]
     pub(crate) fn expects(&self, payload: u32) -> bool {
-        self.reassembly.is_empty()
+        self.reassembly.runs.is_empty()
             && self.fin.is_none()
             && self.next + u64::from(payload) <= self.window.acceptable_up_to()
     }
@@ -170,7 +170,7 @@ impl Receiver {
             counters.out_of_order_segments += 1;
         }
         let start = start.max(self.next);
-        let filled_gap = !self.reassembly.is_empty() || arrival.distance != 0;
+        let filled_gap = !self.reassembly.runs.is_empty() || arrival.distance != 0;
         if start > self.next {
             if end > start {
                 self.keep(start, end, counters);

@@ -111,7 +111,7 @@ struct Deliveries {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
-    records: VecDeque<Record>,
+    pub(crate) records: VecDeque<Record>,
     /// Apart, as most controllers do without.
     deliveries: Option<Box<Deliveries>>,
     /// The usual length of a record: where to look for one first.
@@ -186,11 +186,6 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn lost(&self) -> u64 {
         self.lost
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.records.is_empty()
     }
 
     /// Whether a segment that begins below `offset` is outstanding.

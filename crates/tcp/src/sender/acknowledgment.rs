@@ -176,7 +176,7 @@ impl Sender {
             // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless
             // the controller governs recovery by its rate. After a time-out slow start repairs
             // what was lost (RFC 5681 section 3.1).
-            app_limited: unlimited || (recovering && !self.pacer.follows_controller()),
+            app_limited: unlimited || (recovering && !self.pacer.of_controller),
             round_ended,
         });
         self.follow_controller();
@@ -195,7 +195,7 @@ impl Sender {
     /// section 7.2).
     #[inline]
     pub(super) fn rearm(&mut self, now: Time) {
-        if self.board.is_empty() {
+        if self.board.records.is_empty() {
             self.rto_at = Time::MAX;
             self.early_at = Time::MAX;
             self.early = Early::Probe;

@@ -134,8 +134,7 @@ impl Sender {
         let newest = Self::told(found.newest_sent.max(found.newest_resent));
         let (anew, newest_sent) = match &self.recovery {
             Some(recovery)
-                if found.newest_sent <= recovery.newest_sent
-                    || !self.pacer.follows_controller() =>
+                if found.newest_sent <= recovery.newest_sent || !self.pacer.of_controller =>
             {
                 (false, recovery.reported)
             }

@@ -60,12 +60,12 @@ pub(crate) struct Sender {
     /// What the application has handed over.
     written: u64,
     /// Whether FIN follows what was handed over.
-    fin: bool,
+    pub(crate) fin: bool,
     /// How much data fits into a segment.
     pub(crate) mss: u64,
     /// The controller's window.
     cwnd: u64,
-    board: Scoreboard,
+    pub(crate) board: Scoreboard,
     pub(crate) rtt: RoundTrip,
     controller: Box<dyn Controller>,
 
@@ -240,11 +240,6 @@ impl Sender {
         self.fin && self.una > self.written
     }
 
-    /// Whether FIN was asked for.
-    pub(crate) fn is_finishing(&self) -> bool {
-        self.fin
-    }
-
     /// Data that the peer has acknowledged.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.una.min(self.written)
@@ -258,10 +253,6 @@ impl Sender {
     /// The window that the peer offers, beyond what it has acknowledged.
     pub(crate) fn offered(&self) -> u64 {
         self.edge.saturating_sub(self.una)
-    }
-
-    pub(crate) fn in_flight(&self) -> u64 {
-        self.board.in_flight()
     }
 
     pub(crate) fn controller(&self) -> &dyn Controller {
@@ -300,7 +291,7 @@ impl Sender {
     #[inline]
     pub(crate) fn on_window(&mut self, edge: u64, window: u64) {
         self.largest_window = self.largest_window.max(window);
-        if edge > self.edge && self.board.is_empty() {
+        if edge > self.edge && self.board.records.is_empty() {
             // The persist timer, if it was that.
             self.rto_at = Time::MAX;
             self.window_probes = 0;

@@ -13,7 +13,7 @@ pub(super) struct Pacer {
     mss: ByteSize,
     rate: Option<Rate>,
     /// Whether the rate is the controller's own.
-    of_controller: bool,
+    pub(super) of_controller: bool,
     /// When the next segment may leave.
     next: Time,
     /// When a segment that waits for that may leave; never while none waits.
@@ -42,7 +42,7 @@ impl Pacer {
                 slow_start,
                 avoidance,
             } = self.pacing
-            && rtt.has_sample()
+            && rtt.sampled
         {
             // Linux: slow start as long as the window is below half the threshold.
             let window = ByteSize::from_bytes(window);
@@ -54,12 +54,6 @@ impl Pacer {
             let rate = Rate::from_size_over(window, rtt.smoothed).mul_f64(factor);
             self.rate = Some(rate.max(slowest));
         }
-    }
-
-    /// Whether the controller sets the rate.
-    #[inline]
-    pub(super) fn follows_controller(&self) -> bool {
-        self.of_controller
     }
 
     /// Whether a segment has to wait. One timer follows then.

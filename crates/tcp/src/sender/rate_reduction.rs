@@ -47,7 +47,7 @@ impl RateReduction {
 impl Sender {
     /// Starts with recovery, unless the controller sets the rate itself.
     pub(super) fn begin_reduction(&mut self, cause: Cause, prior_flight: u64) {
-        let governs_itself = self.pacer.follows_controller();
+        let governs_itself = self.pacer.of_controller;
         let applies = cause == Cause::Acks && self.reduce_proportionally && !governs_itself;
         self.reduction = applies.then(|| RateReduction {
             delivered: 0,

@@ -141,7 +141,7 @@ impl Sender {
         if size < self.mss && !self.admits_small(now, size, data, allowed) {
             return None;
         }
-        if self.board.is_empty() {
+        if self.board.records.is_empty() {
             self.restart_if_idle(now);
         }
         if !self.admits(now, size.max(1)) {
@@ -157,7 +157,7 @@ impl Sender {
         if size == data {
             // The last of it, or FIN alone, which needs room of its own.
             let fits = allowed > 0;
-            let waits = self.nagle && !self.fin && !self.board.is_empty();
+            let waits = self.nagle && !self.fin && !self.board.records.is_empty();
             if !fits {
                 self.on_window_closed(now);
             }
@@ -200,7 +200,7 @@ impl Sender {
     #[inline(always)]
     fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> Outgoing {
         let start = self.nxt;
-        let was_empty = self.board.is_empty();
+        let was_empty = self.board.records.is_empty();
         let fin = self.fin && start + length == self.written;
         let total = length + u64::from(fin);
         // The last segment takes FIN along.

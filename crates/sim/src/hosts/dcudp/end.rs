@@ -210,7 +210,7 @@ impl DatagramEnd for DcudpEnd {
 
     #[inline]
     fn delivered(&self) -> u64 {
-        self.stream.delivered()
+        self.stream.delivered
     }
 
     fn take_closed(&mut self) -> bool {

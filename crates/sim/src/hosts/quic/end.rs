@@ -269,7 +269,7 @@ impl DatagramEnd for QuicEnd {
 
     #[inline]
     fn delivered(&self) -> u64 {
-        self.messages.delivered()
+        self.messages.delivered
     }
 
     fn take_closed(&mut self) -> bool {
