@@ -58,7 +58,7 @@ impl MarkResponse for D2tcp {
         let marked = self.fraction.on_ack(ack);
         marked.then(|| {
             let imminence = self.imminence(window, ack.smoothed_rtt);
-            1.0 - self.fraction.alpha().powf(imminence) / 2.0
+            1.0 - self.fraction.alpha.powf(imminence) / 2.0
         })
     }
 

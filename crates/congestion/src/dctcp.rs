@@ -49,7 +49,7 @@ const INITIAL_ALPHA: Typed<f64> = Typed {
 /// The estimate of the fraction of marked bytes, DCTCP's α.
 #[derive(Clone, Debug)]
 pub(crate) struct MarkedFraction {
-    alpha: f64,
+    pub(crate) alpha: f64,
     g: f64,
     acked: ByteSize,
     marked: ByteSize,
@@ -82,10 +82,6 @@ impl MarkedFraction {
             self.marked = ByteSize::ZERO;
         }
         ack.ece || !marked.is_zero()
-    }
-
-    pub(crate) fn alpha(&self) -> f64 {
-        self.alpha
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) struct LossWindow {
     cwnd: ByteSize,
     /// [`ByteSize::MAX`] until the first reduction.
     ssthresh: ByteSize,
-    packet: ByteSize,
+    pub(crate) packet: ByteSize,
     initial_packets: u64,
     min_packets: u64,
     /// What a time-out leaves.
@@ -114,10 +114,6 @@ impl LossWindow {
 
     pub(crate) fn size(&self) -> ByteSize {
         self.cwnd
-    }
-
-    pub(crate) fn packet(&self) -> ByteSize {
-        self.packet
     }
 
     /// The slow-start threshold, once there is one.

@@ -9,8 +9,10 @@ use crate::AckSample;
 pub(crate) struct RoundTrip {
     /// What was sent from here on ends the round trip.
     start: Time,
-    count: u64,
-    is_start: bool,
+    /// How many round trips have ended.
+    pub(crate) count: u64,
+    /// Whether the last acknowledgment ended a round trip.
+    pub(crate) is_start: bool,
 }
 
 impl RoundTrip {
@@ -26,15 +28,5 @@ impl RoundTrip {
     /// The present round trip starts at `now` instead.
     pub(crate) fn restart(&mut self, now: Time) {
         self.start = now;
-    }
-
-    /// How many round trips have ended.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Whether the last acknowledgment ended a round trip.
-    pub(crate) fn is_start(&self) -> bool {
-        self.is_start
     }
 }

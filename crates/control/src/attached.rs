@@ -103,7 +103,7 @@ impl Governed {
             return Err(Garbled::Missing("orders").into());
         };
         let now = Instant::now();
-        if orders.term < lease.governor().term {
+        if orders.term < lease.governor.term {
             return Ok(Vec::new());
         }
         if !lease.holds(now, orders.beat) {
@@ -111,7 +111,7 @@ impl Governed {
         }
         lease.hear(now);
         if !orders.orders.is_empty() {
-            self.0 = Some((lease.governor().clone(), now + lease.obeyed()));
+            self.0 = Some((lease.governor.clone(), now + lease.obeyed()));
         }
         Ok(orders.orders)
     }

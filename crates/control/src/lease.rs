@@ -12,7 +12,7 @@ use crate::v1;
 /// A quarter of the lease may have passed before orders come, and the rest is left to whoever obeys them.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
-    governor: Governor,
+    pub(crate) governor: Governor,
     length: Duration,
     /// When hello was said: beats count from there.
     begin: Instant,
@@ -46,10 +46,6 @@ impl Lease {
         let heartbeat = Duration::from_nanos(welcome.heartbeat_nanoseconds);
         let heartbeat = heartbeat.clamp(Duration::from_millis(1), length / 4);
         Ok((Self::new(governor, length, begin, now), heartbeat))
-    }
-
-    pub(crate) fn governor(&self) -> &Governor {
-        &self.governor
     }
 
     /// What is left for whoever obeys.

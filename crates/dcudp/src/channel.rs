@@ -17,7 +17,8 @@ pub(crate) struct Channel {
     pub(crate) local: SocketId,
     pub(crate) peer: SocketId,
     started: Time,
-    next_control: u64,
+    /// The number that the next control packet will have.
+    pub(crate) next_control: u64,
     /// The peer's newest control packet.
     newest_control: u64,
     protection: Option<Box<dyn PacketProtection>>,
@@ -63,11 +64,6 @@ impl Channel {
 
     fn timestamp(&self, now: Time) -> Timestamp {
         Timestamp(now.since(self.started).as_micros() as u32)
-    }
-
-    /// The number that the next control packet will have.
-    pub(crate) fn next_control(&self) -> u64 {
-        self.next_control
     }
 
     /// Writes a control packet with a number of its own, and returns that.

@@ -28,7 +28,7 @@ pub(crate) struct MessageOrder {
     /// Complete messages that need not wait: first and last packet.
     ready: VecDeque<(u64, u64)>,
     /// The packet up to which the message at the head has been looked at, and its number.
-    scanned: u64,
+    pub(crate) scanned: u64,
     scanning: u64,
 }
 
@@ -107,11 +107,6 @@ impl MessageOrder {
     pub(crate) fn on_passed(&mut self, count: u64, message: u64) {
         self.scanned = self.scanned.max(count + 1);
         self.base = self.base.max(message);
-    }
-
-    /// The first packet from the head on that has not been looked at.
-    pub(crate) fn scanned(&self) -> u64 {
-        self.scanned
     }
 
     /// Looks at the next packet of the message at the head: whether it is its last one.

@@ -13,15 +13,15 @@ use crate::sequence::MessageNumber;
 
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
-    window: u64,
+    pub(crate) window: u64,
     /// Data are messages; otherwise a stream.
     order: Option<MessageOrder>,
     /// The first packet that has not been read.
     head: u64,
     /// The first packet that has not come.
-    expected: u64,
+    pub(crate) expected: u64,
     /// One past the last packet that has come or is known to have been sent.
-    end: u64,
+    pub(crate) end: u64,
     came: PacketSet,
     /// From `head` on; `None` for what is missing.
     packets: VecDeque<Option<Incoming>>,
@@ -46,21 +46,9 @@ impl ReceiveBuffer {
         }
     }
 
-    pub(crate) fn expected(&self) -> u64 {
-        self.expected
-    }
-
-    pub(crate) fn end(&self) -> u64 {
-        self.end
-    }
-
     /// Packets from here on find no room.
     pub(crate) fn limit(&self) -> u64 {
         self.head + self.window
-    }
-
-    pub(crate) fn window(&self) -> u64 {
-        self.window
     }
 
     pub(crate) fn has_missing(&self) -> bool {
@@ -266,8 +254,8 @@ impl ReceiveBuffer {
         let Some(order) = self.order.as_mut() else {
             return Ok(None);
         };
-        while order.scanned() < expected {
-            let scanned = order.scanned();
+        while order.scanned < expected {
+            let scanned = order.scanned;
             let index = usize::try_from(scanned - head).unwrap_or(usize::MAX);
             let Some(Some(packet)) = self.packets.get(index) else {
                 return Err(Violation::Message);

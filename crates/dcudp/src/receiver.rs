@@ -39,9 +39,9 @@ pub(crate) struct Receiver {
     echo_rule: EchoRule,
     ack_interval: AckInterval,
     congestion_on_loss: bool,
-    echo: bool,
-    received: u32,
-    marked: u32,
+    pub(crate) echo: bool,
+    pub(crate) received: u32,
+    pub(crate) marked: u32,
     min_ack_interval: Duration,
     open_acks: VecDeque<(u64, Time)>,
     last_ack: Time,
@@ -99,21 +99,9 @@ impl Receiver {
         self.phase == Phase::Congested
     }
 
-    pub(crate) fn echo(&self) -> bool {
-        self.echo
-    }
-
-    pub(crate) fn received(&self) -> u32 {
-        self.received
-    }
-
-    pub(crate) fn marked(&self) -> u32 {
-        self.marked
-    }
-
     /// How many packets from the first missing one on there is room for.
     pub(crate) fn room(&self) -> u32 {
-        let room = self.buffer.limit() - self.buffer.expected();
+        let room = self.buffer.limit() - self.buffer.expected;
         u32::try_from(room).unwrap_or(u32::MAX)
     }
 
@@ -126,8 +114,8 @@ impl Receiver {
         is_marked: bool,
         rtt: &Rtt,
     ) -> Result<bool, Violation> {
-        let count = header.sequence.expand(self.buffer.expected());
-        let before = self.buffer.expected();
+        let count = header.sequence.expand(self.buffer.expected);
+        let before = self.buffer.expected;
         let accepted = self.buffer.accept(count, header, payload)?;
         self.received = self.received.wrapping_add(1);
         self.marked = self.marked.wrapping_add(is_marked.into());
@@ -137,7 +125,7 @@ impl Receiver {
             self.on_gap(now, gap, rtt);
         }
         self.on_marks(now, header, is_marked, accepted.gap.is_some(), rtt);
-        if self.buffer.expected() > before {
+        if self.buffer.expected > before {
             self.repeats = 0;
         }
         if !self.buffer.has_missing() {
@@ -199,7 +187,7 @@ impl Receiver {
             AckInterval::RoundTrip if self.observer.is_easing() => {
                 rtt.idle().mul_f64(self.quit.beta)
             }
-            AckInterval::RoundTrip => rtt.smoothed(),
+            AckInterval::RoundTrip => rtt.smoothed,
             AckInterval::IdleRoundTrip => rtt.idle(),
         };
         interval.max(self.min_ack_interval)
@@ -209,9 +197,7 @@ impl Receiver {
     /// to fill.
     fn idle_quit(&self, rtt: &Rtt) -> Duration {
         let windows = f64::from(self.quit.window) * self.quit.beta;
-        rtt.smoothed()
-            .mul_f64(windows)
-            .max(Duration::from_millis(1))
+        rtt.smoothed.mul_f64(windows).max(Duration::from_millis(1))
     }
 
     fn on_gap(&mut self, now: Time, gap: (u64, u64), rtt: &Rtt) {
@@ -231,7 +217,7 @@ impl Receiver {
         next: crate::SequenceNumber,
         rtt: &Rtt,
     ) -> Result<(), Violation> {
-        let next = next.expand(self.buffer.end());
+        let next = next.expand(self.buffer.end);
         if let Some(gap) = self.buffer.announce(next)? {
             self.on_gap(now, gap, rtt);
         }
@@ -260,7 +246,7 @@ impl Receiver {
         let missing = self.buffer.next_missing(from, self.horizon);
         self.repeat_from = missing.map(|missing| missing.1);
         if missing.is_none() {
-            self.horizon = self.buffer.end();
+            self.horizon = self.buffer.end;
         }
         missing
     }
@@ -303,7 +289,7 @@ impl Receiver {
 
     /// The application has read: the peer must hear of it once there is much more room than it knows.
     pub(crate) fn on_read(&mut self) {
-        if self.buffer.limit() - self.advertised >= self.buffer.window() / 2 {
+        if self.buffer.limit() - self.advertised >= self.buffer.window / 2 {
             self.update_due = true;
         }
     }
@@ -321,7 +307,7 @@ impl Receiver {
             return;
         }
         let kept = match self.quit.rtt {
-            RttReading::Smoothed => rtt.smoothed(),
+            RttReading::Smoothed => rtt.smoothed,
             RttReading::Current => sample,
         };
         if self.observer.on_rtt(kept) == Verdict::Ended {
@@ -349,7 +335,7 @@ impl Receiver {
     /// Does what is due.
     pub(crate) fn on_time(&mut self, now: Time, rtt: &Rtt) {
         if self.nak_at.is_some_and(|at| now >= at) {
-            self.repeat_from = Some(self.buffer.expected());
+            self.repeat_from = Some(self.buffer.expected);
             self.repeats = (self.repeats + 1).min(MOST_DOUBLINGS);
             self.nak_at = Some(now + self.nak_interval(rtt));
         }

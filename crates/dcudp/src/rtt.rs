@@ -8,7 +8,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// What is known of the round-trip time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
-    smoothed: Duration,
+    pub(crate) smoothed: Duration,
     deviation: Duration,
     min: Option<Duration>,
 }
@@ -44,10 +44,6 @@ impl Rtt {
         self.min = Some(self.min.map_or(smoothed, |min| min.min(smoothed)));
     }
 
-    pub(crate) fn smoothed(&self) -> Duration {
-        self.smoothed
-    }
-
     /// The smallest one seen: `RTT_idle`. The initial one while there is none.
     pub(crate) fn idle(&self) -> Duration {
         self.min.unwrap_or(self.smoothed)
@@ -69,9 +65,9 @@ mod tests {
         assert_eq!(rtt.idle(), Duration::from_micros(500));
         rtt.on_sample(Duration::from_micros(80));
         rtt.on_sample(Duration::from_micros(160));
-        assert_eq!(rtt.smoothed(), Duration::from_micros(90));
+        assert_eq!(rtt.smoothed, Duration::from_micros(90));
         assert_eq!(rtt.idle(), Duration::from_micros(80));
         rtt.on_sample(Duration::MAX);
-        assert!(rtt.smoothed() < LONGEST);
+        assert!(rtt.smoothed < LONGEST);
     }
 }

@@ -67,26 +67,26 @@ pub(crate) struct Batch {
 
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
-    capacity: usize,
+    pub(crate) capacity: usize,
     /// Payload bytes of a full packet, and what a packet has beside.
     payload: usize,
     overhead: usize,
-    stream: StreamQueue,
+    pub(crate) stream: StreamQueue,
     messages: VecDeque<Queued>,
     /// Bytes in `messages`.
     queued: usize,
     next_message: u64,
-    finish_wanted: bool,
+    pub(crate) finish_wanted: bool,
     /// The packet that ends the data.
     finish: Option<u64>,
     /// The first packet that is not acknowledged.
-    base: u64,
+    pub(crate) base: u64,
     packets: VecDeque<Outgoing>,
     /// Payload bytes in `packets`.
     kept: usize,
     lost: PacketSet,
     /// UDP payload of packets that are on the way as far as is known.
-    in_flight: ByteSize,
+    pub(crate) in_flight: ByteSize,
 }
 
 impl SendBuffer {
@@ -115,10 +115,6 @@ impl SendBuffer {
         self.overhead = overhead;
     }
 
-    pub(crate) fn base(&self) -> u64 {
-        self.base
-    }
-
     /// The next packet that has never been sent.
     pub(crate) fn next(&self) -> u64 {
         self.base + self.packets.len() as u64
@@ -127,14 +123,6 @@ impl SendBuffer {
     /// The UDP payload of a full packet.
     pub(crate) fn packet_size(&self) -> usize {
         self.payload + self.overhead
-    }
-
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    pub(crate) fn in_flight(&self) -> ByteSize {
-        self.in_flight
     }
 
     /// Bytes that may still be written.
@@ -190,10 +178,6 @@ impl SendBuffer {
     /// No more data will come.
     pub(crate) fn finish(&mut self) {
         self.finish_wanted = true;
-    }
-
-    pub(crate) fn is_finishing(&self) -> bool {
-        self.finish_wanted
     }
 
     /// Whether the end has been acknowledged, and so everything before it.
@@ -280,11 +264,6 @@ impl SendBuffer {
             Payload::Stream(part) => self.stream.extend(run, part, header),
             Payload::Message(_) => None,
         }
-    }
-
-    /// The packets of a run, as they leave.
-    pub(crate) fn run(&self, run: Run) -> &[u8] {
-        self.stream.run(run)
     }
 
     /// What a packet carries.
@@ -418,13 +397,13 @@ mod tests {
         buffer.finish();
         send_all(&mut buffer, Time::from_nanos(5));
         assert_eq!(buffer.next(), FIRST + 11);
-        assert_eq!(buffer.in_flight(), ByteSize::from_bytes(1000 + 11 * 16));
+        assert_eq!(buffer.in_flight, ByteSize::from_bytes(1000 + 11 * 16));
         assert_eq!(buffer.acknowledge(FIRST + 12, |_, _| {}), None);
         let batch = buffer.acknowledge(FIRST + 3, |_, _| {}).unwrap();
         assert_eq!((batch.packets, buffer.room()), (3, 300));
         assert!(!buffer.is_finished());
         buffer.acknowledge(FIRST + 11, |_, _| {});
-        assert!(buffer.is_finished() && buffer.in_flight().is_zero());
+        assert!(buffer.is_finished() && buffer.in_flight.is_zero());
     }
 
     #[test]
@@ -447,7 +426,7 @@ mod tests {
         assert_eq!(buffer.first_lost(), Some(FIRST + 3));
         assert_eq!(lose(&mut buffer, 1800, 2, 2), Some(0));
         buffer.acknowledge(FIRST + 10, |_, _| {});
-        assert!(!buffer.has_lost() && buffer.in_flight().is_zero());
+        assert!(!buffer.has_lost() && buffer.in_flight.is_zero());
     }
 
     #[test]

@@ -40,7 +40,7 @@ struct Requests {
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) buffer: SendBuffer,
-    mode: Mode,
+    pub(crate) mode: Mode,
     guard: SwitchGuard,
     /// As at the beginning of a congestion.
     fresh: Box<dyn Controller>,
@@ -115,11 +115,7 @@ impl Sender {
         self.buffer.set_packet_size(packet.as_usize(), overhead);
         self.fresh.on_packet_size(packet);
         self.controller.on_packet_size(packet);
-        self.limit = self.buffer.base() + u64::from(window.min(LARGEST_WINDOW));
-    }
-
-    pub(crate) fn mode(&self) -> Mode {
-        self.mode
+        self.limit = self.buffer.base + u64::from(window.min(LARGEST_WINDOW));
     }
 
     pub(crate) fn controller(&self) -> &dyn Controller {
@@ -132,20 +128,20 @@ impl Sender {
             return self.full_rate;
         }
         let rate = self.controller.pacing_rate().unwrap_or_else(|| {
-            Rate::from_size_over(self.controller.window(), rtt.smoothed()).mul_f64(1.25)
+            Rate::from_size_over(self.controller.window(), rtt.smoothed).mul_f64(1.25)
         });
         // Never nothing: a connection that cannot send cannot learn either.
         rate.clamp(Rate::from_bits_per_second(1), self.full_rate)
     }
 
     fn has_room(&self) -> bool {
-        let outstanding = self.buffer.next() - self.buffer.base();
+        let outstanding = self.buffer.next() - self.buffer.base;
         self.buffer.next() < self.limit && outstanding < u64::from(LARGEST_WINDOW)
     }
 
     /// Whether something could leave if the pacer let it.
     fn has_sendable(&self) -> bool {
-        let in_flight = self.buffer.in_flight();
+        let in_flight = self.buffer.in_flight;
         let window = in_flight.is_zero() || in_flight < self.controller.window();
         let allowed = self.mode == Mode::Udp || window;
         allowed && (self.buffer.has_lost() || (self.buffer.has_new() && self.has_room()))
@@ -196,13 +192,13 @@ impl Sender {
         else {
             return false;
         };
-        let prior = self.buffer.in_flight();
+        let prior = self.buffer.in_flight;
         let estimator = self.estimator.as_mut();
         let delivery = estimator.map(|estimator| estimator.on_sent(now, size, prior));
         self.buffer
             .on_sent(now, count, delivery.unwrap_or_default());
         if self.mode == Mode::Congestion {
-            let in_flight = self.buffer.in_flight();
+            let in_flight = self.buffer.in_flight;
             self.controller.on_sent(&PacketSent {
                 now,
                 size,
@@ -230,8 +226,8 @@ impl Sender {
             return;
         }
         let is_tail = !self.buffer.has_new() && !self.buffer.has_lost();
-        let room = self.limit - self.buffer.base().min(self.limit);
-        let much = self.requests.bytes * 4 >= self.buffer.capacity() as u64
+        let room = self.limit - self.buffer.base.min(self.limit);
+        let much = self.requests.bytes * 4 >= self.buffer.capacity as u64
             || self.requests.packets * 4 >= room.max(1);
         if (is_tail || blocked || much) && self.requests.packets > 0 {
             self.requests.due = true;
@@ -277,8 +273,8 @@ impl Sender {
         window: u32,
         rtt: &Rtt,
     ) -> Result<Progress, Violation> {
-        let expected = expected.expand(self.buffer.base());
-        let prior_in_flight = self.buffer.in_flight();
+        let expected = expected.expand(self.buffer.base);
+        let prior_in_flight = self.buffer.in_flight;
         let estimator = &mut self.estimator;
         let batch = self.buffer.acknowledge(expected, |packet, size| {
             if let Some(estimator) = estimator {
@@ -391,11 +387,11 @@ impl Sender {
             acked: batch.bytes,
             ce_marked: if counts { ce_marked } else { ByteSize::ZERO },
             ece: echo && !counts,
-            rtt: Some(rtt.smoothed()),
-            smoothed_rtt: rtt.smoothed(),
+            rtt: Some(rtt.smoothed),
+            smoothed_rtt: rtt.smoothed,
             min_rtt: rtt.idle(),
             prior_in_flight,
-            in_flight: self.buffer.in_flight(),
+            in_flight: self.buffer.in_flight,
             newest_sent: batch.newest_sent,
             delivery: estimator.and_then(|estimator| estimator.sample(rtt.idle())),
             app_limited,
@@ -416,8 +412,8 @@ impl Sender {
         ranges: &LossRanges<'_>,
         rtt: &Rtt,
     ) -> Result<(), Violation> {
-        let recent = rtt.idle().max(rtt.smoothed() / 2);
-        let base = self.buffer.base();
+        let recent = rtt.idle().max(rtt.smoothed / 2);
+        let base = self.buffer.base;
         let (mut lost, mut newest_sent) = (ByteSize::ZERO, Time::ZERO);
         for range in ranges.iter() {
             let first = range.first.expand(base);
@@ -440,7 +436,7 @@ impl Sender {
                 lost,
                 newest_sent,
                 cause: LossCause::Nak,
-                in_flight: self.buffer.in_flight(),
+                in_flight: self.buffer.in_flight,
             });
             self.pacer.on_rate(now, before, self.rate(rtt));
         }

@@ -35,7 +35,7 @@ pub struct Pipe<P> {
     undisturbed: bool,
     /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for what waits at
     /// rate zero.
-    next_arrival: Time,
+    pub(crate) next_arrival: Time,
     /// What the link has delivered.
     delivered: Tally,
     /// Everything before the faults, in order: first what is on the link, then what waits. A packet
@@ -95,7 +95,7 @@ impl<P: Packet + Clone> Pipe<P> {
     #[inline(always)]
     pub(crate) fn send_within(&mut self, now: Time, packet: P, room: ByteSize) -> Admission {
         let length = packet.length();
-        if length <= self.link.mtu() && !self.queue.is_watched() {
+        if length <= self.link.mtu() && !self.queue.watched {
             self.queue.pass(length);
             let times = self.link.transmit(now, length);
             self.line_up(times, length, packet);
@@ -153,15 +153,9 @@ impl<P: Packet + Clone> Pipe<P> {
         self.next_arrival == Time::MAX
     }
 
-    /// When the next packet reaches the link's far end; [`Time::MAX`] if there is none.
-    #[inline]
-    pub(crate) fn next_arrival(&self) -> Time {
-        self.next_arrival
-    }
-
     /// From now on the queue knows at any time what waits.
     pub(crate) fn watch(&mut self) {
-        if !self.queue.is_watched() {
+        if !self.queue.watched {
             let waiting = self.line.iter().skip(self.started);
             let lengths = waiting.map(|place| place.length);
             self.queue.watch(lengths);
@@ -369,7 +363,7 @@ impl<P: Packet + Clone> Pipe<P> {
             if place.start > now || place.start == Time::MAX {
                 break;
             }
-            if self.queue.is_watched() {
+            if self.queue.watched {
                 self.queue.leave(place.start, place.length);
             }
             self.started += 1;
@@ -412,7 +406,7 @@ impl<P: Packet + Clone> Pipe<P> {
         };
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
-            None if self.queue.is_watched() => self.queue.leave(start, length),
+            None if self.queue.watched => self.queue.leave(start, length),
             None => {}
         }
         self.update_arrival();

@@ -21,7 +21,7 @@ pub struct Queue {
     arrived: Tally,
     /// Whether anybody looks at the length while packets come and go: there are or were rules, an
     /// account, a buffer that is shared, or somebody has asked.
-    watched: bool,
+    pub(crate) watched: bool,
     backlog: Tally,
     occupancy: Option<Box<Occupancy>>,
     /// What Not-ECT packets meet, and what ECT packets meet.
@@ -152,12 +152,6 @@ impl Queue {
     /// What left for the link.
     pub(crate) fn departed(&self) -> Tally {
         self.arrived - self.dropped.total() - self.backlog
-    }
-
-    /// Whether anybody looks at the queue's length while packets come and go.
-    #[inline]
-    pub(crate) fn is_watched(&self) -> bool {
-        self.watched
     }
 
     /// Somebody looks at the queue's length from now on, in which packets of these lengths wait.

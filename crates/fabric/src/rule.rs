@@ -79,108 +79,89 @@ pub enum Action {
 }
 
 impl Rule {
+    /// Drops packets of any class.
+    const fn drops(when: Trigger, action: Action) -> Self {
+        let class = Class::Every;
+        Self {
+            class,
+            when,
+            action,
+        }
+    }
+
+    /// Marks those that can be marked.
+    const fn marks(when: Trigger) -> Self {
+        Self {
+            class: Class::Ect,
+            when,
+            action: Action::Mark,
+        }
+    }
+
     /// Drops what would make the queue longer than the buffer.
     pub const fn buffer(size: ByteSize) -> Self {
-        Self {
-            class: Class::Every,
-            when: Trigger::Overflows(size),
-            action: Action::Drop(DropReason::Buffer),
-        }
+        Self::drops(Trigger::Overflows(size), Action::Drop(DropReason::Buffer))
     }
 
     /// Drops what would make the queue more packets than the buffer has places.
     pub const fn buffer_packets(places: u64) -> Self {
-        Self {
-            class: Class::Every,
-            when: Trigger::OverflowsPackets(places),
-            action: Action::Drop(DropReason::Buffer),
-        }
+        Self::drops(
+            Trigger::OverflowsPackets(places),
+            Action::Drop(DropReason::Buffer),
+        )
     }
 
     /// Drops what would make the queue longer than `limit`.
     pub const fn tail_drop(limit: ByteSize) -> Self {
-        Self {
-            class: Class::Every,
-            when: Trigger::Overflows(limit),
-            action: Action::Drop(DropReason::Tail),
-        }
+        Self::drops(Trigger::Overflows(limit), Action::Drop(DropReason::Tail))
     }
 
     /// Drops what would make the queue more than `limit` packets.
     pub const fn tail_drop_packets(limit: u64) -> Self {
-        Self {
-            class: Class::Every,
-            when: Trigger::OverflowsPackets(limit),
-            action: Action::Drop(DropReason::Tail),
-        }
+        Self::drops(
+            Trigger::OverflowsPackets(limit),
+            Action::Drop(DropReason::Tail),
+        )
     }
 
     /// Drops by random early detection on the instantaneous queue.
     pub const fn red(ramp: Ramp) -> Self {
-        Self {
-            class: Class::Every,
-            when: Trigger::Ramp(ramp),
-            action: Action::DropEarly,
-        }
+        Self::drops(Trigger::Ramp(ramp), Action::DropEarly)
     }
 
     /// Drops by random early detection on the average queue.
     pub const fn red_average(red: Red) -> Self {
-        Self {
-            class: Class::Every,
-            when: Trigger::Red(red),
-            action: Action::DropEarly,
-        }
+        Self::drops(Trigger::Red(red), Action::DropEarly)
     }
 
     /// Marks ECT packets that find more than `threshold` in the queue.
     pub const fn mark_above(threshold: ByteSize) -> Self {
-        Self {
-            class: Class::Ect,
-            when: Trigger::Above(threshold),
-            action: Action::Mark,
-        }
+        Self::marks(Trigger::Above(threshold))
     }
 
     /// Marks ECT packets that find more than `threshold` packets in the queue.
     pub const fn mark_above_packets(threshold: u64) -> Self {
-        Self {
-            class: Class::Ect,
-            when: Trigger::AbovePackets(threshold),
-            action: Action::Mark,
-        }
+        Self::marks(Trigger::AbovePackets(threshold))
     }
 
     /// Marks ECT packets with `probability` that find more than `low` in the queue, and all that
     /// find more than `high`.
     pub const fn mark_between(low: ByteSize, high: ByteSize, probability: Probability) -> Self {
-        Self {
-            class: Class::Ect,
-            when: Trigger::Between {
-                low,
-                high,
-                probability,
-            },
-            action: Action::Mark,
-        }
+        Self::marks(Trigger::Between {
+            low,
+            high,
+            probability,
+        })
     }
 
     /// Marks each ECT packet with this probability, whatever the queue.
     pub const fn mark_randomly(probability: Probability) -> Self {
-        Self {
-            class: Class::Ect,
-            when: Trigger::Random(probability),
-            action: Action::Mark,
-        }
+        Self::marks(Trigger::Random(probability))
     }
 
     /// Drops each packet with this probability, whatever the queue.
     pub const fn drop_randomly(probability: Probability) -> Self {
-        Self {
-            class: Class::Every,
-            when: Trigger::Random(probability),
-            action: Action::Drop(DropReason::Red),
-        }
+        Self::drops(Trigger::Random(probability), Action::Drop(DropReason::Red))
     }
 
     /// The same rule for packets of `class` only.

@@ -3,9 +3,9 @@
 use std::io;
 
 use thiserror::Error;
+use weir_enforce::bpf::BpfError;
 use weir_results::OutputError;
 
-use crate::director::CongestionError;
 use crate::plan::PlanError;
 
 /// A live run that cannot be carried out, or broke off.
@@ -80,4 +80,21 @@ impl LabError {
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { doing, source }
     }
+}
+
+/// Why a congestion control cannot be had.
+#[derive(Debug, Error)]
+pub enum CongestionError {
+    /// The kernel does not know it.
+    #[error(
+        "the kernel's TCP has none of this name; `cubic`, `newreno`, `bbr` and `dctcp` are possible, and any \
+         with `transport = \"quic\"`"
+    )]
+    Unknown,
+    /// It cannot be registered.
+    #[error(
+        "{0}; `cubic`, `newreno` and `bbr` work without, so does any with `transport = \"quic\"`, and `weir run` \
+         simulates the scenario as it is"
+    )]
+    Bpf(#[from] BpfError),
 }

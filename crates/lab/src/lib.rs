@@ -33,5 +33,5 @@ pub mod runs;
 pub mod switch;
 mod tcp_options;
 
-pub use director::{CongestionError, HOST_COMMAND, check, run};
-pub use error::LabError;
+pub use director::{HOST_COMMAND, check, run};
+pub use error::{CongestionError, LabError};

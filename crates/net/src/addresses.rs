@@ -18,7 +18,7 @@ impl Shared {
     /// socket that is bound to all addresses leaves the choice to the kernel, unless changes of the
     /// machine's addresses are noticed: then it is asked for its choice once.
     pub(crate) fn local_towards(&self, socket: &Socket, remote: SocketAddr) -> Option<SocketAddr> {
-        let local = socket.local();
+        let local = socket.local;
         if !local.ip().is_unspecified() {
             return Some(local);
         }
@@ -124,7 +124,7 @@ impl Shared {
             let Some(socket) = self.sockets.between(Some(local), engine.remote()) else {
                 return;
             };
-            if !socket.local().ip().is_unspecified() {
+            if !socket.local.ip().is_unspecified() {
                 return;
             }
             engine.remove_local_address(now, local);

@@ -305,7 +305,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn is_finished(&self) -> bool {
-        self.shared.orphaned.load(Ordering::Relaxed) && self.shared.routing().open() == 0
+        self.shared.orphaned.load(Ordering::Relaxed) && self.shared.routing().open == 0
     }
 }
 

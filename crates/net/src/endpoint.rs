@@ -110,7 +110,7 @@ impl Endpoint {
         let reaching = shared.sockets.reaching(remote);
         let (socket, address) = reaching.ok_or_else(|| ConnectError::AddressFamily {
             remote,
-            local: shared.local(),
+            local: shared.sockets.local(),
         })?;
         let now = shared.clock.now();
         let mut routing = shared.routing();
@@ -137,7 +137,7 @@ impl Endpoint {
 
     /// The address that the endpoint is bound to; the first one where there are several.
     pub fn local_address(&self) -> SocketAddr {
-        self.inner.shared.local()
+        self.inner.shared.sockets.local()
     }
 
     /// All addresses that the endpoint is bound to now: less those that are gone from the machine.

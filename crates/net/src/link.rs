@@ -162,7 +162,8 @@ impl<P> Deref for Peek<'_, P> {
 /// A connection on which something is done. When this goes, the engine's events reach those who wait for
 /// them, the timer is set, and tasks are woken.
 pub(crate) struct Locked<'l, P: Protocol> {
-    link: &'l Arc<Link<P>>,
+    /// The connection, as others hold it.
+    pub(crate) link: &'l Arc<Link<P>>,
     now: Moment<'l>,
     inner: MutexGuard<'l, Inner<P>>,
     /// After the lock, so that it is released when they run.
@@ -204,11 +205,6 @@ impl<'l, P: Protocol> Locked<'l, P> {
     /// The time at which all this happens.
     pub(crate) fn now(&mut self) -> Time {
         self.now.get()
-    }
-
-    /// The connection, as others hold it.
-    pub(crate) fn link(&self) -> &'l Arc<Link<P>> {
-        self.link
     }
 
     /// Sends all that can be sent, a turn's worth at most; the driver goes on with the rest.

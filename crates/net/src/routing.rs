@@ -7,7 +7,8 @@ use std::sync::Arc;
 pub(crate) struct Routing<E, L> {
     pub(crate) engine: E,
     links: Vec<Option<Arc<L>>>,
-    open: usize,
+    /// How many there are.
+    pub(crate) open: usize,
 }
 
 impl<E, L> Routing<E, L> {
@@ -26,11 +27,6 @@ impl<E, L> Routing<E, L> {
 
     pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<L>> {
         self.links.iter().flatten()
-    }
-
-    /// How many there are.
-    pub(crate) const fn open(&self) -> usize {
-        self.open
     }
 
     /// Keeps a new connection.

@@ -17,7 +17,7 @@ impl Locked<'_> {
     /// A stream has to carry so much more within a span, or nothing any more; without an allocator that is
     /// nobody's business.
     pub(crate) fn set_deadline(&mut self, id: StreamId, deadline: Option<(ByteSize, Duration)>) {
-        let link = self.link();
+        let link = self.link;
         let Some(allocator) = &link.shared.settings.allocator else {
             return;
         };
@@ -28,7 +28,7 @@ impl Locked<'_> {
         let Some((size, within)) = deadline else {
             return allocation.remove(now, engine, id);
         };
-        let local = engine.local().unwrap_or(link.shared.local());
+        let local = engine.local().unwrap_or(link.shared.sockets.local());
         let (ends, packet) = ((local, engine.remote()), engine.packet_size());
         let at = now.checked_add(within).unwrap_or(Time::MAX);
         allocation.add(now, engine, id, (size, at), || {

@@ -1,7 +1,6 @@
 //! What an endpoint's handles, its connections and its driver share.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -124,7 +123,7 @@ impl<P: Protocol, L> Shared<P, L> {
         let idle = async {
             loop {
                 let changed = self.idle.notified();
-                if self.routing().open() == 0 {
+                if self.routing().open == 0 {
                     return;
                 }
                 changed.await;
@@ -138,9 +137,5 @@ impl<P: Protocol, L> Shared<P, L> {
     pub(crate) fn orphan(&self) {
         self.orphaned.store(true, Ordering::Relaxed);
         self.queue.wake();
-    }
-
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.sockets.local()
     }
 }

@@ -39,8 +39,8 @@ pub struct SocketBuffers {
 pub(crate) struct Socket {
     io: AsyncFd<UdpSocket>,
     udp: UdpSocketState,
-    local: SocketAddr,
-    buffers: SocketBuffers,
+    pub(crate) local: SocketAddr,
+    pub(crate) buffers: SocketBuffers,
 }
 
 impl Socket {
@@ -72,14 +72,6 @@ impl Socket {
             local,
             buffers,
         })
-    }
-
-    pub(crate) fn local(&self) -> SocketAddr {
-        self.local
-    }
-
-    pub(crate) fn buffers(&self) -> SocketBuffers {
-        self.buffers
     }
 
     /// How many datagrams one send may hold.

@@ -71,7 +71,7 @@ impl Sockets {
         for mut place in places {
             let socket = Socket::bind(&place, wanted)?;
             // Should it have to be bound again, peers know it by its port.
-            place.address = socket.local();
+            place.address = socket.local;
             max_datagrams = socket.max_datagrams();
             let socket = Some(Arc::new(socket));
             seats.push(Seat { place, socket });
@@ -127,7 +127,7 @@ impl Sockets {
     pub(crate) fn buffers(&self) -> SocketBuffers {
         let state = self.lock();
         let mut open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
-        open.next().map_or(self.wanted, |socket| socket.buffers())
+        open.next().map_or(self.wanted, |socket| socket.buffers)
     }
 
     /// The first socket that reaches `remote`, and how its family writes that address.
@@ -143,7 +143,7 @@ impl Sockets {
     pub(crate) fn addresses_towards(&self, remote: SocketAddr) -> Vec<SocketAddr> {
         let state = self.lock();
         let open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
-        open.map(|socket| socket.local())
+        open.map(|socket| socket.local)
             .filter(|local| !local.ip().is_unspecified() && local.is_ipv4() == remote.is_ipv4())
             .collect()
     }
@@ -172,7 +172,7 @@ impl Sockets {
         let mut state = self.lock();
         let gone = state.seats.get_mut(index)?.socket.take()?;
         self.generation.fetch_add(1, Ordering::Release);
-        Some(gone.local())
+        Some(gone.local)
     }
 
     /// Binds a place again.
@@ -211,7 +211,7 @@ impl Sockets {
         mut place: Place,
     ) -> Result<Option<(SocketAddr, SocketAddr)>, EndpointError> {
         let socket = Arc::new(Socket::bind(&place, self.wanted)?);
-        place.address = socket.local();
+        place.address = socket.local;
         let mut state = self.lock();
         let Some(seat) = state.seats.get_mut(index) else {
             return Ok(None);

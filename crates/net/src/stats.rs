@@ -31,7 +31,7 @@ impl EndpointStats {
     pub(crate) fn of(shared: &Shared) -> Self {
         let counters = &shared.counters;
         let routing = shared.routing();
-        let (connections, replies) = (routing.open(), routing.engine.counters());
+        let (connections, replies) = (routing.open, routing.engine.counters());
         drop(routing);
         Self {
             connections,

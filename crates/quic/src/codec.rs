@@ -25,6 +25,13 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
+/// Appends one variable-length integer after the other.
+pub(crate) fn put_varints<const N: usize>(out: &mut Vec<u8>, values: [u64; N]) {
+    for value in values {
+        put_varint(out, value);
+    }
+}
+
 /// There were fewer bytes than the format asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Truncated;

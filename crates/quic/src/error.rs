@@ -1,7 +1,11 @@
-//! Why a connection must close, in the codes of RFC 9000, section 20.1.
+//! Why a connection must close, in the codes of RFC 9000, section 20.1, and why it is over.
 
 use std::borrow::Cow;
 use std::fmt;
+
+use weir_units::Duration;
+
+use crate::version::{Versions, in_words};
 
 /// A transport error code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,4 +134,52 @@ impl TransportError {
         self.frame_type = frame_type;
         self
     }
+}
+
+/// Why a connection is over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConnectionError {
+    /// The handshake was not complete in time: no server there, or packets do not come through.
+    #[error("no handshake within {0}")]
+    HandshakeTimeout(Duration),
+    /// Nothing was heard of the peer for the idle timeout.
+    #[error("the peer was silent for {0}")]
+    IdleTimeout(Duration),
+    /// We closed the connection because of what the peer did, or could not go on.
+    #[error("closed with {0}")]
+    Transport(TransportError),
+    /// The peer's transport closed the connection.
+    #[error("the peer closed with {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
+    PeerTransport {
+        /// Its code.
+        code: Code,
+        /// Its words.
+        reason: String,
+    },
+    /// The peer's application closed the connection.
+    #[error("the peer's application closed with code {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
+    PeerApplication {
+        /// Its code.
+        code: u64,
+        /// Its words.
+        reason: String,
+    },
+    /// Our application closed the connection.
+    #[error("closed by this application")]
+    Local,
+    /// The server speaks no QUIC version of ours.
+    #[error(
+        "the server does not speak any version of ours ({}): it offers {}",
+        in_words(&ours.numbers()),
+        in_words(offered)
+    )]
+    NoCommonVersion {
+        /// The versions that we take.
+        ours: Versions,
+        /// The versions that the server offers, as they stand in its packet.
+        offered: Vec<u32>,
+    },
+    /// The peer has lost the connection's state and says so by a stateless reset (RFC 9000, 10.3).
+    #[error("the peer does not know the connection any more: it was probably restarted")]
+    StatelessReset,
 }

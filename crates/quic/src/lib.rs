@@ -27,6 +27,7 @@ mod connection;
 pub mod crypto;
 mod endpoint;
 mod error;
+mod event;
 pub mod frame;
 mod ids;
 mod interfaces;
@@ -51,14 +52,14 @@ pub use config::{
     TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionError, ConnectionStats, DatagramStats, EndpointEvent, Event, MoveCause,
-    PathError, PathEvent, PathSnapshot, SendDatagramError, UpdateKeysError,
+    Connection, ConnectionStats, DatagramStats, PathSnapshot, SendDatagramError, UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
-pub use error::{Code, TransportError};
+pub use error::{Code, ConnectionError, TransportError};
+pub use event::{EndpointEvent, Event};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use interfaces::{Interface, Interfaces};
-pub use path::MtuPhase;
+pub use path::{MoveCause, MtuPhase, PathError, PathEvent};
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};
 pub use streams::{ReadError, StreamEvent, WriteError};

@@ -62,6 +62,7 @@
 pub mod capture;
 mod compare;
 mod dataset;
+mod error;
 mod frame;
 mod output;
 mod overview;
@@ -71,6 +72,7 @@ mod record;
 mod recorder;
 mod report;
 mod serialized;
+mod staged;
 mod summary;
 mod table;
 mod text;
@@ -78,12 +80,14 @@ mod trace;
 
 pub use compare::{About, CompareError, Comparison, Pair, RunComparison};
 pub use dataset::{Dataset, Value};
+pub use error::OutputError;
 pub use frame::{Cells, Frame, FrameColumn, RunFrames};
-pub use output::{FinishedRun, Output, OutputError, RunFiles, StagedFile};
+pub use output::{FinishedRun, Output, RunFiles};
 pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 pub use recorder::{Observation, Recorder};
 pub use report::{Report, RunPlots, Threshold};
+pub use staged::StagedFile;
 pub use summary::{
     AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,
     HostSummary, PortDeadlines, PortSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError,

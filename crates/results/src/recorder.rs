@@ -1,7 +1,7 @@
 //! Where a run puts what it observes while it goes on.
 
 use crate::capture::{CapturedFrame, CapturedPacket};
-use crate::output::OutputError;
+use crate::error::OutputError;
 use crate::record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 
 /// What a run observes.

@@ -284,7 +284,7 @@ impl Controller {
         let Some(port) = self.ports.get_mut(&id) else {
             return;
         };
-        if port.table.len() >= self.config.flows_per_port {
+        if port.table.order.len() >= self.config.flows_per_port {
             self.counters.refused += 1;
             return;
         }
@@ -346,7 +346,7 @@ impl Controller {
         let stopped = port.table.survey(now, survey);
         // A plan does not wait for the queue: so many flows will fill it.
         let crowded = port.settings.method == Method::Planned
-            && port.table.len() > (port.settings.total / INITIAL_WINDOW) as usize;
+            && port.table.order.len() > (port.settings.total / INITIAL_WINDOW) as usize;
         let governed = port.state.congested || crowded || (was_governed && stopped);
         port.state.governed = governed;
         let orders = &mut self.orders;

@@ -120,14 +120,10 @@ pub(crate) struct Table {
     loads: Vec<Load>,
     free: Vec<u32>,
     places: FxHashMap<FlowKey, u32>,
-    order: BTreeSet<(Time, Time, u32)>,
+    pub(crate) order: BTreeSet<(Time, Time, u32)>,
 }
 
 impl Table {
-    pub(crate) fn len(&self) -> usize {
-        self.order.len()
-    }
-
     /// A flow has begun, anew if it is there already.
     pub(crate) fn insert(
         &mut self,

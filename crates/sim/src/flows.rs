@@ -144,7 +144,8 @@ pub(crate) struct Flows {
     free: Vec<u32>,
     slots: u32,
     next_number: u32,
-    accounts: Vec<GroupAccount>,
+    /// What the books hold on each group.
+    pub(crate) accounts: Vec<GroupAccount>,
 }
 
 impl Flow {
@@ -228,11 +229,6 @@ impl Flows {
         account.with_timeout += u64::from(achieved.timeouts > 0);
         account.due.extend(flow.due_transfer());
         Some(flow)
-    }
-
-    /// What the books hold on each group.
-    pub(crate) fn accounts(&self) -> &[GroupAccount] {
-        &self.accounts
     }
 
     /// A group completed a transfer, which took this long.

@@ -516,7 +516,7 @@ impl Setup {
     /// Whether flows begin and end without a packet that says so.
     fn is_connectionless(&self) -> bool {
         match self {
-            Self::Tcp(setup) => !setup.has_handshake(),
+            Self::Tcp(setup) => !setup.handshake,
             Self::Quic(_) | Self::Dcudp(_) => false,
             Self::Udp(_) => true,
         }

@@ -23,12 +23,13 @@ pub(crate) struct Answers<'r> {
     /// The first of the report's places that is left.
     place: usize,
     /// What has been delivered, as far as it was told, and what is left that met a mark.
-    upto: u64,
+    pub(crate) upto: u64,
     marked: u64,
     /// When the last of those came that were told, and when the newest data was sent that had arrived then.
     now: Time,
     sent: Time,
-    rtt: Option<Duration>,
+    /// The last round trip that was told.
+    pub(crate) rtt: Option<Duration>,
     /// Whether nothing was sent twice.
     is_clear: bool,
     /// Whether the end of a round trip may be told by an acknowledgment that passes no place. The delivery rate
@@ -83,16 +84,6 @@ impl<'r> Answers<'r> {
     /// How many are left to be told of.
     pub(crate) fn left(&self) -> u32 {
         self.count - self.next
-    }
-
-    /// What has been delivered, as far as it was told.
-    pub(crate) fn upto(&self) -> u64 {
-        self.upto
-    }
-
-    /// The last round trip that was told.
-    pub(crate) fn rtt(&self) -> Option<Duration> {
-        self.rtt
     }
 
     /// The next of them, with `in_flight` on its way after it.

@@ -130,12 +130,12 @@ impl<P> Tcon<P> {
 
     /// The packets that are kept now.
     pub fn kept(&self) -> Tally {
-        self.shared.memory.kept()
+        self.shared.memory.kept
     }
 
     /// The most packets that have been kept at a time.
     pub fn most_kept(&self) -> Tally {
-        self.shared.memory.largest()
+        self.shared.memory.largest
     }
 
     /// Somebody else decides from now on about flows that begin; those that are there keep their
@@ -362,13 +362,13 @@ fn report<P: Packet + Clone + 'static>(
         flow: candidate.key,
         egress: candidate.egress,
         rule: stream.rule,
-        congestion: stream.steering.name(),
+        congestion: stream.steering.controller.name(),
         rtt: stream.steering.rtt.smoothed(),
         window: stream.steering.window(),
         enforced: stream.limit().allowed,
         pacing_rate: stream.steering.pacing_rate(),
         in_flight: stream.in_flight(),
-        kept: stream.kept(),
+        kept: stream.kept,
         counters: stream.counters,
     }
 }

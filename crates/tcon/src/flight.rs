@@ -82,9 +82,11 @@ impl Amounts {
 pub(crate) struct Flight<P> {
     /// Ordered, and none overlaps another.
     records: VecDeque<Record<P>>,
-    una: Sequence,
-    nxt: Sequence,
-    amounts: Amounts,
+    /// The first number that has not been acknowledged.
+    pub(crate) una: Sequence,
+    /// The number behind the last that the sender has sent.
+    pub(crate) nxt: Sequence,
+    pub(crate) amounts: Amounts,
 }
 
 impl<P> Flight<P> {
@@ -96,20 +98,6 @@ impl<P> Flight<P> {
             nxt: next,
             amounts: Amounts::default(),
         }
-    }
-
-    /// The first number that has not been acknowledged.
-    pub(crate) fn una(&self) -> Sequence {
-        self.una
-    }
-
-    /// The number behind the last that the sender has sent.
-    pub(crate) fn nxt(&self) -> Sequence {
-        self.nxt
-    }
-
-    pub(crate) fn amounts(&self) -> Amounts {
-        self.amounts
     }
 
     /// The sender has sent up to `end`.

@@ -7,8 +7,10 @@ use weir_units::ByteSize;
 #[derive(Debug)]
 pub(crate) struct Memory {
     limit: ByteSize,
-    kept: Tally,
-    largest: Tally,
+    /// What is kept now.
+    pub(crate) kept: Tally,
+    /// The most packets that have been kept at a time.
+    pub(crate) largest: Tally,
 }
 
 impl Memory {
@@ -35,15 +37,5 @@ impl Memory {
     /// A packet of this length is not kept any more.
     pub(crate) fn give_back(&mut self, length: ByteSize) {
         self.kept.remove(length);
-    }
-
-    /// What is kept now.
-    pub(crate) fn kept(&self) -> Tally {
-        self.kept
-    }
-
-    /// The most packets that have been kept at a time.
-    pub(crate) fn largest(&self) -> Tally {
-        self.largest
     }
 }

@@ -112,7 +112,7 @@ impl Observed {
 
     /// The algorithm.
     pub fn congestion(&self) -> &'static str {
-        self.steering.name()
+        self.steering.controller.name()
     }
 
     /// The smoothed round-trip time to the receiver; zero before it is known.
@@ -139,7 +139,7 @@ impl Observed {
     /// the window that gives it over the shortest round trip.
     pub fn cap(&self, is_paced: bool) -> Cap {
         let (window, rate) = (self.steering.window(), self.steering.pacing_rate());
-        let min_rtt = self.steering.rtt.min();
+        let min_rtt = self.steering.rtt.min;
         let allowed = match rate {
             Some(rate) if !is_paced && min_rtt != Duration::MAX => {
                 window.min(rate.size_in(min_rtt + BURST))
@@ -167,14 +167,14 @@ impl Observed {
         let mut answers = self.answers(report);
         let before = self.delivered.bytes() + self.before_losses(report);
         // Whatever arrived in order was acknowledged before anything was missing.
-        while answers.left() > 1 && answers.upto() < before {
+        while answers.left() > 1 && answers.upto < before {
             self.deliver_next(&mut answers);
         }
         self.find_losses(report);
         while answers.left() > 0 {
             self.deliver_next(&mut answers);
         }
-        self.rtt = answers.rtt();
+        self.rtt = answers.rtt;
         self.delivered = report.delivered;
         self.marked = report.marked;
     }
@@ -213,7 +213,7 @@ impl Observed {
 
     /// Holes that are newly known, and time-outs.
     fn find_losses(&mut self, report: &Report) {
-        let segment = self.steering.segment_size();
+        let segment = self.steering.segment_size;
         self.una = report.una;
         self.sent_again = report.sent_again;
         let sacked = report.sacked.bytes();
@@ -263,7 +263,7 @@ impl Observed {
             self.sent_again.bytes() - self.sent_again_before.bytes().min(self.sent_again.bytes());
         let missing = self.lost.saturating_sub(again);
         let repeated = match report.sacked.is_zero() {
-            true => u64::from(report.duplicates) * self.steering.segment_size(),
+            true => u64::from(report.duplicates) * self.steering.segment_size,
             false => report.sacked.bytes(),
         };
         outstanding.saturating_sub(repeated + missing)
@@ -288,7 +288,7 @@ impl Observed {
             true => report.marked - self.marked,
             false => ByteSize::ZERO,
         };
-        let rounds_end_anywhere = !self.steering.wants_delivery();
+        let rounds_end_anywhere = !self.steering.controller.wants_delivery();
         Answers::new(report, self.delivered, marked)
             .after(self.newest_sent, self.rtt, is_clear)
             .with_rounds(rounds_end_anywhere)

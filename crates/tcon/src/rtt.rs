@@ -17,7 +17,8 @@ const LONGEST: Duration = Duration::from_secs(120);
 pub(crate) struct RoundTrip {
     smoothed: Option<Duration>,
     variation: Duration,
-    min: Duration,
+    /// [`Duration::MAX`] before the first sample.
+    pub(crate) min: Duration,
     /// How often the time-out has been doubled.
     doublings: u32,
 }
@@ -73,11 +74,6 @@ impl RoundTrip {
     pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(Duration::ZERO)
     }
-
-    /// [`Duration::MAX`] before the first sample.
-    pub(crate) fn min(&self) -> Duration {
-        self.min
-    }
 }
 
 #[cfg(test)]
@@ -91,12 +87,12 @@ mod tests {
         for _ in 0..100 {
             rtt.on_sample(Duration::from_millis(30));
         }
-        assert_eq!(rtt.smoothed(), rtt.min());
+        assert_eq!(rtt.smoothed(), rtt.min);
         assert_eq!(rtt.timeout(), rtt.smoothed() + MARGIN);
         rtt.back_off();
         assert_eq!(rtt.timeout(), (rtt.smoothed() + MARGIN) * 2);
         rtt.on_sample(Duration::from_millis(20));
-        assert_eq!(rtt.min(), Duration::from_millis(20));
+        assert_eq!(rtt.min, Duration::from_millis(20));
         assert!(rtt.timeout() < Duration::from_millis(140));
     }
 }

@@ -12,10 +12,11 @@ use crate::rtt::RoundTrip;
 /// The controller, and what it has to be told that spans acknowledgments.
 #[derive(Debug)]
 pub(crate) struct Steering {
-    controller: Box<dyn Controller>,
-    rate: DeliveryRate,
+    pub(crate) controller: Box<dyn Controller>,
+    pub(crate) rate: DeliveryRate,
     pub(crate) rtt: RoundTrip,
-    segment_size: u64,
+    /// The largest data of a segment, in bytes.
+    pub(crate) segment_size: u64,
     /// What was sent from here on ends the round trip.
     round_started: Time,
 }
@@ -53,21 +54,6 @@ impl Steering {
             segment_size: context.packet_size.bytes(),
             round_started: Time::ZERO,
         }
-    }
-
-    /// The algorithm.
-    pub(crate) fn name(&self) -> &'static str {
-        self.controller.name()
-    }
-
-    /// Whether the algorithm looks at delivery rates.
-    pub(crate) fn wants_delivery(&self) -> bool {
-        self.controller.wants_delivery()
-    }
-
-    /// The largest data of a segment, in bytes.
-    pub(crate) fn segment_size(&self) -> u64 {
-        self.segment_size
     }
 
     /// The controller's window; for one that only sets a rate, what that sends in two round trips.
@@ -118,11 +104,6 @@ impl Steering {
         self.rate.set_app_limited(in_flight);
     }
 
-    /// Whether it does.
-    pub(crate) fn is_app_limited(&self) -> bool {
-        self.rate.is_app_limited()
-    }
-
     /// Data has arrived that was sent at `sent_at`; [`Self::on_ack`] ends the acknowledgment.
     pub(crate) fn on_delivered(
         &mut self,
@@ -160,7 +141,7 @@ impl Steering {
         if let Some(rtt) = delivered.rtt {
             self.rtt.on_sample(rtt);
         }
-        let min_rtt = self.rtt.min();
+        let min_rtt = self.rtt.min;
         let shortest = match min_rtt {
             Duration::MAX => Duration::ZERO,
             known => known,

@@ -43,7 +43,8 @@ pub(crate) struct Stream<P> {
     pub(crate) is_marked: bool,
     /// How much may be kept, and is.
     buffer: ByteSize,
-    kept: ByteSize,
+    /// What is kept of it.
+    pub(crate) kept: ByteSize,
     /// When the next segment may leave.
     pace_at: Time,
     /// Whether one waits for nothing but that.
@@ -124,14 +125,14 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// Without SACK each repeated acknowledgment stands for a segment that has arrived.
     fn network_flight(&self) -> u64 {
-        let in_flight = self.flight.amounts().in_flight;
-        in_flight.saturating_sub(self.duplicates * self.steering.segment_size())
+        let in_flight = self.flight.amounts.in_flight;
+        in_flight.saturating_sub(self.duplicates * self.steering.segment_size)
     }
 
     /// What the sender may have outstanding. What has arrived beyond a hole counts on top: the window
     /// begins at the hole.
     pub(crate) fn limit(&self) -> WindowLimit {
-        let amounts = self.flight.amounts();
+        let amounts = self.flight.amounts;
         let arrived = amounts.delivered + amounts.in_flight - self.network_flight();
         let arrived = ByteSize::from_bytes(arrived);
         let window = self.steering.window();
@@ -181,9 +182,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// bursts.
     fn lacks_data(&mut self, now: Time) -> bool {
         let patience = self.sender_rtt * 2 + self.steering.rtt.smoothed() / 4;
-        let room = self.edges.room(now, patience, self.flight.nxt());
-        let amounts = self.flight.amounts();
-        amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.steering.segment_size()
+        let room = self.edges.room(now, patience, self.flight.nxt);
+        let amounts = self.flight.amounts;
+        amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.steering.segment_size
     }
 
     /// A segment of the sender's, with data or without, as the receiver gets it.
@@ -198,11 +199,6 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     pub(crate) fn next_time(&self) -> Option<Time> {
         let turn = self.next_to_send().map(|_| self.pace_at);
         turn.into_iter().chain(self.overdue_at).min()
-    }
-
-    /// What is kept of it.
-    pub(crate) fn kept(&self) -> ByteSize {
-        self.kept
     }
 
     /// Puts one copy back into the memory.

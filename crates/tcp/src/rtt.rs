@@ -7,16 +7,19 @@ use crate::Config;
 /// The estimator.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundTrip {
-    smoothed: Duration,
-    variation: Duration,
-    min: Duration,
+    /// The smoothed round-trip time; zero before the first sample.
+    pub(crate) smoothed: Duration,
+    /// The mean deviation.
+    pub(crate) variation: Duration,
+    /// The shortest round-trip time; [`Duration::MAX`] before the first sample.
+    pub(crate) min: Duration,
     /// The time-out without back-off.
     rto: Duration,
     min_rto: Duration,
     max_rto: Duration,
     /// How often the time-out has been doubled since the last sample.
     backoff: u32,
-    sampled: bool,
+    pub(crate) sampled: bool,
 }
 
 impl RoundTrip {
@@ -100,28 +103,6 @@ impl RoundTrip {
     pub(crate) fn deadline(&self, now: Time) -> Time {
         now + self.timeout()
     }
-
-    /// The smoothed round-trip time; zero before the first sample.
-    #[inline]
-    pub(crate) fn smoothed(&self) -> Duration {
-        self.smoothed
-    }
-
-    /// The mean deviation.
-    pub(crate) fn variation(&self) -> Duration {
-        self.variation
-    }
-
-    /// The shortest round-trip time; [`Duration::MAX`] before the first sample.
-    #[inline]
-    pub(crate) fn min(&self) -> Duration {
-        self.min
-    }
-
-    #[inline]
-    pub(crate) fn has_sample(&self) -> bool {
-        self.sampled
-    }
 }
 
 #[cfg(test)]
@@ -140,11 +121,11 @@ mod tests {
         });
         assert_eq!(rtt.timeout(), Duration::from_secs(1));
         rtt.on_sample(millis(80));
-        assert_eq!((rtt.smoothed(), rtt.variation()), (millis(80), millis(40)));
+        assert_eq!((rtt.smoothed, rtt.variation), (millis(80), millis(40)));
         assert_eq!(rtt.timeout(), millis(240));
         rtt.on_sample(millis(160));
         // 3/4 of 40 and 1/4 of 80; 7/8 of 80 and 1/8 of 160.
-        assert_eq!((rtt.smoothed(), rtt.variation()), (millis(90), millis(50)));
+        assert_eq!((rtt.smoothed, rtt.variation), (millis(90), millis(50)));
         assert_eq!(rtt.timeout(), millis(290));
     }
 

@@ -17,6 +17,7 @@
 //! # Ok::<(), weir_units::ParseError>(())
 //! ```
 
+mod amount;
 mod error;
 mod rate;
 mod size;

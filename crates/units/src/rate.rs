@@ -1,9 +1,7 @@
 //! Data rates, in bits per second.
 
-use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
-
-use crate::text::{Quantity, Unit, Written, impl_text};
+use crate::amount::impl_amount;
+use crate::text::{Quantity, Unit, impl_text};
 use crate::{ByteSize, Duration};
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
@@ -12,31 +10,11 @@ const RATE: Quantity = Quantity {
     name: "a rate",
     accepted: "bps, kbps, Mbps, Gbps, Tbps (bits; also bit/s, kbit/s, …)",
     units: &[
-        Unit {
-            scale: 1,
-            spellings: &["bps", "bit/s"],
-            written: Written::Decimal,
-        },
-        Unit {
-            scale: 1_000,
-            spellings: &["kbps", "kbit/s", "Kbps"],
-            written: Written::Decimal,
-        },
-        Unit {
-            scale: 1_000_000,
-            spellings: &["Mbps", "Mbit/s"],
-            written: Written::Decimal,
-        },
-        Unit {
-            scale: 1_000_000_000,
-            spellings: &["Gbps", "Gbit/s"],
-            written: Written::Decimal,
-        },
-        Unit {
-            scale: 1_000_000_000_000,
-            spellings: &["Tbps", "Tbit/s"],
-            written: Written::Decimal,
-        },
+        Unit::decimal(1, &["bps", "bit/s"]),
+        Unit::decimal(1_000, &["kbps", "kbit/s", "Kbps"]),
+        Unit::decimal(1_000_000, &["Mbps", "Mbit/s"]),
+        Unit::decimal(1_000_000_000, &["Gbps", "Gbit/s"]),
+        Unit::decimal(1_000_000_000_000, &["Tbps", "Tbit/s"]),
     ],
 };
 
@@ -88,11 +66,6 @@ impl Rate {
         self.0
     }
 
-    /// Whether nothing moves.
-    pub const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-
     /// How long `size` takes at this rate, rounded up to a nanosecond; [`Duration::MAX`] at rate zero.
     pub fn time_for(self, size: ByteSize) -> Duration {
         if self.0 == 0 {
@@ -118,76 +91,7 @@ impl Rate {
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }
-    /// `self + other`, or `None` past the largest rate.
-    pub const fn checked_add(self, other: Self) -> Option<Self> {
-        match self.0.checked_add(other.0) {
-            Some(bits) => Some(Self(bits)),
-            None => None,
-        }
-    }
-
-    /// `self - other`, or `None` below zero.
-    pub const fn checked_sub(self, other: Self) -> Option<Self> {
-        match self.0.checked_sub(other.0) {
-            Some(bits) => Some(Self(bits)),
-            None => None,
-        }
-    }
-
-    /// `self` times `factor`, or `None` past the largest rate.
-    pub const fn checked_mul(self, factor: u64) -> Option<Self> {
-        match self.0.checked_mul(factor) {
-            Some(bits) => Some(Self(bits)),
-            None => None,
-        }
-    }
 }
 
 impl_text!(Rate, RATE);
-
-impl Add for Rate {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-}
-
-impl AddAssign for Rate {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Sub for Rate {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-}
-
-impl SubAssign for Rate {
-    fn sub_assign(&mut self, other: Self) {
-        *self = *self - other;
-    }
-}
-
-impl Mul<u64> for Rate {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0.saturating_mul(factor))
-    }
-}
-
-impl Div<u64> for Rate {
-    type Output = Self;
-    /// Rounds down; [`Rate::MAX`] for a zero divisor.
-    fn div(self, divisor: u64) -> Self {
-        Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
-    }
-}
-
-impl Sum for Rate {
-    fn sum<I: Iterator<Item = Self>>(rates: I) -> Self {
-        rates.fold(Self::ZERO, Add::add)
-    }
-}
+impl_amount!(Rate);

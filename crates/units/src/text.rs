@@ -7,15 +7,43 @@ use crate::ParseError;
 
 /// One unit: what it is worth in base units and how it is spelt, the first spelling being ours.
 pub(crate) struct Unit {
-    pub(crate) scale: u64,
-    pub(crate) spellings: &'static [&'static str],
+    scale: u64,
+    spellings: &'static [&'static str],
     /// Whether values are written in this unit at all, and whether with decimals.
-    pub(crate) written: Written,
+    written: Written,
+}
+
+impl Unit {
+    /// Written from one unit upwards, with decimals where needed.
+    pub(crate) const fn decimal(scale: u64, spellings: &'static [&'static str]) -> Self {
+        Self::new(scale, spellings, Written::Decimal)
+    }
+
+    /// Written for whole multiples only.
+    pub(crate) const fn whole(scale: u64, spellings: &'static [&'static str]) -> Self {
+        Self::new(scale, spellings, Written::Whole)
+    }
+
+    /// Written for whole multiples only, and only where no decimal unit is shorter.
+    pub(crate) const fn whole_unless_longer(
+        scale: u64,
+        spellings: &'static [&'static str],
+    ) -> Self {
+        Self::new(scale, spellings, Written::WholeUnlessLonger)
+    }
+
+    const fn new(scale: u64, spellings: &'static [&'static str], written: Written) -> Self {
+        Self {
+            scale,
+            spellings,
+            written,
+        }
+    }
 }
 
 /// When a value is written in a unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+enum Written {
     /// From one unit upwards, with decimals where needed.
     Decimal,
     /// Only whole multiples.

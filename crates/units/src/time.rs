@@ -1,45 +1,21 @@
 //! Points in time and spans of it, in nanoseconds.
 
-use std::iter::Sum;
-use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-use crate::text::{Quantity, Unit, Written, impl_text};
+use crate::amount::{impl_amount, impl_ratio};
+use crate::text::{Quantity, Unit, impl_text};
 
 const DURATION: Quantity = Quantity {
     name: "a duration",
     accepted: "ns, us, ms, s, min, h",
     units: &[
-        Unit {
-            scale: 1,
-            spellings: &["ns"],
-            written: Written::Decimal,
-        },
+        Unit::decimal(1, &["ns"]),
         // Both code points that look like a micro sign: U+00B5 and the Greek U+03BC.
-        Unit {
-            scale: 1_000,
-            spellings: &["us", "\u{b5}s", "\u{3bc}s"],
-            written: Written::Decimal,
-        },
-        Unit {
-            scale: 1_000_000,
-            spellings: &["ms"],
-            written: Written::Decimal,
-        },
-        Unit {
-            scale: 1_000_000_000,
-            spellings: &["s"],
-            written: Written::Decimal,
-        },
-        Unit {
-            scale: 60_000_000_000,
-            spellings: &["min"],
-            written: Written::Whole,
-        },
-        Unit {
-            scale: 3_600_000_000_000,
-            spellings: &["h"],
-            written: Written::Whole,
-        },
+        Unit::decimal(1_000, &["us", "\u{b5}s", "\u{3bc}s"]),
+        Unit::decimal(1_000_000, &["ms"]),
+        Unit::decimal(1_000_000_000, &["s"]),
+        Unit::whole(60_000_000_000, &["min"]),
+        Unit::whole(3_600_000_000_000, &["h"]),
     ],
 };
 
@@ -185,35 +161,6 @@ impl Duration {
         self.0 as f64 / 1e9
     }
 
-    /// Whether this is no time at all.
-    pub const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-
-    /// `self + other`, or `None` past the largest span.
-    pub const fn checked_add(self, other: Self) -> Option<Self> {
-        match self.0.checked_add(other.0) {
-            Some(nanos) => Some(Self(nanos)),
-            None => None,
-        }
-    }
-
-    /// `self - other`, or `None` below no time at all.
-    pub const fn checked_sub(self, other: Self) -> Option<Self> {
-        match self.0.checked_sub(other.0) {
-            Some(nanos) => Some(Self(nanos)),
-            None => None,
-        }
-    }
-
-    /// `self` times `factor`, or `None` past the longest span.
-    pub const fn checked_mul(self, factor: u64) -> Option<Self> {
-        match self.0.checked_mul(factor) {
-            Some(nanos) => Some(Self(nanos)),
-            None => None,
-        }
-    }
-
     /// `self` times a factor, rounded to the nearest; zero for a factor that is negative or not a number.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor).round() as u64)
@@ -226,61 +173,8 @@ impl Duration {
 }
 
 impl_text!(Duration, DURATION);
-
-impl Add for Duration {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-}
-
-impl AddAssign for Duration {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Sub for Duration {
-    type Output = Self;
-    fn sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-}
-
-impl SubAssign for Duration {
-    fn sub_assign(&mut self, other: Self) {
-        *self = *self - other;
-    }
-}
-
-impl Mul<u64> for Duration {
-    type Output = Self;
-    fn mul(self, factor: u64) -> Self {
-        Self(self.0.saturating_mul(factor))
-    }
-}
-
-impl Div<u64> for Duration {
-    type Output = Self;
-    /// Rounds down; [`Duration::MAX`] for a zero divisor.
-    fn div(self, divisor: u64) -> Self {
-        Self(self.0.checked_div(divisor).unwrap_or(u64::MAX))
-    }
-}
-
-impl Div for Duration {
-    type Output = u64;
-    /// How often `other` fits, rounded down; `u64::MAX` for no time at all.
-    fn div(self, other: Self) -> u64 {
-        self.0.checked_div(other.0).unwrap_or(u64::MAX)
-    }
-}
-
-impl Sum for Duration {
-    fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
-        spans.fold(Self::ZERO, Add::add)
-    }
-}
+impl_amount!(Duration);
+impl_ratio!(Duration);
 
 impl From<std::time::Duration> for Duration {
     /// Saturates at [`Duration::MAX`].

@@ -229,7 +229,7 @@ impl Bbr {
         let limited = self.self_limited.on_ack(ack) || delivery.app_limited;
         if delivery.rate >= self.bandwidth() || !limited {
             self.bandwidth
-                .update(self.round.count(), delivery.rate.bits_per_second());
+                .update(self.round.count, delivery.rate.bits_per_second());
         }
     }
 
@@ -239,7 +239,7 @@ impl Bbr {
             .delivery
             .as_ref()
             .is_none_or(|delivery| delivery.app_limited);
-        if self.filled_pipe || !self.round.is_start() || app_limited {
+        if self.filled_pipe || !self.round.is_start || app_limited {
             return;
         }
         if self.bandwidth() >= self.full_bandwidth.mul_f64(FULL_PIPE_GROWTH) {

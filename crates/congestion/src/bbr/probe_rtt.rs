@@ -47,7 +47,7 @@ impl Bbr {
             }
             None => {}
             Some(until) => {
-                self.probe_rtt_round_done |= self.round.is_start();
+                self.probe_rtt_round_done |= self.round.is_start;
                 if self.probe_rtt_round_done && ack.now > until {
                     self.leave_probe_rtt(ack.now);
                 }

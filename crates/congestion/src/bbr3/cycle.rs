@@ -94,7 +94,7 @@ impl Bbr3 {
                 self.start_probe_refill(ack.now);
             }
             State::ProbeDown if self.is_time_to_cruise(ack) => self.start_probe_cruise(),
-            State::ProbeRefill if self.round.is_start() => self.start_probe_up(ack.now, sample),
+            State::ProbeRefill if self.round.is_start => self.start_probe_up(ack.now, sample),
             State::ProbeUp => self.probe_up_or_go_down(ack, sample),
             _ => {}
         }
@@ -145,10 +145,10 @@ impl Bbr3 {
 
     /// `AdaptLongTermModel`. Returns whether it decided about the state.
     fn adapt_longterm_model(&mut self, ack: &AckSample, sample: &Sample) -> bool {
-        if self.cycle.ack_phase == AckPhase::ProbeStarting && self.round.is_start() {
+        if self.cycle.ack_phase == AckPhase::ProbeStarting && self.round.is_start {
             self.cycle.ack_phase = AckPhase::ProbeFeedback;
         }
-        if self.cycle.ack_phase == AckPhase::ProbeStopping && self.round.is_start() {
+        if self.cycle.ack_phase == AckPhase::ProbeStopping && self.round.is_start {
             self.cycle.probing_samples = false;
             self.cycle.ack_phase = AckPhase::Init;
             if self.state.is_probe_bw() && !sample.app_limited {
@@ -190,7 +190,7 @@ impl Bbr3 {
             self.cycle.acked -= per_packet * packets;
             self.bounds.inflight_longterm += self.packet * packets;
         }
-        if self.round.is_start() {
+        if self.round.is_start {
             self.raise_slope();
         }
     }

@@ -251,7 +251,7 @@ impl Bbr3 {
         self.update_cycle(ack, &sample);
         self.update_min_rtt(ack);
         self.check_probe_rtt(ack);
-        if self.loss_round.is_start() {
+        if self.loss_round.is_start {
             self.bounds.restart_latest(&sample);
         }
         self.bandwidth = self.max_bandwidth().min(self.bounds.bandwidth_shortterm);
@@ -259,7 +259,7 @@ impl Bbr3 {
     }
 
     fn check_full_pipe(&mut self, sample: &Sample) {
-        if self.full_pipe.now || !self.round.is_start() || sample.app_limited {
+        if self.full_pipe.now || !self.round.is_start || sample.app_limited {
             return;
         }
         if sample.rate >= self.full_pipe.bandwidth.mul_f64(1.25) {
@@ -281,13 +281,13 @@ impl Bbr3 {
         self.check_startup_high_loss(sample);
         if self.filled_pipe {
             self.state = State::Drain;
-            self.drain_start_round = self.round.count();
+            self.drain_start_round = self.round.count;
             self.check_drain_done(ack);
         }
     }
 
     fn check_drain_done(&mut self, ack: &AckSample) {
-        let late = self.round.count() > self.drain_start_round + DRAIN_ROUNDS;
+        let late = self.round.count > self.drain_start_round + DRAIN_ROUNDS;
         if self.state == State::Drain && (late || ack.in_flight <= self.target_in_flight(1.0)) {
             self.start_probe_down(ack.now);
         }

@@ -121,13 +121,13 @@ impl Bbr3 {
 
     pub(super) fn update_congestion_signals(&mut self, ack: &AckSample, sample: &Sample) {
         self.round.on_ack(ack);
-        if self.round.is_start() {
+        if self.round.is_start {
             self.cycle.rounds_since_probe += 1;
         }
         if sample.rate >= self.max_bandwidth() || !sample.app_limited {
             self.max_bandwidths[1] = self.max_bandwidths[1].max(sample.rate);
         }
-        if self.loss_round.is_start() {
+        if self.loss_round.is_start {
             self.adapt_lower_bounds();
         }
     }
@@ -160,7 +160,7 @@ impl Bbr3 {
 
     /// `CheckStartupHighLoss`: a round trip with many losses ends Startup.
     pub(super) fn check_startup_high_loss(&mut self, sample: &Sample) {
-        if !self.loss_round.is_start() {
+        if !self.loss_round.is_start {
             return;
         }
         let many = self.bounds.losses_in_round >= STARTUP_LOSSES;
@@ -193,7 +193,7 @@ impl Bbr3 {
         } else {
             1
         });
-        self.extra_acked.update(self.round.count(), extra.bytes());
+        self.extra_acked.update(self.round.count, extra.bytes());
     }
 
     /// `IsInflightTooHigh`.

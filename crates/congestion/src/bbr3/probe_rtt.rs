@@ -57,7 +57,7 @@ impl Bbr3 {
             }
             None => {}
             Some(_) => {
-                self.probe_rtt_round_done |= self.round.is_start();
+                self.probe_rtt_round_done |= self.round.is_start;
                 if self.probe_rtt_round_done {
                     self.check_probe_rtt_done(ack.now);
                 }

@@ -145,7 +145,7 @@ struct History {
 
 impl Cubic {
     fn packets(&self) -> f64 {
-        let packets = self.window.size().bytes() as f64 / self.window.packet().bytes() as f64;
+        let packets = self.window.size().bytes() as f64 / self.window.packet.bytes() as f64;
         self.counted(packets)
     }
 
@@ -189,7 +189,7 @@ impl Cubic {
     }
 
     fn avoid_congestion(&mut self, ack: &AckSample, acked: ByteSize) {
-        let (cwnd, packet) = (self.packets(), self.window.packet().bytes() as f64);
+        let (cwnd, packet) = (self.packets(), self.window.packet.bytes() as f64);
         let (start, curve) = self.stage.get_or_insert_with(|| {
             let curve = Curve::new(self.c, cwnd, self.history.w_max, self.history.prior);
             let curve = if self.reno_friendly {
@@ -204,7 +204,7 @@ impl Cubic {
         if let Some(steps) = &mut self.steps {
             let target = curve.whole_target(t + ack.min_rtt.as_secs_f64(), cwnd, acked);
             let grown = steps.grow(cwnd, target, acked, self.history.w_max > 0.0);
-            self.window.grow_by(self.window.packet() * grown);
+            self.window.grow_by(self.window.packet * grown);
             return;
         }
         let grown = curve.grow(t, ack.smoothed_rtt.as_secs_f64(), cwnd, acked);
@@ -288,9 +288,9 @@ impl Controller for Cubic {
     }
 
     fn on_packet_size(&mut self, size: ByteSize) {
-        let before = self.window.packet().bytes() as f64;
+        let before = self.window.packet.bytes() as f64;
         self.window.on_packet_size(size);
-        let ratio = before / self.window.packet().bytes() as f64;
+        let ratio = before / self.window.packet.bytes() as f64;
         self.history.w_max *= ratio;
         self.history.prior *= ratio;
         self.stage = None;

@@ -98,7 +98,7 @@ impl Link {
         let call = client.attach(Received(queued));
         let (attached, welcome) = Attached::welcomed(call, begin, outgoing).await?;
         let lease = &attached.lease;
-        let governor = lease.governor().clone();
+        let governor = lease.governor.clone();
         let config: AgentConfig = translate::settings(welcome.settings, span(lease.obeyed()))?;
         self.hand(AgentEvent::Attached(config))?;
         self.state.send_replace(AgentState::Attached {

@@ -189,7 +189,7 @@ impl Desk {
             if self.senders.take(number, &order) {
                 continue;
             }
-            let switch = self.switches.get_mut(number);
+            let switch = self.switches.by_number.get_mut(&number);
             if let Some(session) = switch.and_then(|switch| switch.session.as_mut()) {
                 session.order(&order);
             }
@@ -218,7 +218,7 @@ impl Desk {
         let mut silent = Vec::new();
         let agents = self.switches.sessions().map(|(_, session)| session);
         for session in agents.chain(self.senders.sessions()) {
-            match now.checked_since(session.heard()) {
+            match now.checked_since(session.heard) {
                 Some(since) if since > lease => silent.push(session.id),
                 _ => session.beat(term),
             }
@@ -284,7 +284,7 @@ impl Desk {
                     &self.clock,
                     flows,
                 );
-                let senders = self.senders.len() as u64;
+                let senders = self.senders.attached.len() as u64;
                 reply(answer, Ok(v1::Status { senders, ..status }));
             }
         }
@@ -533,7 +533,7 @@ impl Desk {
 
     fn detach(&mut self, session: u64, why: &str) {
         if let Some((number, _)) = self.switches.session(session) {
-            if let Some(switch) = self.switches.get_mut(number) {
+            if let Some(switch) = self.switches.by_number.get_mut(&number) {
                 tracing::info!(switch = switch.name, why, "detached");
                 switch.session = None;
             }

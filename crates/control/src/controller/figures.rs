@@ -118,7 +118,7 @@ impl Figures {
         let governed = logic.ports().filter(|(_, state)| state.governed).count();
         let now = Shown {
             switches: switches.sessions().count() as u64,
-            senders: senders.len() as u64,
+            senders: senders.attached.len() as u64,
             flows: logic.flow_count() as u64,
             registrations: logic.demands().registered() as u64,
             governed: governed as u64,

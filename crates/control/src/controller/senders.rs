@@ -27,7 +27,7 @@ pub(super) struct Flow {
 }
 
 #[derive(Debug)]
-struct Sender {
+pub(super) struct Sender {
     session: Session,
     flows: BTreeSet<FlowKey>,
 }
@@ -35,7 +35,7 @@ struct Sender {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
-    senders: BTreeMap<u64, Sender>,
+    pub(super) attached: BTreeMap<u64, Sender>,
     flows: FxHashMap<FlowKey, Flow>,
 }
 
@@ -45,12 +45,12 @@ const MOST_FLOWS: usize = 10_000;
 impl Senders {
     pub(super) fn attach(&mut self, session: Session) {
         let flows = BTreeSet::new();
-        self.senders.insert(session.id, Sender { session, flows });
+        self.attached.insert(session.id, Sender { session, flows });
     }
 
     /// A sender is gone; gives its flows.
     pub(super) fn detach(&mut self, id: u64) -> Vec<FlowKey> {
-        let Some(sender) = self.senders.remove(&id) else {
+        let Some(sender) = self.attached.remove(&id) else {
             return Vec::new();
         };
         for flow in &sender.flows {
@@ -59,16 +59,12 @@ impl Senders {
         sender.flows.into_iter().collect()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.senders.len()
-    }
-
     pub(super) fn session(&mut self, id: u64) -> Option<&mut Session> {
-        Some(&mut self.senders.get_mut(&id)?.session)
+        Some(&mut self.attached.get_mut(&id)?.session)
     }
 
     pub(super) fn sessions(&mut self) -> impl Iterator<Item = &mut Session> {
-        self.senders.values_mut().map(|sender| &mut sender.session)
+        self.attached.values_mut().map(|sender| &mut sender.session)
     }
 
     /// A flow begins, or demands something else; tells whether it is this sender's.
@@ -79,7 +75,7 @@ impl Senders {
         segment: u32,
         demand: Option<Demand>,
     ) -> Result<bool, Refusal> {
-        let Some(sender) = self.senders.get_mut(&owner) else {
+        let Some(sender) = self.attached.get_mut(&owner) else {
             return Ok(false);
         };
         if let Some(known) = self.flows.get_mut(&flow) {
@@ -106,7 +102,7 @@ impl Senders {
 
     /// A flow is over; tells whether it was this sender's.
     pub(super) fn close(&mut self, owner: u64, flow: &FlowKey) -> bool {
-        let Some(sender) = self.senders.get_mut(&owner) else {
+        let Some(sender) = self.attached.get_mut(&owner) else {
             return false;
         };
         sender.flows.remove(flow) && self.flows.remove(flow).is_some()
@@ -148,7 +144,7 @@ impl Senders {
             Some(window) => known.windows.insert(switch, window),
             None => known.windows.remove(&switch),
         };
-        Self::tell(&mut self.senders, flow, known);
+        Self::tell(&mut self.attached, flow, known);
         true
     }
 
@@ -156,7 +152,7 @@ impl Senders {
     pub(super) fn forget_switch(&mut self, switch: u32) {
         for (flow, known) in &mut self.flows {
             if known.windows.remove(&switch).is_some() {
-                Self::tell(&mut self.senders, flow, known);
+                Self::tell(&mut self.attached, flow, known);
             }
         }
     }

@@ -35,6 +35,7 @@ const WAITING: usize = 64;
 const HELLO: Duration = Duration::from_secs(5);
 
 type Messages = Received<Result<v1::FromController, Status>>;
+type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
 
 impl Services {
     pub(super) fn new(desk: mpsc::Sender<Input>) -> Self {
@@ -54,12 +55,27 @@ impl Services {
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
-    /// Hands what an agent says to the desk, until it or the desk has enough.
-    async fn follow_agent(
+    /// Has the desk let somebody in, and follows them.
+    async fn admit<T: Send + 'static>(
+        &self,
+        stream: Streaming<T>,
+        whose: String,
+        attach: impl FnOnce(Outgoing, oneshot::Sender<Result<Admitted, Refusal>>) -> Input,
+        read: impl Fn(u64, T) -> Result<Input, Refusal> + Send + 'static,
+    ) -> Result<Response<Messages>, Status> {
+        let (outgoing, messages) = mpsc::channel(WAITING);
+        let admitted = self.ask(|answer| attach(outgoing, answer)).await?;
+        tokio::spawn(self.clone().follow(stream, whose, admitted, read));
+        Ok(Response::new(Received(messages)))
+    }
+
+    /// Hands what somebody says to the desk, as `read` understands it, until they or the desk have enough.
+    async fn follow<T>(
         self,
-        mut stream: Streaming<v1::FromAgent>,
-        name: String,
+        mut stream: Streaming<T>,
+        whose: String,
         admitted: Admitted,
+        read: impl Fn(u64, T) -> Result<Input, Refusal>,
     ) {
         let Admitted { session, mut over } = admitted;
         let result = loop {
@@ -68,7 +84,7 @@ impl Services {
                 _ = &mut over => break Ok(()),
             };
             let input = match message {
-                Ok(Some(message)) => reports(session, message),
+                Ok(Some(message)) => read(session, message),
                 Ok(None) | Err(_) => break Ok(()),
             };
             match input {
@@ -80,39 +96,6 @@ impl Services {
                 Err(refusal) => break Err(refusal),
             }
         };
-        self.leave(session, name, result).await;
-    }
-
-    /// The same for a sender.
-    async fn follow_sender(
-        self,
-        mut stream: Streaming<v1::FromSender>,
-        peer: Peer,
-        admitted: Admitted,
-    ) {
-        let Admitted { session, mut over } = admitted;
-        let result = loop {
-            let message = tokio::select! {
-                message = stream.message() => message,
-                _ = &mut over => break Ok(()),
-            };
-            let input = match message {
-                Ok(Some(message)) => sender_reports(session, &peer, message),
-                Ok(None) | Err(_) => break Ok(()),
-            };
-            match input {
-                Ok(input) => {
-                    if self.tell(input).await.is_err() {
-                        return;
-                    }
-                }
-                Err(refusal) => break Err(refusal),
-            }
-        };
-        self.leave(session, peer.address.to_string(), result).await;
-    }
-
-    async fn leave(&self, session: u64, whose: String, result: Result<(), Refusal>) {
         if let Err(refusal) = result {
             let _ = self.tell(Input::Garbled { whose, refusal }).await;
         }
@@ -233,15 +216,12 @@ impl Agents for Services {
         peer.require(&Role::Switch(hello.name.clone()))?;
         let hello = Hello::parse(hello)?;
         let name = hello.name.clone();
-        let (outgoing, messages) = mpsc::channel(WAITING);
-        let admitted = self.ask(|answer| Input::Attach {
+        let attach = |outgoing, answer| Input::Attach {
             hello,
             outgoing,
             answer,
-        });
-        let admitted = admitted.await?;
-        tokio::spawn(self.clone().follow_agent(stream, name, admitted));
-        Ok(Response::new(Received(messages)))
+        };
+        self.admit(stream, name, attach, reports).await
     }
 }
 
@@ -297,15 +277,14 @@ impl Flows for Services {
             return Err(Refusal::Hello.into());
         };
         let governor = hello.governor.map(governor);
-        let (outgoing, messages) = mpsc::channel(WAITING);
-        let admitted = self.ask(|answer| Input::AttachSender {
+        let attach = |outgoing, answer| Input::AttachSender {
             governor,
             outgoing,
             answer,
-        });
-        let admitted = admitted.await?;
-        tokio::spawn(self.clone().follow_sender(stream, peer, admitted));
-        Ok(Response::new(Received(messages)))
+        };
+        let whose = peer.address.to_string();
+        let read = move |session, message| sender_reports(session, &peer, message);
+        self.admit(stream, whose, attach, read).await
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Session {
     waiting: Vec<v1::Order>,
     /// Its clock when it last said something, and ours.
     beat: u64,
-    heard: Time,
+    pub(super) heard: Time,
 }
 
 /// How many orders wait for somebody who does not take them before it is given up.
@@ -58,10 +58,6 @@ impl Session {
     pub(super) fn hear(&mut self, now: Time, beat: u64) {
         self.beat = self.beat.max(beat);
         self.heard = now;
-    }
-
-    pub(super) fn heard(&self) -> Time {
-        self.heard
     }
 
     /// Sends what waits; `false` if the other end does not keep up.
@@ -170,7 +166,7 @@ pub(super) struct Switch {
 /// All switches that have ever said hello, by the number that the logic knows them by.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
-    switches: BTreeMap<u32, Switch>,
+    pub(super) by_number: BTreeMap<u32, Switch>,
     numbers: BTreeMap<String, u32>,
 }
 
@@ -197,15 +193,11 @@ impl Switches {
             ports: hello.ports,
             session: Some(session),
         };
-        self.switches.insert(number, switch);
-    }
-
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Switch> {
-        self.switches.get_mut(&number)
+        self.by_number.insert(number, switch);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Switch)> {
-        self.switches
+        self.by_number
             .iter()
             .map(|(number, switch)| (*number, switch))
     }
@@ -216,7 +208,7 @@ impl Switches {
     }
 
     pub(super) fn sessions(&mut self) -> impl Iterator<Item = (u32, &mut Session)> {
-        let switches = self.switches.iter_mut();
+        let switches = self.by_number.iter_mut();
         switches.filter_map(|(number, switch)| Some((*number, switch.session.as_mut()?)))
     }
 }
@@ -224,7 +216,7 @@ impl Switches {
 impl Switches {
     /// The ports that lead to an address, by the longest prefix of each switch.
     pub(super) fn towards(&self, address: IpAddr) -> Vec<(u32, u32)> {
-        let ports = self.switches.iter().filter_map(|(number, switch)| {
+        let ports = self.by_number.iter().filter_map(|(number, switch)| {
             let prefixes = switch.ports.iter().flat_map(|port| {
                 let matching = port
                     .behind

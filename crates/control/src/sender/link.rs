@@ -109,7 +109,7 @@ impl Link {
         let attached = attached.unwrap_or(Err(End::Dropped))?;
         self.state.send_replace(AgentState::Attached {
             controller: controller.to_owned(),
-            governor: attached.lease.governor().clone(),
+            governor: attached.lease.governor.clone(),
         });
         Ok(attached)
     }

@@ -57,7 +57,7 @@ impl Connection {
         if !matches!(self.state, State::Open) {
             return Err(WriteError::Closed(self.counters.error));
         }
-        if self.sender.buffer.is_finishing() {
+        if self.sender.buffer.finish_wanted {
             return Err(WriteError::Ended);
         }
         Ok(())

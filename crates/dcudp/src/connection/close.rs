@@ -189,7 +189,7 @@ impl Connection {
                 (ShutdownReason::Aborted(_), true) => ShutdownReason::Aborted(0),
                 (reason, _) => reason,
             },
-            expected: SequenceNumber::of(self.receiver.buffer.expected()),
+            expected: SequenceNumber::of(self.receiver.buffer.expected),
             is_answer,
         };
         if due {

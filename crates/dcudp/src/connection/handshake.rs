@@ -238,7 +238,7 @@ impl Connection {
                     self.counters.malformed += 1;
                     return;
                 }
-                debug_assert_eq!(first.first_count(), self.sender.buffer.base());
+                debug_assert_eq!(first.first_count(), self.sender.buffer.base);
                 self.client = None;
                 if let Some(sent_at) = sent_at {
                     self.rtt.on_sample(now.since(sent_at));

@@ -146,7 +146,7 @@ impl Connection {
         is_newest: bool,
     ) -> Result<(), Violation> {
         if is_newest && self.sender.on_wish(now, header.marks.observe, &self.rtt)? {
-            self.events.push_back(Event::Mode(self.sender.mode()));
+            self.events.push_back(Event::Mode(self.sender.mode));
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Connection {
             self.ack2s.push_back(header.number);
         }
         let sender = &mut self.sender;
-        if !header.marks.observe && sender.mode() == Mode::Udp {
+        if !header.marks.observe && sender.mode == Mode::Udp {
             // The receiver still waits to hear that the mode has changed.
             sender.change_due = true;
         }
@@ -205,7 +205,7 @@ impl Connection {
     }
 
     fn handle_ack2(&mut self, now: Time, header: &ControlHeader) -> Result<(), Violation> {
-        let next = self.channel.next_control();
+        let next = self.channel.next_control;
         let number = header.number.expand(next);
         if number >= next {
             return Err(Violation::Ack2OfUnsent);

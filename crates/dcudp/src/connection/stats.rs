@@ -95,12 +95,12 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let (counters, sender) = (&self.counters, &self.sender);
         ConnectionStats {
-            mode: sender.mode(),
+            mode: sender.mode,
             mode_switches: sender.switches,
             rate: sender.rate(&self.rtt),
-            smoothed_rtt: self.rtt.smoothed(),
+            smoothed_rtt: self.rtt.smoothed,
             min_rtt: self.rtt.idle(),
-            in_flight: sender.buffer.in_flight(),
+            in_flight: sender.buffer.in_flight,
             unacknowledged: ByteSize::from_bytes(sender.buffer.unacknowledged() as u64),
             algorithm: sender.controller().name(),
             controller: sender.controller().snapshot(),

@@ -61,7 +61,7 @@ impl Connection {
             Due::Data => {
                 if let Some(run) = self.transmit_run(now, max_datagrams) {
                     let transmit = self.batch(now, run.len(), Ecn::Ect0, Some(run.segment))?;
-                    return Some((transmit, self.sender.buffer.run(run)));
+                    return Some((transmit, self.sender.buffer.stream.run(run)));
                 }
                 let segment = self.transmit_data(now, buffer, max_datagrams);
                 (Ecn::Ect0, segment)
@@ -153,7 +153,7 @@ impl Connection {
     /// What data packets, ACK2 and OBS-change say of the sender's mode.
     fn sender_marks(&self) -> Marks {
         Marks {
-            observe: self.sender.mode() == Mode::Congestion,
+            observe: self.sender.mode == Mode::Congestion,
             ..Marks::default()
         }
     }
@@ -168,15 +168,15 @@ impl Connection {
 
     fn transmit_ack(&mut self, now: Time, buffer: &mut Vec<u8>) {
         let marks = Marks {
-            echo: self.receiver.echo(),
+            echo: self.receiver.echo,
             ..self.receiver_marks()
         };
         let ack = Ack {
-            expected: SequenceNumber::of(self.receiver.buffer.expected()),
+            expected: SequenceNumber::of(self.receiver.buffer.expected),
             window: self.receiver.room(),
-            rtt: self.rtt.smoothed(),
-            received: self.receiver.received(),
-            marked: self.receiver.marked(),
+            rtt: self.rtt.smoothed,
+            received: self.receiver.received,
+            marked: self.receiver.marked,
         };
         let control = Control::Ack(ack);
         let number = self.channel.write_control(now, marks, &control, buffer);
@@ -221,7 +221,7 @@ impl Connection {
     fn transmit_keep_alive(&mut self, now: Time, buffer: &mut Vec<u8>) {
         let request = self.sender.request_is_due();
         let keep_alive = KeepAlive {
-            expected: SequenceNumber::of(self.receiver.buffer.expected()),
+            expected: SequenceNumber::of(self.receiver.buffer.expected),
             window: self.receiver.room(),
             next: SequenceNumber::of(self.sender.buffer.next()),
             request,

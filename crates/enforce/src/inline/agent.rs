@@ -5,14 +5,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
-use weir_fabric::{
-    Counters as PipeCounters, ETHERNET_FRAMING, Faults, Link, Pipe, Queue, Rule, Tally,
-};
+use weir_fabric::{ETHERNET_FRAMING, Faults, Link, Pipe, Queue, Rule};
 use weir_metrics::Registry;
-use weir_sed::{Agent, AgentConfig, AgentCounters};
+use weir_sed::{Agent, AgentConfig};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::{AgentFigures, AttachError, Counters, Ends, Inline};
+use super::agent_figures::{AgentFigures, Counted};
+use super::{AttachError, Ends, Inline};
 use crate::segment::Segment;
 
 /// How often interfaces are looked after, and figures brought up to date.
@@ -100,7 +99,7 @@ impl AgentCable {
 
     /// Shows what it does in a registry too.
     pub fn set_registry(&mut self, registry: &Registry) {
-        self.figures = Some(AgentFigures::register(registry, self.ends.names()));
+        self.figures = Some(AgentFigures::register(registry, &self.ends.names));
     }
 
     /// Passes frames on for a span. `exchange` is called whenever something has happened: it takes what the
@@ -119,7 +118,7 @@ impl AgentCable {
                 self.wake.take();
             }
             let now = self.cable.now();
-            if let Some(agent) = self.cable.element_mut() {
+            if let Some(agent) = self.cable.switch.element_mut() {
                 // What it is ordered is due at once, which the next turn sees.
                 exchange(now, agent);
             }
@@ -135,49 +134,29 @@ impl AgentCable {
             return;
         }
         self.looked = now;
-        self.ends.look_at(self.cable.ports());
+        self.ends.look_at(&self.cable.ports);
         if let Some(figures) = &self.figures {
-            figures.set(self);
+            let agent: Option<&Agent<Segment>> = self.cable.element();
+            let counted = Counted {
+                agent: agent.map(Agent::counters).unwrap_or_default(),
+                cable: self.cable.counters,
+                overrun: self.ends.overrun,
+            };
+            let names = self.ends.names.iter().map(String::as_str);
+            let queues = self.cable.switch.ports().iter().map(Pipe::queue);
+            let queues = names.zip(queues);
+            let queues = queues.map(|(name, queue)| (name, queue.backlog(), queue.counters()));
+            figures.set(&counted, queues);
         }
-    }
-
-    /// The two interfaces.
-    pub fn interfaces(&self) -> &[String; 2] {
-        self.ends.names()
     }
 
     /// The names of interfaces that have disappeared since the last call.
     pub fn take_gone(&mut self) -> Vec<String> {
-        self.ends.take_gone()
+        std::mem::take(&mut self.ends.gone)
     }
 
     /// Whether both interfaces are there.
     pub fn is_whole(&self) -> bool {
-        self.ends.are_there()
-    }
-
-    /// What has passed.
-    pub fn counters(&self) -> Counters {
-        self.cable.counters()
-    }
-
-    /// Frames that were lost before they were read.
-    pub fn overrun(&self) -> u64 {
-        self.ends.overrun()
-    }
-
-    /// What the agent has done.
-    pub fn agent_counters(&self) -> AgentCounters {
-        let agent: Option<&Agent<Segment>> = self.cable.element();
-        agent.map(Agent::counters).unwrap_or_default()
-    }
-
-    /// What waits in front of each interface, and what became of the rest.
-    pub fn queues(&self) -> impl Iterator<Item = (&str, Tally, PipeCounters)> {
-        let names = self.ends.names().iter().map(String::as_str);
-        let queues = self.cable.pipes().iter().map(Pipe::queue);
-        names
-            .zip(queues)
-            .map(|(name, queue)| (name, queue.backlog(), queue.counters()))
+        self.ends.are_there
     }
 }

@@ -2,21 +2,22 @@
 
 use std::sync::atomic::AtomicU64;
 
+use weir_fabric::{Counters as PipeCounters, Tally};
 use weir_metrics::prometheus::counter::Counter;
 use weir_metrics::prometheus::family::Family;
 use weir_metrics::prometheus::gauge::Gauge;
 use weir_metrics::{Registry, Row, Table, raise};
 use weir_sed::AgentCounters;
 
-use super::{AgentCable, Counters};
+use super::Counters;
 
 /// What the agent and its cable have counted.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
-    agent: AgentCounters,
-    cable: Counters,
+pub(super) struct Counted {
+    pub(super) agent: AgentCounters,
+    pub(super) cable: Counters,
     /// Frames lost before they were read.
-    overrun: u64,
+    pub(super) overrun: u64,
 }
 
 static COUNTERS: [Row<Counted>; 11] = [
@@ -80,7 +81,7 @@ type Label = Vec<(&'static str, String)>;
 
 /// The metrics of an agent.
 #[derive(Clone, Debug)]
-pub struct AgentFigures {
+pub(super) struct AgentFigures {
     counters: Table<Counted>,
     queued: Family<Label, Gauge>,
     dropped: Family<Label, Counter<u64, AtomicU64>>,
@@ -88,7 +89,7 @@ pub struct AgentFigures {
 
 impl AgentFigures {
     /// Registers them, for two interfaces.
-    pub fn register(registry: &Registry, interfaces: &[String; 2]) -> Self {
+    pub(super) fn register(registry: &Registry, interfaces: &[String; 2]) -> Self {
         let figures = registry.shared(|registry| {
             let registry = registry.sub_registry_with_prefix("weir_sed_agent");
             let figures = Self {
@@ -109,14 +110,15 @@ impl AgentFigures {
         figures
     }
 
-    /// Brings them up to date.
-    pub(super) fn set(&self, cable: &AgentCable) {
-        self.counters.set(&Counted {
-            agent: cable.agent_counters(),
-            cable: cable.counters(),
-            overrun: cable.overrun(),
-        });
-        for (name, waiting, counters) in cable.queues() {
+    /// Brings them up to date: what was counted, and of each interface's queue what waits and what became
+    /// of the rest.
+    pub(super) fn set<'a>(
+        &self,
+        counted: &Counted,
+        queues: impl Iterator<Item = (&'a str, Tally, PipeCounters)>,
+    ) {
+        self.counters.set(counted);
+        for (name, waiting, counters) in queues {
             let bytes = i64::try_from(waiting.size.bytes()).unwrap_or(i64::MAX);
             self.queued.get_or_create(&label(name)).set(bytes);
             let dropped = counters.dropped.total().packets;

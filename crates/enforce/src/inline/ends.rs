@@ -35,11 +35,12 @@ pub enum AttachError {
 /// Two interfaces by name, whose ports take all frames, whomever they are for.
 #[derive(Debug)]
 pub(super) struct Ends {
-    names: [String; 2],
-    gone: Vec<String>,
-    are_there: bool,
-    /// Frames that were not read in time.
-    overrun: u64,
+    pub(super) names: [String; 2],
+    /// The names of those that have disappeared since somebody took them.
+    pub(super) gone: Vec<String>,
+    pub(super) are_there: bool,
+    /// Frames that were lost before they were read.
+    pub(super) overrun: u64,
 }
 
 impl Ends {
@@ -63,10 +64,6 @@ impl Ends {
         Ok((ends, ports.map(Port::from)))
     }
 
-    pub(super) fn names(&self) -> &[String; 2] {
-        &self.names
-    }
-
     pub(super) fn name_of(&self, port: PortIndex) -> String {
         let mut sides = SIDES.iter().zip(&self.names);
         let found = sides.find(|(side, _)| **side == port);
@@ -79,20 +76,6 @@ impl Ends {
         self.overrun += ports.iter().map(Port::take_dropped).sum::<u64>();
         self.gone = self.names.iter().zip(ports).filter_map(gone).collect();
         self.are_there = self.gone.is_empty();
-    }
-
-    /// The names of those that have disappeared, once.
-    pub(super) fn take_gone(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.gone)
-    }
-
-    pub(super) fn are_there(&self) -> bool {
-        self.are_there
-    }
-
-    /// How many frames were lost before they were read.
-    pub(super) fn overrun(&self) -> u64 {
-        self.overrun
     }
 }
 

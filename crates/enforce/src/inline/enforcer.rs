@@ -45,7 +45,7 @@ impl Enforcer {
         seed: u64,
     ) -> Result<Self, AttachError> {
         let (ends, ports) = Ends::join(interfaces)?;
-        let rules = Box::new(Rules::new(policy, ends.names()));
+        let rules = Box::new(Rules::new(policy, &ends.names));
         let tcon: Tcon<Segment> = Tcon::new(limits, rules, seed);
         Ok(Self {
             cable: Inline::new(ports, tcon),
@@ -83,14 +83,14 @@ impl Enforcer {
     }
 
     fn in_line(&self, tcon: &Tcon<Segment>) -> InLine {
-        let passed = self.cable.counters();
+        let passed = self.cable.counters;
         let counters = tcon.counters();
         let (kept, most) = (tcon.kept(), tcon.most_kept());
         InLine {
             frames: passed.frames,
             untouched: passed.untouched,
             segments: passed.segments,
-            overrun: self.ends.overrun(),
+            overrun: self.ends.overrun,
             unreadable: passed.unreadable,
             full: passed.full,
             too_long: passed.too_long,
@@ -120,8 +120,8 @@ impl Enforce for Enforcer {
     }
 
     fn set_policy(&mut self, policy: Policy) {
-        let rules = Box::new(Rules::new(policy, self.ends.names()));
-        if let Some(tcon) = self.cable.element_mut::<Tcon<Segment>>() {
+        let rules = Box::new(Rules::new(policy, &self.ends.names));
+        if let Some(tcon) = self.cable.switch.element_mut::<Tcon<Segment>>() {
             tcon.set_policy(rules);
         }
     }
@@ -130,7 +130,7 @@ impl Enforce for Enforcer {
         self.cable.run_for(&self.never, STEP)?;
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_PER_ROUND) {
-            self.ends.look_at(self.cable.ports());
+            self.ends.look_at(&self.cable.ports);
             if let Some(figures) = &self.figures {
                 figures.set(&self.totals());
             }
@@ -139,11 +139,11 @@ impl Enforce for Enforcer {
     }
 
     fn take_gone(&mut self) -> Vec<String> {
-        self.ends.take_gone()
+        std::mem::take(&mut self.ends.gone)
     }
 
     fn is_over(&self) -> bool {
-        !self.ends.are_there()
+        !self.ends.are_there
     }
 
     fn status(&self) -> Status {
@@ -153,6 +153,6 @@ impl Enforce for Enforcer {
             let interface = egress.map_or(String::new(), |port| self.ends.name_of(port));
             FlowStatus::of(&report, interface)
         });
-        Status::new(self.ends.names().to_vec(), self.totals(), flows)
+        Status::new(self.ends.names.to_vec(), self.totals(), flows)
     }
 }

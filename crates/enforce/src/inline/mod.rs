@@ -42,14 +42,13 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use weir_fabric::{Element, Faults, Link, Pipe, PortIndex, Queue, Routes, Switch, Tally};
+use weir_fabric::{Element, Faults, Link, Pipe, PortIndex, Queue, Routes, Switch};
 use weir_units::{Duration, Rate, Time};
 
 use crate::port::Port;
 use crate::segment::{Pool, Run, Segment};
 
 pub use agent::{AgentCable, Outlet, Waker};
-pub use agent_figures::AgentFigures;
 pub use ends::AttachError;
 use ends::Ends;
 pub use enforcer::Enforcer;
@@ -104,7 +103,7 @@ impl Inline {
     }
 
     /// The same with a queue and a link in front of each port.
-    pub fn with_pipes(
+    fn with_pipes(
         ports: [Port; 2],
         pipes: [Pipe<Segment>; 2],
         element: impl Element<Segment>,
@@ -129,29 +128,9 @@ impl Inline {
         self.counters
     }
 
-    /// The two ports.
-    pub fn ports(&self) -> &[Port; 2] {
-        &self.ports
-    }
-
-    /// What is in front of each port.
-    pub fn pipes(&self) -> &[Pipe<Segment>] {
-        self.switch.ports()
-    }
-
-    /// What the element holds, and what waits in front of the ports.
-    pub fn held(&self) -> Tally {
-        self.switch.inside()
-    }
-
     /// The element, if it is one of this type.
     pub fn element<E: Element<Segment>>(&self) -> Option<&E> {
         self.switch.element()
-    }
-
-    /// The same, to be changed: to be given another policy, for instance.
-    pub fn element_mut<E: Element<Segment>>(&mut self) -> Option<&mut E> {
-        self.switch.element_mut()
     }
 
     /// Passes frames on until `stop` can be read.

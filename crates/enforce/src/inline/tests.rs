@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use weir_fabric::{Output, Packet};
+use weir_fabric::{Output, Packet, Tally};
 use weir_wire::tcp::Flags;
 
 use super::*;
@@ -94,12 +94,12 @@ fn super_packets_pass_segment_by_segment_and_leave_together() {
     let sent = data().bytes();
     left.send(&[IoSlice::new(&sent)]).unwrap();
     assert!(!cable.run_for(&stop, Duration::ZERO).unwrap());
-    assert_eq!((cable.held().packets, received(&left)), (1, None));
+    assert_eq!((cable.switch.inside().packets, received(&left)), (1, None));
     let first = parsed(&received(&right).unwrap()).unwrap();
     assert_eq!((first.segments(), first.tcp(0).unwrap().window), (4, 500));
     // The address that the frame was for.
     assert_eq!(first.destination(), [2, 0, 0, 0, 0, 2]);
-    while cable.held().packets > 0 {
+    while cable.switch.inside().packets > 0 {
         cable.run_for(&stop, Duration::from_millis(1)).unwrap();
     }
     let last = received(&right).unwrap();
@@ -109,12 +109,12 @@ fn super_packets_pass_segment_by_segment_and_leave_together() {
     }
     payload.extend(verified(&finished(last)).payload);
     assert_eq!(payload, data().payload);
-    let counters = cable.counters();
+    let counters = cable.counters;
     assert_eq!(
         (counters.frames, counters.segments, counters.untouched),
         (1, 5, 0)
     );
-    assert!(cable.element::<Meddler>().is_some());
+    assert!(cable.switch.element::<Meddler>().is_some());
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn what_is_not_ip_passes_as_it_is() {
     cable.run_for(&stop, Duration::ZERO).unwrap();
     assert_eq!(received(&left).as_ref(), Some(&arp));
     assert_eq!(received(&left).as_ref(), Some(&malformed));
-    assert_eq!(cable.counters().untouched, 2);
+    assert_eq!(cable.counters.untouched, 2);
 }
 
 #[test]
@@ -141,5 +141,5 @@ fn it_ends_when_it_is_told_to_and_a_side_that_is_gone_is_counted() {
         .unwrap();
     rustix::io::write(&stop, &1_u64.to_ne_bytes()).unwrap();
     cable.run(&stop).unwrap();
-    assert_eq!(cable.counters().down, 1);
+    assert_eq!(cable.counters.down, 1);
 }

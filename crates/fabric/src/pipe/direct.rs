@@ -33,7 +33,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Whether nothing but the link decides what becomes of a packet of this length.
     #[inline]
     pub(crate) fn is_plain(&self, length: ByteSize) -> bool {
-        self.undisturbed && !self.queue.is_watched() && length <= self.link.mtu()
+        self.undisturbed && !self.queue.watched && length <= self.link.mtu()
     }
 
     /// A packet enters. Where nothing can happen to it before it has come out, it is given back with

@@ -115,7 +115,7 @@ impl<P: Packet + Clone> Ports<P> {
         }) else {
             return self.drop(packet, DropReason::NoRoute);
         };
-        let before = pipe.next_arrival();
+        let before = pipe.next_arrival;
         let (after, next) = match &mut self.account {
             None => {
                 if pipe.has_announced() {
@@ -123,14 +123,14 @@ impl<P: Packet + Clone> Ports<P> {
                 } else {
                     pipe.send(now, packet);
                 }
-                (pipe.next_arrival(), pipe.next_time())
+                (pipe.next_arrival, pipe.next_time())
             }
             Some(account) => {
                 account.send(&mut self.pipes, now, port, packet);
                 let Some(pipe) = self.pipes.get(port.index()) else {
                     return;
                 };
-                (pipe.next_arrival(), pipe.next_time())
+                (pipe.next_arrival, pipe.next_time())
             }
         };
         if after != before {

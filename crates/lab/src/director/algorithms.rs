@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use weir_congestion::{AlgorithmSpec, Value};
-use weir_enforce::bpf::{self, BpfError, D2tcp, Dctcp, Parameters, Registered};
+use weir_enforce::bpf::{self, D2tcp, Dctcp, Parameters, Registered};
 use weir_scenario::{Group, Scenario, Transport};
 
-use crate::LabError;
+use crate::error::{CongestionError, LabError};
 use crate::plan::INITIAL_WINDOW;
 use crate::tcp_options::kernel_name;
 
@@ -17,7 +17,8 @@ use crate::tcp_options::kernel_name;
 pub(super) struct KernelAlgorithms {
     names: BTreeMap<String, String>,
     registered: Vec<(AlgorithmSpec, Registered)>,
-    notes: Vec<String>,
+    /// What the kernel's differ in from what the scenario says.
+    pub(super) notes: Vec<String>,
 }
 
 impl KernelAlgorithms {
@@ -45,11 +46,6 @@ impl KernelAlgorithms {
     /// What the kernel calls a group's.
     pub(super) fn of(&self, group: &Group) -> Option<&str> {
         self.names.get(&group.name).map(String::as_str)
-    }
-
-    /// What the kernel's differ in from what the scenario says.
-    pub(super) fn notes(&self) -> &[String] {
-        &self.notes
     }
 
     fn find(&mut self, congestion: &AlgorithmSpec) -> Result<String, CongestionError> {
@@ -106,23 +102,6 @@ impl KernelAlgorithms {
             ));
         }
     }
-}
-
-/// Why a congestion control cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum CongestionError {
-    /// The kernel does not know it.
-    #[error(
-        "the kernel's TCP has none of this name; `cubic`, `newreno`, `bbr` and `dctcp` are possible, and any \
-         with `transport = \"quic\"`"
-    )]
-    Unknown,
-    /// It cannot be registered.
-    #[error(
-        "{0}; `cubic`, `newreno` and `bbr` work without, so does any with `transport = \"quic\"`, and `weir run` \
-         simulates the scenario as it is"
-    )]
-    Bpf(#[from] BpfError),
 }
 
 /// The congestion control, if it is the kernel's.

@@ -11,7 +11,8 @@ use crate::control::{Completion, FlowOutcome, Role, Sample};
 /// All flows, in the order of their numbers.
 #[derive(Debug)]
 pub(super) struct Books {
-    accounts: Vec<Account>,
+    /// All flows.
+    pub(super) accounts: Vec<Account>,
     /// From when on what ends say of themselves comes after the run's end.
     closed: bool,
 }
@@ -47,11 +48,6 @@ impl Books {
             accounts: flows.into_iter().map(account).collect(),
             closed: false,
         }
-    }
-
-    /// All flows.
-    pub(super) fn accounts(&self) -> &[Account] {
-        &self.accounts
     }
 
     /// Those of the group at this position.

@@ -78,14 +78,14 @@ impl Session<'_> {
     }
 
     fn record(&self, span: Span, recorder: &mut dyn Recorder) -> Result<(), LabError> {
-        for account in self.books.accounts() {
+        for account in &self.books.accounts {
             for record in summary::flow_records(self.scenario, account, span) {
                 recorder.record(Observation::Flow(record))?;
             }
         }
-        let requests = self.epochs.iter().flat_map(|epochs| epochs.requests());
+        let requests = self.epochs.iter().flat_map(|epochs| &epochs.requests);
         for request in requests {
-            let Some(account) = self.books.accounts().get(request.flow as usize) else {
+            let Some(account) = self.books.accounts.get(request.flow as usize) else {
                 continue;
             };
             recorder.record(Observation::Epoch(EpochRecord {

@@ -15,7 +15,8 @@ pub(super) struct Epochs {
     number: u64,
     /// Whose answer is due.
     due: BTreeSet<u64>,
-    requests: Vec<Request>,
+    /// All requests so far.
+    pub(super) requests: Vec<Request>,
 }
 
 /// A request of an epoch, answered or given up.
@@ -64,11 +65,6 @@ impl Epochs {
     pub(super) fn are_over(&self) -> bool {
         self.number >= self.count
     }
-
-    /// All requests so far.
-    pub(super) fn requests(&self) -> &[Request] {
-        &self.requests
-    }
 }
 
 #[cfg(test)]
@@ -104,8 +100,8 @@ mod tests {
         assert!(!epochs.answered(answer(5, 1)));
         assert!(epochs.answered(answer(3, 1)));
         assert!(epochs.are_over());
-        assert_eq!(epochs.requests().len(), 4);
-        assert_eq!(epochs.requests()[1].took, None);
+        assert_eq!(epochs.requests.len(), 4);
+        assert_eq!(epochs.requests[1].took, None);
     }
 
     proptest! {
@@ -121,11 +117,11 @@ mod tests {
                 }
             }
             let mut seen = BTreeSet::new();
-            for request in epochs.requests() {
+            for request in &epochs.requests {
                 prop_assert!(seen.insert((request.epoch, request.flow)));
             }
-            prop_assert!(epochs.requests().len() as u64 >= 3 * number);
-            prop_assert!((epochs.requests().len() as u64) < 3 * (number + 1));
+            prop_assert!(epochs.requests.len() as u64 >= 3 * number);
+            prop_assert!((epochs.requests.len() as u64) < 3 * (number + 1));
         }
     }
 }

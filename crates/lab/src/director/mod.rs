@@ -25,7 +25,6 @@ mod script;
 mod session;
 mod summary;
 
-pub use algorithms::CongestionError;
 pub use processes::HOST_COMMAND;
 
 use weir_results::{Recorder, RunSummary};

@@ -58,7 +58,7 @@ impl<'s> Preparation<'s> {
         });
         described.map_err(LabError::system("describing the run"))?;
         let built = processes.built()?;
-        let mut notes = algorithms.notes().to_vec();
+        let mut notes = algorithms.notes.to_vec();
         notes.extend(options_refused(scenario));
         notes.extend(settings_refused(&built));
         Ok(Self {

@@ -131,12 +131,12 @@ fn is_endless(account: &Account) -> bool {
 /// How a group's requests in step went.
 fn in_step(books: &Books, group: usize, epochs: &Epochs, span: Span) -> EpochSummary {
     let is_own = |request: &&Request| {
-        let account = books.accounts().get(request.flow as usize);
+        let account = books.accounts.get(request.flow as usize);
         account.is_some_and(|account| account.flow.group == group)
     };
     let mut slowest: BTreeMap<u64, Option<Duration>> = BTreeMap::new();
     let mut lost = 0;
-    let requests = epochs.requests().iter().filter(is_own);
+    let requests = epochs.requests.iter().filter(is_own);
     for request in requests.filter(|request| request.start >= span.begin) {
         lost += u64::from(request.took.is_none());
         let epoch = slowest.entry(request.epoch).or_insert(Some(Duration::ZERO));

@@ -11,7 +11,7 @@ const BINS: usize = (65 - PRECISION as usize) << PRECISION;
 pub(super) struct Distribution {
     bins: Box<[u64; BINS]>,
     count: u64,
-    maximum: Duration,
+    pub(super) maximum: Duration,
 }
 
 impl Distribution {
@@ -43,10 +43,6 @@ impl Distribution {
         });
         let largest = bin.map_or(0, largest_in);
         Duration::from_nanos(largest).min(self.maximum)
-    }
-
-    pub(super) fn maximum(&self) -> Duration {
-        self.maximum
     }
 }
 
@@ -90,7 +86,7 @@ mod tests {
             let rank = ((spans.len() as f64 * fraction).ceil() as usize).max(1);
             let (found, exact) = (distribution.percentile(fraction).as_nanos(), spans[rank - 1]);
             prop_assert!(found >= exact && found - exact <= exact / 32);
-            prop_assert_eq!(distribution.percentile(1.0), distribution.maximum());
+            prop_assert_eq!(distribution.percentile(1.0), distribution.maximum);
         }
     }
 

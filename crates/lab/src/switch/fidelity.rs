@@ -134,7 +134,7 @@ impl Fidelity {
         let mut emulation = Emulation {
             lateness_p50: self.lateness.percentile(0.5),
             lateness_p99: self.lateness.percentile(0.99),
-            lateness_max: self.lateness.maximum(),
+            lateness_max: self.lateness.maximum,
             delay_error_p50: self.error.percentile(0.5),
             delay_error_p99: self.error.percentile(0.99),
             switch_cpu,

@@ -58,12 +58,12 @@ impl DcudpClient {
 
     /// The address that the socket is bound to.
     pub fn local_address(&self) -> SocketAddr {
-        self.endpoint.local_address()
+        self.endpoint.shared.sockets.local()
     }
 
     /// What happened at the socket beyond its connections.
     pub fn counters(&self) -> EndpointCounters {
-        self.endpoint.counters()
+        self.endpoint.shared.routing().engine.counters()
     }
 
     /// Waits until no connection is left, or for `limit` at most. A connection that is over still
@@ -72,7 +72,7 @@ impl DcudpClient {
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.
     pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        self.endpoint.wait_idle(limit).await
+        self.endpoint.shared.wait_idle(limit).await
     }
 }
 

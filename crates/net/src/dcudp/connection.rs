@@ -142,7 +142,7 @@ impl<K: Kind> DcudpConnection<K> {
 
     /// The address of this end's socket.
     pub fn local_address(&self) -> SocketAddr {
-        self.link.shared.local()
+        self.link.shared.sockets.local()
     }
 
     /// What the connection has counted so far, and how it is now: mode, rate, round-trip time.

@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::runtime::Handle as Runtime;
-use weir_dcudp::{DataKind, EndpointCounters, ServerConfig, TransportConfig};
-use weir_units::Duration;
+use weir_dcudp::{DataKind, ServerConfig, TransportConfig};
 
 use super::config::DcudpConfig;
 use super::error::DcudpConnectError;
 use super::state::{Link, Shared};
 use crate::driver::Driver;
-use crate::error::{DeadlinePassed, EndpointError};
+use crate::error::EndpointError;
 use crate::random::seed;
 use crate::socket::Place;
 use crate::sockets::Sockets;
@@ -19,7 +18,7 @@ use crate::timers::Timers;
 
 /// The last handle of a socket: dropping it lets the connections that there are go on.
 pub(super) struct Endpoint {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     transport: Box<TransportConfig>,
 }
 
@@ -63,7 +62,7 @@ impl Endpoint {
         data: DataKind,
     ) -> Result<Arc<Link>, DcudpConnectError> {
         let shared = &self.shared;
-        let local = shared.local();
+        let local = shared.sockets.local();
         let reaching = shared.sockets.reaching(remote);
         let (_, address) = reaching.ok_or(DcudpConnectError::AddressFamily { remote, local })?;
         let config = Arc::new(TransportConfig {
@@ -79,27 +78,10 @@ impl Endpoint {
         Ok(link)
     }
 
-    /// The next connection that a client begins; `None` once none will.
-    pub(super) async fn accept(&self) -> Option<Arc<Link>> {
-        self.shared.accept().await
-    }
-
-    pub(super) fn local_address(&self) -> SocketAddr {
-        self.shared.local()
-    }
-
-    pub(super) fn counters(&self) -> EndpointCounters {
-        self.shared.routing().engine.counters()
-    }
-
     pub(super) fn refuse_new(&self) {
         for link in self.shared.refuse_new() {
             link.give_up();
         }
-    }
-
-    pub(super) async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        self.shared.wait_idle(limit).await
     }
 }
 

@@ -38,7 +38,11 @@ impl<K: Kind> DcudpListener<K> {
 
     /// The next connection that a client begins; `None` once the listener takes no more.
     pub async fn accept(&self) -> Option<DcudpConnection<K>> {
-        self.endpoint.accept().await.map(DcudpConnection::new)
+        self.endpoint
+            .shared
+            .accept()
+            .await
+            .map(DcudpConnection::new)
     }
 
     /// Takes no connections from now on; those that nobody accepted are cut off.
@@ -48,13 +52,13 @@ impl<K: Kind> DcudpListener<K> {
 
     /// The address that the socket is bound to.
     pub fn local_address(&self) -> SocketAddr {
-        self.endpoint.local_address()
+        self.endpoint.shared.sockets.local()
     }
 
     /// What happened at the socket beyond its connections: clients that were asked for a cookie or
     /// refused, datagrams that belonged nowhere.
     pub fn counters(&self) -> EndpointCounters {
-        self.endpoint.counters()
+        self.endpoint.shared.routing().engine.counters()
     }
 
     /// Waits until no connection is left, or for `limit` at most. A connection that is over still
@@ -63,7 +67,7 @@ impl<K: Kind> DcudpListener<K> {
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.
     pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        self.endpoint.wait_idle(limit).await
+        self.endpoint.shared.wait_idle(limit).await
     }
 }
 

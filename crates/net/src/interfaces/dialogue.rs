@@ -23,7 +23,8 @@ enum Dump {
 /// What was asked, and what the kernel told so far.
 #[derive(Default)]
 pub(super) struct Dialogue {
-    table: Table,
+    /// Links and addresses as they are; not complete while an answer is due.
+    pub(super) table: Table,
     /// What was asked for and not answered yet.
     asked: Option<Dump>,
 }
@@ -38,16 +39,6 @@ pub(crate) struct News {
 }
 
 impl Dialogue {
-    /// Links and addresses as they are; not complete while an answer is due.
-    pub(super) fn table(&self) -> &Table {
-        &self.table
-    }
-
-    /// As [`Dialogue::table`], when there is nothing more to ask.
-    pub(super) fn into_table(self) -> Table {
-        self.table
-    }
-
     /// Whether everything that was asked for is answered.
     pub(super) fn is_complete(&self) -> bool {
         self.asked.is_none()

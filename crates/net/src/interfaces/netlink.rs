@@ -25,7 +25,7 @@ const PATIENCE: Span = Span::from_millis(500);
 pub(crate) struct Netlink {
     socket: AsyncFd<Socket>,
     buffer: Vec<u8>,
-    dialogue: Dialogue,
+    pub(super) dialogue: Dialogue,
 }
 
 impl Netlink {
@@ -42,11 +42,6 @@ impl Netlink {
         };
         netlink.start_over()?;
         Ok(netlink)
-    }
-
-    /// Links and addresses as they are; not complete before the first news.
-    pub(crate) fn table(&self) -> &Table {
-        self.dialogue.table()
     }
 
     /// Waits until something changed, beginning with everything.
@@ -111,7 +106,7 @@ fn ask_once() -> io::Result<Table> {
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(dialogue.into_table())
+    Ok(dialogue.table)
 }
 
 #[cfg(test)]
@@ -124,16 +119,16 @@ mod tests {
         netlink.start_over().unwrap();
         let first = netlink.news().await.unwrap();
         assert!(first.addresses);
-        let before = netlink.table().usable();
+        let before = netlink.dialogue.table.usable();
         netlink.start_over().unwrap();
         netlink.news().await.unwrap();
-        assert_eq!(netlink.table().usable(), before);
+        assert_eq!(netlink.dialogue.table.usable(), before);
     }
 
     #[tokio::test]
     async fn a_single_question_hears_what_listening_does() {
         let mut netlink = Netlink::open().unwrap();
         netlink.news().await.unwrap();
-        assert_eq!(current().unwrap(), netlink.table().interfaces());
+        assert_eq!(current().unwrap(), netlink.dialogue.table.interfaces());
     }
 }

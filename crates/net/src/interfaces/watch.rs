@@ -55,12 +55,12 @@ impl Watch {
         if !news.addresses && self.stuck.is_empty() {
             return;
         }
-        let interfaces = self.netlink.table().interfaces();
+        let interfaces = self.netlink.dialogue.table.interfaces();
         if interfaces != *self.interfaces {
             self.interfaces = Arc::new(interfaces);
             shared.set_interfaces(&self.interfaces);
         }
-        let usable = self.netlink.table().usable();
+        let usable = self.netlink.dialogue.table.usable();
         // One place may wait for another to leave an address.
         for _ in 0..shared.sockets.places().len() {
             self.settle_places(shared, &usable);

@@ -195,7 +195,7 @@ impl Connection {
             open_streams: self.streams.open_streams(),
             probe_timeouts: self.counters.probe_timeouts,
             key_updates: self.keys.update_count(),
-            datagrams: self.datagrams.stats(),
+            datagrams: self.datagrams.stats,
             ack_requests: self.counters.ack_requests,
             ack_packets_sent: self.counters.ack_packets_sent,
             totals: self.totals(),

@@ -3,7 +3,8 @@
 use weir_units::{Duration, Time};
 
 use super::Connection;
-use super::event::{ConnectionError, EndpointEvent, Event};
+use crate::error::ConnectionError;
+use crate::event::{EndpointEvent, Event};
 use crate::frame::Close;
 use crate::observe::Observation;
 use crate::{Code, TransportError};

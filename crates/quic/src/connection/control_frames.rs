@@ -14,7 +14,7 @@ pub(super) struct ControlFrames {
     /// Issued and on their way, to be repeated when lost.
     issued: Vec<NewConnectionId>,
     /// The largest sequence number of those that were ever sent.
-    largest_id_sent: u64,
+    pub(super) largest_id_sent: u64,
     pub(super) handshake_done: bool,
     /// A token for the client's next connection, until it is acknowledged, and whether it is to be
     /// sent now.
@@ -30,11 +30,6 @@ impl ControlFrames {
     /// The peer was told of an ID of ours.
     pub(super) fn note_id_sent(&mut self, sequence: u64) {
         self.largest_id_sent = self.largest_id_sent.max(sequence);
-    }
-
-    /// The largest sequence number of an ID of ours that the peer can know.
-    pub(super) fn largest_id_sent(&self) -> u64 {
-        self.largest_id_sent
     }
 
     /// The peer has retired an ID of ours: nothing about it has to be said again.

@@ -66,7 +66,7 @@ pub(super) struct Datagrams {
     config: Option<DatagramConfig>,
     outgoing: Queue,
     incoming: Queue,
-    stats: DatagramStats,
+    pub(super) stats: DatagramStats,
 }
 
 #[derive(Debug, Default)]
@@ -117,10 +117,6 @@ impl Datagrams {
     /// Whether any wait to be sent.
     pub(super) fn wants_to_send(&self) -> bool {
         !self.outgoing.messages.is_empty()
-    }
-
-    pub(super) fn stats(&self) -> DatagramStats {
-        self.stats
     }
 
     fn send(&mut self, config: &DatagramConfig, message: Bytes) {
@@ -260,7 +256,7 @@ mod tests {
         }
         let left = std::iter::from_fn(|| datagrams.incoming.pop()).map(|message| message[0]);
         assert_eq!(left.collect::<Vec<_>>(), [2, 3, 4]);
-        let stats = datagrams.stats();
+        let stats = datagrams.stats;
         assert_eq!((stats.received, stats.dropped_before_reading), (5, 2));
         assert_eq!(stats.dropped_before_sending, 2);
         assert_eq!(datagrams.pending_bytes(), 300);
@@ -275,7 +271,7 @@ mod tests {
             assert_eq!(datagrams.on_received(&[]), Ok(false));
         }
         assert_eq!(datagrams.incoming.messages.len(), 3);
-        assert_eq!(datagrams.stats().dropped_before_reading, 98);
+        assert_eq!(datagrams.stats.dropped_before_reading, 98);
     }
 
     #[test]
@@ -298,7 +294,7 @@ mod tests {
         assert!(out.is_empty() && datagrams.wants_to_send());
         datagrams.fill(&mut out, 600, 600);
         assert_eq!(out.len(), 1 + 2 + 500);
-        assert_eq!(datagrams.stats().dropped_before_sending, 1);
+        assert_eq!(datagrams.stats.dropped_before_sending, 1);
         assert!(!datagrams.wants_to_send());
     }
 
@@ -330,7 +326,7 @@ mod tests {
                     queue.messages.iter().map(Bytes::len).sum::<usize>()
                 );
             }
-            let dropped = datagrams.stats().dropped_before_sending as usize;
+            let dropped = datagrams.stats.dropped_before_sending as usize;
             let mut expected = (dropped..sizes.len()).map(|index| vec![index as u8; sizes[index]]);
             while datagrams.wants_to_send() {
                 let mut out = Vec::new();

@@ -138,7 +138,7 @@ impl Connection {
             Level::ZeroRtt => LongKind::ZeroRtt,
             Level::Handshake => LongKind::Handshake,
             Level::OneRtt => {
-                let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase());
+                let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase);
                 let number_offset = packet::write_short_header(
                     buffer,
                     &destination,
@@ -158,7 +158,7 @@ impl Connection {
             version,
             kind,
             destination,
-            source: self.local_ids.handshake_id(),
+            source: self.local_ids.handshake,
             number,
             number_length,
             size_limit: self.datagram_limit(),

@@ -3,9 +3,9 @@
 
 use weir_units::Time;
 
-use super::event::{EndpointEvent, Event};
 use super::{Connection, ids};
 use crate::crypto::{KeyChange, SessionEvent};
+use crate::event::{EndpointEvent, Event};
 use crate::frame::NewConnectionId;
 use crate::observe::Observation;
 use crate::streams::PeerLimits;

@@ -21,8 +21,10 @@ const MAX_GAPS: usize = 64;
 /// IDs that the peer puts on packets to us.
 #[derive(Debug)]
 pub(super) struct LocalIds {
-    length: usize,
-    handshake: ConnectionId,
+    /// The length of our IDs, which a short header does not tell.
+    pub(super) length: usize,
+    /// The ID of the handshake, the source of long-header packets.
+    pub(super) handshake: ConnectionId,
     active: VecDeque<(u64, ConnectionId)>,
     next_sequence: u64,
 }
@@ -91,16 +93,6 @@ impl LocalIds {
             return violation("a connection ID was retired by a packet that carries it");
         }
         Ok(self.active.remove(position).map(|(_, id)| id))
-    }
-
-    /// The ID of the handshake, the source of long-header packets.
-    pub(super) fn handshake_id(&self) -> ConnectionId {
-        self.handshake
-    }
-
-    /// The length of our IDs, which a short header does not tell.
-    pub(super) fn length(&self) -> usize {
-        self.length
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = ConnectionId> + '_ {

@@ -109,7 +109,8 @@ pub(super) struct OneRttKeys {
     /// For packets of the phase before that were overtaken.
     previous: Option<Box<dyn PacketKey>>,
     updates: Box<dyn KeyUpdates>,
-    phase: bool,
+    /// The key phase bit of packets that we send.
+    pub(super) phase: bool,
     /// Packets sealed in this phase.
     sealed: u64,
     /// How many may be (RFC 9001, section 6.6).
@@ -163,11 +164,6 @@ impl OneRttKeys {
             opened_by_previous: false,
             update_count: 0,
         }
-    }
-
-    /// The key phase bit of packets that we send.
-    pub(super) fn phase(&self) -> bool {
-        self.phase
     }
 
     /// Which packet key a packet with this phase bit and number calls for (RFC 9001, 6.3 and 6.5).

@@ -25,7 +25,6 @@ mod control_frames;
 mod crypto_stream;
 mod datagrams;
 mod draft;
-mod event;
 mod frame_fates;
 mod handshake;
 mod ids;
@@ -53,7 +52,6 @@ use weir_congestion::{Context, Deadline};
 use weir_units::{ByteSize, Duration, Time};
 
 pub use datagrams::{DatagramStats, SendDatagramError};
-pub use event::{ConnectionError, EndpointEvent, Event, MoveCause, PathError, PathEvent};
 pub(crate) use ids::random_id;
 pub use key_update::UpdateKeysError;
 pub(crate) use report::Reporter;
@@ -62,6 +60,7 @@ pub(crate) use validation::{ClientSetup, ServerSetup};
 
 use crate::config::{PathEnds, TransportConfig};
 use crate::crypto::{KeyChange, Provider, Session};
+use crate::event::{EndpointEvent, Event};
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::migration::MigrationMonitor;
 use crate::path::{Path, PathConfig};

@@ -125,7 +125,7 @@ impl Connection {
     pub(super) fn begin_mtu_discovery(&mut self, now: Time) {
         let (plan, cap) = (self.mtu_plan(), self.sizing.cap());
         let path = self.path_mut();
-        match path.discovery.phase() {
+        match path.discovery.phase {
             MtuPhase::Disabled => path.begin_discovery(now, plan, cap),
             MtuPhase::Searching | MtuPhase::SearchComplete => {
                 path.discovery.set_limit(plan.limit);
@@ -209,14 +209,14 @@ impl Connection {
         write::ping(buffer);
         let leaving = Leaving {
             now,
-            ecn: self.path().codepoint(),
+            ecn: self.path().ecn.codepoint(),
             is_mtu_probe: true,
         };
         let finished = self.finish_packet(&draft, buffer, end, leaving);
         self.sizing.probe_waits = false;
         self.timers.on_sent_ack_eliciting(now);
         let path = &mut self.paths[0];
-        let ecn = path.codepoint();
+        let ecn = path.ecn.codepoint();
         path.discovery.on_probe_sent();
         path.on_datagram_sent(finished.size);
         let packet = SentPacket {

@@ -13,9 +13,10 @@ use weir_congestion::Context;
 use weir_units::{Duration, Time};
 
 use super::draft::SMALLEST_ROOM;
-use super::event::{Event, MoveCause, PathError, PathEvent};
 use super::{Connection, path_config};
+use crate::event::Event;
 use crate::observe::Observation;
+use crate::path::{MoveCause, PathError, PathEvent};
 use crate::path::{Path, Verdict};
 use crate::recovery::SentPacket;
 use crate::{PathEnds, PathId, Side, Space};
@@ -317,7 +318,7 @@ impl Connection {
     fn best_standby(&self) -> Option<usize> {
         (1..self.paths.len())
             .filter(|&index| self.is_ready(index))
-            .min_by_key(|&index| self.paths[index].rtt.smoothed())
+            .min_by_key(|&index| self.paths[index].rtt.smoothed)
     }
 
     pub(super) fn is_ready(&self, index: usize) -> bool {
@@ -505,7 +506,7 @@ impl Connection {
         if !self.book.probing {
             return None;
         }
-        let due = |path: &Path| path.response.is_some() || path.validation.is_due();
+        let due = |path: &Path| path.response.is_some() || path.validation.due;
         // What waits until more may be sent to an address goes before data then.
         self.book.probing = self.paths.iter().any(due);
         self.paths

@@ -4,11 +4,12 @@
 use weir_units::{Duration, Time};
 
 use super::Connection;
-use super::event::{Event, MoveCause};
 use crate::StreamId;
+use crate::event::Event;
 use crate::frame::Stream;
 use crate::migration::{MigrationMonitor, PathView, Wakeup};
 use crate::observe::Observation;
+use crate::path::MoveCause;
 use crate::path::Path;
 use crate::recovery::{SentFrame, SentFrames};
 
@@ -146,7 +147,7 @@ impl Connection {
                     id: path.id,
                     validated: index == 0 || self.is_ready(index),
                     preferred: preferred.is_some() && path.local == preferred,
-                    rtt: path.rtt.has_sample().then(|| path.rtt.smoothed()),
+                    rtt: path.rtt.has_sample().then_some(path.rtt.smoothed),
                     loss: loss(path, index == 0),
                 }
             })

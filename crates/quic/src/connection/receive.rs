@@ -9,9 +9,9 @@ use weir_wire::Ecn;
 
 use super::Connection;
 use super::close::State;
-use super::event::EndpointEvent;
 use super::paths::Arrival;
 use crate::crypto::{DirectionKeys, OpenError};
+use crate::event::EndpointEvent;
 use crate::frame::{Ack, Frame, Frames, Stream};
 use crate::observe::{DropReason, Packet};
 use crate::packet::{self, Header, Kind};
@@ -64,7 +64,7 @@ impl Connection {
         self.batch_bytes += length as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok(header) = Header::decode(rest, self.local_ids.length()) else {
+            let Ok(header) = Header::decode(rest, self.local_ids.length) else {
                 return self.drop_packet(now, rest.len(), DropReason::Malformed);
             };
             let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));
@@ -445,7 +445,7 @@ impl Connection {
     }
 
     fn on_retire(&mut self, sequence: u64, header: &Header) -> Result<(), TransportError> {
-        let largest = self.control.largest_id_sent();
+        let largest = self.control.largest_id_sent;
         let retired = self
             .local_ids
             .retire(sequence, largest, &header.destination)?;

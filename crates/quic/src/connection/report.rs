@@ -180,7 +180,7 @@ impl Connection {
 
     fn state_to_tell(&self) -> Told {
         let path = &self.paths[0];
-        let done = path.discovery.phase() == MtuPhase::SearchComplete;
+        let done = path.discovery.phase == MtuPhase::SearchComplete;
         Told {
             handshake_complete: self.handshake.complete,
             handshake_confirmed: self.handshake.confirmed,
@@ -192,7 +192,7 @@ impl Connection {
             },
             key_phase: self.keys.update_count(),
             mtu: Some((path.id, path.mtu, done)),
-            ecn: Some((path.id, path.ecn.phase().into())),
+            ecn: Some((path.id, path.ecn.phase.into())),
             congestion: Some((path.id, path.controller.snapshot().phase)),
             metrics: Some(self.metrics()),
         }
@@ -202,12 +202,12 @@ impl Connection {
         let path = &self.paths[0];
         Metrics {
             path: path.id,
-            min_rtt: path.rtt.has_sample().then(|| path.rtt.min()),
-            smoothed_rtt: path.rtt.smoothed(),
-            latest_rtt: path.rtt.latest(),
-            rtt_variation: path.rtt.variation(),
-            rtt_samples: path.rtt.samples(),
-            pto_count: self.recovery.pto_count(),
+            min_rtt: path.rtt.has_sample().then_some(path.rtt.min),
+            smoothed_rtt: path.rtt.smoothed,
+            latest_rtt: path.rtt.latest,
+            rtt_variation: path.rtt.variation,
+            rtt_samples: path.rtt.samples,
+            pto_count: self.recovery.pto_count,
             window: path.window(),
             in_flight: ByteSize::from_bytes(path.in_flight),
             pacing_rate: path.controller.pacing_rate(),
@@ -242,7 +242,7 @@ impl Totals {
         self.ce_marks += stats.ce_marks;
         self.congestion_events += stats.congestion_events;
         self.probe_timeouts += stats.probe_timeouts;
-        self.black_holes += path.discovery.stats().black_holes;
+        self.black_holes += path.discovery.stats.black_holes;
     }
 }
 

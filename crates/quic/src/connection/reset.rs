@@ -4,7 +4,8 @@ use weir_units::Time;
 
 use super::Connection;
 use super::close::State;
-use super::event::{ConnectionError, EndpointEvent};
+use crate::error::ConnectionError;
+use crate::event::EndpointEvent;
 use crate::secret::{ResetToken, tokens_are_equal};
 
 impl Connection {

@@ -5,8 +5,8 @@ use weir_units::{Duration, Time};
 use super::Connection;
 use super::close::State;
 use super::draft::SMALLEST_ROOM;
-use super::event::ConnectionError;
 use crate::config::TransportConfig;
+use crate::error::ConnectionError;
 use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::recovery::{HandshakeState, TimeoutAction};
 use crate::{Level, Space};
@@ -204,7 +204,7 @@ impl Connection {
 
     /// When an ACK is due, unless nothing may be sent to the peer's address before it is validated.
     fn ack_deadline(&self) -> Option<Time> {
-        let deadline = self.received[Space::Data as usize].deadline()?;
+        let deadline = self.received[Space::Data as usize].deadline?;
         let may_send = self.path().amplification_budget() >= SMALLEST_ROOM as u64;
         may_send.then_some(deadline)
     }

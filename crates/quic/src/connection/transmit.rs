@@ -76,7 +76,7 @@ impl Connection {
         }
         self.update_packet_size(now);
         let begin = buffer.len();
-        let ecn = self.path().codepoint();
+        let ecn = self.path().ecn.codepoint();
         let limit = self.datagram_limit();
         let count = max_datagrams
             .min(MAX_SEGMENTS)
@@ -144,7 +144,7 @@ impl Connection {
         if let Some(data) = path.response.take() {
             write::path_response(buffer, data);
         }
-        if path.validation.is_due() {
+        if path.validation.due {
             write::path_challenge(buffer, challenge);
             path.validation.on_sent(now, challenge);
         }

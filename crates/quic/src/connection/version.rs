@@ -3,9 +3,9 @@
 use weir_units::Time;
 
 use super::Connection;
-use super::event::ConnectionError;
 use super::ids::random_id;
 use crate::crypto::Keys;
+use crate::error::ConnectionError;
 use crate::negotiation::{self, Course};
 use crate::packet::{self, Header, Kind};
 use crate::transport_parameters::TransportParameters;
@@ -109,7 +109,7 @@ impl Connection {
         }
         self.forget_attempt(destination);
         let grease = rand_core::Rng::next_u64(&mut self.rng);
-        let source = self.local_ids.handshake_id();
+        let source = self.local_ids.handshake;
         let parameters = Self::parameters(&self.config, self.accepted, source, None);
         let Some(client) = &self.validation.client else {
             return;

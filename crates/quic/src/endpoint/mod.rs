@@ -16,8 +16,9 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{ClientSetup, Connection, EndpointEvent, Reporter, Setup, random_id};
+use crate::connection::{ClientSetup, Connection, Reporter, Setup, random_id};
 use crate::crypto::StartError;
+use crate::event::EndpointEvent;
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::observe::{Observers, Subject};
 use crate::packet::Invariants;

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use super::types;
 use super::{AckFrequency, Close, EcnCounts, Frame, NewConnectionId, ResetStream};
-use crate::codec::{put_varint, varint_size};
+use crate::codec::{put_varint, put_varints, varint_size};
 use crate::{Direction, StreamId};
 
 /// The size in bytes of the largest control frame, a NEW_CONNECTION_ID.
@@ -116,16 +116,12 @@ pub fn reset_stream(out: &mut Vec<u8>, frame: &ResetStream) {
 
 /// STOP_SENDING.
 pub fn stop_sending(out: &mut Vec<u8>, id: StreamId, code: u64) {
-    put_varint(out, types::STOP_SENDING);
-    put_varint(out, id.as_u64());
-    put_varint(out, code);
+    put_varints(out, [types::STOP_SENDING, id.as_u64(), code]);
 }
 
 /// CRYPTO.
 pub fn crypto(out: &mut Vec<u8>, offset: u64, data: &[u8]) {
-    put_varint(out, types::CRYPTO);
-    put_varint(out, offset);
-    put_varint(out, data.len() as u64);
+    put_varints(out, [types::CRYPTO, offset, data.len() as u64]);
     out.extend_from_slice(data);
 }
 
@@ -136,8 +132,7 @@ pub const fn crypto_header_size(offset: u64, length: usize) -> usize {
 
 /// NEW_TOKEN. The token must not be empty.
 pub fn new_token(out: &mut Vec<u8>, token: &[u8]) {
-    put_varint(out, types::NEW_TOKEN);
-    put_varint(out, token.len() as u64);
+    put_varints(out, [types::NEW_TOKEN, token.len() as u64]);
     out.extend_from_slice(token);
 }
 
@@ -178,40 +173,32 @@ pub const fn stream_header_size(id: StreamId, offset: u64, length: Option<usize>
 
 /// MAX_DATA: the connection's limit in bytes.
 pub fn max_data(out: &mut Vec<u8>, limit: u64) {
-    put_varint(out, types::MAX_DATA);
-    put_varint(out, limit);
+    put_varints(out, [types::MAX_DATA, limit]);
 }
 
 /// MAX_STREAM_DATA: the stream's limit in bytes.
 pub fn max_stream_data(out: &mut Vec<u8>, id: StreamId, limit: u64) {
-    put_varint(out, types::MAX_STREAM_DATA);
-    put_varint(out, id.as_u64());
-    put_varint(out, limit);
+    put_varints(out, [types::MAX_STREAM_DATA, id.as_u64(), limit]);
 }
 
 /// MAX_STREAMS: how many streams of that kind the peer may open in all.
 pub fn max_streams(out: &mut Vec<u8>, direction: Direction, limit: u64) {
-    put_varint(out, types::max_streams(direction));
-    put_varint(out, limit);
+    put_varints(out, [types::max_streams(direction), limit]);
 }
 
 /// DATA_BLOCKED at a limit in bytes.
 pub fn data_blocked(out: &mut Vec<u8>, limit: u64) {
-    put_varint(out, types::DATA_BLOCKED);
-    put_varint(out, limit);
+    put_varints(out, [types::DATA_BLOCKED, limit]);
 }
 
 /// STREAM_DATA_BLOCKED at a limit in bytes.
 pub fn stream_data_blocked(out: &mut Vec<u8>, id: StreamId, limit: u64) {
-    put_varint(out, types::STREAM_DATA_BLOCKED);
-    put_varint(out, id.as_u64());
-    put_varint(out, limit);
+    put_varints(out, [types::STREAM_DATA_BLOCKED, id.as_u64(), limit]);
 }
 
 /// STREAMS_BLOCKED at a number of streams.
 pub fn streams_blocked(out: &mut Vec<u8>, direction: Direction, limit: u64) {
-    put_varint(out, types::streams_blocked(direction));
-    put_varint(out, limit);
+    put_varints(out, [types::streams_blocked(direction), limit]);
 }
 
 /// NEW_CONNECTION_ID. The ID must not be empty.
@@ -226,8 +213,7 @@ pub fn new_connection_id(out: &mut Vec<u8>, frame: &NewConnectionId) {
 
 /// RETIRE_CONNECTION_ID.
 pub fn retire_connection_id(out: &mut Vec<u8>, sequence: u64) {
-    put_varint(out, types::RETIRE_CONNECTION_ID);
-    put_varint(out, sequence);
+    put_varints(out, [types::RETIRE_CONNECTION_ID, sequence]);
 }
 
 /// PATH_CHALLENGE.
@@ -264,13 +250,10 @@ pub fn close(out: &mut Vec<u8>, frame: &Close<'_>, limit: usize) -> bool {
         Close::Transport {
             code, frame_type, ..
         } => {
-            put_varint(out, types::CLOSE_TRANSPORT);
-            put_varint(out, code.as_u64());
-            put_varint(out, frame_type);
+            put_varints(out, [types::CLOSE_TRANSPORT, code.as_u64(), frame_type]);
         }
         Close::Application { code, .. } => {
-            put_varint(out, types::CLOSE_APPLICATION);
-            put_varint(out, code);
+            put_varints(out, [types::CLOSE_APPLICATION, code]);
         }
     }
     let reason = cut(reason, room);
@@ -308,8 +291,7 @@ pub fn handshake_done(out: &mut Vec<u8>) {
 
 /// DATAGRAM, with its length, so that other frames may follow.
 pub fn datagram(out: &mut Vec<u8>, data: &[u8]) {
-    put_varint(out, types::DATAGRAM_WITH_LENGTH);
-    put_varint(out, data.len() as u64);
+    put_varints(out, [types::DATAGRAM_WITH_LENGTH, data.len() as u64]);
     out.extend_from_slice(data);
 }
 

@@ -37,8 +37,9 @@ pub(super) struct SilenceWatch {
     progress: Time,
     unanswered: Option<Unanswered>,
     /// Since something was heard.
-    probe_timeouts: u32,
-    raised: bool,
+    pub(super) probe_timeouts: u32,
+    /// Whether the path is interrupted.
+    pub(super) raised: bool,
     /// Whether the deadline was put off in this silence.
     put_off: bool,
 }
@@ -160,16 +161,6 @@ impl SilenceWatch {
         self.raised = true;
     }
 
-    /// Whether the path is interrupted.
-    pub(super) fn is_raised(&self) -> bool {
-        self.raised
-    }
-
-    /// Probe timeouts since something was heard.
-    pub(super) fn probe_timeouts(&self) -> u32 {
-        self.probe_timeouts
-    }
-
     /// The probe timeout without back-off; zero before it is known.
     pub(super) fn pto(&self) -> Duration {
         self.pto.unwrap_or_default()
@@ -215,12 +206,12 @@ mod tests {
         assert_eq!(watch.deadline(), Some(at(20_000 + 1950 - 100)));
         watch.on_probe_timeout(at(20_650), PTO);
         watch.on_timeout(at(21_849));
-        assert!(!watch.is_raised());
+        assert!(!watch.raised);
         watch.on_timeout(at(21_850));
-        assert!(watch.is_raised());
-        assert_eq!((watch.deadline(), watch.probe_timeouts()), (None, 1));
+        assert!(watch.raised);
+        assert_eq!((watch.deadline(), watch.probe_timeouts), (None, 1));
         watch.on_heard(at(21_860));
-        assert!(!watch.is_raised());
+        assert!(!watch.raised);
     }
 
     #[test]
@@ -254,10 +245,10 @@ mod tests {
     fn probe_timeouts_count_as_events_too() {
         let mut watch = SilenceWatch::new(Time::ZERO, 3, None);
         for count in 1..=3 {
-            assert!(!watch.is_raised());
+            assert!(!watch.raised);
             watch.on_probe_timeout(at(count * 10), PTO);
         }
-        assert!(watch.is_raised());
+        assert!(watch.raised);
     }
 
     #[test]
@@ -265,9 +256,9 @@ mod tests {
         let mut watch = watch();
         watch.on_sent(at(20_000));
         watch.on_timeout(at(90_000));
-        assert!(!watch.is_raised());
+        assert!(!watch.raised);
         assert_eq!(watch.deadline(), Some(at(90_650)));
         watch.on_timeout(at(99_000));
-        assert!(watch.is_raised(), "once per silence");
+        assert!(watch.raised, "once per silence");
     }
 }

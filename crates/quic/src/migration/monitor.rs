@@ -230,7 +230,7 @@ impl MigrationMonitor {
             return;
         }
         self.silence.on_probe_timeout(now, pto);
-        if self.silence.is_raised() {
+        if self.silence.raised {
             self.raise(now);
         }
     }
@@ -272,7 +272,7 @@ impl MigrationMonitor {
         [
             self.next_keepalive(),
             self.silence.deadline(),
-            self.return_watch.timeout(),
+            self.return_watch.next_look,
             deferred,
         ]
         .into_iter()
@@ -283,7 +283,7 @@ impl MigrationMonitor {
     /// When a PING will be asked for, if nothing happens.
     pub fn next_keepalive(&self) -> Option<Time> {
         match self.is_armed() {
-            true => self.silence.keepalive_at(self.streams.due() > 0),
+            true => self.silence.keepalive_at(self.streams.due > 0),
             false => None,
         }
     }
@@ -294,9 +294,9 @@ impl MigrationMonitor {
         if !self.is_armed() {
             return Wakeup::Nothing;
         }
-        let was_raised = self.silence.is_raised();
+        let was_raised = self.silence.raised;
         self.silence.on_timeout(now);
-        if self.silence.is_raised() && !was_raised {
+        if self.silence.raised && !was_raised {
             self.raise(now);
         }
         if self.deferred && !self.is_settling(now) {
@@ -357,7 +357,7 @@ impl MigrationMonitor {
 
     /// What is wrong with the path in use, if anything is.
     fn alarm(&self, now: Time) -> Option<Cause> {
-        if self.silence.is_raised() {
+        if self.silence.raised {
             return Some(Cause::Interruption(self.interruption(now)));
         }
         match &self.detector {
@@ -372,11 +372,11 @@ impl MigrationMonitor {
             Some(now.since(sent))
         });
         Interruption {
-            probe_timeouts: self.silence.probe_timeouts(),
+            probe_timeouts: self.silence.probe_timeouts,
             pto: self.silence.pto(),
             silence: self.silence.silence(now),
             unanswered: self.silence.unanswered(now),
-            streams_due: self.streams.due() as u32,
+            streams_due: self.streams.due as u32,
             longest_wait: waits.max(),
             usual_wait: match &self.detector {
                 State::Paper(_) => None,
@@ -418,7 +418,7 @@ impl MigrationMonitor {
     #[cfg(test)]
     pub(super) fn memory(&self) -> (usize, usize) {
         let times = match &self.detector {
-            State::Paper(detector) => detector.len(),
+            State::Paper(detector) => detector.times.len(),
             State::SizeClass(_) => 0,
         };
         (self.streams.capacity(), times)

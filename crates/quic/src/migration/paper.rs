@@ -25,7 +25,7 @@ const FRACTION_BITS: u32 = 16;
 pub(super) struct PaperDetector {
     parameters: PaperParameters,
     /// Equation 2 for the last W + 1 streams, the newest at the back.
-    times: VecDeque<u64>,
+    pub(super) times: VecDeque<u64>,
     /// The sum of the newest w + 1.
     short_sum: u128,
     /// The sum of the oldest W − w + 1, once there are W + 1.
@@ -97,12 +97,6 @@ impl PaperDetector {
     /// Forgets all streams.
     pub(super) fn restart(&mut self) {
         *self = Self::new(self.parameters);
-    }
-
-    /// How many streams are remembered.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.times.len()
     }
 }
 
@@ -200,7 +194,7 @@ mod tests {
         complete(&mut detector, &[1, 2, 3, 4, 5]);
         let figures = detector.figures().unwrap();
         assert_eq!((figures.short_term, figures.long_term), (6.0, 3.0));
-        assert_eq!(detector.len(), 5);
+        assert_eq!(detector.times.len(), 5);
     }
 
     #[test]

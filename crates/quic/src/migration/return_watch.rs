@@ -18,7 +18,8 @@ pub(super) struct ReturnWatch {
     after: Option<Duration>,
     /// How many times the round trip of the path in use a healthy path may take.
     alpha: f64,
-    next_look: Option<Time>,
+    /// When to look at the paths.
+    pub(super) next_look: Option<Time>,
     /// The path and since when it has been healthy.
     healthy: Option<(PathId, Time)>,
 }
@@ -43,11 +44,6 @@ impl ReturnWatch {
         if self.healthy.is_some_and(|(healthy, _)| healthy == path) {
             self.healthy = None;
         }
-    }
-
-    /// When to look at the paths.
-    pub(super) fn timeout(&self) -> Option<Time> {
-        self.next_look
     }
 
     /// Whether it is time for a look; asks once for each.
@@ -166,9 +162,9 @@ mod tests {
     fn there_is_nothing_to_watch_on_the_preferred_path() {
         let mut watch = watch();
         assert!(watch.look(at(1), PathId(0), &paths(100, true)).is_none());
-        assert_eq!(watch.timeout(), None);
+        assert_eq!(watch.next_look, None);
         watch.restart(at(2));
-        assert_eq!(watch.timeout(), Some(at(3)));
-        assert_eq!(ReturnWatch::new(at(0), None, 2.0).timeout(), None);
+        assert_eq!(watch.next_look, Some(at(3)));
+        assert_eq!(ReturnWatch::new(at(0), None, 2.0).next_look, None);
     }
 }

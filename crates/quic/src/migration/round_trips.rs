@@ -8,7 +8,8 @@ use super::baseline::{Baseline, Judgement};
 #[derive(Debug, Default)]
 pub(super) struct RoundTripHistory {
     baseline: Baseline,
-    latest: Option<Duration>,
+    /// The newest sample.
+    pub(super) latest: Option<Duration>,
     run: Option<SlowRun>,
 }
 
@@ -72,11 +73,6 @@ impl RoundTripHistory {
     /// When the first of the newest slow samples came in.
     pub(super) fn slow_since(&self) -> Option<Time> {
         self.run.map(|run| run.started)
-    }
-
-    /// The newest sample.
-    pub(super) fn latest(&self) -> Option<Duration> {
-        self.latest
     }
 }
 

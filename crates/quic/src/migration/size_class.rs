@@ -85,7 +85,7 @@ impl SizeClassDetector {
         let Some(first_byte) = stream.first_byte else {
             return;
         };
-        let Some(rtt) = self.round_trips.latest() else {
+        let Some(rtt) = self.round_trips.latest else {
             return;
         };
         let wait = stream.request_sent.map(|sent| first_byte.since(sent));

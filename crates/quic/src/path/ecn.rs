@@ -31,7 +31,8 @@ pub(crate) enum EcnPhase {
 /// A path's ECN state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EcnState {
-    phase: EcnPhase,
+    /// What is known.
+    pub(crate) phase: EcnPhase,
     /// Packets sent with ECT(0) before the path was found to be capable.
     tested: u32,
     /// Those of them that have been lost.
@@ -49,11 +50,6 @@ impl EcnState {
             tested: 0,
             lost: 0,
         }
-    }
-
-    /// What is known.
-    pub(crate) fn phase(&self) -> EcnPhase {
-        self.phase
     }
 
     /// What to send the next packets with.
@@ -139,11 +135,11 @@ mod tests {
         (0..10).for_each(|_| state.on_sent(Ecn::Ect0));
         (0..9).for_each(|_| state.on_lost(Ecn::Ect0));
         state.on_lost(Ecn::NotEct);
-        assert_eq!(state.phase(), EcnPhase::Unknown);
+        assert_eq!(state.phase, EcnPhase::Unknown);
         state.on_lost(Ecn::Ect0);
-        assert_eq!(state.phase(), EcnPhase::Failed);
+        assert_eq!(state.phase, EcnPhase::Failed);
         state.on_valid();
-        assert_eq!(state.phase(), EcnPhase::Failed);
+        assert_eq!(state.phase, EcnPhase::Failed);
     }
 
     #[test]
@@ -155,7 +151,7 @@ mod tests {
         state.on_probe_timeout(2);
         assert_eq!(state.codepoint(), Ecn::NotEct);
         state.on_lost(Ecn::Ect0);
-        assert_eq!(state.phase(), EcnPhase::Failed);
+        assert_eq!(state.phase, EcnPhase::Failed);
     }
 
     #[test]
@@ -164,7 +160,7 @@ mod tests {
         state.on_failure();
         state.on_valid();
         assert_eq!(
-            (state.phase(), state.codepoint()),
+            (state.phase, state.codepoint()),
             (EcnPhase::Off, Ecn::NotEct)
         );
     }

@@ -6,6 +6,7 @@
 //! ([`Path::pacing_delay`]) and with which ECN codepoint ([`EcnState::codepoint`]).
 
 mod ecn;
+mod event;
 mod mtu;
 mod pacer;
 mod rtt;
@@ -15,11 +16,11 @@ use std::net::SocketAddr;
 
 use weir_congestion::{Controller, DeliveryRate};
 use weir_units::{ByteSize, Duration, Time};
-use weir_wire::Ecn;
 
 use crate::PathId;
 
 pub(crate) use ecn::{EcnPhase, EcnState};
+pub use event::{MoveCause, PathError, PathEvent};
 pub use mtu::MtuPhase;
 pub(crate) use mtu::{MtuDiscovery, MtuPlan};
 pub(crate) use pacer::Pacer;
@@ -233,12 +234,12 @@ impl Path {
     pub(crate) fn begin_discovery(&mut self, now: Time, plan: MtuPlan, cap: usize) {
         self.discovery.begin(plan);
         // Even where it is the same size: the controller may have expected another one.
-        self.set_mtu(now, self.discovery.current().min(cap));
+        self.set_mtu(now, self.discovery.current.min(cap));
     }
 
     /// Takes the size that discovery allows, or `cap` where that is less.
     pub(crate) fn update_mtu(&mut self, now: Time, cap: usize) {
-        let mtu = self.discovery.current().min(cap);
+        let mtu = self.discovery.current.min(cap);
         if mtu != self.mtu {
             tracing::debug!(remote = %self.remote, from = self.mtu, to = mtu, "packet size");
             self.set_mtu(now, mtu);
@@ -390,14 +391,9 @@ impl Path {
 
     /// The controller's window, its rate or the round-trip time changed.
     pub(crate) fn update_pacing(&mut self, now: Time) {
-        let srtt = self.rtt.has_sample().then(|| self.rtt.smoothed());
+        let srtt = self.rtt.has_sample().then_some(self.rtt.smoothed);
         let (controller, window) = (self.controller.as_ref(), self.window());
         self.pacer
             .update(now, controller, window, srtt, self.mtu as u64);
-    }
-
-    /// What stands in the IP header of a packet that is sent now.
-    pub(crate) fn codepoint(&self) -> Ecn {
-        self.ecn.codepoint()
     }
 }

@@ -5,12 +5,18 @@ use weir_units::{Duration, Time};
 /// The estimator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
-    latest: Duration,
-    smoothed: Duration,
-    variation: Duration,
-    min: Duration,
-    first_sample_at: Option<Time>,
-    samples: u64,
+    /// The newest sample, the peer's delay included.
+    pub(crate) latest: Duration,
+    /// The smoothed round-trip time.
+    pub(crate) smoothed: Duration,
+    /// The mean deviation.
+    pub(crate) variation: Duration,
+    /// The smallest sample.
+    pub(crate) min: Duration,
+    /// When the first sample came.
+    pub(crate) first_sample_at: Option<Time>,
+    /// How many samples there were.
+    pub(crate) samples: u64,
     /// The next sample replaces the minimum.
     reset_min: bool,
 }
@@ -80,39 +86,9 @@ impl Rtt {
         self.reset_min = true;
     }
 
-    /// The newest sample, the peer's delay included.
-    pub(crate) fn latest(&self) -> Duration {
-        self.latest
-    }
-
-    /// The smoothed round-trip time.
-    pub(crate) fn smoothed(&self) -> Duration {
-        self.smoothed
-    }
-
-    /// The mean deviation.
-    pub(crate) fn variation(&self) -> Duration {
-        self.variation
-    }
-
-    /// The smallest sample.
-    pub(crate) fn min(&self) -> Duration {
-        self.min
-    }
-
     /// Whether there has been a sample.
     pub(crate) fn has_sample(&self) -> bool {
         self.first_sample_at.is_some()
-    }
-
-    /// How many samples there were.
-    pub(crate) fn samples(&self) -> u64 {
-        self.samples
-    }
-
-    /// When the first sample came.
-    pub(crate) fn first_sample_at(&self) -> Option<Time> {
-        self.first_sample_at
     }
 
     /// How long after a packet its acknowledgment is overdue once later packets have been
@@ -146,7 +122,7 @@ mod tests {
         assert!(!rtt.is_contradicted_by(us(1_100), least));
         assert!(rtt.is_contradicted_by(us(1_101), least));
         rtt.restart(Time::ZERO, us(50_000));
-        assert_eq!((rtt.smoothed(), rtt.min()), (us(50_000), us(50_000)));
+        assert_eq!((rtt.smoothed, rtt.min), (us(50_000), us(50_000)));
         assert!(rtt.is_contradicted_by(us(24_999), least));
         assert!(!rtt.is_contradicted_by(us(25_000), least));
         assert!(!rtt.is_contradicted_by(us(100_000), least));
@@ -158,9 +134,9 @@ mod tests {
         assert!(!rtt.has_sample());
         assert_eq!(rtt.probe_timeout(us(1_000)), us(999_000));
         rtt.on_sample(Time::from_nanos(7), us(100), us(40));
-        assert_eq!(rtt.first_sample_at(), Some(Time::from_nanos(7)));
-        assert_eq!((rtt.min(), rtt.latest()), (us(100), us(100)));
-        assert_eq!((rtt.smoothed(), rtt.variation()), (us(100), us(50)));
+        assert_eq!(rtt.first_sample_at, Some(Time::from_nanos(7)));
+        assert_eq!((rtt.min, rtt.latest), (us(100), us(100)));
+        assert_eq!((rtt.smoothed, rtt.variation), (us(100), us(50)));
     }
 
     #[test]
@@ -168,9 +144,9 @@ mod tests {
         let mut rtt = Rtt::new(us(333_000));
         rtt.on_sample(Time::ZERO, us(800), us(0));
         assert_eq!(rtt.on_sample(Time::ZERO, us(1_640), us(40)), us(1_600));
-        assert_eq!(rtt.variation(), us(500)); // 3/4 of 400, 1/4 of |800 − 1600|
-        assert_eq!(rtt.smoothed(), us(900)); // 7/8 of 800, 1/8 of 1600
-        assert_eq!(rtt.min(), us(800));
+        assert_eq!(rtt.variation, us(500)); // 3/4 of 400, 1/4 of |800 − 1600|
+        assert_eq!(rtt.smoothed, us(900)); // 7/8 of 800, 1/8 of 1600
+        assert_eq!(rtt.min, us(800));
         assert_eq!(rtt.loss_delay(us(50)), us(1_845));
         assert_eq!(rtt.probe_timeout(us(50)), us(2_900));
     }
@@ -188,9 +164,9 @@ mod tests {
         let mut rtt = Rtt::new(us(333_000));
         rtt.on_sample(Time::ZERO, us(800), us(0));
         rtt.reset_min();
-        assert_eq!(rtt.min(), us(800));
+        assert_eq!(rtt.min, us(800));
         rtt.on_sample(Time::ZERO, us(900), us(0));
-        assert_eq!(rtt.min(), us(900));
+        assert_eq!(rtt.min, us(900));
     }
 
     #[test]

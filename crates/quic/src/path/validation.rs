@@ -23,7 +23,7 @@ pub(crate) struct Validation {
     challenges: SmallVec<[(Time, [u8; 8]); MAX_CHALLENGES]>,
     running: Option<Running>,
     /// A challenge is to be sent as soon as the peer's address may be sent to.
-    due: bool,
+    pub(crate) due: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,11 +58,6 @@ impl Validation {
     /// Whether an attempt is running.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
-    }
-
-    /// Whether a challenge is to be sent.
-    pub(crate) fn is_due(&self) -> bool {
-        self.due
     }
 
     /// A challenge with these unpredictable bytes is sent.
@@ -129,12 +124,12 @@ mod tests {
     #[test]
     fn any_challenge_of_the_attempt_may_be_answered_once() {
         let mut validation = begun();
-        assert!(validation.is_due());
+        assert!(validation.due);
         validation.on_sent(at(0), [1; 8]);
-        assert!(!validation.is_due());
+        assert!(!validation.due);
         assert_eq!(validation.timeout(), Some(at(10)));
         validation.on_timeout(at(10));
-        assert!(validation.is_due());
+        assert!(validation.due);
         validation.on_sent(at(10), [2; 8]);
         assert_eq!(validation.on_response(at(15), [3; 8]), None);
         let rtt = validation.on_response(at(15), [1; 8]);
@@ -153,7 +148,7 @@ mod tests {
                 sent.push(next);
                 break;
             }
-            assert!(validation.is_due());
+            assert!(validation.due);
             validation.on_sent(next, [sent.len() as u8; 8]);
             sent.push(next);
         }

@@ -85,12 +85,12 @@ impl Recovery {
             .is_none_or(|before| ack.largest > before);
         state.largest_acked = state.largest_acked.max(Some(ack.largest));
 
-        let ecn_before = path.ecn.phase();
+        let ecn_before = path.ecn.phase;
         let marks = state
             .ecn
             .on_ack(ack.ecn, in_order, acked.ect, &mut path.ecn);
         path.stats.ce_marks += marks;
-        let ecn_failed = ecn_before != path.ecn.phase() && path.ecn.phase() == EcnPhase::Failed;
+        let ecn_failed = ecn_before != path.ecn.phase && path.ecn.phase == EcnPhase::Failed;
         if acked.packets == 0 {
             return Ok(AckOutcome {
                 ecn_failed,
@@ -266,7 +266,7 @@ fn report_ack(
 ) {
     // Without a round-trip time there is no minimum that a rate sample has to span.
     let min_interval = match path.rtt.has_sample() {
-        true => path.rtt.min(),
+        true => path.rtt.min,
         false => Duration::ZERO,
     };
     let sample = AckSample {
@@ -275,8 +275,8 @@ fn report_ack(
         ce_marked: ByteSize::from_bytes(ce_marked),
         ece: false,
         rtt,
-        smoothed_rtt: path.rtt.smoothed(),
-        min_rtt: path.rtt.min(),
+        smoothed_rtt: path.rtt.smoothed,
+        min_rtt: path.rtt.min,
         prior_in_flight: ByteSize::from_bytes(prior_in_flight),
         in_flight: ByteSize::from_bytes(path.in_flight),
         newest_sent: acked.newest_sent,

@@ -61,7 +61,7 @@ impl AckRequests {
         let Some((least, own)) = self.range else {
             return;
         };
-        let round = path.rtt.smoothed();
+        let round = path.rtt.smoothed;
         if !path.rtt.has_sample() || self.asked.is_some() && now < self.asked_at + round {
             return;
         }

@@ -160,7 +160,7 @@ mod tests {
     fn agreeing_counts_validate_the_path() {
         let (mut feedback, mut path) = after(10);
         assert_eq!(feedback.on_ack(counts(3, 1), true, acked(4), &mut path), 1);
-        assert_eq!(path.phase(), EcnPhase::Capable);
+        assert_eq!(path.phase, EcnPhase::Capable);
         assert_eq!(feedback.take_bytes(4 * SIZE), SIZE);
         assert_eq!(feedback.take_bytes(4 * SIZE), 0);
     }
@@ -169,9 +169,9 @@ mod tests {
     fn missing_counts_fail_the_path() {
         let (mut feedback, mut path) = after(10);
         feedback.on_ack(None, true, acked(0), &mut path);
-        assert_eq!(path.phase(), EcnPhase::Testing);
+        assert_eq!(path.phase, EcnPhase::Testing);
         feedback.on_ack(None, true, acked(1), &mut path);
-        assert_eq!(path.phase(), EcnPhase::Failed);
+        assert_eq!(path.phase, EcnPhase::Failed);
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let (mut feedback, mut path) = after(10);
         feedback.on_ack(counts(2, 0), true, acked(2), &mut path);
         feedback.on_ack(counts(3, 0), true, acked(2), &mut path);
-        assert_eq!(path.phase(), EcnPhase::Failed);
+        assert_eq!(path.phase, EcnPhase::Failed);
     }
 
     #[test]
@@ -191,11 +191,11 @@ mod tests {
         };
         let (mut feedback, mut path) = after(10);
         feedback.on_ack(Some(remarked), true, acked(2), &mut path);
-        assert_eq!(path.phase(), EcnPhase::Failed);
+        assert_eq!(path.phase, EcnPhase::Failed);
 
         let (mut feedback, mut path) = after(10);
         feedback.on_ack(counts(8, 3), true, acked(8), &mut path);
-        assert_eq!(path.phase(), EcnPhase::Failed);
+        assert_eq!(path.phase, EcnPhase::Failed);
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         let (mut feedback, mut path) = after(10);
         feedback.on_ack(counts(4, 2), true, acked(5), &mut path);
         feedback.on_ack(counts(6, 1), true, acked(1), &mut path);
-        assert_eq!(path.phase(), EcnPhase::Failed);
+        assert_eq!(path.phase, EcnPhase::Failed);
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             feedback.on_ack(counts(u64::MAX, 9), false, acked(0), &mut path),
             0
         );
-        assert_eq!(path.phase(), EcnPhase::Capable);
+        assert_eq!(path.phase, EcnPhase::Capable);
         assert_eq!(feedback.on_ack(counts(6, 4), true, acked(2), &mut path), 2);
         assert_eq!(feedback.take_bytes(u64::MAX), 4 * SIZE);
     }

@@ -29,7 +29,7 @@ pub(super) struct Gathering {
     /// Bytes since the last ACK.
     bytes: u64,
     /// An ACK waits for packets that are hoped for.
-    hoping: bool,
+    pub(super) hoping: bool,
 }
 
 impl Gathering {
@@ -80,11 +80,6 @@ impl Gathering {
             self.penalty = (self.penalty * 2).min(*PENALTY.end());
         }
     }
-
-    /// Whether an ACK waits for packets that are hoped for.
-    pub(super) fn is_hoping(&self) -> bool {
-        self.hoping
-    }
 }
 
 #[cfg(test)]
@@ -106,9 +101,9 @@ mod tests {
             gathering.on_ack_written(Time::ZERO, None);
         }
         assert!(!receive(&mut gathering, 10));
-        assert!(gathering.is_hoping());
+        assert!(gathering.hoping);
         assert!(receive(&mut gathering, 90), "128 KiB are enough");
-        assert!(!gathering.is_hoping());
+        assert!(!gathering.hoping);
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Recovery {
         while let Some(number) = state.packets.next_live(from, u64::MAX) {
             from = number + 1;
             let is_too_large = matches!(state.packets.get(number), Some(Slot::Outstanding(packet))
-                if packet.path == path.id && packet.size as usize > path.discovery.current());
+                if packet.path == path.id && packet.size as usize > path.discovery.current);
             if is_too_large && let Some(packet) = state.packets.mark_lost(number, now) {
                 let lost = packet.lost(Space::Data, number, LossReason::TooLarge);
                 sink.packet_lost(now, &lost);
@@ -144,7 +144,7 @@ impl Recovery {
 impl SpaceState {
     /// Whether the oldest packet has to go, whatever became of it.
     pub(super) fn is_overlong(&self) -> bool {
-        self.packets.len() as u64 > self.longest_span()
+        self.packets.slots.len() as u64 > self.longest_span()
     }
 
     fn longest_span(&self) -> u64 {
@@ -243,12 +243,12 @@ impl SpaceState {
             path.discovery.on_probe_lost(packet.size as usize);
             return;
         }
-        let (size, round_trip) = (packet.size as usize, path.rtt.smoothed());
+        let (size, round_trip) = (packet.size as usize, path.rtt.smoothed);
         lost.black_hole |= space == Space::Data
             && path
                 .discovery
                 .on_lost(number, size, packet.sent_at, round_trip);
-        let span = self.run.extend(number, packet, path.rtt.first_sample_at());
+        let span = self.run.extend(number, packet, path.rtt.first_sample_at);
         if packet.in_flight {
             leave_flight(packet, path);
             path.delivery

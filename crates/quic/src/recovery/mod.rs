@@ -84,7 +84,7 @@ pub(crate) struct Recovery {
     config: RecoveryConfig,
     spaces: [SpaceState; 3],
     /// Probe time-outs since the peer was last heard.
-    pto_count: u32,
+    pub(crate) pto_count: u32,
     peer_max_ack_delay: Duration,
     /// When the timer of a client that waits for its address to be validated was last set.
     handshake_event: Time,
@@ -121,11 +121,6 @@ impl Recovery {
     /// The peer's transport parameter.
     pub(crate) fn set_peer_max_ack_delay(&mut self, delay: Duration) {
         self.peer_max_ack_delay = delay;
-    }
-
-    /// Probe time-outs since the peer was last heard.
-    pub(crate) fn pto_count(&self) -> u32 {
-        self.pto_count
     }
 
     /// Leaves a number out. A peer that acknowledges it acknowledges packets that it has not

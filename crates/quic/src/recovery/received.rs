@@ -83,7 +83,9 @@ pub(crate) struct ReceivedPackets {
     /// Ack-eliciting packets in the running batch.
     in_batch: u64,
     immediate: bool,
-    deadline: Option<Time>,
+    /// When an ACK has to be sent, if one has to be; an ACK that is due at once has no deadline to
+    /// wait for and shows in [`ack_due`](Self::ack_due).
+    pub(crate) deadline: Option<Time>,
     gathering: Gathering,
     requested: Option<Requested>,
     /// The largest number that an ACK of ours named.
@@ -205,7 +207,7 @@ impl ReceivedPackets {
             self.gathering.succeeded();
         }
         self.immediate |= self.gathering.on_batch(bytes);
-        if self.gathering.is_hoping() {
+        if self.gathering.hoping {
             // A sender that waits should not have to wait for long.
             let soon = now + self.policy.max_ack_delay / HOPE;
             self.deadline = self.deadline.min(Some(soon)).or(Some(soon));
@@ -225,12 +227,6 @@ impl ReceivedPackets {
     /// Whether an ACK would say something new: packets that are sent anyway should carry it.
     pub(crate) fn ack_pending(&self) -> bool {
         self.unreported > 0
-    }
-
-    /// When an ACK has to be sent, if one has to be; an ACK that is due at once has no deadline to
-    /// wait for and shows in [`ack_due`](Self::ack_due).
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.deadline
     }
 
     /// Appends an ACK frame of at most `limit` bytes to `out`; `None` where there is nothing to

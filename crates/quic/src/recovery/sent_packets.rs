@@ -73,7 +73,7 @@ const WORD: u64 = u64::BITS as u64;
 pub(super) struct SentPackets {
     /// The number of the first slot.
     base: u64,
-    slots: VecDeque<Slot>,
+    pub(super) slots: VecDeque<Slot>,
     /// A bit per number, set where the slot is not [`Slot::Gone`]; the first word holds `base`.
     live: VecDeque<u64>,
 }
@@ -90,11 +90,6 @@ impl SentPackets {
     /// The number that the next packet gets.
     pub(super) fn next_number(&self) -> u64 {
         self.base + self.slots.len() as u64
-    }
-
-    /// How many numbers the ring spans.
-    pub(super) fn len(&self) -> usize {
-        self.slots.len()
     }
 
     /// Gives the next number to this slot.

@@ -14,13 +14,18 @@ impl Streams {
     /// Opens a stream; `None` where the peer's limit does not allow one, until
     /// `StreamEvent::Available`.
     pub(crate) fn open(&mut self, direction: Direction) -> Option<StreamId> {
-        self.map.open(direction)
+        let id = self.map.numbers.open(direction)?;
+        self.map.begin(id, true);
+        Some(id)
     }
 
     /// The next stream that the peer opened; `None` where there is none, until
     /// `StreamEvent::Opened`.
     pub(crate) fn accept(&mut self, direction: Direction) -> Option<StreamId> {
-        self.map.accept(direction)
+        let id = self.map.numbers.accept(direction)?;
+        // It is not there yet where only a stream with a higher number was heard of.
+        self.map.begin(id, false);
+        Some(id)
     }
 
     /// Copies as much of `data` into the stream's send buffer as fits; returns how much.

@@ -55,24 +55,20 @@ const PLENTY: usize = 128;
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     spare: VecDeque<BytesMut>,
-    in_use: usize,
+    /// How many full-size chunks are out.
+    pub(super) in_use: usize,
     /// The most chunks in use at once since none was.
     peak: usize,
     /// How many spare chunks are kept.
     target: usize,
     /// How many gaps there are between data received, over all streams.
-    gaps: usize,
+    pub(super) gaps: usize,
 }
 
 impl ChunkPool {
     /// Whether so many chunks are in use that nobody should take one for data that may come.
     pub(super) const fn is_scarce(&self) -> bool {
         self.in_use >= PLENTY
-    }
-
-    /// How many gaps there are between data received, over all streams.
-    pub(super) const fn gaps(&self) -> usize {
-        self.gaps
     }
 
     /// Data came behind another gap.
@@ -126,12 +122,7 @@ impl ChunkPool {
 }
 
 #[cfg(test)]
-impl ChunkPool {
-    /// How many full-size chunks are out.
-    pub(super) const fn in_use(&self) -> usize {
-        self.in_use
-    }
-}
+impl ChunkPool {}
 
 #[cfg(test)]
 mod tests {

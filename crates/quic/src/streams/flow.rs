@@ -6,7 +6,8 @@ use crate::codec::VARINT_MAX;
 #[derive(Clone, Debug, Default)]
 pub(super) struct SendCredit {
     limit: u64,
-    used: u64,
+    /// How many bytes were sent, each counted once.
+    pub(super) used: u64,
     reported: Option<u64>,
 }
 
@@ -18,11 +19,6 @@ impl SendCredit {
             used: 0,
             reported: None,
         }
-    }
-
-    /// How many bytes were sent, each counted once.
-    pub(super) const fn used(&self) -> u64 {
-        self.used
     }
 
     /// How many more bytes may be sent.
@@ -58,7 +54,8 @@ impl SendCredit {
 pub(super) struct ReceiveWindow {
     window: u64,
     advertised: u64,
-    received: u64,
+    /// The highest offset received, or the sum of all streams' highest offsets.
+    pub(super) received: u64,
     consumed: u64,
     repeat: bool,
 }
@@ -74,11 +71,6 @@ impl ReceiveWindow {
             consumed: 0,
             repeat: false,
         }
-    }
-
-    /// The highest offset received, or the sum of all streams' highest offsets.
-    pub(super) const fn received(&self) -> u64 {
-        self.received
     }
 
     /// How many bytes were received and not consumed.

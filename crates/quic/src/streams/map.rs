@@ -16,7 +16,8 @@ use crate::{Code, Direction, StreamId, TransportError};
 /// The streams, how many there may be, and how new ones begin.
 #[derive(Debug)]
 pub(super) struct StreamMap {
-    streams: HashMap<StreamId, Stream, FxBuildHasher>,
+    /// What is not closed.
+    pub(super) streams: HashMap<StreamId, Stream, FxBuildHasher>,
     pub(super) numbers: Numbers,
     initial: InitialLimits,
 }
@@ -41,32 +42,12 @@ impl StreamMap {
         }
     }
 
-    /// How many streams are not closed.
-    pub(super) fn len(&self) -> usize {
-        self.streams.len()
-    }
-
-    /// Opens a stream, unless the peer's limit is reached.
-    pub(super) fn open(&mut self, direction: Direction) -> Option<StreamId> {
-        let id = self.numbers.open(direction)?;
-        self.streams.insert(id, self.initial.stream(id, true));
-        Some(id)
-    }
-
-    /// Hands the next stream of the peer's to the application.
-    pub(super) fn accept(&mut self, direction: Direction) -> Option<StreamId> {
-        let id = self.numbers.accept(direction)?;
-        // It is not there yet where only a stream with a higher number was heard of.
+    /// A stream begins, if it has not: one of ours if `local`.
+    pub(super) fn begin(&mut self, id: StreamId, local: bool) {
         let initial = &self.initial;
         self.streams
             .entry(id)
-            .or_insert_with(|| initial.stream(id, false));
-        Some(id)
-    }
-
-    /// The stream, if it is not closed.
-    pub(super) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
-        self.streams.get_mut(&id)
+            .or_insert_with(|| initial.stream(id, local));
     }
 
     /// The stream, if it is not closed and the application opened or accepted it.
@@ -162,10 +143,10 @@ impl StreamMap {
             let Some(stream) = self.streams.remove(&id) else {
                 continue;
             };
-            if stream.send.is_some_and(|send| send.is_blocked()) {
+            if stream.send.is_some_and(|send| send.blocked) {
                 wakes.push(StreamEvent::Writable(id));
             }
-            if stream.receive.is_some_and(|receive| receive.is_blocked()) {
+            if stream.receive.is_some_and(|receive| receive.blocked) {
                 wakes.push(StreamEvent::Readable(id));
             }
         }

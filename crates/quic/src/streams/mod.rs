@@ -114,7 +114,7 @@ impl Streams {
         self.credit.raise(limits.max_data);
         self.map.set_peer_limits(limits);
         for id in self.map.ids() {
-            if let Some(stream) = self.map.get_mut(id) {
+            if let Some(stream) = self.map.streams.get_mut(&id) {
                 self.scheduler.update(id, stream);
             }
         }
@@ -144,7 +144,7 @@ impl Streams {
 
     /// How many streams are not closed.
     pub(crate) fn open_streams(&self) -> usize {
-        self.map.len()
+        self.map.streams.len()
     }
 
     /// Whether no stream is open.

@@ -35,7 +35,8 @@ impl Streams {
     pub(crate) fn has_everything(&mut self, id: StreamId) -> bool {
         let receive = self
             .map
-            .get_mut(id)
+            .streams
+            .get_mut(&id)
             .and_then(|stream| stream.receive.as_ref());
         receive.is_none_or(ReceiveHalf::has_everything)
     }
@@ -116,7 +117,7 @@ impl Streams {
 
     /// To be called after a frame that may change what a stream has to send or end a half of it.
     pub(super) fn settle(&mut self, id: StreamId) {
-        let Some(stream) = self.map.get_mut(id) else {
+        let Some(stream) = self.map.streams.get_mut(&id) else {
             return;
         };
         let closed = stream.drop_done(&mut self.pool);

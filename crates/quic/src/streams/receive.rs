@@ -18,12 +18,12 @@ use crate::{Code, TransportError};
 pub(super) struct ReceiveHalf {
     buffer: ReceiveBuffer,
     /// What flow control allows; what it says is received is the highest offset.
-    window: ReceiveWindow,
+    pub(super) window: ReceiveWindow,
     /// The final size.
     size: Option<u64>,
     state: State,
     /// The application met an empty buffer.
-    blocked: bool,
+    pub(super) blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,11 +188,6 @@ impl ReceiveHalf {
         something && std::mem::take(&mut self.blocked)
     }
 
-    /// Whether the application waits for data.
-    pub(super) const fn is_blocked(&self) -> bool {
-        self.blocked
-    }
-
     /// Whether nothing is left to do.
     pub(super) fn is_done(&self) -> bool {
         match self.state {
@@ -222,11 +217,6 @@ impl ReceiveHalf {
         self.size.is_none() && self.state == State::Open && self.window.update_due()
     }
 
-    /// The new limit to be told.
-    pub(super) fn advertise(&mut self) -> u64 {
-        self.window.advertise()
-    }
-
     /// The packet with the last limit was lost.
     pub(super) fn repeat_limit(&mut self) {
         self.window.repeat();
@@ -238,7 +228,7 @@ impl ReceiveHalf {
     }
 
     pub(super) fn has_everything(&self) -> bool {
-        self.size == Some(self.buffer.ordered())
+        self.size == Some(self.buffer.ordered)
     }
 
     /// A final size never changes and nothing lies beyond it (section 4.5).
@@ -246,7 +236,7 @@ impl ReceiveHalf {
         let reason = match self.size {
             Some(size) if end > size => "data beyond the final size",
             Some(size) if is_final && end != size => "the final size changed",
-            None if is_final && end < self.window.received() => {
+            None if is_final && end < self.window.received => {
                 "the final size is below data received"
             }
             _ => return Ok(()),
@@ -256,7 +246,7 @@ impl ReceiveHalf {
 
     /// How many bytes up to `end` are new, if the stream and the connection may have them.
     fn check_limits(&self, end: u64, connection: &ReceiveWindow) -> Result<u64, TransportError> {
-        let new = end.saturating_sub(self.window.received());
+        let new = end.saturating_sub(self.window.received);
         if new > self.window.available() {
             return Err(flow_control_error("stream"));
         }

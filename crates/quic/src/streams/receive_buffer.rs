@@ -38,7 +38,7 @@ pub(super) struct ReceiveBuffer {
     /// The offset of the next byte to be read.
     read: u64,
     /// The offset at which the data in order end.
-    ordered: u64,
+    pub(super) ordered: u64,
     /// Data behind a gap, by offset: disjoint, and apart or at least [`MERGE_BELOW`] long.
     segments: BTreeMap<u64, Chunk>,
     /// How many gaps lie before and between the segments.
@@ -49,11 +49,6 @@ impl ReceiveBuffer {
     /// How many bytes can be read now.
     pub(super) const fn readable(&self) -> u64 {
         self.ordered - self.read
-    }
-
-    /// The offset up to which everything has arrived.
-    pub(super) const fn ordered(&self) -> u64 {
-        self.ordered
     }
 
     /// Takes data that begin at `offset`. `size` is where the stream ends, if that is known; the
@@ -77,7 +72,7 @@ impl ReceiveBuffer {
             }
             return Received::Buffered;
         }
-        if pool.gaps() >= MAX_GAPS && !self.touches_segment(offset, end) {
+        if pool.gaps >= MAX_GAPS && !self.touches_segment(offset, end) {
             return Received::Refused;
         }
         self.insert_behind_gap(offset, data, pool);

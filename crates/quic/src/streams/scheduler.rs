@@ -21,28 +21,15 @@ pub(super) struct Scheduler {
     pub(super) control: VecDeque<StreamId>,
     pub(super) repairs: PriorityQueue,
     pub(super) fresh: PriorityQueue,
-    lost_bytes: u64,
-    fresh_bytes: u64,
-    unsent_bytes: u64,
+    /// How many lost bytes wait.
+    pub(super) lost_bytes: u64,
+    /// How many new bytes wait that their streams' flow control allows.
+    pub(super) fresh_bytes: u64,
+    /// How many new bytes wait.
+    pub(super) unsent_bytes: u64,
 }
 
 impl Scheduler {
-    /// How many lost bytes wait.
-    pub(super) const fn lost_bytes(&self) -> u64 {
-        self.lost_bytes
-    }
-
-    /// How many new bytes wait that their streams' flow control allows.
-    pub(super) const fn fresh_bytes(&self) -> u64 {
-        self.fresh_bytes
-    }
-
-    /// How many new bytes wait.
-    #[cfg(test)]
-    pub(super) const fn unsent_bytes(&self) -> u64 {
-        self.unsent_bytes
-    }
-
     /// To be called whenever a stream's demand may have changed.
     pub(super) fn update(&mut self, id: StreamId, stream: &mut Stream) {
         let new = stream.demand();

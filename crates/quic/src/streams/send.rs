@@ -24,7 +24,7 @@ pub(super) struct SendHalf {
     fin: Fin,
     reset: Option<Reset>,
     /// The application met a full buffer.
-    blocked: bool,
+    pub(super) blocked: bool,
     /// Where the running task began: at the end of data that were all acknowledged.
     task_start: u64,
 }
@@ -111,7 +111,7 @@ impl SendHalf {
     fn fitting(&mut self, length: usize, capacity: u64) -> Result<usize, WriteError> {
         self.check_open()?;
         if self.buffer.is_empty() {
-            self.task_start = self.buffer.end();
+            self.task_start = self.buffer.end;
         }
         let room = capacity.saturating_sub(self.buffer.held());
         if room == 0 && length > 0 {
@@ -183,19 +183,19 @@ impl SendHalf {
     pub(super) fn task_size(&self) -> u64 {
         match self.buffer.is_empty() {
             true => 0,
-            false => self.buffer.end() - self.task_start,
+            false => self.buffer.end - self.task_start,
         }
     }
 
     /// How many bytes were acknowledged without a gap.
     pub(super) fn acknowledged(&self) -> u64 {
-        self.buffer.end() - self.buffer.held()
+        self.buffer.end - self.buffer.held()
     }
 
     /// How many bytes were written and never sent.
     pub(super) fn unsent(&self) -> u64 {
         match self.reset {
-            None => self.buffer.end() - self.credit.used(),
+            None => self.buffer.end - self.credit.used,
             Some(_) => 0,
         }
     }
@@ -211,7 +211,7 @@ impl SendHalf {
     }
 
     fn fin_alone(&self) -> bool {
-        self.fin == Fin::Due && self.buffer.end() == self.credit.used()
+        self.fin == Fin::Due && self.buffer.end == self.credit.used
     }
 
     /// Whether the peer should hear that its limit for this stream holds data back.
@@ -224,7 +224,7 @@ impl SendHalf {
         if !self.needs_repair() {
             return None;
         }
-        let end = self.buffer.end();
+        let end = self.buffer.end;
         let range = self.lost.first().unwrap_or(end..end);
         Some(Sendable {
             offset: range.start,
@@ -238,7 +238,7 @@ impl SendHalf {
         let unsent = self.unsent();
         let length = unsent.min(self.credit.available()).min(limit);
         (length > 0).then(|| Sendable {
-            offset: self.credit.used(),
+            offset: self.credit.used,
             length,
             fin: self.fin == Fin::Due && length == unsent,
         })
@@ -247,7 +247,7 @@ impl SendHalf {
     /// Appends data to `out` that are sent now, as [`Self::repair`] or [`Self::fresh`] gave them.
     pub(super) fn send(&mut self, data: Sendable, out: &mut Vec<u8>) {
         self.buffer.copy(data.offset, data.length as usize, out);
-        if data.offset < self.credit.used() {
+        if data.offset < self.credit.used {
             self.lost.remove(data.offset..data.offset + data.length);
         } else {
             self.credit.spend(data.length);
@@ -260,7 +260,7 @@ impl SendHalf {
     /// A frame with these data was acknowledged.
     pub(super) fn on_acked(&mut self, data: Sendable, pool: &mut ChunkPool) {
         let end = data.offset + data.length;
-        if self.reset.is_some() || end > self.credit.used() {
+        if self.reset.is_some() || end > self.credit.used {
             return;
         }
         if !self.lost.is_empty() {
@@ -275,7 +275,7 @@ impl SendHalf {
     /// A frame with these data was lost.
     pub(super) fn on_lost(&mut self, data: Sendable) {
         let end = data.offset + data.length;
-        if self.reset.is_some() || end > self.credit.used() {
+        if self.reset.is_some() || end > self.credit.used {
             return;
         }
         self.buffer
@@ -289,7 +289,7 @@ impl SendHalf {
     pub(super) fn reset_due(&self) -> Option<(u64, u64)> {
         self.reset
             .filter(|reset| reset.due)
-            .map(|reset| (reset.code, self.credit.used()))
+            .map(|reset| (reset.code, self.credit.used))
     }
 
     /// The reset was sent (`due` no more) or lost (`due` again).
@@ -326,10 +326,5 @@ impl SendHalf {
             self.blocked = false;
             StreamEvent::Writable(id)
         })
-    }
-
-    /// Whether the application waits for room.
-    pub(super) const fn is_blocked(&self) -> bool {
-        self.blocked
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct SendBuffer {
     /// What is acknowledged beyond.
     acked_ahead: RangeSet,
     /// Where what was written ends.
-    end: u64,
+    pub(super) end: u64,
     /// The piece in which the last read ended.
     cursor: usize,
 }
@@ -58,11 +58,6 @@ impl Piece {
 }
 
 impl SendBuffer {
-    /// The offset at which what was written ends.
-    pub(super) const fn end(&self) -> u64 {
-        self.end
-    }
-
     /// How many bytes are held, by offsets: from the first that is not acknowledged to the end.
     pub(super) const fn held(&self) -> u64 {
         self.end - self.acked

@@ -26,14 +26,14 @@ impl Streams {
 
     /// How many bytes of stream data could be sent now, lost and new.
     pub(crate) fn pending_bytes(&self) -> u64 {
-        let fresh = self.scheduler.fresh_bytes().min(self.credit.available());
-        self.scheduler.lost_bytes() + fresh
+        let fresh = self.scheduler.fresh_bytes.min(self.credit.available());
+        self.scheduler.lost_bytes + fresh
     }
 
     /// Whether there are data to send, and the peer's flow control is what keeps all of them back.
     #[cfg(test)]
     pub(crate) fn send_limited(&self) -> bool {
-        self.scheduler.unsent_bytes() > 0 && self.pending_bytes() == 0
+        self.scheduler.unsent_bytes > 0 && self.pending_bytes() == 0
     }
 
     /// Appends frames to a packet, whose length `limit` bounds: control frames, then what was lost,
@@ -107,13 +107,14 @@ impl Streams {
     }
 
     fn send_half(&mut self, id: StreamId) -> Option<&mut SendHalf> {
-        self.map.get_mut(id)?.send.as_mut()
+        self.map.streams.get_mut(&id)?.send.as_mut()
     }
 
     fn with_receive(&mut self, id: StreamId, act: impl FnOnce(&mut ReceiveHalf)) {
         if let Some(receive) = self
             .map
-            .get_mut(id)
+            .streams
+            .get_mut(&id)
             .and_then(|stream| stream.receive.as_mut())
         {
             act(receive);
@@ -122,7 +123,7 @@ impl Streams {
     }
 
     fn on_data_acked(&mut self, id: StreamId, data: Sendable) {
-        let Some(stream) = self.map.get_mut(id) else {
+        let Some(stream) = self.map.streams.get_mut(&id) else {
             return;
         };
         let Some(send) = &mut stream.send else {
@@ -154,7 +155,7 @@ impl Streams {
     }
 
     fn data_blocked_due(&self) -> bool {
-        self.scheduler.fresh_bytes() > 0 && self.credit.report_due()
+        self.scheduler.fresh_bytes > 0 && self.credit.report_due()
     }
 
     fn fill_connection_control(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
@@ -179,7 +180,7 @@ impl Streams {
 
     fn fill_stream_control(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
         while let Some(&id) = self.scheduler.control.front() {
-            let Some(stream) = self.map.get_mut(id) else {
+            let Some(stream) = self.map.streams.get_mut(&id) else {
                 debug_assert!(false, "{id} is queued and closed");
                 self.scheduler.control.pop_front();
                 continue;
@@ -196,7 +197,7 @@ impl Streams {
         while out.len() + MIN_FRAME <= limit
             && let Some(id) = self.scheduler.repairs.front()
         {
-            let Some(stream) = self.map.get_mut(id) else {
+            let Some(stream) = self.map.streams.get_mut(&id) else {
                 return;
             };
             let Some(send) = &mut stream.send else {
@@ -219,7 +220,7 @@ impl Streams {
         while out.len() + MIN_FRAME <= limit
             && let Some(id) = self.scheduler.fresh.front()
         {
-            let Some(stream) = self.map.get_mut(id) else {
+            let Some(stream) = self.map.streams.get_mut(&id) else {
                 return;
             };
             let Some(send) = &mut stream.send else {
@@ -287,7 +288,7 @@ fn put_control(
             if !has_room(out, limit) {
                 return false;
             }
-            write::max_stream_data(out, id, receive.advertise());
+            write::max_stream_data(out, id, receive.window.advertise());
             sent.push(SentFrame::MaxStreamData { id });
         }
     }

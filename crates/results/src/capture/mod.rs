@@ -19,7 +19,8 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::Segment;
 
-use crate::output::{OutputError, StagedFile};
+use crate::error::OutputError;
+use crate::staged::StagedFile;
 
 /// A packet as it passed an interface. Its payload is zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,23 +1,20 @@
 //! The files of an experiment in a directory.
 
-mod error;
 mod run;
-mod staged;
 #[cfg(test)]
 mod tests;
 
-pub use error::OutputError;
 pub use run::{FinishedRun, RunFiles};
-pub use staged::StagedFile;
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use weir_units::Duration;
 
 use crate::Summary;
-use staged::WholeFile;
+use crate::error::OutputError;
+use crate::staged::{StagedFile, WholeFile};
 
 /// The files of an experiment on their way into a directory: `summary.json`, `report.html` and, for
 /// each run, `flows.parquet`, `samples.parquet` and, where there are epochs, `epochs.parquet`
@@ -114,11 +111,4 @@ pub(crate) fn file_name(name: &str) -> String {
         }
     }
     out
-}
-
-impl StagedFile {
-    fn write_whole(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
-        let written = self.write_all(bytes).and_then(|()| self.flush());
-        written.map_err(OutputError::writing(self.path()))
-    }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use weir_units::Duration;
 
-use super::staged::WholeFile;
-use super::{OutputError, StagedFile};
+use crate::error::OutputError;
+use crate::staged::{StagedFile, WholeFile};
 use crate::table::{Row, Sample, Table};
 use crate::{EpochRecord, FlowRecord, Observation, Recorder, Traces};
 

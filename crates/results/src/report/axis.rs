@@ -8,7 +8,8 @@ pub(crate) struct Axis {
     /// The value at its end, in the base unit.
     pub(crate) end: f64,
     step: f64,
-    unit: (f64, &'static str),
+    /// The unit that all ticks are in: how many of the base it is, and its name.
+    pub(crate) unit: (f64, &'static str),
 }
 
 impl Axis {
@@ -25,11 +26,6 @@ impl Axis {
             step,
             unit: unit_for(max, scale),
         }
-    }
-
-    /// The unit that all ticks are in: how many of the base it is, and its name.
-    pub(crate) fn unit(&self) -> (f64, &'static str) {
-        self.unit
     }
 
     /// The ticks' values in the base unit, and in the axis's unit as text.
@@ -66,7 +62,7 @@ mod tests {
 
     fn texts(axis: &Axis) -> String {
         let texts: Vec<String> = axis.ticks().map(|(_, text)| text).collect();
-        format!("{} {}", texts.join(" "), axis.unit().1)
+        format!("{} {}", texts.join(" "), axis.unit.1)
     }
 
     #[test]

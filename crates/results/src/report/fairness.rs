@@ -45,7 +45,7 @@ impl Member {
 /// or more were there, as seconds and a part of one. Each flow counts with its group's mean: how evenly a
 /// group shares within itself, `fairness` in summary.json tells.
 pub(super) fn line(run: &RunSummary, traces: &Traces, per_step: usize) -> Vec<(f64, f64)> {
-    let members: Vec<Member> = (traces.groups().iter())
+    let members: Vec<Member> = (traces.groups.iter())
         .filter_map(|(name, trace)| {
             let flows = run.groups.get(name).map_or(1, |group| group.flows);
             Member::new(flows, trace, per_step)

@@ -207,8 +207,8 @@ impl Drawing {
             top,
             bottom,
         } = self.area;
-        let (time_unit, time_name) = self.time.unit();
-        let (value_unit, value_name) = self.value.unit();
+        let (time_unit, time_name) = self.time.unit;
+        let (value_unit, value_name) = self.value.unit;
         let _ = writeln!(
             out,
             "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\" \
@@ -260,7 +260,7 @@ impl Drawing {
             );
         }
         let along = match self.across {
-            Across::Time => format!("time in {}", self.time.unit().1),
+            Across::Time => format!("time in {}", self.time.unit.1),
             Across::Epochs => "epoch".to_owned(),
         };
         let middle = (top + bottom) / 2.0;
@@ -272,7 +272,7 @@ impl Drawing {
              text-anchor=\"middle\">{}</text>",
             (left + right) / 2.0,
             bottom + 33.0,
-            self.value.unit().1,
+            self.value.unit.1,
         );
     }
 

@@ -35,7 +35,7 @@ impl Reach {
             let epochs = epochs(&run, plots.traces, Size::Small, 0.0);
             let longest = epochs.map_or(0.0, |plot| plot.largest());
             reach.epochs = reach.epochs.max(longest);
-            for name in plots.traces.ports().keys() {
+            for name in plots.traces.ports.keys() {
                 let queue = queue(&run, plots, name, Size::Small, 0.0);
                 reach.queue = reach.queue.max(queue.map_or(0.0, |plot| plot.largest()));
             }
@@ -66,7 +66,7 @@ pub(super) fn of_run(
         heading(out, size, &plot.title);
         figure(out, &plot);
     }
-    for name in plots.traces.ports().keys() {
+    for name in plots.traces.ports.keys() {
         if let Some(plot) = queue(run, plots, name, size, reach.queue) {
             heading(out, size, &plot.title);
             figure(out, &plot);
@@ -103,7 +103,7 @@ pub(crate) fn overlay(out: &mut String, sides: &[Overlay<'_>; 2], size: Size) {
     let mut drawn = Vec::new();
     drawn.extend(both(&|run, plots| Some(goodput(run, plots, size, 0.0))));
     let names: IndexSet<&String> = (sides.iter())
-        .flat_map(|side| side.traces.ports().keys())
+        .flat_map(|side| side.traces.ports.keys())
         .collect();
     for name in names {
         drawn.extend(both(&|run, plots| queue(run, plots, name, size, 0.0)));
@@ -142,8 +142,8 @@ fn merged(one: Option<Plot>, other: Option<Plot>) -> Option<Plot> {
 
 /// How long each epoch took the groups.
 fn epochs(run: &RunSummary, traces: &Traces, size: Size, reach: f64) -> Option<Plot> {
-    let end = traces.epochs().values().map(EpochTrace::end).max()?;
-    let series = traces.epochs().iter().enumerate();
+    let end = traces.epochs.values().map(EpochTrace::end).max()?;
+    let series = traces.epochs.iter().enumerate();
     let series = series.map(|(index, (name, trace))| {
         let columns: Vec<_> = trace.columns(per_step(size)).collect();
         let has_several = columns.iter().any(|column| column.min < column.max);
@@ -221,8 +221,8 @@ const fn per_step(size: Size) -> usize {
 
 fn base(run: &RunSummary, traces: &Traces, size: Size) -> Plot {
     // An interrupted run ends before its samples' time does, and one with epochs may.
-    let is_cut = run.simulated < traces.span() && !run.simulated.is_zero();
-    let end = if is_cut { run.simulated } else { traces.span() };
+    let is_cut = run.simulated < traces.span && !run.simulated.is_zero();
+    let end = if is_cut { run.simulated } else { traces.span };
     Plot {
         title: String::new(),
         across: Across::Time,
@@ -237,7 +237,7 @@ fn base(run: &RunSummary, traces: &Traces, size: Size) -> Plot {
 }
 
 fn goodput(run: &RunSummary, plots: &RunPlots<'_>, size: Size, reach: f64) -> Plot {
-    let groups = plots.traces.groups().iter().enumerate();
+    let groups = plots.traces.groups.iter().enumerate();
     let series = groups.map(|(index, (name, trace))| Series {
         name: name.clone(),
         colour: index % COLOURS,
@@ -291,17 +291,12 @@ fn queue(
     size: Size,
     reach: f64,
 ) -> Option<Plot> {
-    let trace = plots.traces.ports().get(name)?;
+    let trace = plots.traces.ports.get(name)?;
     let thresholds = plots.thresholds.get(name).map_or(&[][..], Vec::as_slice);
     Some(Plot {
         title: format!("Queue of port {name}"),
         scale: SIZES,
-        series: vec![queue_series(
-            name,
-            trace,
-            per_step(size),
-            plots.traces.span(),
-        )],
+        series: vec![queue_series(name, trace, per_step(size), plots.traces.span)],
         levels: thresholds.iter().map(Threshold::level).collect(),
         reach,
         ..base(run, plots.traces, size)

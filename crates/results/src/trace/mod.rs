@@ -19,10 +19,11 @@ pub(crate) const COLUMNS: usize = 480;
 /// What a report plots of one run.
 #[derive(Clone, Debug)]
 pub struct Traces {
-    span: Duration,
-    ports: IndexMap<String, PortTrace>,
-    groups: IndexMap<String, GroupTrace>,
-    epochs: IndexMap<String, EpochTrace>,
+    /// The time that the columns divide.
+    pub(crate) span: Duration,
+    pub(crate) ports: IndexMap<String, PortTrace>,
+    pub(crate) groups: IndexMap<String, GroupTrace>,
+    pub(crate) epochs: IndexMap<String, EpochTrace>,
 }
 
 impl Traces {
@@ -63,23 +64,6 @@ impl Traces {
             None => self.epochs.entry(record.group.to_owned()).or_default(),
         };
         trace.take(record);
-    }
-
-    /// The time that the columns divide.
-    pub(crate) fn span(&self) -> Duration {
-        self.span
-    }
-
-    pub(crate) fn ports(&self) -> &IndexMap<String, PortTrace> {
-        &self.ports
-    }
-
-    pub(crate) fn groups(&self) -> &IndexMap<String, GroupTrace> {
-        &self.groups
-    }
-
-    pub(crate) fn epochs(&self) -> &IndexMap<String, EpochTrace> {
-        &self.epochs
     }
 
     /// Where a moment lies; the last column takes what comes after the end.
@@ -174,6 +158,6 @@ mod tests {
         }
         assert_eq!(traces.groups["g"].goodput(1).count(), 25);
         assert_eq!(traces.groups["g"].goodput(100).count(), 5);
-        assert_eq!(Traces::new(Duration::ZERO).span(), Duration::from_nanos(1));
+        assert_eq!(Traces::new(Duration::ZERO).span, Duration::from_nanos(1));
     }
 }

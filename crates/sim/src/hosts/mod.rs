@@ -7,7 +7,7 @@
 //! | `dcudp` | DCUDP |
 //! | `udp` | UDP without congestion control |
 //!
-//! `datagrams` keeps the bytes that QUIC and DCUDP send.
+//! `end` tells what they have in common; `datagrams` keeps the bytes that QUIC and DCUDP send.
 //!
 //! An endpoint is found by its position, which packets carry; positions are used again, so that a
 //! packet also says which flow it belongs to. Timers are lazy: the calendar holds the earliest time
@@ -15,6 +15,7 @@
 
 mod datagrams;
 mod dcudp;
+mod end;
 mod quic;
 mod tcp;
 mod tls;
@@ -25,10 +26,11 @@ use weir_network::Calendar;
 use weir_units::{ByteSize, Time};
 
 use crate::flows::{FlowId, PathView};
-use crate::packet::{Address, Contents, Location, Network, Packet, Packets};
+use crate::packet::{Address, Contents, Network, Packet, Packets};
 
 use datagrams::{Datagrams, Departure};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
+use end::{DatagramEnd, End};
 pub(crate) use quic::{QuicEnd, QuicSetup, Surroundings};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 pub(crate) use udp::{UdpEnd, codepoint};
@@ -36,6 +38,13 @@ pub(crate) use udp::{UdpEnd, codepoint};
 /// One end of a flow.
 #[derive(Debug)]
 struct Endpoint {
+    socket: Socket,
+    transport: Transport,
+}
+
+/// What an endpoint has, whatever its protocol.
+#[derive(Debug)]
+struct Socket {
     /// The time in the calendar; the end of time if there is none.
     armed: Time,
     /// The application waits until this many bytes have been delivered to it.
@@ -45,7 +54,6 @@ struct Endpoint {
     /// Whether its host has lost the address that it is known by: nothing comes or goes any more.
     stranded: bool,
     address: Address,
-    transport: Transport,
 }
 
 /// The protocol of an endpoint.
@@ -121,24 +129,25 @@ impl Endpoint {
         shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        match &self.transport {
-            Transport::Tcp(_) => self.attend_tcp(now, shared, network),
-            Transport::Quic(_) => self.attend_quic(now, shared, network),
-            Transport::Dcudp(_) => self.attend_dcudp(now, shared, network),
+        let socket = &mut self.socket;
+        match &mut self.transport {
+            Transport::Tcp(end) => socket.attend_tcp(end, now, shared, network),
+            Transport::Quic(end) => socket.attend_datagrams(&mut **end, now, shared, network),
+            Transport::Dcudp(end) => socket.attend_datagrams(&mut **end, now, shared, network),
             Transport::Udp(_) => None,
         }
     }
+}
 
+impl Socket {
     #[inline]
     fn attend_tcp(
         &mut self,
+        end: &mut TcpEnd,
         now: Time,
         shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        let Transport::Tcp(end) = &mut self.transport else {
-            return None;
-        };
         let mut outlet = network.outlet(self.address.port)?;
         let is_patient = end.has_small_queues();
         while self.turn <= now {
@@ -147,7 +156,7 @@ impl Endpoint {
                 self.turn = outlet.take_turn();
                 break;
             }
-            let Some((segment, ecn)) = &end.next_segment(now) else {
+            let Some((segment, ecn)) = &end.connection.next_segment(now) else {
                 break;
             };
             if self.stranded {
@@ -162,36 +171,40 @@ impl Endpoint {
                 false => segment.cut(size).map(Contents::Segment).for_each(send),
             }
         }
-        let mut due = end.next_time().unwrap_or(Time::MAX);
+        let mut due = end.connection.next_time().unwrap_or(Time::MAX);
         if self.turn > now {
             due = due.min(self.turn);
         }
-        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
+        let notice = self.notice(end.delivered(), || end.take_closed());
         self.set_timer(due, shared);
         Some((self.address.flow, notice?))
     }
 
-    fn attend_quic(
+    fn attend_datagrams(
         &mut self,
+        end: &mut impl DatagramEnd,
         now: Time,
         shared: &mut Shared,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        let Transport::Quic(end) = &mut self.transport else {
-            return None;
-        };
         end.take_events();
         while self.turn <= now {
             let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
             // A socket's buffer is full as long as the host's queue is.
-            if let Some(outlet) = end.port().and_then(|port| network.outlet(port))
+            if let Some(outlet) = end
+                .port(&self.address)
+                .and_then(|port| network.outlet(port))
                 && !has_turn
                 && !outlet.has_room(now)
             {
                 self.turn = outlet.take_turn();
                 break;
             }
-            let fill = |buffer: &mut Vec<u8>| end.next_datagram(now, buffer);
+            let fill = |buffer: &mut Vec<u8>| {
+                let departure = end.next_datagram(now, &self.address, buffer);
+                // A stranded host's datagrams come to nothing.
+                departure.filter(|_| !self.stranded)
+            };
             if !shared.send(now, &self.address, network, fill) {
                 break;
             }
@@ -200,54 +213,19 @@ impl Endpoint {
             true => self.turn,
             false => end.next_time().unwrap_or(Time::MAX),
         };
-        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
+        let notice = self.notice(end.delivered(), || end.take_closed());
         self.set_timer(due, shared);
         Some((self.address.flow, notice?))
     }
 
-    fn attend_dcudp(
-        &mut self,
-        now: Time,
-        shared: &mut Shared,
-        network: &mut Network,
-    ) -> Option<(FlowId, Notice)> {
-        let Transport::Dcudp(end) = &mut self.transport else {
-            return None;
-        };
-        end.take_events();
-        let address = &self.address;
-        let location = |number| Location { number, edition: 0 };
-        while self.turn <= now {
-            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
-            // A socket's buffer is full as long as the host's queue is.
-            if let Some(outlet) = network.outlet(address.port)
-                && !has_turn
-                && !outlet.has_room(now)
-            {
-                self.turn = outlet.take_turn();
-                break;
-            }
-            let fill = |buffer: &mut Vec<u8>| {
-                // A stranded host's datagrams come to nothing.
-                let ecn = end.next_datagram(now, buffer);
-                ecn.filter(|_| !self.stranded).map(|ecn| Departure {
-                    from: location(address.source),
-                    to: location(address.destination),
-                    port: address.port,
-                    ecn,
-                })
-            };
-            if !shared.send(now, address, network, fill) {
-                break;
-            }
+    /// What the application has to know, now that so many bytes are delivered.
+    #[inline]
+    fn notice(&mut self, delivered: u64, is_closed: impl FnOnce() -> bool) -> Option<Notice> {
+        if delivered >= self.awaited {
+            self.awaited = u64::MAX;
+            return Some(Notice::Delivered);
         }
-        let due = match self.turn > now {
-            true => self.turn,
-            false => end.next_time().unwrap_or(Time::MAX),
-        };
-        let notice = notice(&mut self.awaited, end.delivered(), || end.take_closed());
-        self.set_timer(due, shared);
-        Some((self.address.flow, notice?))
+        is_closed().then_some(Notice::Closed)
     }
 
     /// Sees to it that it is called when something is due, or earlier.
@@ -258,16 +236,6 @@ impl Endpoint {
             shared.timers.set(self.address.position as usize, due);
         }
     }
-}
-
-/// What the application has to know that waits for `awaited` bytes, now that so many are delivered.
-#[inline]
-fn notice(awaited: &mut u64, delivered: u64, is_closed: impl FnOnce() -> bool) -> Option<Notice> {
-    if delivered >= *awaited {
-        *awaited = u64::MAX;
-        return Some(Notice::Delivered);
-    }
-    is_closed().then_some(Notice::Closed)
 }
 
 impl Hosts {
@@ -314,11 +282,13 @@ impl Hosts {
 
     fn open(&mut self, address: Address, transport: Transport) {
         self.endpoints[address.position as usize] = Some(Endpoint {
-            armed: Time::MAX,
-            awaited: u64::MAX,
-            turn: Time::ZERO,
-            stranded: false,
-            address,
+            socket: Socket {
+                armed: Time::MAX,
+                awaited: u64::MAX,
+                turn: Time::ZERO,
+                stranded: false,
+                address,
+            },
             transport,
         });
     }
@@ -345,30 +315,32 @@ impl Hosts {
         packet: Packet,
         network: &mut Network,
     ) -> Option<(FlowId, Notice)> {
-        let endpoint = self.endpoints[packet.endpoint as usize].as_mut();
-        let endpoint = endpoint
-            .filter(|endpoint| endpoint.address.flow.number == packet.flow && !endpoint.stranded)?;
-        match (&mut endpoint.transport, &packet.contents) {
+        let Endpoint { socket, transport } = self.endpoints[packet.endpoint as usize].as_mut()?;
+        if socket.address.flow.number != packet.flow || socket.stranded {
+            return None;
+        }
+        let shared = &mut self.shared;
+        match (transport, &packet.contents) {
             (Transport::Tcp(end), Contents::Segment(segment)) => {
                 end.receive(now, segment, packet.ecn);
-                self.shared.packets.give_back(packet);
-                endpoint.attend_tcp(now, &mut self.shared, network)
+                shared.packets.give_back(packet);
+                socket.attend_tcp(end, now, shared, network)
             }
             (Transport::Quic(end), Contents::Written(datagram)) => {
-                let bytes = self.shared.datagrams.receive(datagram.place);
+                let bytes = shared.datagrams.receive(datagram.place);
                 end.receive(now, packet.locations(), packet.ecn, bytes);
-                self.shared.packets.give_back(packet);
-                endpoint.attend_quic(now, &mut self.shared, network)
+                shared.packets.give_back(packet);
+                socket.attend_datagrams(&mut **end, now, shared, network)
             }
             (Transport::Dcudp(end), Contents::Written(datagram)) => {
-                let bytes = self.shared.datagrams.at(datagram.place);
+                let bytes = shared.datagrams.at(datagram.place);
                 end.receive(now, packet.ecn, bytes);
-                self.shared.packets.give_back(packet);
-                endpoint.attend_dcudp(now, &mut self.shared, network)
+                shared.packets.give_back(packet);
+                socket.attend_datagrams(&mut **end, now, shared, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
                 end.receive(datagram, packet.ecn);
-                self.shared.packets.give_back(packet);
+                shared.packets.give_back(packet);
                 None
             }
             _ => None,
@@ -384,10 +356,10 @@ impl Hosts {
     ) -> Option<(FlowId, Notice)> {
         self.shared.timers.set(position, Time::MAX);
         let endpoint = self.endpoints[position].as_mut()?;
-        endpoint.armed = Time::MAX;
+        endpoint.socket.armed = Time::MAX;
         match &mut endpoint.transport {
-            Transport::Tcp(end) if end.next_time().is_some_and(|due| due <= now) => {
-                end.on_time(now);
+            Transport::Tcp(end) if end.connection.next_time().is_some_and(|due| due <= now) => {
+                end.connection.on_time(now);
             }
             Transport::Quic(end) if end.next_time().is_some_and(|due| due <= now) => {
                 end.on_time(now);
@@ -435,19 +407,17 @@ impl Hosts {
     ) -> Vec<(FlowId, Notice)> {
         let mut notices = Vec::new();
         for endpoint in self.endpoints.iter_mut().flatten() {
-            let address = &endpoint.address;
-            match &mut endpoint.transport {
+            let Endpoint { socket, transport } = endpoint;
+            let is_there = socket.address.port == port;
+            match transport {
                 Transport::Quic(end) => {
                     end.readdress(now, port);
-                    notices.extend(endpoint.attend_quic(now, &mut self.shared, network));
+                    let end = &mut **end;
+                    notices.extend(socket.attend_datagrams(end, now, &mut self.shared, network));
                 }
-                Transport::Tcp(_) | Transport::Dcudp(_) => {
-                    endpoint.stranded |= address.port == port;
-                }
+                Transport::Tcp(_) | Transport::Dcudp(_) => socket.stranded |= is_there,
                 // Who only sends goes on from another address.
-                Transport::Udp(_) => {
-                    endpoint.stranded |= address.port == port && !address.initiator;
-                }
+                Transport::Udp(_) => socket.stranded |= is_there && !socket.address.initiator,
             }
         }
         notices
@@ -479,71 +449,54 @@ impl Hosts {
         if let Transport::Udp(end) = &mut endpoint.transport {
             let (datagram, ecn) = end.send(payload);
             let contents = Contents::Datagram(datagram);
-            let packet = self.shared.packets.fill(contents, ecn, &endpoint.address);
-            network.send(now, endpoint.address.port, packet);
+            let packet = self
+                .shared
+                .packets
+                .fill(contents, ecn, &endpoint.socket.address);
+            network.send(now, endpoint.socket.address.port, packet);
         }
     }
 
     /// The application wants to know when this many bytes have been delivered to it.
     pub(crate) fn wait_for(&mut self, position: u32, bytes: u64) {
         if let Some(endpoint) = &mut self.endpoints[position as usize] {
-            endpoint.awaited = bytes;
+            endpoint.socket.awaited = bytes;
         }
     }
 
     /// What the endpoint at a position has achieved.
     pub(crate) fn achieved(&self, position: u32) -> FlowCounters {
-        match self.transport(position) {
-            Some(Transport::Tcp(end)) => end.achieved(),
-            Some(Transport::Quic(end)) => end.achieved(),
-            Some(Transport::Dcudp(end)) => end.achieved(),
-            Some(Transport::Udp(end)) => end.achieved(),
-            None => FlowCounters::ZERO,
-        }
+        self.end(position).map_or(FlowCounters::ZERO, End::achieved)
     }
 
     /// What the endpoint at a position knows of its path.
     pub(crate) fn path(&self, position: u32) -> PathView {
-        match self.transport(position) {
-            Some(Transport::Tcp(end)) => end.path(),
-            Some(Transport::Quic(end)) => end.path(),
-            Some(Transport::Dcudp(end)) => end.path(),
-            Some(Transport::Udp(_)) | None => PathView::default(),
-        }
+        self.end(position).map_or(PathView::default(), End::path)
     }
 
     /// The congestion window of the endpoint at a position, if it has one.
     pub(crate) fn window(&self, position: u32) -> Option<ByteSize> {
-        match self.transport(position)? {
-            Transport::Tcp(end) => end.window(),
-            Transport::Quic(end) => end.window(),
-            Transport::Dcudp(_) | Transport::Udp(_) => None,
-        }
+        self.end(position)?.window()
     }
 
     /// Whether nothing will be delivered to the endpoint at a position any more, as its connection is
     /// closed.
     pub(crate) fn is_closed(&self, position: u32) -> bool {
-        match self.transport(position) {
-            Some(Transport::Tcp(end)) => end.is_closed(),
-            Some(Transport::Quic(end)) => end.is_closed(),
-            Some(Transport::Dcudp(end)) => end.is_closed(),
-            Some(Transport::Udp(_)) | None => true,
-        }
+        self.end(position).is_none_or(End::is_closed)
     }
 
     /// Whether its connection ended before everything was delivered, or nobody will tell the peer.
     pub(crate) fn has_failed(&self, position: u32) -> bool {
-        match self.transport(position) {
-            Some(Transport::Tcp(end)) => end.has_failed(),
-            Some(Transport::Quic(end)) => end.has_failed(),
-            Some(Transport::Dcudp(end)) => end.has_failed(),
-            Some(Transport::Udp(_)) | None => false,
-        }
+        self.end(position).is_some_and(End::has_failed)
     }
 
-    fn transport(&self, position: u32) -> Option<&Transport> {
+    fn end(&self, position: u32) -> Option<&dyn End> {
         let endpoint = self.endpoints.get(position as usize)?.as_ref()?;
-        Some(&endpoint.transport)
+        Some(match &endpoint.transport {
+            Transport::Tcp(end) => &**end,
+            Transport::Quic(end) => &**end,
+            Transport::Dcudp(end) => &**end,
+            Transport::Udp(end) => end,
+        })
     }
 }

@@ -10,6 +10,7 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Segment, Sequence};
 
+use super::end::End;
 use super::tls::{Step, Tls};
 use crate::flows::PathView;
 
@@ -26,7 +27,8 @@ const LINUX_PACING: weir_tcp::Pacing = weir_tcp::Pacing::Window {
 #[derive(Debug)]
 pub(crate) struct TcpSetup {
     config: Config,
-    handshake: bool,
+    /// Whether connections begin with a handshake, and end with FINs.
+    pub(crate) handshake: bool,
     small_queues: bool,
     congestion: AlgorithmSpec,
     tls: Option<TlsOptions>,
@@ -83,11 +85,6 @@ impl TcpSetup {
             congestion: congestion.clone(),
             tls,
         })
-    }
-
-    /// Whether connections begin with a handshake, and end with FINs.
-    pub(crate) fn has_handshake(&self) -> bool {
-        self.handshake
     }
 
     /// Whether an end is to be told what the other one's application writes.
@@ -155,7 +152,7 @@ fn window_scale(buffer: Option<ByteSize>) -> u8 {
 /// One end of a TCP connection.
 #[derive(Debug)]
 pub(crate) struct TcpEnd {
-    connection: Connection,
+    pub(super) connection: Connection,
     /// Whether it waits while its host's queue is long.
     small_queues: bool,
     /// Whether the application has been told that the connection is closed.
@@ -207,25 +204,11 @@ impl TcpEnd {
         }
     }
 
-    #[inline]
-    pub(super) fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        self.connection.next_segment(now)
-    }
-
     /// The most data that a packet takes.
     #[inline]
     pub(super) fn segment_size(&self) -> u32 {
         // A maximum segment size has 16 bits.
         self.connection.segment_size().bytes() as u32
-    }
-
-    #[inline]
-    pub(super) fn next_time(&self) -> Option<Time> {
-        self.connection.next_time()
-    }
-
-    pub(super) fn on_time(&mut self, now: Time) {
-        self.connection.on_time(now);
     }
 
     #[inline]
@@ -238,7 +221,7 @@ impl TcpEnd {
     pub(super) fn delivered(&self) -> u64 {
         match &self.tls {
             None => self.connection.received().bytes(),
-            Some(tls) => tls.opened(),
+            Some(tls) => tls.opened,
         }
     }
 
@@ -250,17 +233,6 @@ impl TcpEnd {
         }
         self.told = true;
         true
-    }
-
-    /// Whether nothing will be delivered any more.
-    pub(crate) fn is_closed(&self) -> bool {
-        matches!(self.connection.state(), State::Closed | State::TimeWait)
-    }
-
-    /// Whether it ended before everything was delivered.
-    pub(crate) fn has_failed(&self) -> bool {
-        let ending = self.connection.ending();
-        ending.is_some_and(|ending| ending != Ending::Closed)
     }
 
     pub(crate) fn write(&mut self, size: ByteSize) {
@@ -297,15 +269,17 @@ impl TcpEnd {
             tls.expect_endlessly();
         }
     }
+}
 
-    pub(crate) fn achieved(&self) -> FlowCounters {
+impl End for TcpEnd {
+    fn achieved(&self) -> FlowCounters {
         FlowCounters {
             delivered: ByteSize::from_bytes(self.delivered()),
             ..self.connection.counters().flow_counters()
         }
     }
 
-    pub(crate) fn path(&self) -> PathView {
+    fn path(&self) -> PathView {
         let snapshot = self.connection.snapshot();
         PathView {
             smoothed_rtt: snapshot.min_rtt.map(|_| snapshot.smoothed_rtt),
@@ -313,9 +287,17 @@ impl TcpEnd {
         }
     }
 
-    /// The congestion window, if the algorithm has one.
-    pub(crate) fn window(&self) -> Option<ByteSize> {
+    fn window(&self) -> Option<ByteSize> {
         let window = self.connection.controller().window();
         (window < ByteSize::MAX).then_some(window)
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self.connection.state(), State::Closed | State::TimeWait)
+    }
+
+    fn has_failed(&self) -> bool {
+        let ending = self.connection.ending();
+        ending.is_some_and(|ending| ending != Ending::Closed)
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Tls {
     /// Application data in these.
     delivered: u64,
     /// Application data delivered, with those of the first of `expected`.
-    opened: u64,
+    pub(crate) opened: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,11 +203,6 @@ impl Tls {
         self.endless = true;
     }
 
-    /// Application data delivered.
-    pub(crate) fn opened(&self) -> u64 {
-        self.opened
-    }
-
     /// Opens the records that are complete.
     fn open_records(&mut self, received: u64) {
         let full = self.record + RECORD;
@@ -276,10 +271,10 @@ mod tests {
         assert_eq!(rest, [Step::Send(64), Step::Send(1022)]);
         let sent = bytes(&out) + bytes(&rest);
         server.on_received(sent - 1, &mut answer);
-        assert_eq!(server.opened(), 0, "a record is opened as a whole");
+        assert_eq!(server.opened, 0, "a record is opened as a whole");
         assert_eq!(answer[1..], [Step::Send(27)]);
         server.on_received(sent, &mut answer);
-        assert_eq!(server.opened(), 1000);
+        assert_eq!(server.opened, 1000);
         assert_eq!(answer.len(), 2);
     }
 
@@ -295,9 +290,9 @@ mod tests {
         server.on_received(bytes(&there), &mut back);
         client.expect(100);
         client.on_received(bytes(&back) - 1, &mut there);
-        assert_eq!(client.opened(), 0);
+        assert_eq!(client.opened, 0);
         client.on_received(bytes(&back), &mut there);
-        assert_eq!(client.opened(), 100);
+        assert_eq!(client.opened, 100);
     }
 
     #[test]
@@ -329,7 +324,7 @@ mod tests {
         let prefix = 214 + 64 + 522;
         for (more, opened) in [(0, 500), (1021, 500), (1022, 1500), (10_220, 10_500)] {
             server.on_received(prefix + more, &mut out);
-            assert_eq!(server.opened(), opened, "{more}");
+            assert_eq!(server.opened, opened, "{more}");
         }
     }
 
@@ -358,13 +353,13 @@ mod tests {
             let mut last = 0;
             for cut in cuts {
                 server.on_received(cut.index(all as usize) as u64, &mut back);
-                prop_assert!(server.opened() >= last);
-                last = server.opened();
+                prop_assert!(server.opened >= last);
+                last = server.opened;
             }
             let sum: u64 = writes.iter().sum();
             prop_assert!(last <= sum);
             server.on_received(all, &mut back);
-            prop_assert_eq!(server.opened(), sum);
+            prop_assert_eq!(server.opened, sum);
             prop_assert!(server.expected.is_empty());
         }
     }

@@ -5,6 +5,7 @@ use weir_scenario::UdpEcn;
 use weir_units::ByteSize;
 use weir_wire::Ecn;
 
+use super::end::End;
 use crate::packet::Datagram;
 
 /// One end of a UDP flow.
@@ -39,8 +40,10 @@ impl UdpEnd {
         self.counters.delivered += ByteSize::from_bytes(datagram.payload.into());
         self.counters.marks += u64::from(ecn == Ecn::Ce);
     }
+}
 
-    pub(crate) fn achieved(&self) -> FlowCounters {
+impl End for UdpEnd {
+    fn achieved(&self) -> FlowCounters {
         self.counters
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Calls {
     positions: FlowMap<usize>,
     /// When which request has to be answered: the flow's position, and how many requests it has made
     /// and on how many connections when this was noted.
-    timeouts: Agenda<(usize, u64, u64)>,
+    pub(super) timeouts: Agenda<(usize, u64, u64)>,
 }
 
 /// How far a flow is.
@@ -147,11 +147,6 @@ impl Calls {
         let flow = call.flow;
         world.wait_for(flow, Side::Responder, expected);
         world.write(now, flow, Side::Initiator, self.request);
-    }
-
-    /// When [`Self::on_time`] is to be called.
-    pub(super) fn next_time(&self) -> Option<Time> {
-        self.timeouts.next_time()
     }
 
     /// Makes requests again that were not answered in time.

@@ -35,7 +35,7 @@ impl InStep {
 
 impl Application for InStep {
     fn next_time(&self) -> Option<Time> {
-        let times = [self.starts.next_time(), self.calls.next_time()];
+        let times = [self.starts.next_time(), self.calls.timeouts.next_time()];
         times.into_iter().flatten().min()
     }
 

@@ -35,7 +35,7 @@ impl Application for Requests {
         let times = [
             self.starts.next_time(),
             self.pauses.next_time(),
-            self.calls.next_time(),
+            self.calls.timeouts.next_time(),
         ];
         times.into_iter().flatten().min()
     }

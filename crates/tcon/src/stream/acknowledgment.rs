@@ -44,8 +44,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         shared: &mut Shared,
     ) -> Answer {
         let number = segment.acknowledgment;
-        let una = self.flight.una();
-        if self.flight.nxt().precedes(number) {
+        let una = self.flight.una;
+        if self.flight.nxt.precedes(number) {
             shared.counters.forged += 1;
             return Answer::Whole;
         }
@@ -57,7 +57,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let is_bare = segment.sequence_length() == 0 && !segment.flags.intersects(Flags::RST);
         let advanced = una.precedes(number);
         let mut news = News {
-            app_limited: self.steering.is_app_limited(),
+            app_limited: self.steering.rate.is_app_limited(),
             ..News::default()
         };
         if advanced {
@@ -73,7 +73,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if advanced {
             self.duplicates = 0;
         } else if number == una && is_bare && same_window && !handshake.has_sack() {
-            let most = self.flight.amounts().in_flight / self.steering.segment_size();
+            let most = self.flight.amounts.in_flight / self.steering.segment_size;
             self.duplicates = (self.duplicates + 1).min(most);
         }
         if !number.precedes(una) {
@@ -82,7 +82,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let lost = self.find_losses(advanced, handshake.has_sack());
         self.tell_controller(now, segment, &news, lost, prior_in_flight, shared);
         if advanced {
-            let outstanding = self.flight.una() != self.flight.nxt();
+            let outstanding = self.flight.una != self.flight.nxt;
             self.overdue_at = outstanding.then(|| now + self.steering.rtt.timeout());
         }
         self.answer(segment, handshake, advanced, is_bare)
@@ -142,7 +142,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         news.newest_sent = news.newest_sent.max(Some(sent_at));
         if transmissions == 1 {
             news.once_sent = news.once_sent.max(Some(sent_at));
-        } else if now.since(sent_at) < self.steering.rtt.min() {
+        } else if now.since(sent_at) < self.steering.rtt.min {
             // It was the first sending that arrived (RFC 8985, section 6.2).
             return;
         }
@@ -172,10 +172,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// By SACK (RFC 8985, section 6.2, with RFC 5681's threshold): what was sent before something that
     /// has arrived, if three segments above it have arrived or it is late.
     fn holes(&self) -> Vec<usize> {
-        if self.flight.amounts().delivered == 0 && self.flight.amounts().in_flight == 0 {
+        if self.flight.amounts.delivered == 0 && self.flight.amounts.in_flight == 0 {
             return Vec::new();
         }
-        let patience = match self.steering.rtt.min() {
+        let patience = match self.steering.rtt.min {
             Duration::MAX => Duration::ZERO,
             shortest => shortest / 4,
         };
@@ -184,7 +184,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let (mut above, mut lost) = (0, Vec::new());
         for (index, record) in self.flight.records().rev().enumerate() {
             match record.place {
-                Place::Delivered => above += record.length().div_ceil(self.steering.segment_size()),
+                Place::Delivered => above += record.length().div_ceil(self.steering.segment_size),
                 Place::InFlight if record.is_before(self.newest_delivered) => {
                     let late = newest.since(record.sent_at) > patience;
                     if above >= DUPLICATE_THRESHOLD || (above > 0 && late) {
@@ -200,7 +200,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// Without SACK (RFC 6582): the first segment, after three repeated acknowledgments and after each
     /// partial one.
     fn first_hole(&mut self, advanced: bool) -> Vec<usize> {
-        let una = self.flight.una();
+        let una = self.flight.una;
         if self.recover_upto.is_some_and(|upto| !una.precedes(upto)) {
             self.recover_upto = None;
         }
@@ -211,7 +211,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
         let is_first = |record: &Record<P>| record.start == una && record.place == Place::InFlight;
         if self.recover_upto.is_none() {
-            self.recover_upto = Some(self.flight.nxt());
+            self.recover_upto = Some(self.flight.nxt);
         }
         match self.flight.record(0).is_some_and(is_first) {
             true => vec![0],
@@ -267,8 +267,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         advanced: bool,
         is_bare: bool,
     ) -> Answer {
-        let una = self.flight.una();
-        let is_empty = una == self.flight.nxt();
+        let una = self.flight.una;
+        let is_empty = una == self.flight.nxt;
         let first = self.flight.record(0);
         let is_mended = first.is_some_and(|record| record.start == una && record.copy.is_some());
         if !is_empty && !is_mended {

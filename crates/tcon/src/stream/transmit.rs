@@ -29,7 +29,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         out: &mut Output<'_, P>,
     ) {
         let (start, end) = (segment.sequence, segment.end());
-        let (una, nxt) = (self.flight.una(), self.flight.nxt());
+        let (una, nxt) = (self.flight.una, self.flight.nxt);
         if !una.precedes(end) {
             // The acknowledgment got lost on its way to the sender, or this probes the connection.
             self.answer_due = true;
@@ -124,7 +124,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         // round trips any more.
         shared.counters.unkept += 1;
         // It may know of a loss before it is known here.
-        let is_known = self.flight.amounts().delivered > 0;
+        let is_known = self.flight.amounts.delivered > 0;
         let (mut lost, mut newest) = (0, Time::ZERO);
         for position in known {
             if let Some(record) = self.flight.record_mut(position) {
@@ -160,7 +160,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// A sender that was silent for longer than the time-out starts with what may be stale.
     fn note_idleness(&mut self, now: Time) {
-        if self.flight.una() == self.flight.nxt()
+        if self.flight.una == self.flight.nxt
             && let Some(last_sent) = self.last_sent
             && now.since(last_sent) > self.steering.rtt.timeout()
         {
@@ -170,7 +170,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// What would be sent next, if its time has come: what was lost before what is new.
     pub(super) fn next_to_send(&self) -> Option<usize> {
-        let amounts = self.flight.amounts();
+        let amounts = self.flight.amounts;
         let position = if amounts.lost > 0 {
             let lost = |record: &Record<P>| record.place == Place::Lost && record.copy.is_some();
             self.flight.position(lost)
@@ -303,7 +303,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
                 self.flight.move_to(position, Place::Lost);
             }
         }
-        if lost == 0 && self.flight.amounts().lost == 0 {
+        if lost == 0 && self.flight.amounts.lost == 0 {
             self.overdue_at = None;
             return;
         }

@@ -6,7 +6,8 @@ use weir_wire::tcp::Timestamps;
 /// Ticks of a host, and what is known of the peer's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
-    tick: Duration,
+    /// The length of a tick.
+    pub(super) tick: Duration,
     /// The present tick: its number, and when it began. Divisions are dear.
     number: u64,
     began: Time,
@@ -28,11 +29,6 @@ impl Clock {
             recent: 0,
             taken_at: Time::ZERO,
         }
-    }
-
-    /// The length of a tick.
-    pub(super) fn tick(&self) -> Duration {
-        self.tick
     }
 
     fn advance(&mut self, now: Time) {

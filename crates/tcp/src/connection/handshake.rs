@@ -147,7 +147,7 @@ impl Connection {
         let echoes = flags.intersects(Flags::ECE) && !flags.intersects(Flags::CWR);
         self.settle_ecn(echoes && self.config.ecn != EcnMode::Off);
         self.establish(now);
-        self.receiver.ack_now();
+        self.receiver.acks.ack_now();
     }
 
     /// The SYN of this end has been acknowledged.
@@ -164,7 +164,7 @@ impl Connection {
                 .filter(|rtt| !rtt.is_zero()),
         );
         self.handshake.due = false;
-        self.state = if self.sender.is_finishing() {
+        self.state = if self.sender.fin {
             State::FinWait1
         } else {
             State::Established

@@ -224,7 +224,7 @@ impl Connection {
     /// How much data a full segment has: what bursts are to be [cut](Segment::cut) into.
     #[inline]
     pub fn segment_size(&self) -> ByteSize {
-        ByteSize::from_bytes(self.sender.mss())
+        ByteSize::from_bytes(self.sender.mss)
     }
 
     /// The state.
@@ -269,15 +269,15 @@ impl Connection {
 
     /// The state of the sending half.
     pub fn snapshot(&self) -> Snapshot {
-        let rtt = self.sender.rtt();
+        let rtt = &self.sender.rtt;
         let controller = self.sender.controller();
         Snapshot {
             congestion_window: controller.window(),
-            in_flight: ByteSize::from_bytes(self.sender.in_flight()),
+            in_flight: ByteSize::from_bytes(self.sender.board.in_flight()),
             peer_window: ByteSize::from_bytes(self.sender.offered()),
-            smoothed_rtt: rtt.smoothed(),
-            rtt_variation: rtt.variation(),
-            min_rtt: rtt.has_sample().then(|| rtt.min()),
+            smoothed_rtt: rtt.smoothed,
+            rtt_variation: rtt.variation,
+            min_rtt: rtt.sampled.then_some(rtt.min),
             retransmission_timeout: rtt.timeout(),
             pacing_rate: controller.pacing_rate(),
             recovering: self.sender.is_recovering(),
@@ -295,7 +295,7 @@ impl Connection {
     /// No timer runs and nothing leaves but a reset.
     fn stop(&mut self) {
         self.sender.stop();
-        self.receiver.acks_mut().stop();
+        self.receiver.acks.stop();
         self.handshake.due = false;
         self.state_at = Time::MAX;
         self.keep_alive_at = Time::MAX;

@@ -34,7 +34,7 @@ impl Connection {
     /// Returns whether the segment was one of these.
     #[inline]
     fn receive_predicted(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> bool {
-        let next = self.receiver.next();
+        let next = self.receiver.next;
         let plain = segment.flags.without(Flags::PSH | Flags::ECE | Flags::CWR) == Flags::ACK
             && segment.sequence == self.remote + next as u32
             && self.state == State::Established
@@ -42,14 +42,14 @@ impl Connection {
         if !plain {
             return false;
         }
-        let una = self.sender.una();
+        let una = self.sender.una;
         let ahead = segment.acknowledgment.distance_from(self.sequence(una));
         let data = segment.payload > 0;
         let expected = if data {
             ahead == 0 && self.receiver.expects(segment.payload)
         } else {
             ahead > 0
-                && u64::from(ahead.unsigned_abs()) <= self.sender.nxt() - una
+                && u64::from(ahead.unsigned_abs()) <= self.sender.nxt - una
                 && self.sender.is_plain()
         };
         if !expected || !self.take_predicted_timestamps(now, segment) {
@@ -83,7 +83,7 @@ impl Connection {
         if clock.is_old(now, timestamps.value) {
             return false;
         }
-        if self.last_acknowledged == self.receiver.next() {
+        if self.last_acknowledged == self.receiver.next {
             clock.take(now, timestamps.value);
         }
         true
@@ -103,7 +103,7 @@ impl Connection {
         let distance = i64::from(
             segment
                 .sequence
-                .distance_from(self.remote + self.receiver.next() as u32),
+                .distance_from(self.remote + self.receiver.next as u32),
         );
         if !self.check_timestamps(now, segment, distance)
             || !self.is_acceptable(now, segment, distance)
@@ -148,7 +148,7 @@ impl Connection {
             self.challenge(now, segment.payload > 0);
             return false;
         }
-        let next = self.receiver.next();
+        let next = self.receiver.next;
         // Up to the last acknowledgment: the oldest segment that is not acknowledged is echoed.
         let unacknowledged = (next - self.last_acknowledged.min(next)) as i64;
         if distance <= -unacknowledged {
@@ -160,7 +160,7 @@ impl Connection {
     /// RFC 9293, section 3.10.7.4, first step. What is not acceptable is answered by an ACK.
     #[inline]
     fn is_acceptable(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
-        let window = self.receiver.edge().saturating_sub(self.receiver.next()) as i64;
+        let window = self.receiver.edge().saturating_sub(self.receiver.next) as i64;
         let length = i64::from(segment.payload)
             + i64::from(segment.flags.contains(Flags::SYN))
             + i64::from(segment.flags.contains(Flags::FIN));
@@ -208,7 +208,7 @@ impl Connection {
             if !always {
                 self.challenged_at = Some(now);
             }
-            self.receiver.ack_now();
+            self.receiver.acks.ack_now();
         }
     }
 
@@ -235,7 +235,7 @@ impl Connection {
     /// The acknowledgment field (RFC 9293, section 3.10.7.4, fifth step; RFC 5961, section 5).
     #[inline]
     fn process_acknowledgment(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
-        let (una, nxt) = (self.sender.una(), self.sender.nxt());
+        let (una, nxt) = (self.sender.una, self.sender.nxt);
         let ahead = i64::from(segment.acknowledgment.distance_from(self.sequence(una)));
         if self.awaits_acknowledgment_of_syn() {
             if ahead < 0 || ahead.unsigned_abs() > nxt - una {
@@ -246,19 +246,19 @@ impl Connection {
         }
         if ahead < 0 {
             // Old, but its data may be new.
-            return ahead.unsigned_abs() <= self.sender.largest_window();
+            return ahead.unsigned_abs() <= self.sender.largest_window;
         }
         if ahead.unsigned_abs() > nxt - una {
             self.challenge(now, segment.payload > 0);
             return false;
         }
         let upto = una + ahead.unsigned_abs();
-        let previous = self.sender.edge();
+        let previous = self.sender.edge;
         self.update_window(segment, distance, upto);
         let repeats = ahead == 0
             && segment.payload == 0
             && !segment.flags.contains(Flags::FIN)
-            && self.sender.edge() == previous;
+            && self.sender.edge == previous;
         let ece = segment.flags.contains(Flags::ECE);
         self.counters.ece_received += u64::from(ece);
         self.sender.on_heard();
@@ -271,7 +271,7 @@ impl Connection {
         let mut tick = Duration::ZERO;
         if let (Some(clock), Some(timestamps)) = (&mut self.clock, segment.timestamps) {
             ack.echoed = clock.sent_at(now, timestamps.echo);
-            tick = clock.tick();
+            tick = clock.tick;
         }
         match segment.options {
             Options::Sack(_) if self.sack => self.process_sack(now, segment, &ack, tick),
@@ -291,7 +291,7 @@ impl Connection {
         let Options::Sack(sacks) = segment.options else {
             return;
         };
-        let nxt = self.sender.nxt();
+        let nxt = self.sender.nxt;
         let mut blocks = [Block::default(); BLOCKS];
         let (mut count, mut first, mut duplicate) = (0, None, None);
         for (index, sack) in sacks.iter().enumerate() {
@@ -338,12 +338,12 @@ impl Connection {
     /// segment offers more (RFC 9293, section 3.10.7.4; Linux: `tcp_may_update_window`).
     #[inline]
     fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
-        let from = self.receiver.next().saturating_add_signed(distance);
+        let from = self.receiver.next.saturating_add_signed(distance);
         let window = u64::from(segment.window) << self.peer_scale;
         let edge = upto + window;
-        let newer = upto > self.sender.una()
+        let newer = upto > self.sender.una
             || from > self.window_from
-            || (from == self.window_from && (edge > self.sender.edge() || window == 0));
+            || (from == self.window_from && (edge > self.sender.edge || window == 0));
         if newer {
             self.window_from = from;
             self.sender.on_window(edge, window);

@@ -13,7 +13,7 @@ impl Connection {
         let next = self
             .sender
             .next_time()
-            .min(self.receiver.acks().next_time())
+            .min(self.receiver.acks.next_time())
             .min(self.state_at)
             .min(self.keep_alive_at);
         (next != Time::MAX).then_some(next)
@@ -24,7 +24,7 @@ impl Connection {
         if self.state == State::Closed {
             return;
         }
-        self.receiver.acks_mut().on_time(now);
+        self.receiver.acks.on_time(now);
         if self.sender.next_time() <= now
             && self.sender.on_time(now, &mut self.counters) == Expiry::GiveUp
         {
@@ -51,7 +51,7 @@ impl Connection {
         let Some(keep_alive) = self.config.keep_alive else {
             return;
         };
-        if self.sender.una() < self.sender.nxt() || !self.state.is_synchronized() {
+        if self.sender.una < self.sender.nxt || !self.state.is_synchronized() {
             self.keep_alive_at = now + keep_alive.idle;
             return;
         }

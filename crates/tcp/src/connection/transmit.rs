@@ -14,13 +14,13 @@ impl Connection {
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if self.state == State::Established && !self.keep_alive_due {
-            let acks = self.receiver.acks();
+            let acks = &self.receiver.acks;
             let (is_ack_due, has_blocks) = (acks.is_due(), acks.has_blocks());
             if self.sender.is_quiet() {
                 if !is_ack_due {
                     return None;
                 }
-                if !has_blocks && !self.receiver.echo().has_prior() {
+                if !has_blocks && !self.receiver.echo.has_prior() {
                     self.counters.acks_sent += 1;
                     return Some(self.plain_acknowledgment(now));
                 }
@@ -37,20 +37,20 @@ impl Connection {
         {
             return early;
         }
-        if self.receiver.echo_mut().has_prior()
-            && let Some(prior) = self.receiver.echo_mut().take_prior()
+        if self.receiver.echo.has_prior()
+            && let Some(prior) = self.receiver.echo.take_prior()
         {
             return Some(self.prior_acknowledgment(now, prior));
         }
         // What is reported of the disorder would not fit beside a full segment.
-        let apart = self.receiver.acks().is_due() && self.receiver.acks().has_blocks();
+        let apart = self.receiver.acks.is_due() && self.receiver.acks.has_blocks();
         if !apart
             && !self.sender.is_quiet()
             && let Some(outgoing) = self.sender.next(now, &mut self.counters)
         {
             return Some(self.data_segment(now, outgoing));
         }
-        if self.receiver.acks().is_due() {
+        if self.receiver.acks.is_due() {
             self.counters.acks_sent += 1;
             return Some(self.acknowledgment(now));
         }
@@ -83,10 +83,10 @@ impl Connection {
     /// A header that acknowledges all that has arrived.
     #[inline]
     fn header(&mut self, now: Time, offset: u64) -> Segment {
-        let next = self.receiver.next();
+        let next = self.receiver.next;
         self.last_acknowledged = next;
         let mut flags = Flags::ACK;
-        if self.receiver.echoes() {
+        if self.receiver.echo.echoes() {
             flags |= Flags::ECE;
         }
         Segment {
@@ -103,7 +103,7 @@ impl Connection {
     #[inline]
     fn data_segment(&mut self, now: Time, outgoing: Outgoing) -> (Segment, Ecn) {
         let mut segment = self.header(now, outgoing.start);
-        self.receiver.acks_mut().on_sent();
+        self.receiver.acks.on_sent();
         segment.payload = outgoing.payload;
         if outgoing.push {
             segment.flags |= Flags::PSH;
@@ -114,7 +114,7 @@ impl Connection {
         if outgoing.cwr {
             segment.flags |= Flags::CWR;
         }
-        let ecn = match self.sender.ecn() {
+        let ecn = match self.sender.ecn {
             EcnMode::Dctcp => Ecn::Ect0,
             // RFC 3168, section 6.1.5: not on retransmissions.
             EcnMode::Classic if outgoing.new && outgoing.payload > 0 => Ecn::Ect0,
@@ -126,7 +126,7 @@ impl Connection {
     /// RFC 3168, section 6.1.4: not on pure ACKs. DCTCP in Linux does.
     #[inline]
     fn codepoint_without_data(&self) -> Ecn {
-        if self.sender.ecn() == EcnMode::Dctcp {
+        if self.sender.ecn == EcnMode::Dctcp {
             Ecn::Ect0
         } else {
             Ecn::NotEct
@@ -135,7 +135,7 @@ impl Connection {
 
     fn acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         let (mut segment, ecn) = self.plain_acknowledgment(now);
-        if self.sack && self.receiver.acks().has_blocks() {
+        if self.sack && self.receiver.acks.has_blocks() {
             segment.options = Options::Sack(self.sack_blocks());
         }
         (segment, ecn)
@@ -145,15 +145,15 @@ impl Connection {
     #[inline]
     fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
-        let segment = self.header(now, self.sender.nxt());
-        self.receiver.acks_mut().on_sent();
+        let segment = self.header(now, self.sender.nxt);
+        self.receiver.acks.on_sent();
         (segment, self.codepoint_without_data())
     }
 
     fn sack_blocks(&mut self) -> SackBlocks {
         let remote = self.remote;
         self.receiver
-            .acks_mut()
+            .acks
             .take_blocks()
             .map(|block| SackBlock {
                 start: remote + block.start as u32,
@@ -171,7 +171,7 @@ impl Connection {
     ) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
         self.counters.acks_sent += 1;
-        let mut segment = self.header(now, self.sender.nxt());
+        let mut segment = self.header(now, self.sender.nxt);
         segment.acknowledgment = self.remote + prior.next as u32;
         segment.window = self.receiver.advertise_from(prior.next);
         segment.flags = segment.flags.without(Flags::ECE);
@@ -185,7 +185,7 @@ impl Connection {
     /// (RFC 9293, section 3.8.4).
     fn probe(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
-        let mut segment = self.header(now, self.sender.una());
+        let mut segment = self.header(now, self.sender.una);
         segment.sequence = segment.sequence - 1;
         (segment, self.codepoint_without_data())
     }
@@ -193,8 +193,8 @@ impl Connection {
     /// A reset that the peer must believe (RFC 5961, section 3: exactly the next number).
     pub(super) fn reset_at_next(&self) -> Segment {
         Segment {
-            sequence: self.sequence(self.sender.nxt()),
-            acknowledgment: self.remote + self.receiver.next() as u32,
+            sequence: self.sequence(self.sender.nxt),
+            acknowledgment: self.remote + self.receiver.next as u32,
             flags: Flags::RST | Flags::ACK,
             ..Segment::default()
         }

@@ -97,7 +97,7 @@ impl Acks {
 
     /// An acknowledgment is due at once.
     #[inline]
-    pub(super) fn ack_now(&mut self) {
+    pub(crate) fn ack_now(&mut self) {
         self.now = true;
     }
 

@@ -61,7 +61,7 @@ impl Echo {
     }
 
     #[inline]
-    pub(super) fn echoes(&self) -> bool {
+    pub(crate) fn echoes(&self) -> bool {
         self.ece
     }
 

@@ -31,12 +31,12 @@ pub(crate) struct Arrival {
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     /// The next byte expected.
-    next: u64,
+    pub(crate) next: u64,
     /// Where FIN is, once it has been seen.
     fin: Option<u64>,
     window: Window,
-    acks: Acks,
-    echo: Echo,
+    pub(crate) acks: Acks,
+    pub(crate) echo: Echo,
     reassembly: Reassembly,
     mss: u64,
 }
@@ -82,12 +82,6 @@ impl Receiver {
         self.window.acceptable_up_to()
     }
 
-    /// The next byte expected.
-    #[inline]
-    pub(crate) fn next(&self) -> u64 {
-        self.next
-    }
-
     /// Data delivered in order to the application.
     pub(crate) fn received(&self) -> u64 {
         self.fin.map_or(self.next, |fin| self.next.min(fin))
@@ -101,7 +95,7 @@ impl Receiver {
     /// Whether data of this length, if it is the next, is all that there is to it.
     #[inline]
     pub(crate) fn expects(&self, payload: u32) -> bool {
-        self.reassembly.is_empty()
+        self.reassembly.runs.is_empty()
             && self.fin.is_none()
             && self.next + u64::from(payload) <= self.window.acceptable_up_to()
     }
@@ -176,7 +170,7 @@ impl Receiver {
             counters.out_of_order_segments += 1;
         }
         let start = start.max(self.next);
-        let filled_gap = !self.reassembly.is_empty() || arrival.distance != 0;
+        let filled_gap = !self.reassembly.runs.is_empty() || arrival.distance != 0;
         if start > self.next {
             if end > start {
                 self.keep(start, end, counters);
@@ -231,35 +225,6 @@ impl Receiver {
     /// What was received and not read.
     pub(crate) fn unread(&self) -> u64 {
         self.window.unread(self.received())
-    }
-
-    /// Something has to be answered at once.
-    pub(crate) fn ack_now(&mut self) {
-        self.acks.ack_now();
-    }
-
-    #[inline]
-    pub(crate) fn acks(&self) -> &Acks {
-        &self.acks
-    }
-
-    pub(crate) fn acks_mut(&mut self) -> &mut Acks {
-        &mut self.acks
-    }
-
-    #[inline]
-    pub(crate) fn echo(&self) -> &Echo {
-        &self.echo
-    }
-
-    pub(crate) fn echo_mut(&mut self) -> &mut Echo {
-        &mut self.echo
-    }
-
-    /// Whether the acknowledgment that leaves now carries ECE.
-    #[inline]
-    pub(crate) fn echoes(&self) -> bool {
-        self.echo.echoes()
     }
 
     /// The window field of the segment that leaves now, in steps of the scale.

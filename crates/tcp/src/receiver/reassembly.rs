@@ -8,15 +8,10 @@ pub(super) const MAX_RUNS: usize = 16_384;
 /// Separate runs of bytes, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
-    runs: Vec<Block>,
+    pub(super) runs: Vec<Block>,
 }
 
 impl Reassembly {
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-
     /// The end of what has arrived; 0 without anything.
     pub(super) fn highest(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.end)

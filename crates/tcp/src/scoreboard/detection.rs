@@ -179,7 +179,7 @@ impl Scoreboard {
         }
         self.resent.clear();
         self.scanned = self.records.back().map_or(self.scanned, Record::end);
-        self.resend_from = self.records.front().map_or(0, Record::start);
+        self.resend_from = self.records.front().map_or(0, |record| record.start);
     }
 
     /// The losses were none: what waits to be sent again is in flight after all.
@@ -192,7 +192,10 @@ impl Scoreboard {
         }
         self.lost = 0;
         // What was sent once can be found lost anew.
-        self.scanned = self.records.front().map_or(self.scanned, Record::start);
+        self.scanned = self
+            .records
+            .front()
+            .map_or(self.scanned, |record| record.start);
     }
 }
 

@@ -21,10 +21,10 @@ pub(crate) use sack::Block;
 /// A segment as it was sent: consecutive bytes of the stream, FIN among them as the last one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    start: u64,
+    pub(crate) start: u64,
     /// When it was sent, the last time.
-    sent_at: Time,
-    length: u32,
+    pub(crate) sent_at: Time,
+    pub(crate) length: u32,
     marks: u8,
 }
 
@@ -37,23 +37,8 @@ const RETRANSMITTED: u8 = 1 << 2;
 
 impl Record {
     #[inline]
-    pub(crate) fn start(&self) -> u64 {
-        self.start
-    }
-
-    #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.start + u64::from(self.length)
-    }
-
-    #[inline]
-    pub(crate) fn length(&self) -> u32 {
-        self.length
-    }
-
-    /// When it was sent, the last time.
-    pub(crate) fn sent_at(&self) -> Time {
-        self.sent_at
     }
 
     #[inline]
@@ -126,7 +111,7 @@ struct Deliveries {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
-    records: VecDeque<Record>,
+    pub(crate) records: VecDeque<Record>,
     /// Apart, as most controllers do without.
     deliveries: Option<Box<Deliveries>>,
     /// The usual length of a record: where to look for one first.
@@ -201,11 +186,6 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn lost(&self) -> u64 {
         self.lost
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.records.is_empty()
     }
 
     /// Whether a segment that begins below `offset` is outstanding.

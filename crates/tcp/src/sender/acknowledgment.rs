@@ -119,7 +119,7 @@ impl Sender {
     fn sample_once_sent(&mut self, now: Time, oldest: Time, newest: Time) {
         self.rtt.on_sample(now.since(oldest));
         self.rtt.on_min_sample(now.since(newest));
-        self.board.set_shortest_rtt(self.rtt.min());
+        self.board.set_shortest_rtt(self.rtt.min);
     }
 
     #[inline]
@@ -145,7 +145,7 @@ impl Sender {
                 EcnMode::Dctcp => ce_marked = acked,
             }
         }
-        let min_rtt = self.rtt.min();
+        let min_rtt = self.rtt.min;
         let delivery = self.board.delivery_rate().and_then(|rate| {
             // Without a round-trip time there is no minimum that a sample has to span.
             rate.sample(if min_rtt == Duration::MAX {
@@ -167,7 +167,7 @@ impl Sender {
             ce_marked,
             ece,
             rtt: news.once_sent.map(|(_, newest)| now.since(newest)),
-            smoothed_rtt: self.rtt.smoothed(),
+            smoothed_rtt: self.rtt.smoothed,
             min_rtt,
             prior_in_flight: ByteSize::from_bytes(prior_in_flight),
             in_flight: ByteSize::from_bytes(self.board.in_flight()),
@@ -176,7 +176,7 @@ impl Sender {
             // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless
             // the controller governs recovery by its rate. After a time-out slow start repairs
             // what was lost (RFC 5681 section 3.1).
-            app_limited: unlimited || (recovering && !self.pacer.follows_controller()),
+            app_limited: unlimited || (recovering && !self.pacer.of_controller),
             round_ended,
         });
         self.follow_controller();
@@ -195,7 +195,7 @@ impl Sender {
     /// section 7.2).
     #[inline]
     pub(super) fn rearm(&mut self, now: Time) {
-        if self.board.is_empty() {
+        if self.board.records.is_empty() {
             self.rto_at = Time::MAX;
             self.early_at = Time::MAX;
             self.early = Early::Probe;

@@ -104,7 +104,7 @@ impl Sender {
         if !self.reordering.seen && (self.recovery.is_some() || many_arrived) {
             return Duration::ZERO;
         }
-        (self.rtt.min() / 4 * self.reordering.quarters).min(self.rtt.smoothed())
+        (self.rtt.min / 4 * self.reordering.quarters).min(self.rtt.smoothed)
     }
 
     /// Sets the reordering timer, or gives the early timer back to tail loss probes.
@@ -134,8 +134,7 @@ impl Sender {
         let newest = Self::told(found.newest_sent.max(found.newest_resent));
         let (anew, newest_sent) = match &self.recovery {
             Some(recovery)
-                if found.newest_sent <= recovery.newest_sent
-                    || !self.pacer.follows_controller() =>
+                if found.newest_sent <= recovery.newest_sent || !self.pacer.of_controller =>
             {
                 (false, recovery.reported)
             }

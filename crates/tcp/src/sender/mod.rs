@@ -52,20 +52,21 @@ enum Early {
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     /// The first byte that has not been acknowledged.
-    una: u64,
+    pub(crate) una: u64,
     /// The first byte that has not been sent.
-    nxt: u64,
+    pub(crate) nxt: u64,
     /// The peer accepts what is below.
-    edge: u64,
+    pub(crate) edge: u64,
     /// What the application has handed over.
     written: u64,
     /// Whether FIN follows what was handed over.
-    fin: bool,
-    mss: u64,
+    pub(crate) fin: bool,
+    /// How much data fits into a segment.
+    pub(crate) mss: u64,
     /// The controller's window.
     cwnd: u64,
-    board: Scoreboard,
-    rtt: RoundTrip,
+    pub(crate) board: Scoreboard,
+    pub(crate) rtt: RoundTrip,
     controller: Box<dyn Controller>,
 
     /// The retransmission timer; with nothing outstanding, the persist timer.
@@ -100,10 +101,10 @@ pub(crate) struct Sender {
     /// A segment below the size that silly window avoidance asks for may go.
     small_segment_due: bool,
     /// The largest window that the peer has offered.
-    largest_window: u64,
+    pub(crate) largest_window: u64,
 
     detection: Detection,
-    ecn: EcnMode,
+    pub(crate) ecn: EcnMode,
     send_buffer: u64,
     burst: u64,
     nagle: bool,
@@ -176,12 +177,6 @@ impl Sender {
         };
     }
 
-    /// How much data fits into a segment.
-    #[inline]
-    pub(crate) fn mss(&self) -> u64 {
-        self.mss
-    }
-
     /// What the handshake has settled: how much data fits into a segment.
     pub(crate) fn set_mss(&mut self, mss: u64) {
         self.mss = mss;
@@ -245,31 +240,6 @@ impl Sender {
         self.fin && self.una > self.written
     }
 
-    /// Whether FIN was asked for.
-    pub(crate) fn is_finishing(&self) -> bool {
-        self.fin
-    }
-
-    /// Where the window that the peer offers ends.
-    #[inline]
-    pub(crate) fn edge(&self) -> u64 {
-        self.edge
-    }
-
-    /// The largest window that the peer has offered.
-    pub(crate) fn largest_window(&self) -> u64 {
-        self.largest_window
-    }
-
-    #[inline]
-    pub(crate) fn una(&self) -> u64 {
-        self.una
-    }
-
-    pub(crate) fn nxt(&self) -> u64 {
-        self.nxt
-    }
-
     /// Data that the peer has acknowledged.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.una.min(self.written)
@@ -283,18 +253,6 @@ impl Sender {
     /// The window that the peer offers, beyond what it has acknowledged.
     pub(crate) fn offered(&self) -> u64 {
         self.edge.saturating_sub(self.una)
-    }
-
-    pub(crate) fn ecn(&self) -> EcnMode {
-        self.ecn
-    }
-
-    pub(crate) fn in_flight(&self) -> u64 {
-        self.board.in_flight()
-    }
-
-    pub(crate) fn rtt(&self) -> &RoundTrip {
-        &self.rtt
     }
 
     pub(crate) fn controller(&self) -> &dyn Controller {
@@ -319,21 +277,21 @@ impl Sender {
     pub(crate) fn window(&self) -> u64 {
         match &self.reduction {
             None => self.cwnd,
-            Some(reduction) => reduction.window(),
+            Some(reduction) => reduction.window,
         }
     }
 
     /// When [`Sender::on_time`] has something to do.
     #[inline]
     pub(crate) fn next_time(&self) -> Time {
-        self.rto_at.min(self.early_at).min(self.pacer.wake_at())
+        self.rto_at.min(self.early_at).min(self.pacer.wake_at)
     }
 
     /// The peer accepts what is below `edge`; `window` is the size that it said.
     #[inline]
     pub(crate) fn on_window(&mut self, edge: u64, window: u64) {
         self.largest_window = self.largest_window.max(window);
-        if edge > self.edge && self.board.is_empty() {
+        if edge > self.edge && self.board.records.is_empty() {
             // The persist timer, if it was that.
             self.rto_at = Time::MAX;
             self.window_probes = 0;

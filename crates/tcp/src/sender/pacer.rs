@@ -13,11 +13,11 @@ pub(super) struct Pacer {
     mss: ByteSize,
     rate: Option<Rate>,
     /// Whether the rate is the controller's own.
-    of_controller: bool,
+    pub(super) of_controller: bool,
     /// When the next segment may leave.
     next: Time,
     /// When a segment that waits for that may leave; never while none waits.
-    wake_at: Time,
+    pub(super) wake_at: Time,
 }
 
 impl Pacer {
@@ -42,7 +42,7 @@ impl Pacer {
                 slow_start,
                 avoidance,
             } = self.pacing
-            && rtt.has_sample()
+            && rtt.sampled
         {
             // Linux: slow start as long as the window is below half the threshold.
             let window = ByteSize::from_bytes(window);
@@ -51,15 +51,9 @@ impl Pacer {
             let factor = if starting { slow_start } else { avoidance };
             // A round trip that was long because of the pacer must not slow it down ever more.
             let slowest = Rate::from_size_over(self.mss, Duration::from_secs(1));
-            let rate = Rate::from_size_over(window, rtt.smoothed()).mul_f64(factor);
+            let rate = Rate::from_size_over(window, rtt.smoothed).mul_f64(factor);
             self.rate = Some(rate.max(slowest));
         }
-    }
-
-    /// Whether the controller sets the rate.
-    #[inline]
-    pub(super) fn follows_controller(&self) -> bool {
-        self.of_controller
     }
 
     /// Whether a segment has to wait. One timer follows then.
@@ -77,11 +71,6 @@ impl Pacer {
         if let Some(rate) = self.rate {
             self.next = self.next.max(now) + rate.time_for(ByteSize::from_bytes(bytes));
         }
-    }
-
-    #[inline]
-    pub(super) fn wake_at(&self) -> Time {
-        self.wake_at
     }
 
     pub(super) fn on_time(&mut self, now: Time) {

@@ -15,15 +15,10 @@ pub(super) struct RateReduction {
     /// Bytes in flight at its start.
     flight: u64,
     /// What may be in flight now.
-    window: u64,
+    pub(super) window: u64,
 }
 
 impl RateReduction {
-    #[inline]
-    pub(super) fn window(&self) -> u64 {
-        self.window
-    }
-
     pub(super) fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
     }
@@ -52,7 +47,7 @@ impl RateReduction {
 impl Sender {
     /// Starts with recovery, unless the controller sets the rate itself.
     pub(super) fn begin_reduction(&mut self, cause: Cause, prior_flight: u64) {
-        let governs_itself = self.pacer.follows_controller();
+        let governs_itself = self.pacer.of_controller;
         let applies = cause == Cause::Acks && self.reduce_proportionally && !governs_itself;
         self.reduction = applies.then(|| RateReduction {
             delivered: 0,
@@ -112,7 +107,7 @@ mod tests {
         for _ in 0..19 {
             in_flight -= MSS;
             reduction.update(MSS, in_flight, target * MSS, MSS, false);
-            let count = (reduction.window() - in_flight) / MSS;
+            let count = (reduction.window - in_flight) / MSS;
             sent.push(count);
             reduction.on_sent(count * MSS);
             in_flight += count * MSS;
@@ -139,10 +134,10 @@ mod tests {
         };
         // Many were lost: 3 are in flight, the target is 10.
         reduction.update(MSS, 3 * MSS, 10 * MSS, MSS, false);
-        assert_eq!(reduction.window(), 4 * MSS);
+        assert_eq!(reduction.window, 4 * MSS);
         reduction.update(MSS, 3 * MSS, 10 * MSS, MSS, true);
-        assert_eq!(reduction.window(), 6 * MSS);
+        assert_eq!(reduction.window, 6 * MSS);
         reduction.update(20 * MSS, 9 * MSS, 10 * MSS, MSS, true);
-        assert_eq!(reduction.window(), 10 * MSS);
+        assert_eq!(reduction.window, 10 * MSS);
     }
 }

@@ -120,7 +120,7 @@ impl Sender {
                 }
                 _ => 0,
             };
-        } else if ack.repeats && !self.board.is_empty() {
+        } else if ack.repeats && !self.board.records.is_empty() {
             self.duplicates += 1;
         }
     }

@@ -34,7 +34,7 @@ impl Sender {
             && self.recovery.is_none()
             && self.tail_probe.is_none()
             && self.board.sacked() == 0
-            && !self.board.is_empty();
+            && !self.board.records.is_empty();
         if !eligible {
             if self.early == Early::Probe {
                 self.early_at = Time::MAX;
@@ -48,8 +48,8 @@ impl Sender {
         } else {
             Duration::ZERO
         };
-        let timeout = if self.rtt.has_sample() {
-            self.rtt.smoothed() * 2 + delay
+        let timeout = if self.rtt.sampled {
+            self.rtt.smoothed * 2 + delay
         } else {
             self.rtt.timeout()
         };
@@ -62,7 +62,7 @@ impl Sender {
     /// The timer expired: a probe is due.
     pub(super) fn on_probe_time(&mut self, now: Time) {
         self.early_at = Time::MAX;
-        if self.board.is_empty() || self.tail_probe.is_some() {
+        if self.board.records.is_empty() || self.tail_probe.is_some() {
             return;
         }
         self.tail_probe = Some(TailProbe {

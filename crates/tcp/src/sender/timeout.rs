@@ -32,7 +32,7 @@ impl Sender {
         if self.rto_at > now {
             return Expiry::GoOn;
         }
-        if self.board.is_empty() {
+        if self.board.records.is_empty() {
             self.on_persist_time(now)
         } else {
             self.on_retransmission_time(now, counters)
@@ -111,7 +111,7 @@ impl Sender {
 
     /// The peer's window keeps data back while nothing is outstanding.
     pub(super) fn persist(&mut self, now: Time) {
-        if self.board.is_empty() && self.rto_at == Time::MAX {
+        if self.board.records.is_empty() && self.rto_at == Time::MAX {
             self.rto_at = now + self.rtt.backed_off(self.window_probes);
         }
     }

@@ -141,7 +141,7 @@ impl Sender {
         if size < self.mss && !self.admits_small(now, size, data, allowed) {
             return None;
         }
-        if self.board.is_empty() {
+        if self.board.records.is_empty() {
             self.restart_if_idle(now);
         }
         if !self.admits(now, size.max(1)) {
@@ -157,7 +157,7 @@ impl Sender {
         if size == data {
             // The last of it, or FIN alone, which needs room of its own.
             let fits = allowed > 0;
-            let waits = self.nagle && !self.fin && !self.board.is_empty();
+            let waits = self.nagle && !self.fin && !self.board.records.is_empty();
             if !fits {
                 self.on_window_closed(now);
             }
@@ -200,7 +200,7 @@ impl Sender {
     #[inline(always)]
     fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> Outgoing {
         let start = self.nxt;
-        let was_empty = self.board.is_empty();
+        let was_empty = self.board.records.is_empty();
         let fin = self.fin && start + length == self.written;
         let total = length + u64::from(fin);
         // The last segment takes FIN along.
@@ -267,30 +267,30 @@ impl Sender {
             .recovery
             .as_mut()
             .is_some_and(|recovery| std::mem::take(&mut recovery.first_due));
-        if !first && !self.admits(now, u64::from(record.length())) {
+        if !first && !self.admits(now, u64::from(record.length)) {
             return None;
         }
         if let Some(undo) = &mut self.undo {
-            undo.on_resent(now, record.start(), record.end());
+            undo.on_resent(now, record.start, record.end());
         }
         Some(self.resend(now, record, counters))
     }
 
     fn resend(&mut self, now: Time, record: Record, counters: &mut Counters) -> Outgoing {
-        self.board.on_resent(now, record.start());
-        self.on_sent(now, u64::from(record.length()));
-        if record.start() == self.una || self.rto_at == Time::MAX {
+        self.board.on_resent(now, record.start);
+        self.on_sent(now, u64::from(record.length));
+        if record.start == self.una || self.rto_at == Time::MAX {
             // RFC 6298, section 5.1: the timer runs for what is oldest.
             self.rto_at = self.rtt.deadline(now);
         }
         let fin = record.end() > self.written;
-        let payload = record.length() - u32::from(fin);
+        let payload = record.length - u32::from(fin);
         counters.segments_sent += 1;
         counters.data_segments_sent += 1;
         counters.retransmitted_segments += 1;
         counters.retransmitted += ByteSize::from_bytes(u64::from(payload));
         Outgoing {
-            start: record.start(),
+            start: record.start,
             payload,
             fin,
             push: record.end() >= self.written,
@@ -314,7 +314,7 @@ impl Sender {
             self.tail_probe = None;
             return None;
         };
-        self.on_tail_probe_sent(Some((u64::from(record.length()), record.sent_at())));
+        self.on_tail_probe_sent(Some((u64::from(record.length), record.sent_at)));
         Some(self.resend(now, record, counters))
     }
 

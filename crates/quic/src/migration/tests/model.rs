@@ -208,7 +208,7 @@ impl Run {
             loss,
         };
         [
-            view(0, self.estimator.smoothed(), self.model.loss),
+            view(0, self.estimator.smoothed, self.model.loss),
             view(1, self.model.rtt / 3, 0.0),
         ]
     }

@@ -90,8 +90,10 @@ struct Probe {
 #[derive(Clone, Debug)]
 pub(crate) struct MtuDiscovery {
     plan: MtuPlan,
-    phase: MtuPhase,
-    current: usize,
+    /// How far the discovery is.
+    pub(crate) phase: MtuPhase,
+    /// The largest packet that may be sent now, probes aside.
+    pub(crate) current: usize,
     search: Search,
     probe: Option<Probe>,
     raise_at: Option<Time>,
@@ -100,7 +102,8 @@ pub(crate) struct MtuDiscovery {
     /// Whether there was a black hole since then.
     shrunk: bool,
     detector: BlackHoleDetector,
-    stats: MtuStats,
+    /// What happened so far.
+    pub(crate) stats: MtuStats,
 }
 
 impl MtuDiscovery {
@@ -133,11 +136,6 @@ impl MtuDiscovery {
         self.search_below(limit + 1);
     }
 
-    /// The largest packet that may be sent now, probes aside.
-    pub(crate) fn current(&self) -> usize {
-        self.current
-    }
-
     /// The size that is never exceeded.
     pub(crate) fn limit(&self) -> usize {
         self.plan.limit
@@ -154,16 +152,6 @@ impl MtuDiscovery {
         self.plan.start = self.plan.start.min(limit);
         self.current = self.current.min(limit);
         self.search_below(limit + 1);
-    }
-
-    /// How far the discovery is.
-    pub(crate) fn phase(&self) -> MtuPhase {
-        self.phase
-    }
-
-    /// What happened so far.
-    pub(crate) fn stats(&self) -> &MtuStats {
-        &self.stats
     }
 
     /// The size of the probe to send now; `None` where none is wanted. The same size is given

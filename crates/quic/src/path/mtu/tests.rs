@@ -54,17 +54,17 @@ fn lose_until_black_hole(discovery: &mut MtuDiscovery, mut number: u64, size: us
 #[test]
 fn nothing_is_probed_before_the_peer_is_known() {
     let mut discovery = MtuDiscovery::new();
-    assert_eq!(discovery.phase(), MtuPhase::Disabled);
+    assert_eq!(discovery.phase, MtuPhase::Disabled);
     assert_eq!(discovery.next_probe(at(1)), None);
-    assert_eq!(discovery.current(), BASE);
+    assert_eq!(discovery.current, BASE);
 }
 
 #[test]
 fn the_operators_word_holds_at_once_and_needs_no_probe() {
     let mut discovery = begun(8972, 8972);
-    assert_eq!(discovery.current(), 8972);
+    assert_eq!(discovery.current, 8972);
     assert_eq!(discovery.next_probe(at(1)), None);
-    assert_eq!(discovery.phase(), MtuPhase::SearchComplete);
+    assert_eq!(discovery.phase, MtuPhase::SearchComplete);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn sizes_that_networks_have_come_first() {
         search(&mut discovery, at(1), 8972),
         [1252, 1452, 1472, 4068, 8972]
     );
-    assert_eq!(discovery.current(), 8972);
+    assert_eq!(discovery.current, 8972);
     let mut discovery = begun(1200, 1452);
     assert_eq!(search(&mut discovery, at(1), 1452), [1252, 1452]);
     let mut discovery = MtuDiscovery::new();
@@ -94,11 +94,11 @@ fn an_odd_size_is_found_by_halving() {
     let probes = search(&mut discovery, at(1), 1372);
     assert_eq!(probes[..4], [1252, 1452, 1452, 1452]);
     assert!(
-        (1346..=1372).contains(&discovery.current()),
+        (1346..=1372).contains(&discovery.current),
         "{}",
-        discovery.current()
+        discovery.current
     );
-    assert_eq!(discovery.phase(), MtuPhase::SearchComplete);
+    assert_eq!(discovery.phase, MtuPhase::SearchComplete);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn one_lost_probe_decides_nothing() {
     assert_eq!(discovery.next_probe(at(1)), Some(1252));
     discovery.on_probe_sent();
     discovery.on_probe_acked(1252);
-    assert_eq!(discovery.current(), 1252);
+    assert_eq!(discovery.current, 1252);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_probe_on_a_path_that_was_left_is_sent_again() {
     discovery.on_probe_sent();
     discovery.on_path_left();
     assert_eq!(discovery.next_probe(at(1)), Some(1252));
-    assert_eq!(discovery.stats().probes_lost, 0);
+    assert_eq!(discovery.stats.probes_lost, 0);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn what_nobody_asks_about_any_more_is_ignored() {
     let mut discovery = begun(1200, 1452);
     discovery.on_probe_acked(1452);
     discovery.on_probe_lost(1252);
-    assert_eq!(discovery.current(), 1200);
+    assert_eq!(discovery.current, 1200);
     assert_eq!(discovery.next_probe(at(1)), Some(1252));
     // Reported lost without having been sent.
     (0..10).for_each(|_| discovery.on_probe_lost(1252));
@@ -141,14 +141,14 @@ fn what_nobody_asks_about_any_more_is_ignored() {
 fn the_raise_timer_searches_again() {
     let mut discovery = begun(1200, 1452);
     search(&mut discovery, at(1), 1200);
-    assert_eq!(discovery.current(), 1200);
+    assert_eq!(discovery.current, 1200);
     let raised = at(1) + RAISE;
     assert_eq!(
         discovery.next_probe(raised - Duration::from_millis(1)),
         None
     );
     search(&mut discovery, raised, 1452);
-    assert_eq!(discovery.current(), 1452);
+    assert_eq!(discovery.current, 1452);
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn a_size_that_nothing_confirmed_is_confirmed_again() {
     // Not confirmed in that round; the path has shrunk meanwhile.
     let probes = search(&mut discovery, at(1) + RAISE * 3, 1300);
     assert_eq!(probes[..3], [1452; 3]);
-    assert!((1252..=1300).contains(&discovery.current()));
-    assert_eq!(discovery.stats().black_holes, 1);
+    assert!((1252..=1300).contains(&discovery.current));
+    assert_eq!(discovery.stats.black_holes, 1);
 }
 
 #[test]
@@ -170,21 +170,21 @@ fn our_own_interface_carries_less_and_then_more() {
     let mut discovery = begun(8972, 8972);
     discovery.next_probe(at(0));
     discovery.set_limit(1472);
-    assert_eq!((discovery.current(), discovery.limit()), (1472, 1472));
+    assert_eq!((discovery.current, discovery.limit()), (1472, 1472));
     assert_eq!(search(&mut discovery, at(1), 1472), []);
     // What was in flight in larger packets is no evidence of anything.
     for number in 0..10 {
         assert!(!discovery.on_lost(number, 8972, at(number), ROUND_TRIP));
     }
-    assert_eq!(discovery.stats().black_holes, 0);
+    assert_eq!(discovery.stats.black_holes, 0);
     discovery.set_limit(8972);
-    assert_eq!(discovery.current(), 1472);
+    assert_eq!(discovery.current, 1472);
     assert_eq!(search(&mut discovery, at(2), 8972), [4068, 8972]);
     // The same limit begins no search.
     discovery.set_limit(8972);
-    assert_eq!(discovery.phase(), MtuPhase::SearchComplete);
+    assert_eq!(discovery.phase, MtuPhase::SearchComplete);
     discovery.set_limit(100);
-    assert_eq!((discovery.current(), discovery.limit()), (BASE, BASE));
+    assert_eq!((discovery.current, discovery.limit()), (BASE, BASE));
 }
 
 #[test]
@@ -203,12 +203,12 @@ fn losses_of_large_packets_while_small_ones_pass_are_a_black_hole() {
     let mut discovery = begun(8972, 8972);
     search(&mut discovery, at(0), 8972);
     assert_eq!(lose_until_black_hole(&mut discovery, 10, 8972), 3);
-    assert_eq!(discovery.current(), BASE);
-    assert_eq!(discovery.phase(), MtuPhase::Searching);
+    assert_eq!(discovery.current, BASE);
+    assert_eq!(discovery.phase, MtuPhase::Searching);
     // What is left of the flight adds nothing.
     assert!(!discovery.on_lost(14, 8972, at(14), ROUND_TRIP));
     search(&mut discovery, at(20), 1472);
-    assert_eq!(discovery.current(), 1472);
+    assert_eq!(discovery.current, 1472);
 }
 
 #[test]
@@ -249,12 +249,12 @@ fn a_false_alarm_heals_once_and_not_twice() {
     let mut discovery = begun(1452, 1452);
     lose_until_black_hole(&mut discovery, 0, 1452);
     search(&mut discovery, at(10), 1452);
-    assert_eq!(discovery.current(), 1452);
+    assert_eq!(discovery.current, 1452);
     lose_until_black_hole(&mut discovery, 10, 1452);
     search(&mut discovery, at(20), 1452);
-    assert!(discovery.current() < 1452);
+    assert!(discovery.current < 1452);
     search(&mut discovery, at(20) + RAISE, 1452);
-    assert_eq!(discovery.current(), 1452);
+    assert_eq!(discovery.current, 1452);
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn an_interface_that_refuses_a_size_counts_at_once() {
 
     let mut discovery = begun(8972, 8972);
     assert!(discovery.on_too_large(8972));
-    assert_eq!(discovery.current(), BASE);
+    assert_eq!(discovery.current, BASE);
     let probes = search(&mut discovery, at(1), 1472);
     assert!(probes.iter().all(|&size| size < 8972), "{probes:?}");
     assert!(!discovery.on_too_large(BASE), "nothing to fall back to");
@@ -327,14 +327,14 @@ proptest! {
                 Event::Acked { number, size } => discovery.on_acked(number, size),
                 Event::Lost { number, size } => {
                     let fell = discovery.on_lost(number, size, now, ROUND_TRIP);
-                    prop_assert!(!fell || discovery.current() == BASE);
+                    prop_assert!(!fell || discovery.current == BASE);
                 }
                 Event::TooLarge(size) => {
                     let fell = discovery.on_too_large(size);
-                    prop_assert!(!fell || discovery.current() == BASE);
+                    prop_assert!(!fell || discovery.current == BASE);
                 }
             }
-            prop_assert!((BASE..=limit).contains(&discovery.current()));
+            prop_assert!((BASE..=limit).contains(&discovery.current));
             if let Some(size) = discovery.next_probe(now) {
                 prop_assert!((BASE + 1..=limit).contains(&size));
             }
@@ -352,12 +352,12 @@ proptest! {
         let start = start.min(limit).min(carried);
         let mut discovery = begun(start, limit);
         let probes = search(&mut discovery, Time::ZERO, carried);
-        prop_assert_eq!(discovery.phase(), MtuPhase::SearchComplete);
+        prop_assert_eq!(discovery.phase, MtuPhase::SearchComplete);
         let mut sizes = probes.clone();
         sizes.dedup();
         prop_assert!(sizes.len() <= usize::from(MAX_SIZES));
         let largest = limit.min(carried);
-        let found = discovery.current();
+        let found = discovery.current;
         prop_assert!((start..=largest).contains(&found));
         // Beyond jumbo frames the bounded number of probes leaves more.
         let tolerance = if largest <= 8972 { found / 4 } else { found };

@@ -64,7 +64,7 @@ fn one_packet_waits_for_company() {
     let mut received = data();
     batch(&mut received, &[0], false);
     assert!(received.ack_pending() && !received.ack_due(at(99)));
-    assert_eq!(received.deadline(), Some(at(100)));
+    assert_eq!(received.deadline, Some(at(100)));
     assert!(received.ack_due(at(100)));
     batch(&mut received, &[1], false);
     assert!(received.ack_due(at(0)));
@@ -139,7 +139,7 @@ fn packets_that_elicit_nothing_are_reported_but_never_due() {
     received.on_received(at(0), 0, false, Ecn::NotEct);
     received.end_batch(at(0), 1452, false);
     assert!(received.ack_pending() && !received.ack_due(at(1_000_000)));
-    assert_eq!(received.deadline(), None);
+    assert_eq!(received.deadline, None);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_request_takes_the_place_of_batches_and_of_the_policy() {
     assert!(received.on_request(&request(0, 9, 1)));
     batch(&mut received, &[0, 1, 2, 3, 4, 5, 6, 7, 8], false);
     assert!(!received.ack_due(at(79)));
-    assert_eq!(received.deadline(), Some(at(80)));
+    assert_eq!(received.deadline, Some(at(80)));
     batch(&mut received, &[9], false);
     assert!(received.ack_due(at(0)));
     written(&mut received, at(0), 100);

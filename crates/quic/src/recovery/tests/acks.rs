@@ -221,7 +221,13 @@ fn acks_that_the_peer_never_acknowledges_are_not_kept() {
             packet.in_flight = false;
         });
     }
-    assert!(sender.recovery.spaces[Space::Data as usize].packets.len() <= 256);
+    assert!(
+        sender.recovery.spaces[Space::Data as usize]
+            .packets
+            .slots
+            .len()
+            <= 256
+    );
 }
 
 #[test]
@@ -239,5 +245,11 @@ fn a_peer_that_never_acknowledges_does_not_make_us_remember_without_end() {
     }
     assert!(sender.lost_data() == [1]);
     assert_eq!(sender.path.in_flight, 0);
-    assert!(sender.recovery.spaces[Space::Data as usize].packets.len() <= 4_100);
+    assert!(
+        sender.recovery.spaces[Space::Data as usize]
+            .packets
+            .slots
+            .len()
+            <= 4_100
+    );
 }

@@ -26,7 +26,7 @@ fn marks_and_validation_reach_path_and_controller() {
         .unwrap();
     assert_eq!(outcome.ce_marked.bytes(), u64::from(SIZE));
     assert!(!outcome.ecn_failed);
-    assert_eq!(sender.path.ecn.phase(), EcnPhase::Capable);
+    assert_eq!(sender.path.ecn.phase, EcnPhase::Capable);
     assert_eq!(sender.path.stats.ce_marks, 1);
     assert_eq!(sender.path.stats.ect_acked, 4);
     assert_eq!(sender.controller.log().acks[0].ce_marked.bytes(), 1_200);
@@ -35,7 +35,7 @@ fn marks_and_validation_reach_path_and_controller() {
     sender.wait(us(100));
     let outcome = sender.ack_data(&[1..=5]);
     assert!(outcome.ecn_failed);
-    assert_eq!(sender.path.codepoint(), Ecn::NotEct);
+    assert_eq!(sender.path.ecn.codepoint(), Ecn::NotEct);
 }
 
 /// What happens to one packet on its way.
@@ -198,7 +198,7 @@ proptest! {
         network.settle(SIZE);
         prop_assert_eq!(network.marked_bytes, network.marks * u64::from(SIZE));
         prop_assert_eq!(network.sender.path.stats.ce_marks, network.marks);
-        prop_assert_eq!(network.sender.path.ecn.phase(), EcnPhase::Capable);
+        prop_assert_eq!(network.sender.path.ecn.phase, EcnPhase::Capable);
     }
 
     /// With mixed sizes the bytes are those of some packets, as many as there were marks.

@@ -89,7 +89,7 @@ fn losses_that_span_three_probe_timeouts_are_persistent_congestion() {
     sender.send_data(1);
     sender.wait(us(300));
     sender.ack_data(&[8..=9]);
-    assert_eq!(sender.path.rtt.min(), us(300));
+    assert_eq!(sender.path.rtt.min, us(300));
 }
 
 #[test]
@@ -178,10 +178,10 @@ fn keys_that_are_discarded_take_their_packets_with_them() {
     sender.fire();
     sender.send(Space::Initial);
     sender.send(Space::Handshake);
-    assert_eq!(sender.recovery.pto_count(), 1);
+    assert_eq!(sender.recovery.pto_count, 1);
     sender.recovery.discard(Space::Initial, &mut sender.path);
     assert_eq!(sender.path.in_flight, u64::from(SIZE));
-    assert_eq!(sender.recovery.pto_count(), 0);
+    assert_eq!(sender.recovery.pto_count, 0);
     assert_eq!(sender.recovery.next_number(Space::Initial), 2);
     assert!(!sender.recovery.has_eliciting_outstanding(Space::Initial));
     assert!(sender.fates.lost.is_empty() && sender.controller.log().order.is_empty());

@@ -36,7 +36,7 @@ fn an_acknowledged_probe_is_a_larger_size() {
     assert_eq!(sender.path.in_flight, size as u64);
     sender.wait(us(100));
     sender.ack_data(&[number..=number]);
-    assert_eq!(sender.path.discovery.current(), size);
+    assert_eq!(sender.path.discovery.current, size);
     assert_eq!(sender.path.in_flight, 0);
 }
 
@@ -49,7 +49,7 @@ fn a_lost_probe_is_no_congestion() {
     let outcome = sender.ack_data(&[probe + 1..=probe + 3]);
     assert_eq!(outcome.packets_lost, 1);
     assert_eq!(sender.path.in_flight, 0);
-    assert_eq!(sender.path.discovery.stats().probes_lost, 1);
+    assert_eq!(sender.path.discovery.stats.probes_lost, 1);
     assert_eq!(sender.controller.log().order, ["ack"]);
     // It comes after all.
     sender.ack_data(&[probe..=probe]);
@@ -79,9 +79,9 @@ fn what_is_too_large_for_a_black_hole_goes_out_again_at_once() {
     // The small probe arrived: the old flight is lost, the large probe not yet.
     sender.ack_data(&[probes[1]..=probes[1]]);
     assert_eq!(sender.lost_data(), lost);
-    assert_eq!(sender.path.discovery.current(), 9000);
+    assert_eq!(sender.path.discovery.current, 9000);
     sender.fire();
-    assert_eq!(sender.path.discovery.current(), 1200);
+    assert_eq!(sender.path.discovery.current, 1200);
     assert_eq!(sender.lost_data()[4..], [probes[0], behind[0]]);
     // The small packet behind it is left alone.
     assert_eq!(sender.path.in_flight, 1200);

@@ -33,14 +33,14 @@ fn probes_back_off_and_declare_nothing_lost() {
     };
     for (count, factor) in [(1, 2), (2, 4), (3, 8)] {
         assert_eq!(sender.fire(), probe);
-        assert_eq!(sender.recovery.pto_count(), count);
+        assert_eq!(sender.recovery.pto_count, count);
         assert_eq!(sender.timeout(), Some(sent + us(1_300) * factor));
     }
     assert!(sender.lost_data().is_empty());
     assert_eq!(sender.path.in_flight, u64::from(SIZE));
     assert_eq!(sender.path.stats.probe_timeouts, 3);
     sender.ack_data(&[1..=1]);
-    assert_eq!(sender.recovery.pto_count(), 0);
+    assert_eq!(sender.recovery.pto_count, 0);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_timeout_that_has_not_come_does_nothing() {
         ..
     } = &mut sender;
     recovery.on_timeout(early, path, *handshake, fates);
-    assert_eq!(recovery.pto_count(), 0);
+    assert_eq!(recovery.pto_count, 0);
     assert!(fates.lost.is_empty());
 }
 
@@ -67,7 +67,7 @@ fn the_backoff_does_not_overflow() {
     (0..200).for_each(|_| {
         sender.fire();
     });
-    assert_eq!(sender.recovery.pto_count(), 200);
+    assert_eq!(sender.recovery.pto_count, 200);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_client_probes_with_nothing_in_flight_until_its_address_is_validated() {
     sender.wait(us(400));
     sender.ack(Space::Handshake, &[0..=0]).unwrap();
     assert_eq!(sender.timeout(), None);
-    assert_eq!(sender.recovery.pto_count(), 0);
+    assert_eq!(sender.recovery.pto_count, 0);
 }
 
 #[test]
@@ -138,13 +138,13 @@ fn an_initial_acknowledgment_does_not_end_a_clients_backoff() {
     sender.send(Space::Initial);
     sender.fire();
     sender.ack(Space::Initial, &[0..=0]).unwrap();
-    assert_eq!(sender.recovery.pto_count(), 1);
+    assert_eq!(sender.recovery.pto_count, 1);
 
     let mut sender = Sender::unconfirmed(Side::Server);
     sender.send(Space::Initial);
     sender.fire();
     sender.ack(Space::Initial, &[0..=0]).unwrap();
-    assert_eq!(sender.recovery.pto_count(), 0);
+    assert_eq!(sender.recovery.pto_count, 0);
 }
 
 #[test]
@@ -180,5 +180,5 @@ fn a_loss_timer_comes_before_a_probe_timer() {
     sender.ack_data(&[2..=2]);
     assert_eq!(sender.timeout(), Some(sent + us(450)));
     assert_eq!(sender.fire(), TimeoutAction::Lost);
-    assert_eq!(sender.recovery.pto_count(), 0);
+    assert_eq!(sender.recovery.pto_count, 0);
 }

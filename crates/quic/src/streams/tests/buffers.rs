@@ -37,7 +37,7 @@ fn check_receive(ops: &[Receive]) {
     for op in ops {
         match *op {
             Receive::Insert(at, length) => {
-                let offset = buffer.ordered().saturating_add_signed(at);
+                let offset = buffer.ordered.saturating_add_signed(at);
                 let data = pattern_bytes(id, offset, length);
                 let received = buffer.insert(offset, &data, None, &mut pool);
                 assert_eq!(received, Received::Buffered);
@@ -64,11 +64,11 @@ fn check_receive(ops: &[Receive]) {
             .first()
             .filter(|range| range.start == 0)
             .map_or(0, |range| range.end);
-        assert_eq!((buffer.ordered(), buffer.read_offset()), (ordered, read));
+        assert_eq!((buffer.ordered, buffer.read_offset()), (ordered, read));
         buffer.check(&arrived);
     }
     buffer.discard(&mut pool);
-    assert_eq!(pool.in_use(), 0);
+    assert_eq!(pool.in_use, 0);
 }
 
 #[derive(Clone, Debug)]
@@ -113,36 +113,36 @@ proptest! {
             let first = acked.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
             match op {
                 Send::Write(length) => {
-                    buffer.write(&pattern_bytes(id, buffer.end(), length), &mut pool);
+                    buffer.write(&pattern_bytes(id, buffer.end, length), &mut pool);
                 }
                 Send::Give(length) => {
-                    let data = pattern_bytes(id, buffer.end(), length);
+                    let data = pattern_bytes(id, buffer.end, length);
                     buffer.give(Bytes::from(data), &mut pool);
                 }
                 Send::Copy(at, length) if buffer.held() > 0 => {
                     let offset = first + at % buffer.held();
-                    let length = length.min((buffer.end() - offset) as usize);
+                    let length = length.min((buffer.end - offset) as usize);
                     let mut out = Vec::new();
                     buffer.copy(offset, length, &mut out);
                     prop_assert_eq!(out, pattern_bytes(id, offset, length));
                 }
                 Send::Copy(..) => {}
                 Send::Ack(at, length) => {
-                    let offset = (first + at).saturating_sub(1000).min(buffer.end());
-                    let length = length.min(buffer.end() - offset);
+                    let offset = (first + at).saturating_sub(1000).min(buffer.end);
+                    let length = length.min(buffer.end - offset);
                     buffer.acknowledge(offset, length, &mut pool);
                     acked.insert(offset..offset + length);
                 }
             }
             let first = acked.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
-            prop_assert_eq!(buffer.held(), buffer.end() - first);
+            prop_assert_eq!(buffer.held(), buffer.end - first);
             let mut unacked = RangeSet::new();
-            buffer.collect_unacked(0..buffer.end(), &mut unacked);
-            prop_assert_eq!(unacked.covered() + acked.covered(), buffer.end());
+            buffer.collect_unacked(0..buffer.end, &mut unacked);
+            prop_assert_eq!(unacked.covered() + acked.covered(), buffer.end);
             prop_assert!(unacked.iter().all(|range| acked.overlapping(range).next().is_none()));
         }
         buffer.discard(&mut pool);
-        prop_assert_eq!(pool.in_use(), 0);
+        prop_assert_eq!(pool.in_use, 0);
     }
 }
 
@@ -158,7 +158,7 @@ fn packets_in_order_merge_into_chunks() {
         reads += 1;
     }
     assert!(reads <= (1 << 20) / CHUNK_SIZE + 6, "{reads} reads");
-    assert_eq!(pool.in_use(), 0);
+    assert_eq!(pool.in_use, 0);
 }
 
 #[test]

@@ -268,7 +268,7 @@ impl World {
         for side in 0..2 {
             let (streams, peer) = (&self.pair.sides[side], &self.pair.sides[1 - side]);
             assert!(streams.window.unconsumed() <= 20_000, "memory is bounded");
-            assert!(streams.window.received() <= peer.credit.used());
+            assert!(streams.window.received <= peer.credit.used);
             assert!(!streams.send_limited() || streams.pending_bytes() == 0);
         }
     }
@@ -335,10 +335,10 @@ impl World {
             assert!(!streams.wants_to_send());
             assert_eq!(streams.window.unconsumed(), 0);
             assert_eq!(
-                streams.window.received(),
-                self.pair.sides[1 - side].credit.used()
+                streams.window.received,
+                self.pair.sides[1 - side].credit.used
             );
-            assert_eq!(streams.scheduler.unsent_bytes(), 0);
+            assert_eq!(streams.scheduler.unsent_bytes, 0);
         }
     }
 }

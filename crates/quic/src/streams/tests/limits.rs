@@ -258,10 +258,10 @@ fn too_many_gaps_are_refused_and_change_nothing() {
         assert_eq!(received, Ok(Received::Buffered));
     }
     let next = 3 * (receive_buffer::MAX_GAPS as u64 + 1);
-    let window = streams.window.received();
+    let window = streams.window.received;
     let refused = streams.on_stream(&frame(id, next, b"x", true));
     assert_eq!(refused, Ok(Received::Refused));
-    assert_eq!(streams.window.received(), window);
+    assert_eq!(streams.window.received, window);
     assert_eq!(
         streams.on_stream(&frame(id, 0, b"xxxx", false)),
         Ok(Received::Buffered)

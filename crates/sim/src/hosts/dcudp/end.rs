@@ -13,6 +13,9 @@ use weir_wire::Ecn;
 
 use super::stream::Stream;
 use crate::flows::PathView;
+use crate::hosts::datagrams::Departure;
+use crate::hosts::end::{DatagramEnd, End, Told};
+use crate::packet::{Address, Location};
 
 /// One end of a DCUDP connection.
 #[derive(Debug)]
@@ -36,14 +39,6 @@ pub(crate) struct DcudpEnd {
 struct Engine {
     handle: ConnectionHandle,
     connection: Box<Connection>,
-}
-
-/// What the application was told of the connection's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
-    Nothing,
-    Closed,
-    Drained,
 }
 
 impl DcudpEnd {
@@ -102,25 +97,62 @@ impl DcudpEnd {
         }
     }
 
-    /// Writes the next datagram to the end of an empty buffer, if there is one to be sent now.
-    pub(in crate::hosts) fn next_datagram(
-        &mut self,
-        now: Time,
-        buffer: &mut Vec<u8>,
-    ) -> Option<Ecn> {
-        if let Some(reply) = self.reply.take() {
-            buffer.extend_from_slice(&reply);
-            return Some(Ecn::NotEct);
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if let Some(engine) = &mut self.engine {
+            engine.connection.on_time(now);
         }
-        self.take_events();
-        let connection = &mut self.engine.as_mut()?.connection;
-        self.stream.write(connection);
-        let transmit = connection.poll_transmit(now, buffer, 1)?;
-        Some(transmit.ecn)
     }
 
-    /// Reads what there is to be read, and hands on what the endpoint has to know.
-    pub(crate) fn take_events(&mut self) {
+    pub(crate) fn write(&mut self, size: ByteSize) {
+        self.stream.send(size);
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.stream.finish();
+    }
+
+    /// Everything has been delivered.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.stream.finish();
+        if let Some(engine) = &mut self.engine {
+            self.stream.write(&mut engine.connection);
+            engine.connection.close(now);
+        }
+    }
+}
+
+impl End for DcudpEnd {
+    fn achieved(&self) -> FlowCounters {
+        let engine = self.engine.as_ref();
+        let counters = engine.map(|engine| engine.connection.stats().flow);
+        FlowCounters {
+            delivered: ByteSize::from_bytes(self.delivered()),
+            marks: self.marks,
+            ..counters.unwrap_or_default()
+        }
+    }
+
+    fn path(&self) -> PathView {
+        let engine = self.engine.as_ref();
+        let connected = engine.filter(|engine| engine.connection.is_established());
+        let stats = connected.map(|engine| engine.connection.stats());
+        PathView {
+            smoothed_rtt: stats.map(|stats| stats.smoothed_rtt),
+            min_rtt: stats.map(|stats| stats.min_rtt),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.ending, Some(Some(_))) || self.told == Told::Drained
+    }
+}
+
+impl DatagramEnd for DcudpEnd {
+    fn take_events(&mut self) {
         let Some(Engine { handle, connection }) = &mut self.engine else {
             return;
         };
@@ -140,82 +172,54 @@ impl DcudpEnd {
         }
     }
 
-    /// When [`Self::on_time`] is to be called next.
+    fn port(&self, address: &Address) -> Option<u32> {
+        Some(address.port)
+    }
+
+    fn next_datagram(
+        &mut self,
+        now: Time,
+        address: &Address,
+        buffer: &mut Vec<u8>,
+    ) -> Option<Departure> {
+        let location = |number| Location { number, edition: 0 };
+        let ecn = match self.reply.take() {
+            Some(reply) => {
+                buffer.extend_from_slice(&reply);
+                Ecn::NotEct
+            }
+            None => {
+                self.take_events();
+                let connection = &mut self.engine.as_mut()?.connection;
+                self.stream.write(connection);
+                connection.poll_transmit(now, buffer, 1)?.ecn
+            }
+        };
+        Some(Departure {
+            from: location(address.source),
+            to: location(address.destination),
+            port: address.port,
+            ecn,
+        })
+    }
+
     #[inline]
-    pub(crate) fn next_time(&self) -> Option<Time> {
+    fn next_time(&self) -> Option<Time> {
         self.engine.as_ref()?.connection.next_time()
     }
 
-    pub(crate) fn on_time(&mut self, now: Time) {
-        if let Some(engine) = &mut self.engine {
-            engine.connection.on_time(now);
-        }
-    }
-
-    /// Bytes delivered to the application.
     #[inline]
-    pub(crate) fn delivered(&self) -> u64 {
-        self.stream.delivered()
+    fn delivered(&self) -> u64 {
+        self.stream.delivered
     }
 
-    /// Whether the connection has just been closed, or has now forgotten all about it.
-    pub(crate) fn take_closed(&mut self) -> bool {
+    fn take_closed(&mut self) -> bool {
         let engine = self.engine.as_ref();
         let state = match engine.is_some_and(|engine| engine.connection.is_drained()) {
             true => Told::Drained,
             false if self.is_closed() => Told::Closed,
             false => Told::Nothing,
         };
-        let is_news = state > self.told;
-        self.told = state;
-        is_news
-    }
-
-    /// Whether nothing will be delivered any more.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.ending.is_some()
-    }
-
-    /// Whether it ended before everything was delivered, or so long ago that the peer will not learn
-    /// of it any more.
-    pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.ending, Some(Some(_))) || self.told == Told::Drained
-    }
-
-    pub(crate) fn write(&mut self, size: ByteSize) {
-        self.stream.send(size);
-    }
-
-    pub(crate) fn finish(&mut self) {
-        self.stream.finish();
-    }
-
-    /// Everything has been delivered.
-    pub(crate) fn close(&mut self, now: Time) {
-        self.stream.finish();
-        if let Some(engine) = &mut self.engine {
-            self.stream.write(&mut engine.connection);
-            engine.connection.close(now);
-        }
-    }
-
-    pub(crate) fn achieved(&self) -> FlowCounters {
-        let engine = self.engine.as_ref();
-        let counters = engine.map(|engine| engine.connection.stats().flow);
-        FlowCounters {
-            delivered: ByteSize::from_bytes(self.delivered()),
-            marks: self.marks,
-            ..counters.unwrap_or_default()
-        }
-    }
-
-    pub(crate) fn path(&self) -> PathView {
-        let engine = self.engine.as_ref();
-        let connected = engine.filter(|engine| engine.connection.is_established());
-        let stats = connected.map(|engine| engine.connection.stats());
-        PathView {
-            smoothed_rtt: stats.map(|stats| stats.smoothed_rtt),
-            min_rtt: stats.map(|stats| stats.min_rtt),
-        }
+        self.told.advance(state)
     }
 }

@@ -17,16 +17,11 @@ pub(super) struct Stream {
     has_ended: bool,
     /// Whether the connection had no room when it was last written to.
     is_blocked: bool,
-    delivered: u64,
+    /// Bytes delivered to the application, in order.
+    pub(super) delivered: u64,
 }
 
 impl Stream {
-    /// Bytes delivered to the application, in order.
-    #[inline]
-    pub(super) fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
     /// The application sends so much more.
     pub(super) fn send(&mut self, size: ByteSize) {
         self.left = self.left.saturating_add(size.bytes());

@@ -14,7 +14,8 @@ use super::messages::Messages;
 use super::ways::Ways;
 use crate::flows::PathView;
 use crate::hosts::datagrams::Departure;
-use crate::packet::Location;
+use crate::hosts::end::{DatagramEnd, End, Told};
+use crate::packet::{Address, Location};
 
 /// The name that clients connect to.
 const SERVER_NAME: &str = "server";
@@ -40,14 +41,6 @@ pub(crate) struct QuicEnd {
 struct Engine {
     handle: ConnectionHandle,
     connection: Box<Connection>,
-}
-
-/// What the application was told of the connection's end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
-    Nothing,
-    Closed,
-    Drained,
 }
 
 impl std::fmt::Debug for Engine {
@@ -132,101 +125,10 @@ impl QuicEnd {
         }
     }
 
-    /// Writes the next datagram to the end of an empty buffer, if there is one to be sent now.
-    pub(in crate::hosts) fn next_datagram(
-        &mut self,
-        now: Time,
-        buffer: &mut Vec<u8>,
-    ) -> Option<Departure> {
-        if let Some((reply, remote)) = self.reply.take() {
-            buffer.extend_from_slice(&reply);
-            return self.ways.leaving(None, remote, Ecn::NotEct);
-        }
-        loop {
-            self.take_events();
-            let Engine { connection, .. } = self.connection.as_mut()?;
-            self.messages.write(connection);
-            let transmit = connection.poll_transmit(now, buffer, 1)?;
-            let departure = self
-                .ways
-                .leaving(transmit.local, transmit.remote, transmit.ecn);
-            if departure.is_some() {
-                return departure;
-            }
-            // No way leads there.
-            buffer.clear();
-        }
-    }
-
-    /// Reads what there is to be read, and hands on what the endpoint has to know.
-    pub(crate) fn take_events(&mut self) {
-        let Some(Engine { handle, connection }) = &mut self.connection else {
-            return;
-        };
-        while let Some(event) = connection.poll_event() {
-            self.messages.on_event(connection, &event);
-            if let Event::Closed(error) = event {
-                self.ending = Some(error);
-            }
-        }
-        while let Some(event) = connection.poll_endpoint_event() {
-            self.endpoint.handle_event(*handle, event);
-        }
-    }
-
-    /// When [`Self::on_time`] is to be called next.
-    #[inline]
-    pub(crate) fn next_time(&self) -> Option<Time> {
-        self.connection.as_ref()?.connection.timeout()
-    }
-
     pub(crate) fn on_time(&mut self, now: Time) {
         if let Some(Engine { connection, .. }) = &mut self.connection {
             connection.handle_timeout(now);
         }
-    }
-
-    /// The port by which most of its datagrams leave.
-    pub(crate) fn port(&self) -> Option<u32> {
-        let connection = &self.connection.as_ref()?.connection;
-        let way = self
-            .ways
-            .leaving(connection.local(), connection.remote(), Ecn::NotEct);
-        way.map(|way| way.port)
-    }
-
-    /// Bytes delivered to the application.
-    #[inline]
-    pub(crate) fn delivered(&self) -> u64 {
-        self.messages.delivered()
-    }
-
-    /// Whether the connection has just been closed, or has now forgotten all about it.
-    pub(crate) fn take_closed(&mut self) -> bool {
-        let state = match &self.connection {
-            Some(engine) if engine.connection.is_drained() => Told::Drained,
-            Some(engine) if engine.connection.is_closed() => Told::Closed,
-            _ => Told::Nothing,
-        };
-        let is_news = state > self.told;
-        self.told = state;
-        is_news
-    }
-
-    /// Whether nothing will be delivered any more.
-    pub(crate) fn is_closed(&self) -> bool {
-        let connection = self.connection.as_ref();
-        connection.is_some_and(|engine| engine.connection.is_closed())
-    }
-
-    /// Whether it ended before everything was delivered, or so long ago that the peer will not learn
-    /// of it any more.
-    pub(crate) fn has_failed(&self) -> bool {
-        let orderly = match &self.ending {
-            None | Some(ConnectionError::Local | ConnectionError::PeerApplication { .. }) => true,
-            Some(_) => false,
-        };
-        !orderly || self.told == Told::Drained
     }
 
     pub(crate) fn write(&mut self, size: ByteSize) {
@@ -273,8 +175,10 @@ impl QuicEnd {
         let engine = self.connection.as_ref()?;
         Some(engine.connection.stats())
     }
+}
 
-    pub(crate) fn achieved(&self) -> FlowCounters {
+impl End for QuicEnd {
+    fn achieved(&self) -> FlowCounters {
         let stats = self.stats();
         let counters = stats.map(|stats| stats.flow_counters());
         FlowCounters {
@@ -284,7 +188,7 @@ impl QuicEnd {
         }
     }
 
-    pub(crate) fn path(&self) -> PathView {
+    fn path(&self) -> PathView {
         let stats = self.stats().filter(|stats| stats.handshake.is_some());
         let path = stats.as_ref().and_then(|stats| stats.paths.first());
         PathView {
@@ -293,10 +197,87 @@ impl QuicEnd {
         }
     }
 
-    /// The congestion window of the path in use, if the algorithm has one.
-    pub(crate) fn window(&self) -> Option<ByteSize> {
+    fn window(&self) -> Option<ByteSize> {
         let stats = self.stats()?;
         let window = stats.paths.first()?.window;
         (window < ByteSize::MAX).then_some(window)
+    }
+
+    fn is_closed(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|engine| engine.connection.is_closed())
+    }
+
+    fn has_failed(&self) -> bool {
+        let orderly = match &self.ending {
+            None | Some(ConnectionError::Local | ConnectionError::PeerApplication { .. }) => true,
+            Some(_) => false,
+        };
+        !orderly || self.told == Told::Drained
+    }
+}
+
+impl DatagramEnd for QuicEnd {
+    fn take_events(&mut self) {
+        let Some(Engine { handle, connection }) = &mut self.connection else {
+            return;
+        };
+        while let Some(event) = connection.poll_event() {
+            self.messages.on_event(connection, &event);
+            if let Event::Closed(error) = event {
+                self.ending = Some(error);
+            }
+        }
+        while let Some(event) = connection.poll_endpoint_event() {
+            self.endpoint.handle_event(*handle, event);
+        }
+    }
+
+    fn port(&self, _: &Address) -> Option<u32> {
+        let connection = &self.connection.as_ref()?.connection;
+        let way = self
+            .ways
+            .leaving(connection.local(), connection.remote(), Ecn::NotEct);
+        way.map(|way| way.port)
+    }
+
+    fn next_datagram(&mut self, now: Time, _: &Address, buffer: &mut Vec<u8>) -> Option<Departure> {
+        if let Some((reply, remote)) = self.reply.take() {
+            buffer.extend_from_slice(&reply);
+            return self.ways.leaving(None, remote, Ecn::NotEct);
+        }
+        loop {
+            self.take_events();
+            let Engine { connection, .. } = self.connection.as_mut()?;
+            self.messages.write(connection);
+            let transmit = connection.poll_transmit(now, buffer, 1)?;
+            let departure = self
+                .ways
+                .leaving(transmit.local, transmit.remote, transmit.ecn);
+            if departure.is_some() {
+                return departure;
+            }
+            // No way leads there.
+            buffer.clear();
+        }
+    }
+
+    #[inline]
+    fn next_time(&self) -> Option<Time> {
+        self.connection.as_ref()?.connection.timeout()
+    }
+
+    #[inline]
+    fn delivered(&self) -> u64 {
+        self.messages.delivered
+    }
+
+    fn take_closed(&mut self) -> bool {
+        let state = match &self.connection {
+            Some(engine) if engine.connection.is_drained() => Told::Drained,
+            Some(engine) if engine.connection.is_closed() => Told::Closed,
+            _ => Told::Nothing,
+        };
+        self.told.advance(state)
     }
 }

@@ -29,7 +29,8 @@ pub(super) struct Messages {
     outgoing: VecDeque<Outgoing>,
     /// Streams with a request that has been read to its end.
     unanswered: VecDeque<StreamId>,
-    delivered: u64,
+    /// Bytes delivered to the application, each stream's in order.
+    pub(super) delivered: u64,
 }
 
 /// A message that has not been handed to the connection as a whole.
@@ -67,12 +68,6 @@ impl Messages {
             unanswered: VecDeque::new(),
             delivered: 0,
         }
-    }
-
-    /// Bytes delivered to the application, each stream's in order.
-    #[inline]
-    pub(super) fn delivered(&self) -> u64 {
-        self.delivered
     }
 
     /// The application sends a message.

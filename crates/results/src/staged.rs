@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-use super::OutputError;
+use crate::error::OutputError;
 
 /// A file under a temporary name in the directory of its final one. Dropped, it disappears.
 #[derive(Debug)]
@@ -66,6 +66,12 @@ impl StagedFile {
     pub(crate) fn handle(&self) -> Result<File, OutputError> {
         let handle = self.file.as_file().try_clone();
         handle.map_err(OutputError::writing(&self.path))
+    }
+
+    /// Writes all that the file is to hold.
+    pub(crate) fn write_whole(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
+        let written = self.write_all(bytes).and_then(|()| self.flush());
+        written.map_err(OutputError::writing(&self.path))
     }
 
     /// Waits until the contents are on the disk, and closes the file.
