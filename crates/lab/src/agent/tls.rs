@@ -12,8 +12,8 @@ use weir_traffic::Error;
 use weir_traffic::tls::{EarlyData, Trust, client_config, server_config};
 use weir_units::ByteSize;
 
-use super::transports::PROTOCOL;
-
+/// The application protocol (RFC 7301).
+pub(super) const PROTOCOL: &[u8] = b"weir-lab";
 /// How many sessions a client keeps, each of one server.
 const SESSIONS: usize = 1024;
 /// Each ticket resumes one session; a server gives two, so that a connection may begin before the

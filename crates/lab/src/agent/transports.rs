@@ -16,10 +16,9 @@ use weir_units::{ByteSize, Duration};
 
 use super::arrival::impossible;
 use super::context::Context;
+use super::tls::PROTOCOL;
 use crate::control::{FlowFailure, FlowOrder, Role};
 
-/// The application protocol (RFC 7301).
-pub(super) const PROTOCOL: &[u8] = b"weir-lab";
 /// The name that clients of DCQUIC ask for; the pin decides.
 const SERVER_NAME: &str = "weir-lab";
 /// How long connecting over TCP and shaking hands may take each where the order says nothing.

@@ -2,50 +2,25 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
-use weir_net::Policy;
-use weir_net::dcudp::PreSharedKey;
-use weir_net::tls::Fingerprint;
 use weir_units::Duration;
 
 use super::connector;
 use super::control::Control;
 use super::error::Error;
 use super::measurement::{Interval, Measurement, Start};
-use super::parameters::{Parameters, Side};
+use super::options::ClientOptions;
+use super::parameters::Side;
 use super::protocol::{FromClient, FromServer, Greeting, Token};
 use super::transfer::{Transfer, Watch};
 
 /// A failure on a data connection is often only the echo of one that the other side reports on
 /// the control connection; for this long that report is waited for.
 const GRACE: Duration = Duration::from_millis(200);
-
-/// A test as a client asks for it.
-#[derive(Clone, Debug)]
-pub struct ClientOptions {
-    /// The server's name or address.
-    pub host: String,
-    /// The server's port.
-    pub port: u16,
-    /// The fingerprint of the server's certificate; needed where the transport shows one.
-    pub pin: Option<Fingerprint>,
-    /// DCUDP: the key that the server has too, where [`Parameters::keyed`] says that there is one.
-    pub key: Option<Arc<PreSharedKey>>,
-    /// DCQUIC: which congestion control connections get, by where they lead.
-    pub policy: Option<Policy>,
-    /// The test.
-    pub parameters: Parameters,
-    /// The time between two interval reports; zero for none but the last.
-    pub interval: Duration,
-    /// How long anything may take that the test's parameters do not bound: connecting, an answer,
-    /// a pause in the data.
-    pub timeout: Duration,
-}
 
 /// What happens during a test.
 #[derive(Clone, Copy, Debug)]

@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use weir_net::Endpoint;
 use weir_net::tls::{ClientTls, Fingerprint};
 
-use super::client::ClientOptions;
 use super::error::Error;
 use super::lane::Lane;
+use super::options::ClientOptions;
 use super::parameters::{Side, Transport};
 use super::port;
 use super::protocol::{Greeting, Token};

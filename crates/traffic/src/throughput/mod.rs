@@ -5,7 +5,7 @@
 //!
 //! | module | what it tells |
 //! |---|---|
-//! | `parameters`, `client`, `server` | what a program calls |
+//! | `parameters`, `validation`, `options`, `client`, `server` | what a program calls |
 //! | `protocol`, `control` | what the two sides say to each other beside the data |
 //! | `settings`, `connector`, `acceptor`, `port` | opening data connections over each transport |
 //! | `lane`, `payload` | a data connection at work |
@@ -19,6 +19,7 @@ mod control;
 mod error;
 mod lane;
 mod measurement;
+mod options;
 mod parameters;
 mod path;
 mod payload;
@@ -27,13 +28,15 @@ mod protocol;
 mod server;
 mod settings;
 mod transfer;
+mod validation;
 
 /// Where servers listen unless they are told otherwise: W-E-I-R on a telephone's keys.
 pub const DEFAULT_PORT: u16 = 9347;
 
-pub use client::{ClientOptions, Event, run};
+pub use client::{Event, run};
 pub use error::Error;
 pub use measurement::{Interval, Measurement, Start, StreamInterval};
+pub use options::ClientOptions;
 pub use parameters::{
     DEFAULT_RATE, Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Side, Transport,
 };

@@ -1,0 +1,32 @@
+//! A test as a client asks for it.
+
+use std::sync::Arc;
+
+use weir_net::Policy;
+use weir_net::dcudp::PreSharedKey;
+use weir_net::tls::Fingerprint;
+use weir_units::Duration;
+
+use super::parameters::Parameters;
+
+/// A test as a client asks for it.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The server's name or address.
+    pub host: String,
+    /// The server's port.
+    pub port: u16,
+    /// The fingerprint of the server's certificate; needed where the transport shows one.
+    pub pin: Option<Fingerprint>,
+    /// DCUDP: the key that the server has too, where [`Parameters::keyed`] says that there is one.
+    pub key: Option<Arc<PreSharedKey>>,
+    /// DCQUIC: which congestion control connections get, by where they lead.
+    pub policy: Option<Policy>,
+    /// The test.
+    pub parameters: Parameters,
+    /// The time between two interval reports; zero for none but the last.
+    pub interval: Duration,
+    /// How long anything may take that the test's parameters do not bound: connecting, an answer,
+    /// a pause in the data.
+    pub timeout: Duration,
+}
