@@ -65,6 +65,7 @@ fuzz_target!(|input: (Vec<Act>, &[u8])| {
     let from = Arc::new(Arrived {
         frame,
         unread: Duration::ZERO,
+        number: 0,
     });
     let mut runs: Vec<Run> = Vec::new();
     for index in 0..from.frame.segments() {

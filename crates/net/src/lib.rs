@@ -131,3 +131,8 @@ pub use weir_quic::{
 };
 pub use weir_sed::Allocator;
 pub use weir_units::{ByteSize, Duration};
+
+/// The example in README.md compiles.
+#[cfg(all(doctest, feature = "self-signed"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

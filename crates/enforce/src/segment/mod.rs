@@ -30,7 +30,7 @@ pub struct Arrived {
     /// For how long it may have waited to be read.
     pub unread: Duration,
     /// How many frames the pool had kept before.
-    number: u64,
+    pub number: u64,
 }
 
 /// One segment of a frame: what a network card would have put on the wire as a packet of its own.

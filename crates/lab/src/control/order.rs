@@ -147,7 +147,7 @@ pub enum LiveTransport {
 
 impl LiveTransport {
     /// What carries a group's data in real time. Which of its TCP options the kernel does not take,
-    /// [`unsupported`](crate::tcp_options::unsupported) tells.
+    /// `tcp_options` tells.
     pub fn of(transport: &Transport) -> Self {
         match transport {
             Transport::Tcp {
