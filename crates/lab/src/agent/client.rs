@@ -6,28 +6,22 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use weir_network::Random;
-use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, UdpEcn, Workload};
+use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, Workload};
 use weir_traffic::transport::Transport;
-use weir_traffic::udp::{EcnCodepoint, Udp};
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::arrival::{Arrival, impossible};
 use super::context::Context;
+use super::datagrams;
 use super::dial::Dialer;
 use super::meter::Meter;
 use super::preface::Preface;
 use super::request_client::RequestClient;
 use super::server::INCAST_REQUEST;
 use super::ticks::Ticks;
-use super::transports::{self, unusable};
+use super::transports;
 use crate::clock::{Alarm, Clock};
 use crate::control::{Event, FlowFailure, FlowOrder, LiveTransport};
-
-/// How far datagrams may be apart that leave together.
-const QUANTUM: Duration = Duration::from_micros(100);
-/// UDP's header and those of IPv4 and IPv6.
-const HEADERS_V4: ByteSize = ByteSize::from_bytes(28);
-const HEADERS_V6: ByteSize = ByteSize::from_bytes(48);
 
 /// A client at work.
 struct Client<'a, T> {
@@ -45,40 +39,46 @@ pub(super) async fn run(
     context: &Context,
     meter: &Arc<Meter>,
 ) -> Result<(), FlowFailure> {
+    let clock = context.clock().await;
+    let mut alarm = Alarm::new(clock).map_err(impossible)?;
+    alarm.until(order.start).await.map_err(impossible)?;
+    meter.note(|outcome| outcome.started = Some(clock.now()));
+    let host = (context, meter);
     match &order.transport {
         LiveTransport::Tcp(settings) => {
             let tcp = transports::tcp(order, settings);
-            run_over(&tcp, order, context, meter).await
+            work(&tcp, order, host, (clock, alarm)).await
         }
         LiveTransport::Tls { tcp, tls } => {
             let tls = transports::tls(order, context, tcp, tls)?;
-            run_over(&tls, order, context, meter).await
+            work(&tls, order, host, (clock, alarm)).await
         }
         LiveTransport::Quic {
             options,
             congestion,
         } => {
             let quic = transports::quic(order, context, options, congestion)?;
-            run_over(&quic, order, context, meter).await
+            work(&quic, order, host, (clock, alarm)).await
         }
         LiveTransport::Dcudp {
             options,
             congestion,
         } => {
             let dcudp = transports::dcudp(order, options, congestion)?;
-            run_over(&dcudp, order, context, meter).await
+            work(&dcudp, order, host, (clock, alarm)).await
         }
-        LiveTransport::Udp { ecn } => send_datagrams(*ecn, order, context, meter).await,
-    }
+        LiveTransport::Udp { ecn } => datagrams::send(*ecn, order, meter, alarm).await,
+    }?;
+    meter.note(|outcome| outcome.ended = Some(clock.now()));
+    Ok(())
 }
 
-async fn run_over<T: Transport>(
+async fn work<T: Transport>(
     transport: &T,
     order: &FlowOrder,
-    context: &Context,
-    meter: &Arc<Meter>,
+    (context, meter): (&Context, &Arc<Meter>),
+    (clock, alarm): (Clock, Alarm),
 ) -> Result<(), FlowFailure> {
-    let (clock, alarm) = start(order, context, meter).await?;
     let client = Client {
         transport,
         order,
@@ -87,70 +87,7 @@ async fn run_over<T: Transport>(
         clock,
         alarm,
     };
-    client.work().await?;
-    meter.note(|outcome| outcome.ended = Some(clock.now()));
-    Ok(())
-}
-
-/// Waits for the flow's start.
-async fn start(
-    order: &FlowOrder,
-    context: &Context,
-    meter: &Meter,
-) -> Result<(Clock, Alarm), FlowFailure> {
-    let clock = context.clock().await;
-    let mut alarm = Alarm::new(clock).map_err(impossible)?;
-    alarm.until(order.start).await.map_err(impossible)?;
-    meter.note(|outcome| outcome.started = Some(clock.now()));
-    Ok((clock, alarm))
-}
-
-/// Datagrams at a constant rate, until the task is ended. Those that are due within [`QUANTUM`] leave
-/// together, by one system call: a wake-up for each would leave no time for anything else. The host's
-/// link spreads them again, as that of a real host would.
-async fn send_datagrams(
-    ecn: UdpEcn,
-    order: &FlowOrder,
-    context: &Context,
-    meter: &Meter,
-) -> Result<(), FlowFailure> {
-    let Workload::Cbr {
-        rate,
-        packet,
-        arrivals,
-    } = order.workload
-    else {
-        return Err(impossible("UDP carries `cbr` alone"));
-    };
-    let (clock, mut alarm) = start(order, context, meter).await?;
-    let (Some(local), Some(peer)) = (order.local.first(), order.peer.first()) else {
-        return Err(impossible(
-            "a client needs an address of its own and its server's",
-        ));
-    };
-    let headers = if peer.is_ipv4() {
-        HEADERS_V4
-    } else {
-        HEADERS_V6
-    };
-    let payload = packet - headers.min(packet);
-    let codepoint = match ecn {
-        UdpEcn::NotEct => None,
-        UdpEcn::Ect0 => Some(EcnCodepoint::Ect0),
-        UdpEcn::Ect1 => Some(EcnCodepoint::Ect1),
-    };
-    let mut ticks = Ticks::new(clock.now(), rate, packet, arrivals, order.seed);
-    let socket = Udp::bind(*local).map_err(unusable)?;
-    loop {
-        let due = ticks.wait(&mut alarm, QUANTUM).await;
-        let mut left = due.map_err(impossible)?;
-        while left > 0 {
-            let sent = socket.send(*peer, payload, left, codepoint).await;
-            let sent = sent.map_err(impossible)?;
-            meter.count_datagrams(sent, 0);
-            left -= sent;
-        }
-    }
+    client.work().await
 }
 
 impl<T: Transport> Client<'_, T> {

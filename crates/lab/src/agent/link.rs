@@ -102,7 +102,7 @@ impl<C: Connection> Link<C> {
     /// Sends a request and waits for all of the response.
     pub(super) async fn ask(&mut self, request: u64, response: u64) -> Result<(), FlowFailure> {
         lost(ASKING, self.connection.open(StreamKind::TwoWay).await)?;
-        self.send_message(ASKING, request).await?;
+        self.send_message(request).await?;
         match self.receive_message(response).await? {
             true => Ok(()),
             false => lost(ASKING, Err(io::ErrorKind::UnexpectedEof.into())),
@@ -119,7 +119,7 @@ impl<C: Connection> Link<C> {
 
     /// Answers the request that was heard last.
     pub(super) async fn respond(&mut self, response: u64) -> Result<(), FlowFailure> {
-        self.send_message(ANSWERING, response).await
+        self.send_message(response).await
     }
 
     /// Ends the connection in peace: the peer hears that this was all.
@@ -164,10 +164,10 @@ impl<C: Connection> Link<C> {
         lost(RECEIVING, ended).map(|()| true)
     }
 
-    async fn send_message(&mut self, doing: &str, size: u64) -> Result<(), FlowFailure> {
+    async fn send_message(&mut self, size: u64) -> Result<(), FlowFailure> {
         let last = size % BLOCK.len() as u64;
         self.send_zeros(size - last).await?;
-        lost(doing, self.connection.end_message(block(last)).await)
+        lost(SENDING, self.connection.end_message(block(last)).await)
     }
 
     async fn send_zeros(&mut self, count: u64) -> Result<(), FlowFailure> {

@@ -10,7 +10,7 @@
 //! | `client`, `request_client`, `server` | what workloads do at either end, over any transport |
 //! | `dial`, `link` | how connections come about; a connection |
 //! | `transports`, `tls` | which transport an order asks for |
-//! | `ticks` | constant rates |
+//! | `datagrams`, `ticks` | UDP; constant rates |
 //! | `preface`, `payload` | what a transfer says of itself, and what follows |
 //! | `meter` | what is counted |
 //!
@@ -22,6 +22,7 @@
 mod arrival;
 mod client;
 mod context;
+mod datagrams;
 mod dial;
 mod flow;
 mod link;

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use futures_util::future::try_join_all;
 use futures_util::stream::FuturesUnordered;
 use weir_scenario::{ConnectionUse, Workload};
 use weir_traffic::transport::{Connection, Incoming, Listener, Transport};
-use weir_traffic::udp::{Arrived, Udp};
+use weir_traffic::udp::Udp;
 use weir_units::{ByteSize, Duration};
 
 use super::arrival::{Arrival, impossible};
 use super::context::Context;
+use super::datagrams;
 use super::link::Link;
 use super::meter::Meter;
 use super::preface::Preface;
@@ -51,7 +51,12 @@ pub(super) async fn run(
             let dcudp = transports::dcudp(order, options, congestion)?;
             take_connections(&dcudp, order, context, meter).await
         }
-        LiveTransport::Udp { .. } => receive_datagrams(order, context, meter).await,
+        LiveTransport::Udp { .. } => {
+            let sockets = datagrams::bind(order)?;
+            let addresses = sockets.iter().map(Udp::address).collect::<Result<_, _>>();
+            announce(order, context, addresses.map_err(impossible)?);
+            datagrams::receive(&sockets, meter).await
+        }
     }
 }
 
@@ -88,26 +93,6 @@ fn announce(order: &FlowOrder, context: &Context, addresses: Vec<std::net::Socke
         flow: order.flow,
         addresses,
     });
-}
-
-async fn receive_datagrams(
-    order: &FlowOrder,
-    context: &Context,
-    meter: &Arc<Meter>,
-) -> Result<(), FlowFailure> {
-    let sockets = order.local.iter().map(|local| Udp::bind(*local));
-    let sockets: Vec<_> = sockets.collect::<Result<_, _>>().map_err(unusable)?;
-    let addresses: Result<Vec<_>, _> = sockets.iter().map(Udp::address).collect();
-    announce(order, context, addresses.map_err(impossible)?);
-    let receiving = sockets.iter().map(|socket| async move {
-        let mut count = |arrived: Arrived| {
-            meter.count_delivered(arrived.payload.bytes());
-            meter.count_datagrams(arrived.datagrams, arrived.marked);
-        };
-        socket.receive(&mut count).await
-    });
-    try_join_all(receiving).await.map_err(impossible)?;
-    Ok(())
 }
 
 /// Serves a client on one connection.

@@ -78,9 +78,12 @@ fn an_order_that_cannot_be_carried_out() {
     ];
     for order in wrong {
         run(async {
-            let failure = alone(order.clone()).await.failure;
-            let refused = matches!(failure, Some(FlowFailure::Order { .. }));
-            assert!(refused, "{order:?}: {failure:?}");
+            let outcome = alone(order.clone()).await;
+            let refused = matches!(outcome.failure, Some(FlowFailure::Order { .. }));
+            assert!(refused, "{order:?}: {:?}", outcome.failure);
+            // A client finds out when it starts.
+            let is_client = order.role == Role::Client;
+            assert_eq!(outcome.started.is_some(), is_client, "{order:?}");
         });
     }
 }

@@ -1,0 +1,85 @@
+//! Datagrams at a constant rate.
+
+use futures_util::future::try_join_all;
+use weir_scenario::{UdpEcn, Workload};
+use weir_traffic::udp::{Arrived, EcnCodepoint, Udp};
+use weir_units::{ByteSize, Duration};
+
+use super::arrival::impossible;
+use super::meter::Meter;
+use super::ticks::Ticks;
+use super::transports::unusable;
+use crate::clock::Alarm;
+use crate::control::{FlowFailure, FlowOrder};
+
+/// How far datagrams may be apart that leave together.
+const QUANTUM: Duration = Duration::from_micros(100);
+/// UDP's header and those of IPv4 and IPv6.
+const HEADERS_V4: ByteSize = ByteSize::from_bytes(28);
+const HEADERS_V6: ByteSize = ByteSize::from_bytes(48);
+
+/// Sends until the task is ended. Datagrams that are due within [`QUANTUM`] leave together, by one
+/// system call: a wake-up for each would leave no time for anything else. The host's link spreads them
+/// again, as that of a real host would.
+pub(super) async fn send(
+    ecn: UdpEcn,
+    order: &FlowOrder,
+    meter: &Meter,
+    mut alarm: Alarm,
+) -> Result<(), FlowFailure> {
+    let Workload::Cbr {
+        rate,
+        packet,
+        arrivals,
+    } = order.workload
+    else {
+        return Err(impossible("UDP carries `cbr` alone"));
+    };
+    let (Some(local), Some(peer)) = (order.local.first(), order.peer.first()) else {
+        return Err(impossible(
+            "a client needs an address of its own and its server's",
+        ));
+    };
+    let headers = if peer.is_ipv4() {
+        HEADERS_V4
+    } else {
+        HEADERS_V6
+    };
+    let payload = packet - headers.min(packet);
+    let codepoint = match ecn {
+        UdpEcn::NotEct => None,
+        UdpEcn::Ect0 => Some(EcnCodepoint::Ect0),
+        UdpEcn::Ect1 => Some(EcnCodepoint::Ect1),
+    };
+    let mut ticks = Ticks::new(alarm.now(), rate, packet, arrivals, order.seed);
+    let socket = Udp::bind(*local).map_err(unusable)?;
+    loop {
+        let due = ticks.wait(&mut alarm, QUANTUM).await;
+        let mut left = due.map_err(impossible)?;
+        while left > 0 {
+            let sent = socket.send(*peer, payload, left, codepoint).await;
+            let sent = sent.map_err(impossible)?;
+            meter.count_datagrams(sent, 0);
+            left -= sent;
+        }
+    }
+}
+
+/// A server's sockets, one for each address of its order.
+pub(super) fn bind(order: &FlowOrder) -> Result<Vec<Udp>, FlowFailure> {
+    let sockets = order.local.iter().map(|local| Udp::bind(*local));
+    sockets.collect::<Result<_, _>>().map_err(unusable)
+}
+
+/// Counts what arrives until the task is ended.
+pub(super) async fn receive(sockets: &[Udp], meter: &Meter) -> Result<(), FlowFailure> {
+    let receiving = sockets.iter().map(|socket| async move {
+        let mut count = |arrived: Arrived| {
+            meter.count_delivered(arrived.payload.bytes());
+            meter.count_datagrams(arrived.datagrams, arrived.marked);
+        };
+        socket.receive(&mut count).await
+    });
+    try_join_all(receiving).await.map_err(impossible)?;
+    Ok(())
+}
