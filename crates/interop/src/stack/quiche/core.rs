@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use quiche::{Config, Connection, Header, RecvInfo};
 use tokio::net::UdpSocket;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use weir_traffic_peers::quiche::{ID_LENGTH, offer_connection_ids};
+use weir_traffic_peers::udp_socket;
 
 use super::super::{Result, Setup};
 
@@ -21,9 +22,8 @@ pub(super) struct Core {
     pub(super) config: RefCell<Config>,
     sockets: RefCell<Vec<Rc<UdpSocket>>>,
     pub(super) links: RefCell<Vec<Rc<Link>>>,
-    /// The application has something to send.
+    /// Something has come, or the application has something to send.
     pub(super) wake: Notify,
-    arrivals: mpsc::UnboundedSender<Arrival>,
     tasks: RefCell<Vec<AbortHandle>>,
 }
 
@@ -34,37 +34,28 @@ pub(super) struct Link {
     pub(super) changed: Notify,
 }
 
-struct Arrival {
-    info: RecvInfo,
-    bytes: Vec<u8>,
-}
-
 impl Core {
     /// Begins to drive an endpoint.
     pub(super) fn start(setup: &Setup, config: Config) -> Result<Rc<Self>> {
-        let (arrivals, arrived) = mpsc::unbounded_channel();
         let core = Rc::new(Self {
             config: RefCell::new(config),
             sockets: RefCell::default(),
             links: RefCell::default(),
             wake: Notify::new(),
-            arrivals,
             tasks: RefCell::default(),
         });
         core.open(SocketAddr::new(setup.ip, 0))?;
-        let driver = tokio::task::spawn_local(drive(Rc::clone(&core), arrived));
+        let driver = tokio::task::spawn_local(drive(Rc::clone(&core)));
         core.tasks.borrow_mut().push(driver.abort_handle());
         Ok(core)
     }
 
     /// Opens one more socket; gives its address.
-    pub(super) fn open(&self, address: SocketAddr) -> Result<SocketAddr> {
-        let socket = std::net::UdpSocket::bind(address)?;
-        socket.set_nonblocking(true)?;
-        let socket = Rc::new(UdpSocket::from_std(socket)?);
+    pub(super) fn open(self: &Rc<Self>, address: SocketAddr) -> Result<SocketAddr> {
+        let socket = Rc::new(UdpSocket::from_std(udp_socket(address)?.into())?);
         let local = socket.local_addr()?;
         self.sockets.borrow_mut().push(Rc::clone(&socket));
-        let reader = tokio::task::spawn_local(read(socket, local, self.arrivals.clone()));
+        let reader = tokio::task::spawn_local(read(Rc::clone(self), socket, local));
         self.tasks.borrow_mut().push(reader.abort_handle());
         Ok(local)
     }
@@ -93,15 +84,15 @@ impl Core {
     }
 
     /// Gives a datagram to its connection. What belongs to none is dropped.
-    fn route(&self, arrival: &mut Arrival) {
-        let Ok(header) = Header::from_slice(&mut arrival.bytes, ID_LENGTH) else {
+    fn route(&self, datagram: &mut [u8], info: RecvInfo) {
+        let Ok(header) = Header::from_slice(datagram, ID_LENGTH) else {
             return;
         };
         for link in self.links.borrow().iter() {
             let mut quiche = link.quiche.borrow_mut();
             if quiche.source_ids().any(|own| *own == header.dcid) {
                 // An error closes the connection, which everyone who waits finds.
-                let _ = quiche.recv(&mut arrival.bytes, arrival.info);
+                let _ = quiche.recv(datagram, info);
                 while quiche.path_event_next().is_some() {}
                 while quiche.retired_scid_next().is_some() {}
                 return;
@@ -133,23 +124,20 @@ impl Core {
     }
 }
 
-async fn read(socket: Rc<UdpSocket>, local: SocketAddr, arrivals: mpsc::UnboundedSender<Arrival>) {
+async fn read(core: Rc<Core>, socket: Rc<UdpSocket>, local: SocketAddr) {
     let mut buffer = vec![0; LARGEST];
-    while !arrivals.is_closed() {
+    loop {
         // A socket reports errors of earlier sends when it reads.
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else {
             continue;
         };
         let info = RecvInfo { from, to: local };
-        let bytes = buffer.get(..length).unwrap_or_default().to_vec();
-        if arrivals.send(Arrival { info, bytes }).is_err() {
-            return;
-        }
+        core.route(buffer.get_mut(..length).unwrap_or_default(), info);
+        core.wake.notify_one();
     }
 }
 
-async fn drive(core: Rc<Core>, mut arrived: mpsc::UnboundedReceiver<Arrival>) {
-    let mut batch = Vec::new();
+async fn drive(core: Rc<Core>) {
     let mut buffer = vec![0; LARGEST];
     loop {
         let links = core.links.borrow().clone();
@@ -158,12 +146,8 @@ async fn drive(core: Rc<Core>, mut arrived: mpsc::UnboundedReceiver<Arrival>) {
             .filter_map(|link| link.quiche.borrow().timeout());
         let timeout = timeouts.min().unwrap_or(Duration::from_secs(3600));
         tokio::select! {
-            _ = arrived.recv_many(&mut batch, 64) => {}
             () = tokio::time::sleep(timeout) => {}
             () = core.wake.notified() => {}
-        }
-        for mut arrival in batch.drain(..) {
-            core.route(&mut arrival);
         }
         let links = core.links.borrow().clone();
         for link in &links {
