@@ -211,15 +211,21 @@ impl Transport for QuinnTransport {
             endpoint.set_default_client_config(config.clone());
         }
         Ok(QuinnClient {
+            local: endpoint
+                .local_addr()
+                .map_err(weir_traffic::Error::setting)?,
             endpoint,
             tickets: self.tickets.clone(),
         })
     }
 
     fn listen(&self, local: &[SocketAddr]) -> Result<QuinnListener, weir_traffic::Error> {
-        let server = self.server.clone();
+        let endpoint = endpoint(bound_to(local)?, self.packet_size, self.server.clone())?;
         Ok(QuinnListener {
-            endpoint: endpoint(bound_to(local)?, self.packet_size, server)?,
+            local: endpoint
+                .local_addr()
+                .map_err(weir_traffic::Error::setting)?,
+            endpoint,
         })
     }
 }

@@ -16,7 +16,7 @@ use weir_traffic::tls::{EarlyData, client_config, server_config};
 use weir_traffic::transport::Transport;
 
 use crate::settings::{
-    CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, bound_to, udp_notes,
+    CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, bound_to, gso_batch, udp_notes,
 };
 
 mod connection;
@@ -180,6 +180,10 @@ pub fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
             .with_max_mtu(mtu)?
             .with_initial_mtu(mtu)?
             .with_base_mtu(mtu)?;
+        // Where one packet fills a batch, its encoder copies memory that overlaps (s2n-codec 0.91).
+        if gso_batch(packet_size) == 1 {
+            io = io.with_gso_disabled()?;
+        }
     }
     io.build()
 }

@@ -14,6 +14,7 @@ use weir_traffic::transport::{Client, Connection, Ends, Incoming, Listener, Star
 /// A client's endpoint.
 pub struct QuinnClient {
     pub(super) endpoint: Endpoint,
+    pub(super) local: SocketAddr,
     pub(super) tickets: Option<Arc<Tickets>>,
 }
 
@@ -43,7 +44,7 @@ impl Client for QuinnClient {
         Ok(QuinnConnection {
             early_data,
             tickets: self.tickets.clone(),
-            ..QuinnConnection::new(connection)
+            ..QuinnConnection::new(connection, self.local)
         })
     }
 }
@@ -51,24 +52,25 @@ impl Client for QuinnClient {
 /// A server's endpoint.
 pub struct QuinnListener {
     pub(super) endpoint: Endpoint,
+    pub(super) local: SocketAddr,
 }
 
 impl Listener for QuinnListener {
     type Incoming = QuinnIncoming;
 
     fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        Ok(vec![self.endpoint.local_addr()?])
+        Ok(vec![self.local])
     }
 
     async fn accept(&self) -> Result<QuinnIncoming, Error> {
         let incoming = self.endpoint.accept().await;
         let gone = || Error::setting("the endpoint has shut down");
-        Ok(QuinnIncoming(incoming.ok_or_else(gone)?))
+        Ok(QuinnIncoming(incoming.ok_or_else(gone)?, self.local))
     }
 }
 
 /// A client that has sent its first packet.
-pub struct QuinnIncoming(quinn::Incoming);
+pub struct QuinnIncoming(quinn::Incoming, SocketAddr);
 
 impl Incoming for QuinnIncoming {
     type Connection = QuinnConnection;
@@ -79,13 +81,15 @@ impl Incoming for QuinnIncoming {
         // On a server this never fails: it may read early data and answer before the handshake's end.
         let early = connecting.into_0rtt();
         let (connection, _) = early.map_err(|_| Error::EarlyDataRefused)?;
-        Ok(QuinnConnection::new(connection))
+        Ok(QuinnConnection::new(connection, self.1))
     }
 }
 
 /// A connection with the stream that is in use.
 pub struct QuinnConnection {
     connection: quinn::Connection,
+    /// Where the endpoint is bound.
+    local: SocketAddr,
     /// Tells whether the server has taken early data.
     early_data: Option<ZeroRttAccepted>,
     tickets: Option<Arc<Tickets>>,
@@ -94,9 +98,10 @@ pub struct QuinnConnection {
 }
 
 impl QuinnConnection {
-    fn new(connection: quinn::Connection) -> Self {
+    fn new(connection: quinn::Connection, local: SocketAddr) -> Self {
         Self {
             connection,
+            local,
             early_data: None,
             tickets: None,
             outgoing: None,
@@ -118,9 +123,8 @@ impl QuinnConnection {
 impl Connection for QuinnConnection {
     fn ends(&self) -> io::Result<Ends> {
         let local = self.connection.local_ip();
-        let local = local.ok_or(io::ErrorKind::Unsupported)?;
         Ok(Ends {
-            local: SocketAddr::new(local, 0),
+            local: SocketAddr::new(local.unwrap_or(self.local.ip()), self.local.port()),
             remote: self.connection.remote_address(),
         })
     }
