@@ -15,6 +15,8 @@ pub mod s2n;
 mod settings;
 mod udp;
 
+pub use settings::udp_socket;
+
 use weir_traffic::calls::{Drivers, standard_drivers};
 
 /// Every transport that can be measured here.

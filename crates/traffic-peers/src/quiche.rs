@@ -11,7 +11,7 @@ use boring::pkey::PKey;
 use boring::ssl::{SslContextBuilder, SslMethod};
 use boring::x509::X509;
 use boring::x509::store::X509StoreBuilder;
-use quiche::{Config, ConnectionId};
+use quiche::{Config, Connection, ConnectionId};
 use weir_traffic::calls::driver::{
     ClientOptions, Driver, Listening, Phase, RequestClient, ServerOptions,
 };
@@ -24,8 +24,13 @@ use crate::settings::{CONNECTION_WINDOW, DEFAULT_PACKET, STREAM_WINDOW, udp_note
 use crate::udp::Udp;
 
 mod client;
+mod replies;
 mod send;
 mod server;
+
+pub use server::{Application, Server, Service};
+
+use replies::Replies;
 
 /// Milliseconds of silence after which either side gives up.
 const IDLE_TIMEOUT_MS: u64 = 30_000;
@@ -66,10 +71,11 @@ impl Driver for Quiche {
         }
         let mut notes = udp_notes()?;
         notes.push("TLS by BoringSSL instead of rustls".to_owned());
-        let udp = Udp::bind(options.bind, false)?;
+        let service = Service::default();
+        let server = Server::bind(options.bind, config, service, Replies::default())?;
         Ok(Listening {
-            address: udp.address(),
-            serve: Box::pin(server::serve(udp, config)),
+            address: server.address(),
+            serve: Box::pin(server.run()),
             notes,
         })
     }
@@ -190,6 +196,48 @@ pub fn new_connection_id() -> Result<ConnectionId<'static>, Error> {
     aws_lc_rs::rand::fill(&mut bytes)
         .map_err(|error| Error::transport("making a connection ID", error))?;
     Ok(ConnectionId::from_vec(bytes))
+}
+
+/// Gives the peer as many further connection IDs as it wants. `given` hears of each.
+pub fn offer_connection_ids(
+    connection: &mut Connection,
+    mut given: impl FnMut(ConnectionId<'static>),
+) {
+    while connection.is_established() && !connection.is_closed() && connection.scids_left() > 0 {
+        // A reset token is as long as an ID, and as random.
+        let (Ok(id), Ok(token)) = (new_connection_id(), new_connection_id()) else {
+            return;
+        };
+        let token = token
+            .iter()
+            .fold(0, |token, byte| token << 8 | u128::from(*byte));
+        if connection.new_scid(&id, token, false).is_err() {
+            return;
+        }
+        given(id);
+    }
+}
+
+/// Whether the server took the early data of this client's connection.
+#[must_use]
+pub fn took_early_data(connection: &Connection) -> bool {
+    /// `ssl_early_data_accepted`: BoringSSL's word for what became of early data.
+    const ACCEPTED: u32 = 2;
+    connection.early_data_reason() == ACCEPTED
+}
+
+/// Why a connection is over.
+#[must_use]
+pub fn why_over(connection: &Connection) -> String {
+    match (connection.peer_error(), connection.local_error()) {
+        (Some(error), _) => format!(
+            "closed by the peer with code {:#x}: {}",
+            error.error_code,
+            String::from_utf8_lossy(&error.reason)
+        ),
+        (None, Some(error)) => format!("quiche closed it with code {:#x}", error.error_code),
+        (None, None) => "the connection is over".to_owned(),
+    }
 }
 
 fn boring(error: ErrorStack) -> Error {

@@ -3,27 +3,25 @@
 use std::io;
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-use s2n_quic::client::Connect;
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic};
 use s2n_quic::provider::io::tokio::{Builder as IoBuilder, Provider as Io};
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
-use s2n_quic::stream::{BidirectionalStream, ReceiveStream, SendStream};
-use tokio::sync::Mutex;
 use weir_traffic::calls::driver::{ClientOptions, Phase, ServerOptions};
 use weir_traffic::calls::environment::locked_version;
-use weir_traffic::calls::identity::{ALPN, SERVER_NAME};
+use weir_traffic::calls::identity::ALPN;
 use weir_traffic::calls::preset::Preset;
 use weir_traffic::calls::{Abilities, Error, TransportSpecification};
 use weir_traffic::tls::{EarlyData, client_config, server_config};
-use weir_traffic::transport::{
-    Client, Connection, Ends, Incoming, Listener, Start, StreamKind, Transport,
-};
+use weir_traffic::transport::Transport;
 
 use crate::settings::{
-    CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, bound_to, udp_notes,
+    CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, bound_to, gso_batch, udp_notes,
 };
+
+mod connection;
+
+pub use connection::{S2nClient, S2nConnection, S2nListener};
 
 /// IPv4 and UDP headers, which s2n-quic counts in its MTU.
 const HEADERS: u16 = 28;
@@ -115,277 +113,84 @@ impl S2nTransport {
             packet_size: specification.packet_size,
         })
     }
-
-    fn io(&self, bind: SocketAddr) -> io::Result<Io> {
-        let mut io = IoBuilder::default()
-            .with_receive_address(bind)?
-            .with_send_buffer_size(SOCKET_BUFFER)?
-            .with_recv_buffer_size(SOCKET_BUFFER)?;
-        if let Some(size) = self.packet_size {
-            let mtu = size.saturating_add(HEADERS);
-            io = io
-                .with_max_mtu(mtu)?
-                .with_initial_mtu(mtu)?
-                .with_base_mtu(mtu)?;
-        }
-        io.build()
-    }
 }
 
-fn limits() -> Result<Limits, weir_traffic::Error> {
-    Limits::new()
-        .with_data_window(CONNECTION_WINDOW)
-        .and_then(|limits| limits.with_bidirectional_local_data_window(STREAM_WINDOW))
-        .and_then(|limits| limits.with_bidirectional_remote_data_window(STREAM_WINDOW))
-        .map_err(weir_traffic::Error::setting)
-}
+/// Why an endpoint could not be made: each of its builder's steps has an error of its own.
+type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 impl Transport for S2nTransport {
     type Client = S2nClient;
     type Listener = S2nListener;
 
     fn client(&self, local: &[SocketAddr]) -> Result<S2nClient, weir_traffic::Error> {
-        let Tls::Client(tls) = &self.tls else {
-            return Err(weir_traffic::Error::setting(
-                "this side of TLS is no client",
-            ));
+        let address = bound_to(local)?;
+        let start = || -> Result<_, Problem> {
+            let Tls::Client(tls) = &self.tls else {
+                return Err("this side of TLS is no client".into());
+            };
+            let client = s2n_quic::Client::builder()
+                .with_tls(TlsClient::from(tls.clone()))?
+                .with_io(io(address, self.packet_size)?)?
+                .with_limits(limits()?)?;
+            Ok(match self.controller {
+                Controller::Cubic => client
+                    .with_congestion_controller(Cubic::default())?
+                    .start()?,
+                Controller::Bbr => client.with_congestion_controller(Bbr::default())?.start()?,
+            })
         };
-        let io = self.io(bound_to(local)?);
-        let client = s2n_quic::Client::builder()
-            .with_tls(TlsClient::from(tls.clone()))
-            .map_err(weir_traffic::Error::setting)?
-            .with_io(io.map_err(weir_traffic::Error::setting)?)
-            .map_err(weir_traffic::Error::setting)?
-            .with_limits(limits()?)
-            .map_err(weir_traffic::Error::setting)?;
-        let started = match self.controller {
-            Controller::Cubic => client
-                .with_congestion_controller(Cubic::default())
-                .map(|client| client.start()),
-            Controller::Bbr => client
-                .with_congestion_controller(Bbr::default())
-                .map(|client| client.start()),
-        };
-        let client = started
-            .map_err(weir_traffic::Error::setting)?
-            .map_err(weir_traffic::Error::setting)?;
+        let client = start().map_err(weir_traffic::Error::setting)?;
         Ok(S2nClient { client })
     }
 
     fn listen(&self, local: &[SocketAddr]) -> Result<S2nListener, weir_traffic::Error> {
-        let Tls::Server(tls) = &self.tls else {
-            return Err(weir_traffic::Error::setting(
-                "this side of TLS is no server",
-            ));
+        let address = bound_to(local)?;
+        let start = || -> Result<_, Problem> {
+            let Tls::Server(tls) = &self.tls else {
+                return Err("this side of TLS is no server".into());
+            };
+            let server = s2n_quic::Server::builder()
+                .with_tls(TlsServer::from(tls.clone()))?
+                .with_io(io(address, self.packet_size)?)?
+                .with_limits(limits()?)?;
+            let server = match self.controller {
+                Controller::Cubic => server
+                    .with_congestion_controller(Cubic::default())?
+                    .start()?,
+                Controller::Bbr => server.with_congestion_controller(Bbr::default())?.start()?,
+            };
+            S2nListener::new(server)
         };
-        let io = self.io(bound_to(local)?);
-        let server = s2n_quic::Server::builder()
-            .with_tls(TlsServer::from(tls.clone()))
-            .map_err(weir_traffic::Error::setting)?
-            .with_io(io.map_err(weir_traffic::Error::setting)?)
-            .map_err(weir_traffic::Error::setting)?
-            .with_limits(limits()?)
-            .map_err(weir_traffic::Error::setting)?;
-        let started = match self.controller {
-            Controller::Cubic => server
-                .with_congestion_controller(Cubic::default())
-                .map(|server| server.start()),
-            Controller::Bbr => server
-                .with_congestion_controller(Bbr::default())
-                .map(|server| server.start()),
-        };
-        let server = started
-            .map_err(weir_traffic::Error::setting)?
-            .map_err(weir_traffic::Error::setting)?;
-        Ok(S2nListener {
-            address: server.local_addr().map_err(weir_traffic::Error::setting)?,
-            server: Mutex::new(server),
-        })
+        start().map_err(weir_traffic::Error::setting)
     }
 }
 
-/// A client's endpoint.
-pub struct S2nClient {
-    client: s2n_quic::Client,
-}
-
-impl Client for S2nClient {
-    type Connection = S2nConnection;
-
-    async fn connect(
-        &self,
-        _local: Option<SocketAddr>,
-        peer: SocketAddr,
-        start: Start,
-    ) -> Result<S2nConnection, weir_traffic::Error> {
-        if start == Start::Resumed {
-            return Err(weir_traffic::Error::setting("s2n-quic sends no early data"));
-        }
-        let connect = Connect::new(peer).with_server_name(SERVER_NAME);
-        let connection = self.client.connect(connect).await;
-        let failed = weir_traffic::Error::failed("shaking hands");
-        Ok(S2nConnection::new(connection.map_err(failed)?))
-    }
-}
-
-/// A server's endpoint. One task at a time takes its connections.
-pub struct S2nListener {
-    address: SocketAddr,
-    server: Mutex<s2n_quic::Server>,
-}
-
-impl Listener for S2nListener {
-    type Incoming = S2nConnection;
-
-    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
-        Ok(vec![self.address])
-    }
-
-    async fn accept(&self) -> Result<S2nConnection, weir_traffic::Error> {
-        let accepted = self.server.lock().await.accept().await;
-        let gone = || weir_traffic::Error::setting("the endpoint has shut down");
-        Ok(S2nConnection::new(accepted.ok_or_else(gone)?))
-    }
-}
-
-/// s2n-quic hands out connections that have shaken hands.
-impl Incoming for S2nConnection {
-    type Connection = Self;
-
-    async fn establish(self) -> Result<Self, weir_traffic::Error> {
-        Ok(self)
-    }
-}
-
-/// A connection with the stream that is in use.
-pub struct S2nConnection {
-    connection: s2n_quic::Connection,
-    stream: Stream,
-}
-
-enum Stream {
-    None,
-    TwoWay(BidirectionalStream),
-    Outgoing(SendStream),
-    Incoming(ReceiveStream),
-}
-
-impl S2nConnection {
-    fn new(connection: s2n_quic::Connection) -> Self {
-        Self {
-            connection,
-            stream: Stream::None,
+/// A socket with large buffers, for packets of this size.
+///
+/// # Errors
+/// When it cannot be had.
+pub fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
+    let mut io = IoBuilder::default()
+        .with_receive_address(bind)?
+        .with_send_buffer_size(SOCKET_BUFFER)?
+        .with_recv_buffer_size(SOCKET_BUFFER)?;
+    if let Some(size) = packet_size {
+        let mtu = size.saturating_add(HEADERS);
+        io = io
+            .with_max_mtu(mtu)?
+            .with_initial_mtu(mtu)?
+            .with_base_mtu(mtu)?;
+        // Where one packet fills a batch, its encoder copies memory that overlaps (s2n-codec 0.91).
+        if gso_batch(packet_size) == 1 {
+            io = io.with_gso_disabled()?;
         }
     }
-
-    async fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
-        Ok(match &mut self.stream {
-            Stream::TwoWay(stream) => stream.receive().await?,
-            Stream::Incoming(stream) => stream.receive().await?,
-            Stream::Outgoing(_) | Stream::None => return Err(io::ErrorKind::NotConnected.into()),
-        })
-    }
+    io.build()
 }
 
-impl Connection for S2nConnection {
-    fn ends(&self) -> io::Result<Ends> {
-        Ok(Ends {
-            local: self.connection.local_addr()?,
-            remote: self.connection.remote_addr()?,
-        })
-    }
-
-    async fn open(&mut self, kind: StreamKind) -> io::Result<()> {
-        self.stream = match kind {
-            StreamKind::OneWay => Stream::Outgoing(self.connection.open_send_stream().await?),
-            StreamKind::TwoWay => {
-                Stream::TwoWay(self.connection.open_bidirectional_stream().await?)
-            }
-        };
-        Ok(())
-    }
-
-    async fn accept(&mut self, kind: StreamKind) -> io::Result<bool> {
-        let accepted = match kind {
-            StreamKind::OneWay => {
-                let stream = self.connection.accept_receive_stream().await?;
-                stream.map(Stream::Incoming)
-            }
-            StreamKind::TwoWay => {
-                let stream = self.connection.accept_bidirectional_stream().await?;
-                stream.map(Stream::TwoWay)
-            }
-        };
-        let is_open = accepted.is_some();
-        self.stream = accepted.unwrap_or(Stream::None);
-        Ok(is_open)
-    }
-
-    async fn send(&mut self, data: Bytes) -> io::Result<usize> {
-        let length = data.len();
-        match &mut self.stream {
-            Stream::TwoWay(stream) => stream.send(data).await?,
-            Stream::Outgoing(stream) => stream.send(data).await?,
-            Stream::Incoming(_) | Stream::None => return Err(io::ErrorKind::NotConnected.into()),
-        }
-        Ok(length)
-    }
-
-    async fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    async fn end_message(&mut self, last: Bytes) -> io::Result<()> {
-        self.send(last).await?;
-        self.finish().await
-    }
-
-    /// Pieces come as s2n-quic has them, however many bytes are asked for.
-    async fn receive(
-        &mut self,
-        _most: usize,
-        take: &mut (impl FnMut(&[u8]) + Send),
-    ) -> io::Result<usize> {
-        Ok(self.next_piece().await?.map_or(0, |piece| {
-            take(&piece);
-            piece.len()
-        }))
-    }
-
-    async fn message_ended(&mut self) -> io::Result<()> {
-        match self.next_piece().await? {
-            None => Ok(()),
-            Some(_) => Err(io::Error::other("the message is longer than it should be")),
-        }
-    }
-
-    async fn finish(&mut self) -> io::Result<()> {
-        match &mut self.stream {
-            Stream::TwoWay(stream) => Ok(stream.finish()?),
-            Stream::Outgoing(stream) => Ok(stream.finish()?),
-            Stream::Incoming(_) | Stream::None => Err(io::ErrorKind::NotConnected.into()),
-        }
-    }
-
-    async fn closed_by_peer(&mut self) -> io::Result<()> {
-        match self.connection.accept().await? {
-            None => Ok(()),
-            Some(_) => Err(io::ErrorKind::InvalidData.into()),
-        }
-    }
-
-    async fn early_data_accepted(&mut self) -> Result<bool, weir_traffic::Error> {
-        Ok(false)
-    }
-
-    async fn close(&mut self) -> Result<(), weir_traffic::Error> {
-        self.abort();
-        // The endpoint's task sends the close.
-        tokio::task::yield_now().await;
-        Ok(())
-    }
-
-    fn abort(&self) {
-        self.connection.close(0_u32.into());
-    }
+fn limits() -> Result<Limits, Problem> {
+    Ok(Limits::new()
+        .with_data_window(CONNECTION_WINDOW)?
+        .with_bidirectional_local_data_window(STREAM_WINDOW)?
+        .with_bidirectional_remote_data_window(STREAM_WINDOW)?)
 }

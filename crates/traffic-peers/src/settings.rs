@@ -25,7 +25,10 @@ const MOST_SEGMENTS: usize = 64;
 pub(crate) const DEFAULT_PACKET: u16 = 1452;
 
 /// A UDP socket with large buffers, bound and non-blocking.
-pub(crate) fn udp_socket(bind: SocketAddr) -> io::Result<Socket> {
+///
+/// # Errors
+/// When the address cannot be bound.
+pub fn udp_socket(bind: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_recv_buffer_size(SOCKET_BUFFER)?;
     socket.set_send_buffer_size(SOCKET_BUFFER)?;

@@ -3,11 +3,10 @@
 use std::cell::RefCell;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{Endpoint, MtuDiscoveryConfig, TransportConfig};
+use weir_traffic_peers::quinn::{new_client, new_server};
 
 use super::{
     Client, Connection, Facts, LARGEST_ECHO, Local, Result, SERVER_NAME, Server, Setup, Stack, tls,
@@ -21,9 +20,7 @@ pub(super) struct Quinn;
 
 impl Stack for Quinn {
     fn serve(&self, setup: &Setup) -> Result<Box<dyn Server>> {
-        let crypto = QuicServerConfig::try_from(tls::server(setup)?)?;
-        let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-        config.transport_config(Arc::new(transport(setup)));
+        let config = new_server(tls::server(setup)?, transport(setup))?;
         let endpoint = endpoint(setup, Some(config))?;
         let connections = Rc::<RefCell<Vec<_>>>::default();
         let accepting = accept(endpoint.clone(), setup.retry, Rc::clone(&connections));
@@ -35,9 +32,7 @@ impl Stack for Quinn {
     }
 
     fn client(&self, setup: &Setup) -> Result<Box<dyn Client>> {
-        let crypto = QuicClientConfig::try_from(tls::client(setup)?)?;
-        let mut config = quinn::ClientConfig::new(Arc::new(crypto));
-        config.transport_config(Arc::new(transport(setup)));
+        let mut config = new_client(tls::client(setup)?, transport(setup))?;
         if setup.unknown_version {
             config.version(DRAFT_29);
         }

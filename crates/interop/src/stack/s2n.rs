@@ -13,7 +13,7 @@ use s2n_quic::provider::datagram::default::{
     DatagramError, Endpoint as Datagrams, Receiver, Sender,
 };
 use s2n_quic::provider::endpoint_limits::{ConnectionAttempt, Limiter, Outcome};
-use s2n_quic::provider::io::tokio::{Builder as IoBuilder, Provider as Io};
+use s2n_quic::provider::io::tokio::Provider as Io;
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
 use s2n_quic::stream::BidirectionalStream;
@@ -27,8 +27,6 @@ mod events;
 
 use events::{Counts, Events};
 
-/// IPv4 and UDP headers, which s2n-quic counts in its MTU.
-const HEADERS: u16 = 28;
 /// Datagrams that wait to be sent or read.
 const DATAGRAMS: usize = 100;
 
@@ -74,15 +72,8 @@ impl Stack for S2n {
 }
 
 fn io(setup: &Setup) -> Result<Io> {
-    let mut io = IoBuilder::default().with_receive_address(SocketAddr::new(setup.ip, 0))?;
-    if let Some(size) = setup.packet_size {
-        let mtu = size.saturating_add(HEADERS);
-        io = io
-            .with_max_mtu(mtu)?
-            .with_initial_mtu(mtu)?
-            .with_gso_disabled()?;
-    }
-    Ok(io.build()?)
+    let bind = SocketAddr::new(setup.ip, 0);
+    Ok(weir_traffic_peers::s2n::io(bind, setup.packet_size)?)
 }
 
 fn datagrams() -> Result<Datagrams> {

@@ -6,14 +6,12 @@ use std::os::fd::AsRawFd;
 
 use bytes::Bytes;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
-use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
+use weir_traffic_peers::udp_socket;
 
 /// GRO joins at most so much.
 const LARGEST: usize = 64 * 1024;
-/// Holds what arrives while the stacks, on the same thread, are busy.
-const BUFFER: usize = 4 * 1024 * 1024;
 
 /// Where a receive call puts its bytes.
 pub(super) fn buffer() -> Box<[u8]> {
@@ -34,15 +32,8 @@ pub(super) struct Port {
 
 impl Port {
     pub(super) fn bind(address: IpAddr) -> io::Result<Self> {
-        let address = SocketAddr::new(address, 0);
-        let socket = socket2::Socket::new(
-            Domain::for_address(address),
-            Type::DGRAM.nonblocking(),
-            Some(Protocol::UDP),
-        )?;
-        socket.set_recv_buffer_size(BUFFER)?;
-        socket.set_send_buffer_size(BUFFER)?;
-        socket.bind(&address.into())?;
+        // Its buffers hold what arrives while the stacks, on the same thread, are busy.
+        let socket = udp_socket(SocketAddr::new(address, 0))?;
         let state = UdpSocketState::new((&socket).into())?;
         without_timestamps(&socket)?;
         let socket = UdpSocket::from_std(socket.into())?;

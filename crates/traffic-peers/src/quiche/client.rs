@@ -10,11 +10,11 @@ use weir_traffic::calls::Error;
 use weir_traffic::calls::driver::{FirstCall, LocalFuture, RequestClient, RequestConnection};
 use weir_traffic::calls::identity::SERVER_NAME;
 use weir_traffic::calls::payload::{Body, Request};
+use weir_traffic::tls::TICKET_LIMIT;
 use weir_traffic::transport::Start;
 
 use super::send::Outgoing;
-use super::{ID_LENGTH, new_connection_id, received_from};
-use weir_traffic::tls::TICKET_LIMIT;
+use super::{ID_LENGTH, new_connection_id, received_from, took_early_data, why_over};
 
 use crate::settings::any_port;
 use crate::udp::{Batch, Udp};
@@ -115,9 +115,7 @@ impl RequestClient for QuicheClient {
                 while !connection.connection.is_established() {
                     connection.step().await?;
                 }
-                // SSL_early_data_accepted: BoringSSL's reason for what became of the early data.
-                const ACCEPTED: u32 = 2;
-                if connection.connection.early_data_reason() != ACCEPTED {
+                if !took_early_data(&connection.connection) {
                     return Err(weir_traffic::Error::EarlyDataRefused.into());
                 }
             }
@@ -183,10 +181,7 @@ impl QuicheConnection {
         if !self.connection.is_closed() {
             return Ok(());
         }
-        let reason = match self.connection.peer_error() {
-            Some(error) => format!("closed by the server with code {}", error.error_code),
-            None => "the connection has ended".to_owned(),
-        };
+        let reason = why_over(&self.connection);
         Err(Error::transport("waiting for the reply", reason))
     }
 }

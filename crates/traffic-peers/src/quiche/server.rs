@@ -1,75 +1,118 @@
-//! The server's side: one socket, all connections, one loop.
+//! The server's side: one socket, all connections, one loop, and an application on top of it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-use quiche::{Config, Connection, ConnectionId, Header};
+use quiche::{Config, Connection, ConnectionId, Header, RecvInfo, Type};
 use tokio::time::timeout;
 use weir_traffic::calls::Error;
-use weir_traffic::calls::payload::{Library, Reply, Request};
 
 use super::send::Outgoing;
-use super::{ID_LENGTH, new_connection_id, received_from};
+use super::{ID_LENGTH, new_connection_id, offer_connection_ids, received_from};
 use crate::udp::{Batch, Udp};
 
-/// Serves until the socket fails. A client that misbehaves ends its connection, not the server.
-pub(super) async fn serve(udp: Udp, config: Config) -> Result<(), Error> {
-    let mut server = Server {
-        udp,
-        config,
-        library: Library::default(),
-        outgoing: Outgoing::new(),
-        by_id: HashMap::new(),
-        peers: Vec::new(),
-        free: Vec::new(),
-    };
-    let mut incoming = Batch::new();
-    let mut touched = Vec::new();
-    loop {
-        touched.clear();
-        if server.wait(&mut incoming).await? {
-            for (from, datagram) in incoming.datagrams() {
-                if let Some(index) = server.take_in(from, datagram)
-                    && !touched.contains(&index)
-                {
-                    touched.push(index);
-                }
-            }
-        } else {
-            server.expire(&mut touched);
-        }
-        for index in &touched {
-            server.attend(*index).await?;
-        }
-    }
+/// Begins our tokens. They are for tests: whoever sees one could make another.
+const TOKEN: &[u8] = b"weir";
+
+/// What a server does with its connections.
+pub trait Application {
+    /// What it keeps of each connection.
+    type Session;
+
+    /// Takes a connection in, before its first packet.
+    fn begin(&mut self, connection: &mut Connection) -> Self::Session;
+
+    /// Reads what has come. Called after packets and timers.
+    fn receive(&mut self, connection: &mut Connection, session: &mut Self::Session);
+
+    /// Writes as much as the connection takes; whether it took anything. Called until it did not.
+    fn send(&mut self, connection: &mut Connection, session: &mut Self::Session) -> bool;
 }
 
-struct Server {
+/// What a server offers its clients beside its configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Service {
+    /// It asks every client to show that it receives at its address (RFC 9000, section 8.1.2).
+    pub retry: bool,
+    /// It gives as many connection IDs as a client wants, without which none can migrate.
+    pub spare_ids: bool,
+}
+
+/// A server with its socket.
+pub struct Server<A: Application> {
     udp: Udp,
     config: Config,
-    library: Library,
+    service: Service,
+    application: A,
     outgoing: Outgoing,
     /// Index into `peers` by each connection ID that a client may use.
     by_id: HashMap<ConnectionId<'static>, usize>,
-    peers: Vec<Option<Peer>>,
+    peers: Vec<Option<Peer<A::Session>>>,
     free: Vec<usize>,
 }
 
 /// One client's connection.
-struct Peer {
+struct Peer<S> {
     connection: Connection,
     ids: Vec<ConnectionId<'static>>,
-    exchanges: HashMap<u64, Exchange>,
+    session: S,
 }
 
-/// A request as far as it has come, then the reply as far as it has not gone.
-enum Exchange {
-    Request(Vec<u8>),
-    Reply { rest: Reply, chunk: Bytes },
-}
+impl<A: Application> Server<A> {
+    /// Opens the socket. Called within a tokio runtime.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub fn bind(
+        address: SocketAddr,
+        config: Config,
+        service: Service,
+        application: A,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            udp: Udp::bind(address, false)?,
+            config,
+            service,
+            application,
+            outgoing: Outgoing::new(),
+            by_id: HashMap::new(),
+            peers: Vec::new(),
+            free: Vec::new(),
+        })
+    }
 
-impl Server {
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.udp.address()
+    }
+
+    /// Serves until the socket fails. A client that misbehaves ends its connection, not the server.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn run(mut self) -> Result<(), Error> {
+        let mut incoming = Batch::new();
+        let mut touched = Vec::new();
+        loop {
+            touched.clear();
+            if self.wait(&mut incoming).await? {
+                for (from, datagram) in incoming.datagrams() {
+                    if let Some(index) = self.take_in(from, datagram).await
+                        && !touched.contains(&index)
+                    {
+                        touched.push(index);
+                    }
+                }
+            } else {
+                self.expire(&mut touched);
+            }
+            for index in &touched {
+                self.attend(*index).await?;
+            }
+        }
+    }
+
     /// Waits for datagrams; false if a timer was first.
     async fn wait(&mut self, incoming: &mut Batch) -> Result<bool, Error> {
         let next = self
@@ -102,24 +145,64 @@ impl Server {
     }
 
     /// Gives a datagram to its connection, a new one if need be. Garbage is dropped.
-    fn take_in(&mut self, from: SocketAddr, datagram: &mut [u8]) -> Option<usize> {
+    async fn take_in(&mut self, from: SocketAddr, datagram: &mut [u8]) -> Option<usize> {
         let header = Header::from_slice(datagram, ID_LENGTH).ok()?;
+        let info = received_from(&self.udp, from);
         let index = match self.by_id.get(&header.dcid) {
             Some(index) => *index,
-            None if header.ty == quiche::Type::Initial => self.accept(from, &header).ok()?,
-            None => return None,
+            None => match self.admit(info, &header).ok()? {
+                Admission::Connection(index) => index,
+                Admission::Answer(answer) => {
+                    // A failure is a loss.
+                    let _ = self.udp.send(from, &answer, usize::MAX).await;
+                    return None;
+                }
+            },
         };
-        let info = received_from(&self.udp, from);
         let peer = self.peers.get_mut(index)?.as_mut()?;
         // An error closes the connection, which `attend` finds.
         let _ = peer.connection.recv(datagram, info);
         Some(index)
     }
 
-    fn accept(&mut self, from: SocketAddr, header: &Header<'_>) -> Result<usize, Error> {
-        let id = new_connection_id()?;
-        let connection = quiche::accept(&id, None, self.udp.address(), from, &mut self.config)
-            .map_err(|error| Error::transport("accepting", error))?;
+    /// Decides about a packet of no connection.
+    fn admit(&mut self, info: RecvInfo, header: &Header<'_>) -> quiche::Result<Admission> {
+        // Only the version says what the other bits mean (RFC 8999).
+        if header.ty != Type::Short && !quiche::version_is_supported(header.version) {
+            return answer(|out| quiche::negotiate_version(&header.scid, &header.dcid, out));
+        }
+        if header.ty != Type::Initial {
+            return Err(quiche::Error::InvalidPacket);
+        }
+        let new = new_connection_id().map_err(|_| quiche::Error::CryptoFail)?;
+        if !self.service.retry {
+            return self.accept(info, header, new, None);
+        }
+        let token = header.token.as_deref().unwrap_or_default();
+        match token.strip_prefix(TOKEN) {
+            // After a Retry packet the client uses the ID that it gave.
+            Some(original) => {
+                let given = header.dcid.clone().into_owned();
+                self.accept(info, header, given, Some(ConnectionId::from_ref(original)))
+            }
+            None => {
+                let token = [TOKEN, &header.dcid].concat();
+                let (scid, dcid, version) = (&header.scid, &header.dcid, header.version);
+                answer(|out| quiche::retry(scid, dcid, &new, &token, version, out))
+            }
+        }
+    }
+
+    fn accept(
+        &mut self,
+        info: RecvInfo,
+        header: &Header<'_>,
+        id: ConnectionId<'static>,
+        original: Option<ConnectionId<'_>>,
+    ) -> quiche::Result<Admission> {
+        let config = &mut self.config;
+        let mut connection = quiche::accept(&id, original.as_ref(), info.to, info.from, config)?;
+        let session = self.application.begin(&mut connection);
         let ids = vec![id, header.dcid.clone().into_owned()];
         let index = self.free.pop().unwrap_or_else(|| {
             self.peers.push(None);
@@ -132,10 +215,10 @@ impl Server {
             *place = Some(Peer {
                 connection,
                 ids,
-                exchanges: HashMap::new(),
+                session,
             });
         }
-        Ok(index)
+        Ok(Admission::Connection(index))
     }
 
     /// Does what a connection has to do after datagrams or timers.
@@ -143,14 +226,21 @@ impl Server {
         let Some(Some(peer)) = self.peers.get_mut(index) else {
             return Ok(());
         };
-        if !peer.read_requests(&self.library) {
-            // Malformed requests: the code is the application's to choose.
-            let _ = peer.connection.close(true, 1, b"malformed request");
+        let connection = &mut peer.connection;
+        self.application.receive(connection, &mut peer.session);
+        if self.service.spare_ids {
+            while let Some(id) = connection.retired_scid_next() {
+                self.by_id.remove(&id);
+            }
+            offer_connection_ids(connection, |id| {
+                self.by_id.insert(id.clone(), index);
+                peer.ids.push(id);
+            });
         }
         loop {
-            let progress = peer.write_replies();
+            let progress = self.application.send(connection, &mut peer.session);
             self.outgoing
-                .flush(&self.udp, &mut peer.connection)
+                .flush(&self.udp, connection)
                 .await
                 .map_err(Error::io("sending"))?;
             // Sending makes room for more of a reply; without progress the window is full.
@@ -158,7 +248,7 @@ impl Server {
                 break;
             }
         }
-        if peer.connection.is_closed() || peer.connection.is_draining() {
+        if connection.is_closed() || connection.is_draining() {
             for id in &peer.ids {
                 self.by_id.remove(id);
             }
@@ -171,71 +261,17 @@ impl Server {
     }
 }
 
-impl Peer {
-    /// Takes in requests; false if one is malformed.
-    fn read_requests(&mut self, library: &Library) -> bool {
-        if !self.connection.is_established() && !self.connection.is_in_early_data() {
-            return true;
-        }
-        let mut buffer = [0; Request::LENGTH + 1];
-        for stream in self.connection.readable() {
-            while let Ok((length, ended)) = self.connection.stream_recv(stream, &mut buffer) {
-                let exchange = self
-                    .exchanges
-                    .entry(stream)
-                    .or_insert_with(|| Exchange::Request(Vec::with_capacity(Request::LENGTH)));
-                let Exchange::Request(request) = exchange else {
-                    return false;
-                };
-                request.extend_from_slice(buffer.get(..length).unwrap_or_default());
-                if request.len() > Request::LENGTH {
-                    return false;
-                }
-                if ended {
-                    let Ok(request) = Request::decode(request) else {
-                        return false;
-                    };
-                    *exchange = Exchange::Reply {
-                        rest: library.reply(request),
-                        chunk: Bytes::new(),
-                    };
-                }
-            }
-        }
-        true
-    }
+/// What becomes of a packet of no connection.
+enum Admission {
+    /// It begins this one.
+    Connection(usize),
+    /// It is answered, and nothing is kept.
+    Answer(Vec<u8>),
+}
 
-    /// Writes as much of the replies as the connection takes; whether it took anything.
-    fn write_replies(&mut self) -> bool {
-        let mut progress = false;
-        let connection = &mut self.connection;
-        self.exchanges.retain(|stream, exchange| {
-            let Exchange::Reply { rest, chunk } = exchange else {
-                return true;
-            };
-            loop {
-                if chunk.is_empty() {
-                    *chunk = rest.next().unwrap_or_default();
-                }
-                let is_last = rest.remaining() == 0;
-                match connection.stream_send(*stream, chunk, is_last) {
-                    Ok(taken) => {
-                        progress |= taken > 0;
-                        let whole = taken == chunk.len();
-                        let _ = chunk.split_to(taken);
-                        if !whole {
-                            return true;
-                        }
-                        if is_last {
-                            return false;
-                        }
-                    }
-                    Err(quiche::Error::Done) => return true,
-                    // The client has reset the stream or gone.
-                    Err(_) => return false,
-                }
-            }
-        });
-        progress
-    }
+fn answer(write: impl FnOnce(&mut [u8]) -> quiche::Result<usize>) -> quiche::Result<Admission> {
+    let mut out = vec![0; 256];
+    let length = write(&mut out)?;
+    out.truncate(length);
+    Ok(Admission::Answer(out))
 }

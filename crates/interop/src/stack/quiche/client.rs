@@ -3,19 +3,22 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use quiche::Config;
-use weir_traffic_peers::quiche::new_connection_id;
+use weir_traffic_peers::quiche::{new_connection_id, took_early_data, why_over};
 
+use super::super::key_log::KeyLines;
 use super::super::{Client, Connection, Facts, Local, Result, SERVER_NAME, Setup};
-use super::core::Core;
-use super::link::Link;
+use super::core::{Core, Link};
+use super::{facts, log_keys};
 
 pub(super) fn client(setup: &Setup, config: Config) -> Result<Box<dyn Client>> {
     Ok(Box::new(QuicheClient {
-        core: Core::start(setup, config, None)?,
+        core: Core::start(setup, config)?,
         session: Rc::default(),
+        key_log: setup.key_log.clone(),
     }))
 }
 
@@ -23,6 +26,7 @@ struct QuicheClient {
     core: Rc<Core>,
     /// The newest session.
     session: Rc<RefCell<Option<Vec<u8>>>>,
+    key_log: Option<Arc<KeyLines>>,
 }
 
 impl QuicheClient {
@@ -30,11 +34,12 @@ impl QuicheClient {
         let id = new_connection_id()?;
         let local = self.core.address()?;
         let mut config = self.core.config.borrow_mut();
-        let connection = quiche::connect(Some(SERVER_NAME), &id, local, to, &mut config)?;
-        let link = self.core.add(connection);
+        let mut connection = quiche::connect(Some(SERVER_NAME), &id, local, to, &mut config)?;
+        log_keys(&mut connection, self.key_log.as_ref());
         if let Some(session) = self.session.borrow_mut().take() {
-            link.quiche.borrow_mut().set_session(&session)?;
+            connection.set_session(&session)?;
         }
+        let link = self.core.add(connection);
         self.core.wake.notify_one();
         Ok(QuicheConnection {
             core: Rc::clone(&self.core),
@@ -109,8 +114,11 @@ struct QuicheConnection {
 impl QuicheConnection {
     /// Waits until the driver has done something.
     async fn step(&self) -> Result<()> {
-        if let Some(end) = self.link.end() {
-            return Err(end.into());
+        {
+            let quiche = self.link.quiche.borrow();
+            if quiche.is_closed() || quiche.is_draining() {
+                return Err(why_over(&quiche).into());
+            }
         }
         self.core.wake.notify_one();
         self.link.changed.notified().await;
@@ -164,7 +172,11 @@ impl Connection for QuicheConnection {
     }
 
     fn facts(&self) -> Facts {
-        self.link.facts()
+        let quiche = self.link.quiche.borrow();
+        Facts {
+            early_data: Some(took_early_data(&quiche)),
+            ..facts(&quiche)
+        }
     }
 
     fn close(&self) {

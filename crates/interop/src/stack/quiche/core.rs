@@ -1,78 +1,61 @@
-//! What client and server share: sockets, connections, and the task that drives them.
+//! The client's sockets and connections, and the task that drives them.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use quiche::{Config, Header, RecvInfo};
+use quiche::{Config, Connection, Header, RecvInfo};
 use tokio::net::UdpSocket;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use weir_traffic_peers::quiche::ID_LENGTH;
+use weir_traffic_peers::quiche::{ID_LENGTH, offer_connection_ids};
+use weir_traffic_peers::udp_socket;
 
-use super::super::key_log::{KeyLines, KeyWriter};
 use super::super::{Result, Setup};
-use super::link::Link;
 
 /// The largest UDP payload by IPv4, and more.
 const LARGEST: usize = 65_536;
 
-/// Takes a datagram that belongs to no connection; gives the connection that it begins.
-pub(super) type Stranger = Box<dyn Fn(&Core, &Header<'_>, RecvInfo) -> Result<Option<Rc<Link>>>>;
-
-/// An endpoint.
+/// A client's endpoint.
 pub(super) struct Core {
     pub(super) config: RefCell<Config>,
     sockets: RefCell<Vec<Rc<UdpSocket>>>,
     pub(super) links: RefCell<Vec<Rc<Link>>>,
-    /// The application has something to send.
+    /// Something has come, or the application has something to send.
     pub(super) wake: Notify,
-    arrivals: mpsc::UnboundedSender<Arrival>,
     tasks: RefCell<Vec<AbortHandle>>,
-    key_log: Option<Arc<KeyLines>>,
-    /// Whether streams and datagrams are sent back.
-    echoes: bool,
 }
 
-struct Arrival {
-    info: RecvInfo,
-    bytes: Vec<u8>,
+/// A connection.
+pub(super) struct Link {
+    pub(super) quiche: RefCell<Connection>,
+    /// Something may have changed.
+    pub(super) changed: Notify,
 }
 
 impl Core {
-    /// Begins to drive an endpoint; `None` for a client, which knows no strangers.
-    pub(super) fn start(
-        setup: &Setup,
-        config: Config,
-        stranger: Option<Stranger>,
-    ) -> Result<Rc<Self>> {
-        let (arrivals, arrived) = mpsc::unbounded_channel();
+    /// Begins to drive an endpoint.
+    pub(super) fn start(setup: &Setup, config: Config) -> Result<Rc<Self>> {
         let core = Rc::new(Self {
             config: RefCell::new(config),
             sockets: RefCell::default(),
             links: RefCell::default(),
             wake: Notify::new(),
-            arrivals,
             tasks: RefCell::default(),
-            key_log: setup.key_log.clone(),
-            echoes: stranger.is_some(),
         });
         core.open(SocketAddr::new(setup.ip, 0))?;
-        let driver = tokio::task::spawn_local(drive(Rc::clone(&core), arrived, stranger));
+        let driver = tokio::task::spawn_local(drive(Rc::clone(&core)));
         core.tasks.borrow_mut().push(driver.abort_handle());
         Ok(core)
     }
 
     /// Opens one more socket; gives its address.
-    pub(super) fn open(&self, address: SocketAddr) -> Result<SocketAddr> {
-        let socket = std::net::UdpSocket::bind(address)?;
-        socket.set_nonblocking(true)?;
-        let socket = Rc::new(UdpSocket::from_std(socket)?);
+    pub(super) fn open(self: &Rc<Self>, address: SocketAddr) -> Result<SocketAddr> {
+        let socket = Rc::new(UdpSocket::from_std(udp_socket(address)?.into())?);
         let local = socket.local_addr()?;
         self.sockets.borrow_mut().push(Rc::clone(&socket));
-        let reader = tokio::task::spawn_local(read(socket, local, self.arrivals.clone()));
+        let reader = tokio::task::spawn_local(read(Rc::clone(self), socket, local));
         self.tasks.borrow_mut().push(reader.abort_handle());
         Ok(local)
     }
@@ -84,11 +67,11 @@ impl Core {
     }
 
     /// Takes a connection in.
-    pub(super) fn add(&self, mut connection: quiche::Connection) -> Rc<Link> {
-        if let Some(lines) = &self.key_log {
-            connection.set_keylog(Box::new(KeyWriter(Arc::clone(lines))));
-        }
-        let link = Rc::new(Link::new(connection));
+    pub(super) fn add(&self, connection: Connection) -> Rc<Link> {
+        let link = Rc::new(Link {
+            quiche: RefCell::new(connection),
+            changed: Notify::new(),
+        });
         self.links.borrow_mut().push(Rc::clone(&link));
         link
     }
@@ -100,92 +83,75 @@ impl Core {
         }
     }
 
-    /// Sends bytes that belong to no connection.
-    pub(super) fn send_stateless(&self, to: SocketAddr, bytes: &[u8]) {
-        if let Some(socket) = self.sockets.borrow().last() {
-            // A failure is a loss.
-            let _ = socket.try_send_to(bytes, to);
-        }
-    }
-
-    fn route(&self, arrival: &mut Arrival, stranger: Option<&Stranger>) -> Result<()> {
-        let header = Header::from_slice(&mut arrival.bytes, ID_LENGTH)?;
-        let links = self.links.borrow().clone();
-        let known = links.into_iter().find(|link| link.owns(&header.dcid));
-        let link = match (known, stranger) {
-            (Some(link), _) => Some(link),
-            (None, Some(stranger)) => stranger(self, &header, arrival.info)?,
-            (None, None) => None,
+    /// Gives a datagram to its connection. What belongs to none is dropped.
+    fn route(&self, datagram: &mut [u8], info: RecvInfo) {
+        let Ok(header) = Header::from_slice(datagram, ID_LENGTH) else {
+            return;
         };
-        if let Some(link) = link {
-            link.receive(&mut arrival.bytes, arrival.info);
+        for link in self.links.borrow().iter() {
+            let mut quiche = link.quiche.borrow_mut();
+            if quiche.source_ids().any(|own| *own == header.dcid) {
+                // An error closes the connection, which everyone who waits finds.
+                let _ = quiche.recv(datagram, info);
+                while quiche.path_event_next().is_some() {}
+                while quiche.retired_scid_next().is_some() {}
+                return;
+            }
         }
-        Ok(())
     }
 
-    async fn flush(&self, link: &Link) {
-        let mut buffer = vec![0; LARGEST];
-        while let Some((length, info)) = link.next_packet(&mut buffer) {
+    /// Does what a connection has to do.
+    async fn attend(&self, link: &Link, buffer: &mut [u8]) {
+        {
+            let mut quiche = link.quiche.borrow_mut();
+            if quiche.timeout().is_some_and(|left| left.is_zero()) {
+                quiche.on_timeout();
+            }
+            offer_connection_ids(&mut quiche, |_| {});
+        }
+        loop {
+            let packet = link.quiche.borrow_mut().send(buffer);
+            let Ok((length, info)) = packet else { break };
             let sockets = self.sockets.borrow().clone();
             let from = |socket: &&Rc<UdpSocket>| socket.local_addr().ok() == Some(info.from);
             if let Some(socket) = sockets.iter().find(from) {
                 // A failure is a loss.
-                let _ = socket
-                    .send_to(buffer.get(..length).unwrap_or_default(), info.to)
-                    .await;
+                let bytes = buffer.get(..length).unwrap_or_default();
+                let _ = socket.send_to(bytes, info.to).await;
             }
         }
+        link.changed.notify_waiters();
     }
 }
 
-async fn read(socket: Rc<UdpSocket>, local: SocketAddr, arrivals: mpsc::UnboundedSender<Arrival>) {
+async fn read(core: Rc<Core>, socket: Rc<UdpSocket>, local: SocketAddr) {
     let mut buffer = vec![0; LARGEST];
-    while !arrivals.is_closed() {
+    loop {
         // A socket reports errors of earlier sends when it reads.
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else {
             continue;
         };
         let info = RecvInfo { from, to: local };
-        let bytes = buffer.get(..length).unwrap_or_default().to_vec();
-        if arrivals.send(Arrival { info, bytes }).is_err() {
-            return;
-        }
+        core.route(buffer.get_mut(..length).unwrap_or_default(), info);
+        core.wake.notify_one();
     }
 }
 
-async fn drive(
-    core: Rc<Core>,
-    mut arrived: mpsc::UnboundedReceiver<Arrival>,
-    stranger: Option<Stranger>,
-) {
-    let mut batch = Vec::new();
+async fn drive(core: Rc<Core>) {
+    let mut buffer = vec![0; LARGEST];
     loop {
         let links = core.links.borrow().clone();
-        let timeout = links.iter().filter_map(|link| link.timeout()).min();
-        let timeout = timeout.unwrap_or(Duration::from_secs(3600));
+        let timeouts = links
+            .iter()
+            .filter_map(|link| link.quiche.borrow().timeout());
+        let timeout = timeouts.min().unwrap_or(Duration::from_secs(3600));
         tokio::select! {
-            _ = arrived.recv_many(&mut batch, 64) => {}
             () = tokio::time::sleep(timeout) => {}
             () = core.wake.notified() => {}
         }
-        for mut arrival in batch.drain(..) {
-            // What is no packet of ours is dropped.
-            let _ = core.route(&mut arrival, stranger.as_ref());
-        }
         let links = core.links.borrow().clone();
         for link in &links {
-            link.expire();
-            if core.echoes {
-                link.echo_all();
-            }
-            link.offer_connection_ids();
-            core.flush(link).await;
-            link.changed.notify_waiters();
-        }
-        if core.echoes {
-            // A first packet that was changed on the way leaves one that is over at once, and its
-            // client comes again with the same connection ID.
-            core.links.borrow_mut().retain(|link| !link.is_closed());
+            core.attend(link, &mut buffer).await;
         }
     }
 }

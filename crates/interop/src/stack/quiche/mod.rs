@@ -1,18 +1,20 @@
 //! quiche, with BoringSSL (it has no other).
 //!
-//! quiche is a state machine: [`core`] drives it over sockets, [`link`] is one connection, [`client`]
-//! and [`server`] are what the cases hold. Its configuration is that of the benchmarks, with what the
-//! cases ask for.
+//! quiche is a state machine. The benchmarks' server drives it under [`server`]; [`core`] drives it for
+//! [`client`], whose connections move from socket to socket. Its configuration is that of the
+//! benchmarks, with what the cases ask for.
+
+use std::sync::Arc;
 
 use boring::ssl::SslContextBuilder;
-use quiche::Config;
+use quiche::{Config, Connection};
 use weir_traffic_peers::quiche::{Windows, client_tls, new_config, server_tls};
 
-use super::{ALPN, Client, Result, Server, Setup, Stack};
+use super::key_log::{KeyLines, KeyWriter};
+use super::{ALPN, Client, Facts, Result, Server, Setup, Stack};
 
 mod client;
 mod core;
-mod link;
 mod server;
 
 const WINDOWS: Windows = Windows {
@@ -61,4 +63,20 @@ fn config(setup: &Setup, version: u32, tls: SslContextBuilder) -> Result<Config>
         config.log_keys();
     }
     Ok(config)
+}
+
+/// Writes the keys of a connection there.
+fn log_keys(connection: &mut Connection, lines: Option<&Arc<KeyLines>>) {
+    if let Some(lines) = lines {
+        connection.set_keylog(Box::new(KeyWriter(Arc::clone(lines))));
+    }
+}
+
+fn facts(connection: &Connection) -> Facts {
+    let active = connection.path_stats().find(|path| path.active);
+    Facts {
+        peer: active.map(|path| path.peer_addr),
+        resumed: Some(connection.is_resumed()),
+        ..Facts::default()
+    }
 }

@@ -1,78 +1,53 @@
-//! The server: whom it takes in, and how it asks for proof of the address first.
+//! The server: it echoes streams and datagrams.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use quiche::{Config, ConnectionId, Header, RecvInfo, Type};
-use weir_traffic_peers::quiche::new_connection_id;
+use quiche::{Config, Connection};
+use tokio::task::AbortHandle;
+use weir_traffic_peers::quiche::{Application, Server as QuicheLoop, Service};
 
+use super::super::key_log::KeyLines;
 use super::super::{Facts, Local, Result, Server, Setup};
-use super::core::Core;
-use super::link::Link;
+use super::{facts, log_keys};
 
-/// Begins our tokens. They are for tests: whoever sees one could make another.
-const TOKEN: &[u8] = b"weir-interop";
+/// Bytes read from a stream at once.
+const READ_BUFFER: usize = 64 * 1024;
 
 pub(super) fn serve(setup: &Setup, config: Config) -> Result<Box<dyn Server>> {
-    let retry = setup.retry;
-    let stranger = move |core: &Core, header: &Header<'_>, info| take_in(core, header, info, retry);
-    let core = Core::start(setup, config, Some(Box::new(stranger)))?;
-    Ok(Box::new(QuicheServer(core)))
-}
-
-fn take_in(
-    core: &Core,
-    header: &Header<'_>,
-    info: RecvInfo,
-    retry: bool,
-) -> Result<Option<Rc<Link>>> {
-    let mut reply = [0; 256];
-    // Only the version says what the other bits mean (RFC 8999).
-    if header.ty != Type::Short && !quiche::version_is_supported(header.version) {
-        let length = quiche::negotiate_version(&header.scid, &header.dcid, &mut reply)?;
-        core.send_stateless(info.from, reply.get(..length).unwrap_or_default());
-        return Ok(None);
-    }
-    if header.ty != Type::Initial {
-        return Ok(None);
-    }
-    let token = header.token.as_deref().unwrap_or_default();
-    let original = token.strip_prefix(TOKEN).map(ConnectionId::from_ref);
-    if retry && original.is_none() {
-        let token = [TOKEN, &header.dcid].concat();
-        let id = new_connection_id()?;
-        let length = quiche::retry(
-            &header.scid,
-            &header.dcid,
-            &id,
-            &token,
-            header.version,
-            &mut reply,
-        )?;
-        core.send_stateless(info.from, reply.get(..length).unwrap_or_default());
-        return Ok(None);
-    }
-    // After a Retry packet the client uses the ID that it gave.
-    let id = match &original {
-        Some(_) => header.dcid.clone().into_owned(),
-        None => new_connection_id()?,
+    let facts = Rc::<RefCell<Vec<Facts>>>::default();
+    let service = Service {
+        retry: setup.retry,
+        spare_ids: true,
     };
-    let mut config = core.config.borrow_mut();
-    let connection = quiche::accept(&id, original.as_ref(), info.to, info.from, &mut config)?;
-    let link = core.add(connection);
-    link.set_first_id(header.dcid.clone().into_owned());
-    Ok(Some(link))
+    let echo = Echo {
+        facts: Rc::clone(&facts),
+        key_log: setup.key_log.clone(),
+    };
+    let server = QuicheLoop::bind(SocketAddr::new(setup.ip, 0), config, service, echo)?;
+    Ok(Box::new(QuicheServer {
+        address: server.address(),
+        facts,
+        task: tokio::task::spawn_local(server.run()).abort_handle(),
+    }))
 }
 
-struct QuicheServer(Rc<Core>);
+struct QuicheServer {
+    address: SocketAddr,
+    facts: Rc<RefCell<Vec<Facts>>>,
+    task: AbortHandle,
+}
 
 impl Server for QuicheServer {
     fn address(&self) -> Result<SocketAddr> {
-        self.0.address()
+        Ok(self.address)
     }
 
     fn newest(&self) -> Option<Facts> {
-        self.0.links.borrow().last().map(|link| link.facts())
+        self.facts.borrow().last().cloned()
     }
 
     fn update_keys(&self) -> Local<'_, Result<()>> {
@@ -82,6 +57,79 @@ impl Server for QuicheServer {
 
 impl Drop for QuicheServer {
     fn drop(&mut self) {
-        self.0.stop();
+        self.task.abort();
+    }
+}
+
+/// Sends back what comes.
+struct Echo {
+    /// Of each connection so far.
+    facts: Rc<RefCell<Vec<Facts>>>,
+    key_log: Option<Arc<KeyLines>>,
+}
+
+struct Session {
+    number: usize,
+    /// Streams that are being sent back: what is left, and whether all of it is there.
+    echoes: BTreeMap<u64, (Vec<u8>, bool)>,
+    got_early_data: bool,
+}
+
+impl Application for Echo {
+    type Session = Session;
+
+    fn begin(&mut self, connection: &mut Connection) -> Session {
+        log_keys(connection, self.key_log.as_ref());
+        let mut all = self.facts.borrow_mut();
+        all.push(facts(connection));
+        Session {
+            number: all.len() - 1,
+            echoes: BTreeMap::new(),
+            got_early_data: false,
+        }
+    }
+
+    fn receive(&mut self, connection: &mut Connection, session: &mut Session) {
+        while connection.path_event_next().is_some() {}
+        let mut buffer = [0; READ_BUFFER];
+        for stream in connection.readable() {
+            let (pending, ended) = session.echoes.entry(stream).or_default();
+            while let Ok((length, last)) = connection.stream_recv(stream, &mut buffer) {
+                session.got_early_data |= connection.is_in_early_data();
+                pending.extend_from_slice(buffer.get(..length).unwrap_or_default());
+                *ended |= last;
+                if last {
+                    break;
+                }
+            }
+        }
+        while let Ok(length) = connection.dgram_recv(&mut buffer) {
+            // One that does not fit is one that is lost.
+            let _ = connection.dgram_send(buffer.get(..length).unwrap_or_default());
+        }
+        if let Some(place) = self.facts.borrow_mut().get_mut(session.number) {
+            *place = Facts {
+                early_data: Some(session.got_early_data),
+                ..facts(connection)
+            };
+        }
+    }
+
+    fn send(&mut self, connection: &mut Connection, session: &mut Session) -> bool {
+        let mut progress = false;
+        session.echoes.retain(|stream, (pending, ended)| {
+            if pending.is_empty() && !*ended {
+                return true;
+            }
+            match connection.stream_send(*stream, pending, *ended) {
+                Ok(taken) => {
+                    progress |= taken > 0;
+                    pending.drain(..taken);
+                    !(pending.is_empty() && *ended)
+                }
+                Err(error) => error == quiche::Error::Done,
+            }
+        });
+        progress
     }
 }
