@@ -73,12 +73,9 @@ impl<C> ByteStream<C> {
 }
 
 impl<C: Carrier> ByteStream<C> {
-    /// The end that the peer has to reach next.
-    async fn read_end(&mut self) -> io::Result<()> {
-        match self.carrier.read(&mut [0]).await? {
-            0 => Ok(()),
-            _ => Err(io::ErrorKind::InvalidData.into()),
-        }
+    /// Whether the peer's data end here; waits for that.
+    async fn read_end(&mut self) -> io::Result<bool> {
+        Ok(self.carrier.read(&mut [0]).await? == 0)
     }
 }
 
@@ -142,7 +139,7 @@ impl<C: Carrier> Connection for ByteStream<C> {
         self.carrier.delivered().await
     }
 
-    async fn closed_by_peer(&mut self) -> io::Result<()> {
+    async fn closed_by_peer(&mut self) -> io::Result<bool> {
         self.read_end().await
     }
 
@@ -157,7 +154,9 @@ impl<C: Carrier> Connection for ByteStream<C> {
     }
 
     async fn depart(&mut self) -> io::Result<()> {
-        self.read_end().await?;
+        if !self.read_end().await? {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         self.carrier.end_after_peer();
         Ok(())
     }

@@ -323,10 +323,10 @@ impl Connection for DcquicConnection {
         }
     }
 
-    async fn closed_by_peer(&mut self) -> io::Result<()> {
+    async fn closed_by_peer(&mut self) -> io::Result<bool> {
         let end = self.connection.closed().await;
         match end.peer_code() {
-            Some(DONE) => Ok(()),
+            Some(DONE) => Ok(true),
             _ => Err(io::Error::other(end)),
         }
     }

@@ -166,7 +166,9 @@ pub trait Connection: Send + 'static {
     ///
     /// # Errors
     /// Why the connection is over.
-    fn flush(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+    fn flush(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        async { Ok(()) }
+    }
 
     /// Sends the last bytes of a message. It ends a stream that is the message's own.
     ///
@@ -206,17 +208,20 @@ pub trait Connection: Send + 'static {
         async { Ok(()) }
     }
 
-    /// After [`Connection::finish`]: waits until the peer has closed the connection in peace.
+    /// After [`Connection::finish`]: waits until the peer has closed the connection in peace; `false`
+    /// where it sends something instead.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] when it sends something instead, or why the connection ended.
-    fn closed_by_peer(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+    /// Why the connection ended otherwise.
+    fn closed_by_peer(&mut self) -> impl Future<Output = io::Result<bool>> + Send;
 
     /// Whether the server took the data that were sent before the handshake's end. Waits for that.
     ///
     /// # Errors
     /// Why the handshake failed.
-    fn early_data_accepted(&mut self) -> impl Future<Output = Result<bool, Error>> + Send;
+    fn early_data_accepted(&mut self) -> impl Future<Output = Result<bool, Error>> + Send {
+        async { Ok(false) }
+    }
 
     /// Ends the connection in peace: the peer hears that this was all. A client that keeps tickets has
     /// one when this returns.
@@ -239,7 +244,7 @@ pub trait Connection: Send + 'static {
     /// # Errors
     /// Why the connection ended before.
     fn release(&mut self) -> impl Future<Output = io::Result<()>> + Send {
-        self.closed_by_peer()
+        async { self.closed_by_peer().await.map(drop) }
     }
 
     /// Cuts the connection off, with what has not been sent yet.
@@ -264,7 +269,8 @@ pub async fn send_all(connection: &mut impl Connection, mut data: Bytes) -> io::
 /// Receives exactly as many bytes as `buffer` has; `false` where the stream ends before the first.
 ///
 /// # Errors
-/// [`io::ErrorKind::UnexpectedEof`] where it ends later, or why the connection is over.
+/// [`io::ErrorKind::UnexpectedEof`] where it ends later, [`io::ErrorKind::InvalidData`] where a transport
+/// hands over more at once than was asked for, or why the connection is over.
 pub async fn receive_exactly(
     connection: &mut impl Connection,
     buffer: &mut [u8],
@@ -285,6 +291,7 @@ pub async fn receive_exactly(
         match (received, filled) {
             (0, 0) => return Ok(false),
             (0, _) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            (received, _) if received > most => return Err(io::ErrorKind::InvalidData.into()),
             _ => filled += received,
         }
     }

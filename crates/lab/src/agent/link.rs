@@ -54,16 +54,13 @@ impl<C: Connection> Link<C> {
     /// After one-way data: waits until the peer has taken all of it.
     pub(super) async fn finish(mut self) -> Result<(), FlowFailure> {
         lost(SENDING, self.connection.finish().await)?;
-        let end = match self.connection.closed_by_peer().await {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(FlowFailure::Protocol {
-                    problem: "one-way data are answered".to_owned(),
-                })
-            }
-            end => lost(SENDING, end),
-        };
-        self.closed = end.is_ok();
-        end
+        self.closed = lost(SENDING, self.connection.closed_by_peer().await)?;
+        if self.closed {
+            return Ok(());
+        }
+        Err(FlowFailure::Protocol {
+            problem: "one-way data are answered".to_owned(),
+        })
     }
 
     /// Begins one-way data, as the side that receives them.

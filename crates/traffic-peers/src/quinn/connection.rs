@@ -167,10 +167,6 @@ impl Connection for QuinnConnection {
         Ok(length)
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     async fn end_message(&mut self, last: Bytes) -> io::Result<()> {
         self.outgoing()?.write_chunk(last).await?;
         self.finish().await
@@ -199,9 +195,9 @@ impl Connection for QuinnConnection {
         self.outgoing()?.finish().map_err(io::Error::other)
     }
 
-    async fn closed_by_peer(&mut self) -> io::Result<()> {
+    async fn closed_by_peer(&mut self) -> io::Result<bool> {
         match self.connection.closed().await {
-            ConnectionError::ApplicationClosed(_) => Ok(()),
+            ConnectionError::ApplicationClosed(_) => Ok(true),
             error => Err(error.into()),
         }
     }

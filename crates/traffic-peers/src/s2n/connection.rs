@@ -149,10 +149,6 @@ impl Connection for S2nConnection {
         Ok(length)
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     async fn end_message(&mut self, last: Bytes) -> io::Result<()> {
         self.send(last).await?;
         self.finish().await
@@ -185,15 +181,8 @@ impl Connection for S2nConnection {
         }
     }
 
-    async fn closed_by_peer(&mut self) -> io::Result<()> {
-        match self.connection.accept().await? {
-            None => Ok(()),
-            Some(_) => Err(io::ErrorKind::InvalidData.into()),
-        }
-    }
-
-    async fn early_data_accepted(&mut self) -> Result<bool, Error> {
-        Ok(false)
+    async fn closed_by_peer(&mut self) -> io::Result<bool> {
+        Ok(self.connection.accept().await?.is_none())
     }
 
     async fn close(&mut self) -> Result<(), Error> {

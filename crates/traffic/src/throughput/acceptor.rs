@@ -13,10 +13,10 @@ use weir_units::Duration;
 
 use super::error::Error;
 use super::lane::Lane;
+use super::options::ServerOptions;
 use super::parameters::{Parameters, Side, Transport};
 use super::port;
 use super::protocol::Token;
-use super::server::ServerOptions;
 use super::settings::{self, PROTOCOL};
 use crate::dcquic::{Dcquic, DcquicListener};
 use crate::dcudp::{Dcudp, DcudpListeners};

@@ -36,14 +36,14 @@ pub const DEFAULT_PORT: u16 = 9347;
 pub use client::{Event, run};
 pub use error::Error;
 pub use measurement::{Interval, Measurement, Start, StreamInterval};
-pub use options::ClientOptions;
+pub use options::{ClientOptions, ServerOptions};
 pub use parameters::{
     DEFAULT_RATE, Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Side, Transport,
 };
 pub use path::{PathSample, PathSummary};
 pub use payload::BLOCK;
 pub use protocol::{Outcome, StreamOutcome};
-pub use server::{Server, ServerEvent, ServerOptions};
+pub use server::{Server, ServerEvent};
 pub use weir_net::dcudp::{PreSharedKey, read_key};
 
 #[cfg(test)]

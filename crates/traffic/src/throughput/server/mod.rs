@@ -12,39 +12,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use weir_net::dcudp::PreSharedKey;
-use weir_net::tls::{Fingerprint, Identity};
-use weir_net::{Policy, Registry};
+use weir_net::tls::Fingerprint;
 use weir_units::Duration;
 
 use super::control::Control;
 use super::error::Error;
 use super::measurement::Measurement;
+use super::options::ServerOptions;
 use super::parameters::{MAX_PARALLEL, Parameters};
 use super::protocol::{FromClient, FromServer, Greeting, Token};
 
 /// Connections that have not said yet what they want; further ones wait in the kernel.
 const MAX_GREETINGS: usize = 64;
-
-/// How a server is set up.
-#[derive(Clone, Debug)]
-pub struct ServerOptions {
-    /// Where to listen; port 0 takes any free port.
-    pub bind: SocketAddr,
-    /// The certificate that transports show which have one.
-    pub identity: Identity,
-    /// How long anything may take that a test's parameters do not bound: a greeting, an answer, a
-    /// pause in the data.
-    pub timeout: Duration,
-    /// The time between two intervals of a test's report; zero for none but the last.
-    pub interval: Duration,
-    /// Where DCQUIC's metrics are counted, over all tests.
-    pub metrics: Option<Registry>,
-    /// DCUDP: the key that clients must have too.
-    pub key: Option<Arc<PreSharedKey>>,
-    /// DCQUIC: which congestion control connections get, by where they lead; before what a client asks for.
-    pub policy: Option<Policy>,
-}
 
 /// What happens at a server.
 #[derive(Debug)]

@@ -7,11 +7,12 @@ use std::time::SystemTime;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use super::{ServerEvent, ServerOptions};
+use super::ServerEvent;
 use crate::throughput::acceptor::Acceptor;
 use crate::throughput::control::Control;
 use crate::throughput::error::Error;
 use crate::throughput::measurement::{Measurement, Start};
+use crate::throughput::options::ServerOptions;
 use crate::throughput::parameters::{Parameters, Side};
 use crate::throughput::protocol::{FromClient, FromServer, Outcome, Token};
 use crate::throughput::transfer::{Transfer, Watch};
