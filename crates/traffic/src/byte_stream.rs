@@ -65,11 +65,6 @@ impl<C> ByteStream<C> {
             buffer: Vec::new(),
         }
     }
-
-    /// What carries it.
-    pub fn carrier(&self) -> &C {
-        &self.carrier
-    }
 }
 
 impl<C: Carrier> ByteStream<C> {

@@ -23,9 +23,6 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::WebSearch, Self::DataMining];
-
     /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
