@@ -25,11 +25,11 @@ pub struct Dcudp {
 }
 
 impl Transport for Dcudp {
-    type Client = DcudpSockets;
+    type Client = DcudpClients;
     type Listener = DcudpListeners;
 
-    fn client(&self, _local: &[SocketAddr]) -> Result<DcudpSockets, Error> {
-        Ok(DcudpSockets {
+    fn client(&self, _local: &[SocketAddr]) -> Result<DcudpClients, Error> {
+        Ok(DcudpClients {
             config: self.config.clone(),
             sockets: Mutex::default(),
         })
@@ -53,12 +53,12 @@ fn unbound(error: EndpointError) -> Error {
 
 /// Sockets that begin connections, one for each address of the host.
 #[derive(Debug)]
-pub struct DcudpSockets {
+pub struct DcudpClients {
     config: DcudpConfig,
     sockets: Mutex<BTreeMap<Option<SocketAddr>, Arc<DcudpClient>>>,
 }
 
-impl DcudpSockets {
+impl DcudpClients {
     /// Without a local address the socket is bound to the one that leads to `peer`.
     fn socket(
         &self,
@@ -81,7 +81,7 @@ impl DcudpSockets {
     }
 }
 
-impl Client for DcudpSockets {
+impl Client for DcudpClients {
     type Connection = ByteStream<DcudpStream>;
 
     async fn connect(

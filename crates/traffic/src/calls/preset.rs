@@ -99,7 +99,7 @@ impl<P: Preset> Driver for P {
 
     fn client(&self, options: &ClientOptions) -> Result<Box<dyn RequestClient>, Error> {
         let client = Preset::client(self, options)?.client(&self.local(options))?;
-        Ok(Box::new(Opener {
+        Ok(Box::new(CallClient {
             client,
             server: options.server,
         }))
@@ -144,12 +144,12 @@ async fn answer(connection: &mut impl Connection, library: &Library) -> io::Resu
 }
 
 /// A client with the server that it calls.
-struct Opener<C> {
+struct CallClient<C> {
     client: C,
     server: SocketAddr,
 }
 
-impl<C: Client> RequestClient for Opener<C> {
+impl<C: Client> RequestClient for CallClient<C> {
     fn open<'a>(
         &'a self,
         start: Start,
@@ -157,7 +157,7 @@ impl<C: Client> RequestClient for Opener<C> {
     ) -> LocalFuture<'a, Result<Box<dyn RequestConnection>, Error>> {
         Box::pin(async move {
             let connection = self.client.connect(None, self.server, start).await?;
-            let mut connection = Box::new(Open(connection));
+            let mut connection = Box::new(CallConnection(connection));
             if let Some((request, body)) = first {
                 call(&mut connection.0, request, body).await?;
             }
@@ -194,9 +194,9 @@ async fn call(
     ended.map_err(Error::io(reading))
 }
 
-struct Open<C>(C);
+struct CallConnection<C>(C);
 
-impl<C: Connection> RequestConnection for Open<C> {
+impl<C: Connection> RequestConnection for CallConnection<C> {
     fn call<'a>(
         &'a mut self,
         request: Request,

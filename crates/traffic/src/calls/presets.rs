@@ -17,8 +17,8 @@ use crate::calls::identity::{ALPN, SERVER_NAME};
 use crate::calls::preset::Preset;
 use crate::calls::specification::{Abilities, TransportSpecification};
 use crate::dcquic::{Dcquic, DcquicListener};
-use crate::tcp::{Tcp, TcpSettings, TcpSockets};
-use crate::tls::{EarlyData, Tickets, Tls, TlsSockets, Trust, client_config, server_config};
+use crate::tcp::{Tcp, TcpListeners, TcpSettings};
+use crate::tls::{EarlyData, Tickets, Tls, TlsListeners, Trust, client_config, server_config};
 
 /// Kernel TCP without encryption. The congestion control is CUBIC unless another of the kernel's is
 /// named, whatever the system's default is: the paper's comparison used CUBIC, and results must not
@@ -47,7 +47,7 @@ fn tcp(transport: &'static str, specification: &TransportSpecification) -> Resul
     })
 }
 
-fn kernel_note(sockets: &TcpSockets) -> Vec<String> {
+fn kernel_note(sockets: &TcpListeners) -> Vec<String> {
     let congestion = sockets.congestion().unwrap_or_default();
     vec![format!("kernel congestion control {congestion}")]
 }
@@ -79,7 +79,7 @@ impl Preset for TcpPreset {
         tcp(self.name(), &options.specification)
     }
 
-    fn notes(&self, listener: &TcpSockets) -> Result<Vec<String>, Error> {
+    fn notes(&self, listener: &TcpListeners) -> Result<Vec<String>, Error> {
         Ok(kernel_note(listener))
     }
 }
@@ -131,7 +131,7 @@ impl Preset for TcpTlsPreset {
         })
     }
 
-    fn notes(&self, listener: &TlsSockets) -> Result<Vec<String>, Error> {
+    fn notes(&self, listener: &TlsListeners) -> Result<Vec<String>, Error> {
         Ok(kernel_note(&listener.sockets))
     }
 }

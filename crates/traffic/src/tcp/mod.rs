@@ -83,17 +83,17 @@ impl Tcp {
 
 impl Transport for Tcp {
     type Client = Self;
-    type Listener = TcpSockets;
+    type Listener = TcpListeners;
 
     fn client(&self, _local: &[SocketAddr]) -> Result<Self, Error> {
         Ok(self.clone())
     }
 
-    fn listen(&self, local: &[SocketAddr]) -> Result<TcpSockets, Error> {
+    fn listen(&self, local: &[SocketAddr]) -> Result<TcpListeners, Error> {
         let listeners = local
             .iter()
             .map(|local| socket::listen(&self.settings, *local));
-        Ok(TcpSockets {
+        Ok(TcpListeners {
             listeners: listeners.collect::<Result<_, _>>()?,
             settings: self.settings.clone(),
         })
@@ -118,27 +118,27 @@ impl Client for Tcp {
 
 /// Listening sockets, one for each address.
 #[derive(Debug)]
-pub struct TcpSockets {
+pub struct TcpListeners {
     listeners: Vec<TcpListener>,
     settings: TcpSettings,
 }
 
-impl TcpSockets {
+impl TcpListeners {
     /// The congestion control of their connections.
     pub fn congestion(&self) -> Option<String> {
         self.listeners.first().and_then(congestion_of)
     }
 }
 
-impl Listener for TcpSockets {
-    type Incoming = Accepted;
+impl Listener for TcpListeners {
+    type Incoming = TcpIncoming;
 
     fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
     /// The next connection at any of the sockets.
-    async fn accept(&self) -> Result<Accepted, Error> {
+    async fn accept(&self) -> Result<TcpIncoming, Error> {
         let accepted = poll_fn(|cx| {
             for listener in &self.listeners {
                 match listener.poll_accept(cx) {
@@ -153,7 +153,7 @@ impl Listener for TcpSockets {
             }
             Poll::Pending
         });
-        Ok(Accepted {
+        Ok(TcpIncoming {
             stream: accepted.await.map_err(Error::failed("accepting"))?,
             settings: self.settings.clone(),
         })
@@ -162,12 +162,12 @@ impl Listener for TcpSockets {
 
 /// A connection that the kernel has accepted.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct TcpIncoming {
     pub(crate) stream: TcpStream,
     settings: TcpSettings,
 }
 
-impl Accepted {
+impl TcpIncoming {
     /// The socket, with what a listening socket does not hand down.
     pub(crate) fn adopt(self) -> Result<TcpStream, Error> {
         socket::adopt(&self.settings, &self.stream)?;
@@ -175,7 +175,7 @@ impl Accepted {
     }
 }
 
-impl Incoming for Accepted {
+impl Incoming for TcpIncoming {
     type Connection = ByteStream<TcpStream>;
 
     async fn establish(self) -> Result<Self::Connection, Error> {

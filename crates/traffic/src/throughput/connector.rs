@@ -23,7 +23,7 @@ use super::protocol::{Greeting, Token};
 use super::settings::{self, PROTOCOL};
 use crate::byte_stream::ByteStream;
 use crate::dcquic::{Dcquic, DcquicClient};
-use crate::dcudp::{Dcudp, DcudpSockets};
+use crate::dcudp::{Dcudp, DcudpClients};
 use crate::tcp::Tcp;
 use crate::tls::{Tls, Trust, client_config};
 use crate::transport::{Client as _, Connection, Start, StreamKind, Transport as _, send_all};
@@ -74,7 +74,7 @@ fn failure(options: &ClientOptions, error: crate::Error) -> Error {
 enum Connector {
     Dcquic(DcquicClient),
     /// With the address that its socket is bound to.
-    Dcudp(DcudpSockets, SocketAddr),
+    Dcudp(DcudpClients, SocketAddr),
     Tcp(Tcp),
     TcpTls(Tls),
 }

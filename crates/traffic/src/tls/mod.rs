@@ -21,7 +21,7 @@ use weir_units::Duration;
 use crate::byte_stream::{ByteStream, Carrier};
 use crate::error::Error;
 use crate::probe::Probe;
-use crate::tcp::{Accepted, Tcp, TcpSockets};
+use crate::tcp::{Tcp, TcpIncoming, TcpListeners};
 use crate::transport::{Client, Ends, Incoming, Listener, Start, Transport};
 use early::EarlyStream;
 
@@ -74,7 +74,7 @@ impl Tls {
         };
         match shaken {
             Ok(stream) => Ok(ByteStream::new(TlsCarrier {
-                session: Session::Whole(Box::new(stream.into())),
+                session: Session::Established(Box::new(stream.into())),
                 tickets: self.tickets.clone(),
             })),
             Err(error) if is_wrong_certificate(&error) => Err(Error::WrongCertificate { peer }),
@@ -100,7 +100,7 @@ async fn accept(
 ) -> Result<ByteStream<TlsCarrier>, Error> {
     let session = if config.max_early_data_size == 0 {
         let shaken = TlsAcceptor::from(config).accept(stream).await;
-        Session::Whole(Box::new(
+        Session::Established(Box::new(
             shaken.map_err(Error::failed("shaking hands"))?.into(),
         ))
     } else {
@@ -128,15 +128,15 @@ fn is_wrong_certificate(error: &io::Error) -> bool {
 
 impl Transport for Tls {
     type Client = Self;
-    type Listener = TlsSockets;
+    type Listener = TlsListeners;
 
     fn client(&self, _local: &[SocketAddr]) -> Result<Self, Error> {
         Ok(self.clone())
     }
 
-    fn listen(&self, local: &[SocketAddr]) -> Result<TlsSockets, Error> {
+    fn listen(&self, local: &[SocketAddr]) -> Result<TlsListeners, Error> {
         let config = self.server.clone();
-        Ok(TlsSockets {
+        Ok(TlsListeners {
             sockets: self.tcp.listen(local)?,
             config: config.ok_or_else(|| Error::setting("this side of TLS is no server"))?,
         })
@@ -159,20 +159,20 @@ impl Client for Tls {
 
 /// Listening sockets whose connections shake hands.
 #[derive(Debug)]
-pub struct TlsSockets {
-    pub(crate) sockets: TcpSockets,
+pub struct TlsListeners {
+    pub(crate) sockets: TcpListeners,
     config: Arc<ServerConfig>,
 }
 
-impl Listener for TlsSockets {
-    type Incoming = Unshaken;
+impl Listener for TlsListeners {
+    type Incoming = TlsIncoming;
 
     fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         self.sockets.addresses()
     }
 
-    async fn accept(&self) -> Result<Unshaken, Error> {
-        Ok(Unshaken {
+    async fn accept(&self) -> Result<TlsIncoming, Error> {
+        Ok(TlsIncoming {
             accepted: self.sockets.accept().await?,
             config: Arc::clone(&self.config),
         })
@@ -181,12 +181,12 @@ impl Listener for TlsSockets {
 
 /// A connection whose client has not shaken hands yet.
 #[derive(Debug)]
-pub struct Unshaken {
-    accepted: Accepted,
+pub struct TlsIncoming {
+    accepted: TcpIncoming,
     config: Arc<ServerConfig>,
 }
 
-impl Incoming for Unshaken {
+impl Incoming for TlsIncoming {
     type Connection = ByteStream<TlsCarrier>;
 
     async fn establish(self) -> Result<Self::Connection, Error> {
@@ -204,7 +204,7 @@ pub struct TlsCarrier {
 #[derive(Debug)]
 enum Session {
     /// After the handshake.
-    Whole(Box<TlsStream<TcpStream>>),
+    Established(Box<TlsStream<TcpStream>>),
     /// A server's, from the client's first bytes on.
     Early(Box<EarlyStream>),
 }
@@ -212,7 +212,7 @@ enum Session {
 impl TlsCarrier {
     fn tcp(&self) -> &TcpStream {
         match &self.session {
-            Session::Whole(stream) => stream.get_ref().0,
+            Session::Established(stream) => stream.get_ref().0,
             Session::Early(stream) => stream.tcp(),
         }
     }
@@ -237,7 +237,7 @@ impl Carrier for TlsCarrier {
 
     fn early_data_accepted(&self) -> bool {
         match &self.session {
-            Session::Whole(stream) => match &**stream {
+            Session::Established(stream) => match &**stream {
                 TlsStream::Client(stream) => stream.get_ref().1.is_early_data_accepted(),
                 TlsStream::Server(_) => false,
             },
@@ -266,7 +266,7 @@ impl AsyncRead for TlsCarrier {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut self.session {
-            Session::Whole(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Session::Established(stream) => Pin::new(stream).poll_read(cx, buffer),
             Session::Early(stream) => stream.poll_read(cx, buffer),
         }
     }
@@ -279,21 +279,21 @@ impl AsyncWrite for TlsCarrier {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.session {
-            Session::Whole(stream) => Pin::new(stream).poll_write(cx, data),
+            Session::Established(stream) => Pin::new(stream).poll_write(cx, data),
             Session::Early(stream) => stream.poll_write(cx, data),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.session {
-            Session::Whole(stream) => Pin::new(stream).poll_flush(cx),
+            Session::Established(stream) => Pin::new(stream).poll_flush(cx),
             Session::Early(stream) => stream.poll_flush(cx),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.session {
-            Session::Whole(stream) => Pin::new(stream).poll_shutdown(cx),
+            Session::Established(stream) => Pin::new(stream).poll_shutdown(cx),
             Session::Early(stream) => stream.poll_shutdown(cx),
         }
     }
