@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut now = Time::from_nanos(1 << 40);
     for report in reports {
         controller.receive(now, 0, report);
-        controller.on_time(now);
+        controller.handle_timeout(now);
         while controller.next_order().is_some() {}
         now = Time::from_nanos(now.as_nanos() + 10_000_000);
     }

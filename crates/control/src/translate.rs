@@ -124,9 +124,10 @@ pub(crate) fn to_address(address: IpAddr) -> Vec<u8> {
 
 fn ends(source: &[u8], destination: &[u8]) -> Result<(IpAddr, IpAddr), Garbled> {
     let (source, destination) = (address(source)?, address(destination)?);
-    match source.is_ipv4() == destination.is_ipv4() {
-        true => Ok((source, destination)),
-        false => Err(Garbled::Families),
+    if source.is_ipv4() == destination.is_ipv4() {
+        Ok((source, destination))
+    } else {
+        Err(Garbled::Families)
     }
 }
 

@@ -11,7 +11,7 @@
 //! A caller owns an [`Endpoint`], which routes datagrams to [`Connection`]s and makes new ones.
 //! Everything that happens goes in by a method with the time as an argument; what is to be sent comes
 //! out of [`Connection::poll_transmit`], what the application should know out of
-//! [`Connection::poll_event`], and [`Connection::next_time`] says when to come back.
+//! [`Connection::poll_event`], and [`Connection::timeout`] says when to come back.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -48,9 +48,10 @@ impl MessageOrder {
     /// packet at least.
     pub(crate) fn expand(&self, number: MessageNumber) -> Result<u64, Violation> {
         let count = number.expand(self.base);
-        match count >= self.base && count <= self.base + self.window {
-            true => Ok(count),
-            false => Err(Violation::Message),
+        if count >= self.base && count <= self.base + self.window {
+            Ok(count)
+        } else {
+            Err(Violation::Message)
         }
     }
 

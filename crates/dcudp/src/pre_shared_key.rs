@@ -101,9 +101,10 @@ impl SharedKey for PreSharedKey {
             .ok()
         };
         let (to_server, to_client) = (secret(b"to server"), secret(b"to client"));
-        let (sealing, opening) = match session.is_client {
-            true => (to_server, to_client),
-            false => (to_client, to_server),
+        let (sealing, opening) = if session.is_client {
+            (to_server, to_client)
+        } else {
+            (to_client, to_server)
         };
         Box::new(Sealing {
             sealing: Direction::new(sealing),

@@ -162,9 +162,10 @@ impl ReceiveBuffer {
         let Some(order) = &self.order else {
             let is_end = header.position == Position::Middle && payload.is_empty();
             let is_data = header.position == Position::Only && !payload.is_empty();
-            return match is_end || is_data {
-                true => Ok(MessageNumber::FIRST_COUNT),
-                false => Err(Violation::NotAStream),
+            return if is_end || is_data {
+                Ok(MessageNumber::FIRST_COUNT)
+            } else {
+                Err(Violation::NotAStream)
             };
         };
         order.expand(header.message)

@@ -328,12 +328,12 @@ impl Receiver {
         }
     }
 
-    pub(crate) fn next_time(&self) -> Option<Time> {
+    pub(crate) fn timeout(&self) -> Option<Time> {
         [self.ack_at, self.nak_at].into_iter().flatten().min()
     }
 
     /// Does what is due.
-    pub(crate) fn on_time(&mut self, now: Time, rtt: &Rtt) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, rtt: &Rtt) {
         if self.nak_at.is_some_and(|at| now >= at) {
             self.repeat_from = Some(self.buffer.expected);
             self.repeats = (self.repeats + 1).min(MOST_DOUBLINGS);

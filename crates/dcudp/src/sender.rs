@@ -454,14 +454,14 @@ impl Sender {
         self.has_sendable().then(|| self.pacer.next_batch())
     }
 
-    pub(crate) fn next_time(&self) -> Option<Time> {
+    pub(crate) fn timeout(&self) -> Option<Time> {
         let paced = self.next_data_time();
         let requested = self.requests.at.filter(|_| self.waits_for_news());
         [paced, requested].into_iter().flatten().min()
     }
 
     /// Does what is due.
-    pub(crate) fn on_time(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.requests.at.is_none_or(|at| now < at) {
             return;
         }

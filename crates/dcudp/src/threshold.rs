@@ -196,10 +196,7 @@ mod tests {
                 sending_rate: Rate::from_mbps(sending),
                 packet_size: ByteSize::from_bytes(packet),
             };
-            let reading = match propagation {
-                true => DelayReading::Propagation,
-                false => DelayReading::Service,
-            };
+            let reading = if propagation { DelayReading::Propagation } else { DelayReading::Service };
             let fits = |th_max| {
                 bottleneck.queue(th_max, reading).unwrap() <= bottleneck.buffer_packets()
             };

@@ -131,10 +131,10 @@ impl Dumbbell {
             self.service(index);
         }
         loop {
-            let pipes = self.pipes.iter().filter_map(Pipe::next_time);
+            let pipes = self.pipes.iter().filter_map(Pipe::timeout);
             let connections = self.hosts.iter().flat_map(|host| host.connections.values());
             let next = pipes
-                .chain(connections.filter_map(Connection::next_time))
+                .chain(connections.filter_map(Connection::timeout))
                 .min();
             let Some(next) = next.filter(|next| *next <= end) else {
                 break;
@@ -162,8 +162,8 @@ impl Dumbbell {
         }
         for (index, host) in self.hosts.iter_mut().enumerate() {
             for connection in host.connections.values_mut() {
-                if connection.next_time().is_some_and(|time| time <= now) {
-                    connection.on_time(now);
+                if connection.timeout().is_some_and(|time| time <= now) {
+                    connection.handle_timeout(now);
                     touched.push(index);
                 }
             }

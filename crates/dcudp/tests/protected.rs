@@ -45,9 +45,10 @@ impl SharedKey for Toy {
         let base = mix(mix(self.0, &session.client_random), &session.server_random);
         let base = base ^ u64::from(session.client.0) << 32 ^ u64::from(session.server.0);
         let (client, server) = (mix(base, b"client"), mix(base, b"server"));
-        let (sending, receiving) = match session.is_client {
-            true => (client, server),
-            false => (server, client),
+        let (sending, receiving) = if session.is_client {
+            (client, server)
+        } else {
+            (server, client)
         };
         Box::new(ToySession { sending, receiving })
     }

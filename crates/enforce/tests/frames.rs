@@ -83,9 +83,10 @@ fn tcp(arriving: bool, flags: u8, sequence: u32, acknowledgment: u32) -> Tcp {
         sequence,
         acknowledgment,
         window: 60_000,
-        options: match flags & SYN != 0 {
-            true => SYN_OPTIONS.to_vec(),
-            false => Vec::new(),
+        options: if flags & SYN != 0 {
+            SYN_OPTIONS.to_vec()
+        } else {
+            Vec::new()
         },
         payload: 0,
     }
@@ -120,9 +121,10 @@ impl Shape {
             4 => vec![10, 9, self.tags as u8, last],
             _ => [vec![0xfd; 15], vec![last]].concat(),
         };
-        match arriving {
-            true => (address(2), address(1)),
-            false => (address(1), address(2)),
+        if arriving {
+            (address(2), address(1))
+        } else {
+            (address(1), address(2))
         }
     }
 
@@ -393,10 +395,11 @@ fn malformed_frames_pass_untouched() {
         answer.options = SYN_OPTIONS.to_vec();
         let mut frame = shape.frame(&answer);
         let place = place.index(frame.len() - 14) + 14;
-        match cut {
+        if cut {
             // The kernel tries no frame that ends within the IP header.
-            true => frame.truncate(place.max(60)),
-            false => frame[place] = value,
+            frame.truncate(place.max(60));
+        } else {
+            frame[place] = value;
         }
         let passed = programs.pass(true, &frame);
         prop_assert_eq!(passed.len(), frame.len());

@@ -163,7 +163,7 @@ impl<P: Packet + Clone> Faults<P> {
 
     /// When the next packet comes out.
     #[inline]
-    pub fn next_time(&self) -> Option<Time> {
+    pub fn timeout(&self) -> Option<Time> {
         self.held
             .peek()
             .map(|held| held.release)
@@ -172,7 +172,7 @@ impl<P: Packet + Clone> Faults<P> {
 
     /// The next packet that has come out by `now`.
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        self.next_time().filter(|&release| release <= now)?;
+        self.timeout().filter(|&release| release <= now)?;
         let packet = self.held.pop()?.packet;
         self.held_tally.remove(packet.length());
         self.counters.departed.record(packet.length());

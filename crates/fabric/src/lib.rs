@@ -64,7 +64,7 @@
 //!     pipe.send(Time::ZERO, Datagram { ecn: Ecn::Ect0, payload: vec![0; 1472] });
 //! }
 //! let mut marked = 0;
-//! while let Some(now) = pipe.next_time() {
+//! while let Some(now) = pipe.timeout() {
 //!     while let Some(packet) = pipe.receive(now) {
 //!         marked += usize::from(packet.ecn == Ecn::Ce);
 //!     }

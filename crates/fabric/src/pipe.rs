@@ -23,7 +23,7 @@ use direct::Announced;
 /// Faults come last, as they do on a cable: a lost packet has taken its share of the queue and of
 /// the rate, and its mark is lost with it; duplication and jitter act on what the link delivers.
 ///
-/// Drive it by [`Self::send`], and by [`Self::receive`] until `None` whenever [`Self::next_time`]
+/// Drive it by [`Self::send`], and by [`Self::receive`] until `None` whenever [`Self::timeout`]
 /// is reached. Called late, it does what would have happened in time; only the caller sees it late.
 /// `now` must not run backwards.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ impl<P: Packet + Clone> Pipe<P> {
     }
 
     /// Whether nothing is on the way to the link's far end: only then a packet that is sent changes
-    /// [`Self::next_time`], if none is announced.
+    /// [`Self::timeout`], if none is announced.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.next_arrival == Time::MAX
@@ -164,22 +164,23 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// When [`Self::receive`] may have something next; `None` while nothing is on the way.
     #[inline]
-    pub fn next_time(&self) -> Option<Time> {
+    pub fn timeout(&self) -> Option<Time> {
         // What never arrives has no time.
         let arrival = (self.next_arrival < Time::MAX).then_some(self.next_arrival);
         if self.undisturbed {
             return arrival;
         }
-        let release = self.faults.next_time();
+        let release = self.faults.timeout();
         [arrival, release].into_iter().flatten().min()
     }
 
     /// The next packet that has come out by `now`.
     #[inline(always)]
     pub fn receive(&mut self, now: Time) -> Option<P> {
-        match self.undisturbed {
-            true => self.deliver(now),
-            false => self.receive_disturbed(now),
+        if self.undisturbed {
+            self.deliver(now)
+        } else {
+            self.receive_disturbed(now)
         }
     }
 

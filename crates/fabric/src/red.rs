@@ -60,9 +60,10 @@ impl Ramp {
             Hit::Certain
         } else if queue > self.min {
             let (above, span) = (queue - self.min, self.max - self.min);
-            match self.probability.draw_scaled(above, span, random) {
-                true => Hit::Chosen,
-                false => Hit::Spared,
+            if self.probability.draw_scaled(above, span, random) {
+                Hit::Chosen
+            } else {
+                Hit::Spared
             }
         } else {
             Hit::Spared

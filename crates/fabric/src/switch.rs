@@ -29,8 +29,8 @@ use ports::Ports;
 ///
 /// [`Self::forward`] takes a packet in; it leaves by the pipe of the port that the [`Routes`] name
 /// for its [destination](Packet::destination), as a pipe's packets do: [`Self::receive`] until
-/// `None` whenever [`Self::next_time`] of that port is reached. A caller keeps one entry per port in
-/// its event queue: `forward`, `apply` and `on_time` tell it by a function `changed` of each port
+/// `None` whenever [`Self::timeout`] of that port is reached. A caller keeps one entry per port in
+/// its event queue: `forward`, `apply` and `handle_timeout` tell it by a function `changed` of each port
 /// whose next time they have changed, and what it is now. An entry may turn out too early, where
 /// faults dropped what was expected; it is never too late. `now` must not run backwards.
 ///
@@ -78,15 +78,15 @@ use ports::Ports;
 /// let mut entries = [None; 2];
 /// for to in [0, 1, 1] {
 ///     let packet = Datagram { to, ecn: Ecn::Ect0 };
-///     switch.forward(Time::ZERO, PortIndex::new(0), packet, |port, next_time| {
-///         entries[port.index()] = next_time;
+///     switch.forward(Time::ZERO, PortIndex::new(0), packet, |port, timeout| {
+///         entries[port.index()] = timeout;
 ///     });
 /// }
 /// // One byte takes 1 ns, and 5 µs pass until it arrives.
 /// assert_eq!(entries, [Some(Time::from_nanos(6000)); 2]);
 /// let first = switch.receive(Time::from_nanos(6000), PortIndex::new(1));
 /// assert!(first.is_some_and(|packet| packet.to == 1));
-/// assert_eq!(switch.next_time(PortIndex::new(1)), Some(Time::from_nanos(7000)));
+/// assert_eq!(switch.timeout(PortIndex::new(1)), Some(Time::from_nanos(7000)));
 /// assert!(switch.counters().balance(switch.inside()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -158,9 +158,10 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// no element, no rule, no account, no fault.
     #[inline(always)]
     pub fn direct(&self, packet: &P) -> Option<PortIndex> {
-        match self.elements.is_empty() {
-            true => self.ports.direct(packet),
-            false => None,
+        if self.elements.is_empty() {
+            self.ports.direct(packet)
+        } else {
+            None
         }
     }
 
@@ -181,8 +182,8 @@ impl<P: Packet + Clone + 'static> Switch<P> {
 
     /// When [`Self::receive`] may have something next at this port.
     #[inline]
-    pub fn next_time(&self, port: PortIndex) -> Option<Time> {
-        self.port(port)?.next_time()
+    pub fn timeout(&self, port: PortIndex) -> Option<Time> {
+        self.port(port)?.timeout()
     }
 
     /// The next packet that has come out at this port, at the far end of its link, by `now`.
@@ -191,23 +192,20 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.ports.receive(now, port)
     }
 
-    /// When an element wants [`Self::on_time`] next: ask after each call of that and of
+    /// When an element wants [`Self::handle_timeout`] next: ask after each call of that and of
     /// [`Self::forward`], if there are elements.
     pub fn next_timer(&self) -> Option<Time> {
-        let timers = self
-            .elements
-            .iter()
-            .filter_map(|element| element.next_time());
+        let timers = self.elements.iter().filter_map(|element| element.timeout());
         timers.min()
     }
 
     /// Lets the elements whose time has come do what they want to.
-    pub fn on_time(&mut self, now: Time, mut changed: impl FnMut(PortIndex, Option<Time>)) {
+    pub fn handle_timeout(&mut self, now: Time, mut changed: impl FnMut(PortIndex, Option<Time>)) {
         let mut rest = self.elements.as_mut_slice();
         while let Some((element, behind)) = rest.split_first_mut() {
-            if element.next_time().is_some_and(|time| time <= now) {
+            if element.timeout().is_some_and(|time| time <= now) {
                 let out = &mut Output::new(now, behind, &mut self.ports, &mut changed);
-                element.on_time(now, out);
+                element.handle_timeout(now, out);
             }
             rest = behind;
         }

@@ -42,13 +42,13 @@ pub enum Change {
 ///     (seconds(1), Change::Rate(Rate::from_gbps(1))),
 ///     (seconds(3), Change::Down(false)),
 /// ])?;
-/// assert_eq!(timeline.next_time(), Some(seconds(1)));
+/// assert_eq!(timeline.timeout(), Some(seconds(1)));
 /// let due: Vec<_> = std::iter::from_fn(|| timeline.due(seconds(2))).collect();
 /// assert_eq!(due, [
 ///     (seconds(1), Change::Rate(Rate::from_gbps(1))),
 ///     (seconds(2), Change::Down(true)),
 /// ]);
-/// assert_eq!(timeline.next_time(), Some(seconds(3)));
+/// assert_eq!(timeline.timeout(), Some(seconds(3)));
 /// # Ok::<(), weir_fabric::Contradiction>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ impl Timeline {
     }
 
     /// When the next change is due.
-    pub fn next_time(&self) -> Option<Time> {
+    pub fn timeout(&self) -> Option<Time> {
         self.to_come.last().map(|&(time, _)| time)
     }
 
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(timeline.due(at(0)), None);
         let order: Vec<_> = std::iter::from_fn(|| timeline.due(at(5))).collect();
         assert_eq!(order, [changes[1], changes[0], changes[2]]);
-        assert_eq!(timeline.next_time(), None);
+        assert_eq!(timeline.timeout(), None);
     }
 
     #[test]

@@ -183,7 +183,7 @@ impl Bench {
 
     /// Takes out each packet when it is due.
     fn poll(&mut self) {
-        while let Some(time) = self.pipe.next_time().filter(|&time| time <= self.now) {
+        while let Some(time) = self.pipe.timeout().filter(|&time| time <= self.now) {
             self.out.extend(self.pipe.receive(time));
         }
     }
@@ -268,7 +268,7 @@ proptest! {
         loop {
             let next = sent.next();
             let until = next.map_or(Time::MAX, |(_, &(gap, _))| now + Duration::from_nanos(gap));
-            while let Some(time) = pipe.next_time().filter(|&time| time <= until) {
+            while let Some(time) = pipe.timeout().filter(|&time| time <= until) {
                 arrivals.extend(pipe.receive(time).map(|packet| (packet.number, packet.bytes, time)));
             }
             let Some((number, &(_, bytes))) = next else { break };

@@ -69,11 +69,11 @@ impl Element<Sent> for Meddler {
             _ => out.forward(ingress, packet),
         }
     }
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         self.held.front().map(|&(time, ..)| time)
     }
-    fn on_time(&mut self, now: Time, out: &mut Output<'_, Sent>) {
-        while self.next_time().is_some_and(|time| time <= now) {
+    fn handle_timeout(&mut self, now: Time, out: &mut Output<'_, Sent>) {
+        while self.timeout().is_some_and(|time| time <= now) {
             if let Some((_, ingress, packet)) = self.held.pop_front() {
                 out.forward(ingress, packet);
             }
@@ -223,7 +223,7 @@ impl Caller {
         }
         // An entry may be too early, but never too late.
         for (index, entry) in (0..).zip(self.entries) {
-            let next = self.switch.next_time(PortIndex::new(index));
+            let next = self.switch.timeout(PortIndex::new(index));
             assert!(entry.unwrap_or(Time::MAX) <= next.unwrap_or(Time::MAX));
         }
     }
@@ -250,13 +250,13 @@ impl Caller {
                     while let Some(packet) = self.switch.receive(now, port) {
                         self.out.push((now, index, packet));
                     }
-                    *entry = self.switch.next_time(port);
+                    *entry = self.switch.timeout(port);
                 }
             }
             if self.switch.next_timer().is_some_and(|time| time <= now) {
                 let entries = &mut self.entries;
                 self.switch
-                    .on_time(now, |port, next| entries[port.index()] = next);
+                    .handle_timeout(now, |port, next| entries[port.index()] = next);
             }
         }
         self.now = end;

@@ -37,8 +37,9 @@ fn main() -> ExitCode {
         }
     }
     let failed = |entry: &Entry| matches!(entry.outcome, Outcome::Failed(_));
-    match entries.iter().any(failed) {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
+    if entries.iter().any(failed) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     }
 }

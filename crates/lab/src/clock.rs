@@ -102,9 +102,10 @@ impl Alarm {
 
     /// Waits for a span from now on.
     pub(crate) async fn sleep(&mut self, span: Duration) -> io::Result<()> {
-        match span.is_zero() {
-            true => Ok(()),
-            false => self.until(self.clock.now() + span).await,
+        if span.is_zero() {
+            Ok(())
+        } else {
+            self.until(self.clock.now() + span).await
         }
     }
 }

@@ -131,9 +131,10 @@ impl Runs {
         let name = path.file_name()?.to_str()?;
         let process = name.trim_start_matches(UNFINISHED).parse().ok()?;
         let unfinished = name.starts_with(UNFINISHED);
-        let is_alive = match unfinished {
-            true => started(process).is_some(),
-            false => is_locked(&path.join(LOCK)),
+        let is_alive = if unfinished {
+            started(process).is_some()
+        } else {
+            is_locked(&path.join(LOCK))
         };
         let record = fs::read(path.join(ABOUT)).ok();
         let record = record.and_then(|bytes| serde_json::from_slice(&bytes).ok());

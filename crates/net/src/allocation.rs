@@ -139,13 +139,13 @@ impl Allocation {
         }
     }
 
-    /// When [`Self::on_time`] has something to do.
-    pub(crate) fn next_time(&self) -> Option<Time> {
+    /// When [`Self::handle_timeout`] has something to do.
+    pub(crate) fn timeout(&self) -> Option<Time> {
         self.capped_until
     }
 
     /// Lets go of a window whose lease is over.
-    pub(crate) fn on_time(&mut self, now: Time, engine: &mut Engine) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, engine: &mut Engine) {
         if self.capped_until.is_some_and(|until| until <= now) {
             self.lift(now, engine);
         }

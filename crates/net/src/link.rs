@@ -284,7 +284,7 @@ impl<'l, P: Protocol> Locked<'l, P> {
             self.inner.registered = None;
         }
         let now = self.now.get();
-        self.inner.connection.on_time(now, &mut self.woken.0);
+        self.inner.connection.handle_timeout(now, &mut self.woken.0);
     }
 
     /// The socket whose room the connection waits for.
@@ -329,7 +329,7 @@ impl<'l, P: Protocol> Locked<'l, P> {
     fn note_deadline(&mut self) {
         let inner = &mut *self.inner;
         let is_blocked = inner.unsent.is_some();
-        let Some(next) = inner.connection.next_time(&mut self.now, is_blocked) else {
+        let Some(next) = inner.connection.timeout(&mut self.now, is_blocked) else {
             return;
         };
         if inner.registered.is_none_or(|registered| next < registered) {

@@ -93,11 +93,11 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     /// The interface cannot carry datagrams as large as a batch's.
     fn on_too_large(&mut self, now: Time, transmit: &Transmit);
 
-    /// When [`Self::on_time`] has something to do; `is_blocked` while a batch waits for room in the
+    /// When [`Self::handle_timeout`] has something to do; `is_blocked` while a batch waits for room in the
     /// socket.
-    fn next_time(&self, now: &mut Moment<'_>, is_blocked: bool) -> Option<Time>;
+    fn timeout(&self, now: &mut Moment<'_>, is_blocked: bool) -> Option<Time>;
 
-    fn on_time(&mut self, now: Time, woken: &mut Vec<Waker>);
+    fn handle_timeout(&mut self, now: Time, woken: &mut Vec<Waker>);
 
     /// Passes the engine's events on to those who wait for them. Whether the handshake is complete since
     /// the last call: then the application goes before the driver.

@@ -109,7 +109,7 @@ impl Waiting {
     }
 
     /// Moves the calls whose deadline has passed to `woken`.
-    pub(crate) fn on_time(&mut self, now: Time, woken: &mut Vec<Waker>) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, woken: &mut Vec<Waker>) {
         while let Some(entry) = self.deadlines.first_entry() {
             if entry.key().0 > now {
                 break;
@@ -118,7 +118,7 @@ impl Waiting {
         }
     }
 
-    /// When [`Waiting::on_time`] has something to do next.
+    /// When [`Waiting::handle_timeout`] has something to do next.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.deadlines
             .first_key_value()

@@ -417,9 +417,10 @@ fn an_interface_that_shrinks(test: &str, watched: bool, shrink: fn(&Namespaces))
             echo_disturbed(&connection, || shrink(&namespaces)).await;
             let path = used(&connection);
             assert!(path.mtu.bytes() <= 1472, "{path:?}");
-            match watched {
-                true => assert_eq!(path.mtu_limit.bytes(), 1472),
-                false => assert!(path.black_holes > 0, "{path:?}"),
+            if watched {
+                assert_eq!(path.mtu_limit.bytes(), 1472)
+            } else {
+                assert!(path.black_holes > 0, "{path:?}")
             }
             echo(&connection, 3, 1_000_000).await;
             assert_eq!(connection.paths().len(), 1);

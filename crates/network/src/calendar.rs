@@ -79,9 +79,10 @@ impl Calendar {
     /// The source's next event is at `time` from now on; at [`Time::MAX`] there is none.
     #[inline]
     pub fn set(&mut self, source: usize, time: Time) {
-        let mut winner = match time < self.horizon {
-            true => time.as_nanos() << self.source_bits | source as u64,
-            false => NEVER,
+        let mut winner = if time < self.horizon {
+            time.as_nanos() << self.source_bits | source as u64
+        } else {
+            NEVER
         };
         // Among all entries: those that meet for entry `n` are the ones from `4 * (n + 1)` on.
         let mut entry = MATCH * self.first_leaf + source;

@@ -178,9 +178,10 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// The destination of packets that are to come in by the link of one of `host`'s ports, and by no
     /// other of its links; where it has no other, this is the host.
     pub fn destination_at(topology: &Topology, host: HostIndex, uplink: PortIndex) -> u32 {
-        match several_uplinks(topology).contains(&(host, uplink)) {
-            true => destination_by(topology, uplink),
-            false => host.index() as u32,
+        if several_uplinks(topology).contains(&(host, uplink)) {
+            destination_by(topology, uplink)
+        } else {
+            host.index() as u32
         }
     }
 
@@ -290,11 +291,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let (packet, next) = match place.sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
-                (pipe.receive(now), pipe.next_time())
+                (pipe.receive(now), pipe.timeout())
             }
             Sender::Switch { switch, port } => {
                 let switch = &mut self.switches[switch as usize].switch;
-                (switch.receive(now, port), switch.next_time(port))
+                (switch.receive(now, port), switch.timeout(port))
             }
         };
         self.calendar.set(port, next.unwrap_or(Time::MAX));
@@ -350,7 +351,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         };
         let Junction { switch, ports, .. } = junction;
         let calendar = &mut self.calendar;
-        switch.on_time(now, |port, next| {
+        switch.handle_timeout(now, |port, next| {
             calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
         });
         junction.set_timer(place, calendar);
@@ -370,7 +371,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
                 pipe.apply(now, change);
-                let next = pipe.next_time();
+                let next = pipe.timeout();
                 self.calendar.set(port.index(), next.unwrap_or(Time::MAX));
             }
             Sender::Switch { switch, port } => {
@@ -484,7 +485,7 @@ impl<P: fabric::Packet + Clone + 'static> Outlet<'_, P> {
             self.uplink.pipe.send(now, packet);
         }
         if was_idle {
-            let next = self.uplink.pipe.next_time().unwrap_or(Time::MAX);
+            let next = self.uplink.pipe.timeout().unwrap_or(Time::MAX);
             self.calendar.set(self.port, next);
         }
     }
@@ -561,9 +562,10 @@ fn new_pipe<P: fabric::Packet + Clone>(
         .with_mtu(port.mtu)
         .with_framing(port.framing);
     let queue = Queue::new(rules(port), seeds.of(Drawer::Queue, index.index()));
-    let queue = match measured {
-        true => queue.with_occupancy(),
-        false => queue,
+    let queue = if measured {
+        queue.with_occupancy()
+    } else {
+        queue
     };
     let faults = Faults::new(
         FaultSettings::default(),

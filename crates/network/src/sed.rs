@@ -18,7 +18,7 @@ use crate::seeds::{Drawer, Seeds};
 
 /// The controller and its channels. It is generic over the packets of the network, and knows no clock: after
 /// anything has happened in the network it is to [`collect`](Self::collect) what agents have to say, and to be
-/// called [`on_time`](Self::on_time).
+/// called [`handle_timeout`](Self::handle_timeout).
 #[derive(Debug)]
 pub struct ControlPlane {
     controller: Controller,
@@ -59,12 +59,12 @@ impl<T> Channel<T> {
         self.on_the_way.push_back((arrival, message));
     }
 
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         self.on_the_way.front().map(|(arrival, _)| *arrival)
     }
 
     fn receive(&mut self, now: Time) -> Option<T> {
-        self.next_time().filter(|arrival| *arrival <= now)?;
+        self.timeout().filter(|arrival| *arrival <= now)?;
         self.on_the_way.pop_front().map(|(_, message)| message)
     }
 }
@@ -120,7 +120,7 @@ impl ControlPlane {
     }
 
     /// Takes what agents have to report after something happened in the network, and tells whether that was
-    /// anything: then [`Self::next_time`] may be another one.
+    /// anything: then [`Self::timeout`] may be another one.
     #[inline]
     pub fn collect<P: Packet + Clone + Send + 'static>(
         &mut self,
@@ -141,18 +141,15 @@ impl ControlPlane {
         any
     }
 
-    /// When [`Self::on_time`] is to be called next.
-    pub fn next_time(&self, now: Time) -> Option<Time> {
+    /// When [`Self::handle_timeout`] is to be called next.
+    pub fn timeout(&self, now: Time) -> Option<Time> {
         let lines = self.lines.iter();
-        let messages = lines.flat_map(|line| [line.reports.next_time(), line.orders.next_time()]);
-        messages
-            .flatten()
-            .chain(self.controller.next_time(now))
-            .min()
+        let messages = lines.flat_map(|line| [line.reports.timeout(), line.orders.timeout()]);
+        messages.flatten().chain(self.controller.timeout(now)).min()
     }
 
     /// Lets arrive what arrives by `now`, and the controller do what is due.
-    pub fn on_time<P: Packet + Clone + Send + 'static>(
+    pub fn handle_timeout<P: Packet + Clone + Send + 'static>(
         &mut self,
         now: Time,
         network: &mut Network<P>,
@@ -163,8 +160,8 @@ impl ControlPlane {
                 self.controller.receive(now, switch, report);
             }
         }
-        if (self.controller.next_time(now)).is_some_and(|time| time <= now) {
-            self.controller.on_time(now);
+        if (self.controller.timeout(now)).is_some_and(|time| time <= now) {
+            self.controller.handle_timeout(now);
         }
         while let Some((switch, order)) = self.controller.next_order() {
             if let Some(line) = self.lines.get_mut(switch as usize) {

@@ -34,9 +34,10 @@ impl FromStr for NamePattern {
     fn from_str(text: &str) -> Result<Self, NotAName> {
         let name = text.strip_suffix('*').unwrap_or(text);
         let forbidden = |byte: u8| b"/:*".contains(&byte) || !byte.is_ascii_graphic();
-        match text.is_empty() || name.len() > LONGEST || name.bytes().any(forbidden) {
-            true => Err(NotAName(text.to_owned())),
-            false => Ok(Self(text.to_owned())),
+        if text.is_empty() || name.len() > LONGEST || name.bytes().any(forbidden) {
+            Err(NotAName(text.to_owned()))
+        } else {
+            Ok(Self(text.to_owned()))
         }
     }
 }

@@ -40,9 +40,10 @@ impl FromStr for PortRange {
 
 impl fmt::Display for PortRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.start() == self.0.end() {
-            true => write!(f, "{}", self.0.start()),
-            false => write!(f, "{}-{}", self.0.start(), self.0.end()),
+        if self.0.start() == self.0.end() {
+            write!(f, "{}", self.0.start())
+        } else {
+            write!(f, "{}-{}", self.0.start(), self.0.end())
         }
     }
 }

@@ -31,17 +31,18 @@ pub(crate) struct End<'a> {
 impl<'a> End<'a> {
     fn new(address: SocketAddr) -> Self {
         let (ip, port) = (address.ip().to_canonical(), address.port());
-        match ip.is_ipv4() {
-            true => Self {
+        if ip.is_ipv4() {
+            Self {
                 ip_v4: Some(Text(ip)),
                 port_v4: Some(port),
                 ..Self::default()
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 ip_v6: Some(Text(ip)),
                 port_v6: Some(port),
                 ..Self::default()
-            },
+            }
         }
     }
 
@@ -324,8 +325,5 @@ pub(crate) fn transport_error(code: Code) -> String {
 
 /// `local` or `remote`.
 pub(crate) fn initiator(by: Side, ours: Side) -> &'static str {
-    match by == ours {
-        true => "local",
-        false => "remote",
-    }
+    if by == ours { "local" } else { "remote" }
 }

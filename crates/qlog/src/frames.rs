@@ -140,9 +140,10 @@ impl Serialize for AckedRanges<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         for range in self.0.ranges() {
-            match range.start() == range.end() {
-                true => list.serialize_element(&[range.start()])?,
-                false => list.serialize_element(&[range.start(), range.end()])?,
+            if range.start() == range.end() {
+                list.serialize_element(&[range.start()])?
+            } else {
+                list.serialize_element(&[range.start(), range.end()])?
             }
         }
         list.end()

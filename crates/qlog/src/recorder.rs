@@ -88,9 +88,10 @@ impl<S: Sink> Recorder<S> {
 
     fn metrics(&mut self, now: Time, path: PathId, is: MetricsUpdated) {
         let (known, was) = &self.metrics;
-        let changes = match *known == path {
-            true => is.since(was),
-            false => Some(is),
+        let changes = if *known == path {
+            is.since(was)
+        } else {
+            Some(is)
         };
         if let Some(changes) = changes {
             self.event(now, "quic:recovery_metrics_updated", Some(path), changes);

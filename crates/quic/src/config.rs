@@ -291,9 +291,10 @@ impl PacketSizePolicy {
 /// [`ConfigError::PacketSize`] where UDP or RFC 9000 do not allow packets of this size.
 fn check_packet_size(name: &'static str, size: ByteSize) -> Result<(), ConfigError> {
     let allowed = SMALLEST_MAX_UDP_PAYLOAD as u64..=LARGEST_UDP_PAYLOAD;
-    match allowed.contains(&size.bytes()) {
-        true => Ok(()),
-        false => Err(ConfigError::PacketSize { name, size }),
+    if allowed.contains(&size.bytes()) {
+        Ok(())
+    } else {
+        Err(ConfigError::PacketSize { name, size })
     }
 }
 

@@ -48,9 +48,10 @@ impl FromIterator<Interface> for Interfaces {
         let mut all = Self::default();
         for interface in interfaces {
             let mtu = interface.mtu;
-            let known = match interface.is_loopback {
-                true => &mut all.loopback,
-                false => &mut all.largest,
+            let known = if interface.is_loopback {
+                &mut all.loopback
+            } else {
+                &mut all.largest
             };
             *known = (*known).max(Some(mtu));
             for address in interface.addresses {

@@ -51,9 +51,10 @@ fn remarks(out: &mut String, name: Option<&str>, run: &RunSummary) {
         let _ = writeln!(out, "\n{of}TCon at {switch}: {tcon}");
     }
     if let Some(emulation) = &run.emulation {
-        let verdict = match emulation.faithful {
-            true => "faithful",
-            false => "NOT FAITHFUL: these figures are not to be trusted",
+        let verdict = if emulation.faithful {
+            "faithful"
+        } else {
+            "NOT FAITHFUL: these figures are not to be trusted"
         };
         let _ = writeln!(
             out,

@@ -32,9 +32,10 @@ impl<'f> TableFields<'f> {
             };
             let attributes = KeyAttributes::of(&field.attrs)?;
             let own = keys(field, name, &attributes)?;
-            match attributes.first {
-                true => parts.splice(0..0, own).for_each(drop),
-                false => parts.extend(own),
+            if attributes.first {
+                parts.splice(0..0, own).for_each(drop)
+            } else {
+                parts.extend(own)
             }
             if !declares {
                 names.push(name);

@@ -44,9 +44,10 @@ impl FullPacket {
     fn of(transport: &Transport) -> Option<Self> {
         let (payload, ip) = match transport {
             Transport::Tcp { options, .. } => {
-                let taken = match options.timestamps {
-                    true => TIMESTAMPS,
-                    false => ByteSize::ZERO,
+                let taken = if options.timestamps {
+                    TIMESTAMPS
+                } else {
+                    ByteSize::ZERO
                 };
                 (options.mss - taken, options.mss + TCP_HEADERS)
             }

@@ -99,13 +99,14 @@ fn read_network(fields: &Fields<'_>) -> Result<Network, Reported> {
         }
         _ => false,
     };
-    match fits {
-        true => Ok(network),
-        false => Err(at.conflict(
+    if fits {
+        Ok(network)
+    } else {
+        Err(at.conflict(
             format!("`{text}` is not one that the hosts' addresses can be taken from"),
             "with `address_family = \"ipv4\"` name a private network (RFC 1918) of 8 to 24 bits, with \
              \"ipv6\" a unique local one (RFC 4193) of 32 to 64",
-        )),
+        ))
     }
 }
 
@@ -121,9 +122,10 @@ impl FromStr for Network {
             IpAddr::V6(address) => (address.to_bits(), 128),
         };
         let rest = bits.checked_shl(prefix.into()).unwrap_or(0);
-        match prefix <= width && rest == 0 {
-            true => Ok(Self { address, prefix }),
-            false => Err(NotANetwork),
+        if prefix <= width && rest == 0 {
+            Ok(Self { address, prefix })
+        } else {
+            Err(NotANetwork)
         }
     }
 }

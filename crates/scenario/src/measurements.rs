@@ -78,12 +78,13 @@ impl Reduction {
     }
 
     fn check(self, fields: &Fields<'_>) -> Result<(), Reported> {
-        match self.of == self.against {
-            false => Ok(()),
-            true => Err(fields.blame("against").conflict(
+        if self.of == self.against {
+            Err(fields.blame("against").conflict(
                 "a group saves nothing of its own time",
                 "name two different groups",
-            )),
+            ))
+        } else {
+            Ok(())
         }
     }
 }
@@ -95,14 +96,15 @@ fn read_group(at: &At<'_>, groups: &[Group]) -> Result<usize, Reported> {
         let names = groups.iter().map(|group| group.name.as_str());
         return Err(at.unknown_name("group", name, names));
     };
-    match groups[position].workload.has_completions() {
-        true => Ok(position),
-        false => Err(at.conflict(
+    if groups[position].workload.has_completions() {
+        Ok(position)
+    } else {
+        Err(at.conflict(
             format!(
                 "`{name}` has a workload without end, which takes no time that one could compare"
             ),
             "name a group with requests or transfers",
-        )),
+        ))
     }
 }
 

@@ -99,12 +99,13 @@ struct Heading {
 impl Heading {
     fn check(&self, file: &Fields<'_>) -> Result<(), Reported> {
         let (warm_up, duration) = (self.warm_up, self.duration);
-        match warm_up < duration {
-            true => Ok(()),
-            false => Err(file.blame("warm_up").conflict(
+        if warm_up < duration {
+            Ok(())
+        } else {
+            Err(file.blame("warm_up").conflict(
                 format!("a warm-up of {warm_up} leaves nothing of the duration, {duration}"),
                 "set a shorter `warm_up`, or a longer `duration`",
-            )),
+            ))
         }
     }
 }

@@ -137,14 +137,15 @@ impl Document {
 const MOST_PORTS: u64 = 2_000_000;
 
 fn check_ports(at: &At<'_>, count: u64) -> Result<(), Reported> {
-    match count <= MOST_PORTS {
-        true => Ok(()),
-        false => Err(at.problem(ProblemKind::TooMany {
+    if count <= MOST_PORTS {
+        Ok(())
+    } else {
+        Err(at.problem(ProblemKind::TooMany {
             what: "ports in all variants",
             count,
             limit: MOST_PORTS,
             reason: "each variant is a scenario in memory; larger grids are sweeps",
-        })),
+        }))
     }
 }
 

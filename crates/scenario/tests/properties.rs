@@ -206,10 +206,7 @@ fn group() -> BoxedStrategy<String> {
         ),
         (size(1..1 << 39), 2_u32..9, span(1..1 << 30), any::<bool>()).prop_map(
             |(size, rounds, interval, once)| {
-                let rounds = match once {
-                    true => String::new(),
-                    false => format!(", rounds = {rounds}, interval = {interval}"),
-                };
+                let rounds = if once { String::new() } else { format!(", rounds = {rounds}, interval = {interval}") };
                 format!("{{ kind = \"transfer\", size = {size}{rounds} }}")
             }
         ),
@@ -241,17 +238,16 @@ fn group() -> BoxedStrategy<String> {
     ]);
     (keys, tcp, workload, 1_u32..50)
         .prop_map(|(keys, tcp, workload, flows)| {
-            let (keys, flows) = match workload.contains("poisson\", mean") {
-                true => {
-                    let keys = keys
-                        .lines()
-                        .filter(|line| !line.starts_with("start_within"));
-                    (
-                        keys.map(|line| format!("{line}\n")).collect(),
-                        String::new(),
-                    )
-                }
-                false => (keys, format!("flows = {flows}\n")),
+            let (keys, flows) = if workload.contains("poisson\", mean") {
+                let keys = keys
+                    .lines()
+                    .filter(|line| !line.starts_with("start_within"));
+                (
+                    keys.map(|line| format!("{line}\n")).collect(),
+                    String::new(),
+                )
+            } else {
+                (keys, format!("flows = {flows}\n"))
             };
             format!(
                 "{keys}{flows}workload = {workload}\ntcp = {{ {} }}",

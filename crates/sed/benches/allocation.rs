@@ -83,7 +83,7 @@ fn main() {
                     let port = PORT.port;
                     controller.receive(now, PORT.switch, Report::Congested { port });
                     let begin = Instant::now();
-                    controller.on_time(now);
+                    controller.handle_timeout(now);
                     let took = begin.elapsed();
                     take_orders(&mut controller);
                     took
@@ -110,7 +110,7 @@ fn arrivals() {
     let mut controller = controller(Method::Paper, OPEN);
     let port = PORT.port;
     controller.receive(Time::ZERO, PORT.switch, Report::Congested { port });
-    controller.on_time(Time::ZERO);
+    controller.handle_timeout(Time::ZERO);
     let begin = Instant::now();
     let mut took = Vec::with_capacity(COUNT as usize);
     for number in 0..COUNT {
@@ -119,7 +119,7 @@ fn arrivals() {
         let gone = flow(number);
         controller.receive(now, PORT.switch, Report::Closed { flow: gone });
         open(&mut controller, now, number + OPEN);
-        controller.on_time(now);
+        controller.handle_timeout(now);
         take_orders(&mut controller);
         took.push(begin.elapsed());
     }

@@ -119,9 +119,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
 
     fn find(&self, flow: &FlowKey) -> Option<(ConnectionId, Way)> {
         let id = self.connections.find(flow)?;
-        let way = match self.connections.get(id)?.flow == *flow {
-            true => Way::Forth,
-            false => Way::Back,
+        let way = if self.connections.get(id)?.flow == *flow {
+            Way::Forth
+        } else {
+            Way::Back
         };
         Some((id, way))
     }
@@ -229,21 +230,22 @@ impl<P: Packet + Clone + Send + 'static> Element<P> for Agent<P> {
         self.pass(now, ingress, packet, &segment, out);
     }
 
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         let orders = [self.ordered_at, self.leased_until, self.inherited_until];
         let first = orders.into_iter().flatten().min();
         if self.queues.is_empty() {
             return first;
         }
-        let counters = match self.queues.any_congested() {
-            true => self.next_counters,
-            false => None,
+        let counters = if self.queues.any_congested() {
+            self.next_counters
+        } else {
+            None
         };
-        let queues = [counters, self.queues.next_time()];
+        let queues = [counters, self.queues.timeout()];
         first.into_iter().chain(queues.into_iter().flatten()).min()
     }
 
-    fn on_time(&mut self, now: Time, out: &mut Output<'_, P>) {
+    fn handle_timeout(&mut self, now: Time, out: &mut Output<'_, P>) {
         self.burst = None;
         if self.ordered_at.is_some_and(|at| at <= now) {
             self.ordered_at = None;

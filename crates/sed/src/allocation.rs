@@ -139,9 +139,10 @@ impl Divider {
                 if left == 0 {
                     return 0;
                 }
-                let needed = match in_time {
-                    true => flow.needed(&earlier(job), settings.rtt),
-                    false => 0,
+                let needed = if in_time {
+                    flow.needed(&earlier(job), settings.rtt)
+                } else {
+                    0
                 };
                 *window = flow.rest(&job).min(turn.max(needed)).min(left);
                 left -= *window;
@@ -196,9 +197,12 @@ fn share(settings: &Settings, flows: &[Candidate], windows: &mut [u32], left: u3
         }
     };
     let any_spare = flows.iter().any(is_spare);
-    let takes = |flow: &Candidate, window: u32| match any_spare {
-        true => is_spare(flow),
-        false => window > 0,
+    let takes = |flow: &Candidate, window: u32| {
+        if any_spare {
+            is_spare(flow)
+        } else {
+            window > 0
+        }
     };
     let takers = windows.iter().zip(flows);
     let count = takers

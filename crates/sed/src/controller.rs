@@ -60,7 +60,7 @@ struct Port {
 }
 
 /// The controller of all switches, of whatever transport between them: [`Self::receive`] what a switch
-/// reports, call [`Self::on_time`] when [`Self::next_time`] has come, and take what there is to be
+/// reports, call [`Self::handle_timeout`] when [`Self::timeout`] has come, and take what there is to be
 /// told by [`Self::next_order`] after both. `now` must not run backwards.
 ///
 /// Windows are computed anew when a queue becomes congested, when it recovers while flows are stopped,
@@ -221,8 +221,8 @@ impl Controller {
         }
     }
 
-    /// When [`Self::on_time`] is to be called: at once after something that changes windows.
-    pub fn next_time(&self, now: Time) -> Option<Time> {
+    /// When [`Self::handle_timeout`] is to be called: at once after something that changes windows.
+    pub fn timeout(&self, now: Time) -> Option<Time> {
         if self.ports.values().any(|port| port.is_due) {
             return Some(now);
         }
@@ -233,7 +233,7 @@ impl Controller {
     }
 
     /// Computes the windows that are due, renews leases, forgets flows that nothing is heard of.
-    pub fn on_time(&mut self, now: Time) {
+    pub fn handle_timeout(&mut self, now: Time) {
         self.inspect(now);
         let due = self.ports.iter().filter(|(_, port)| port.is_due);
         for id in due.map(|(id, _)| *id).collect::<Vec<_>>() {

@@ -270,9 +270,10 @@ impl Demands {
         flows: impl Into<Pattern>,
     ) -> Result<bool, DemandError> {
         let flows = flows.into();
-        match client == flows.source || client == flows.destination {
-            true => Ok(self.remove(&flows)),
-            false => Err(DemandError::Foreign { client }),
+        if client == flows.source || client == flows.destination {
+            Ok(self.remove(&flows))
+        } else {
+            Err(DemandError::Foreign { client })
         }
     }
 

@@ -258,9 +258,10 @@ impl FabricPacket for Packet {
     fn flow(&self) -> FlowKey {
         let (initiator, service) = ports(self.flow);
         let [source, destination] = self.locations();
-        let (source_port, destination_port) = match self.forward {
-            true => (initiator, service),
-            false => (service, initiator),
+        let (source_port, destination_port) = if self.forward {
+            (initiator, service)
+        } else {
+            (service, initiator)
         };
         FlowKey {
             source: source.ip(),

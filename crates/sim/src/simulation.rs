@@ -35,7 +35,7 @@ impl<T: Ord + Copy> Agenda<T> {
         Self { links, addresses }
     }
 
-    fn next_time(&self) -> Option<T> {
+    fn timeout(&self) -> Option<T> {
         let link = self.links.last().map(|(at, ..)| *at);
         let address = self.addresses.last().map(|(at, _)| *at);
         link.into_iter().chain(address).min()
@@ -177,7 +177,7 @@ impl Simulation {
                     }
                 }
             } else {
-                hosts.on_time(next, position, network)
+                hosts.handle_timeout(next, position, network)
             };
             self.collect_reports();
             if let Some((flow, notice)) = notice {
@@ -274,12 +274,13 @@ impl Simulation {
         let endpoints = 2 * flows.sum::<u64>();
         let limit = self.world.network.horizon();
         let limit = limit.min(Calendar::horizon_of(endpoints as usize));
-        match self.end < limit {
-            true => Ok(()),
-            false => Err(BuildError::TooLong {
+        if self.end < limit {
+            Ok(())
+        } else {
+            Err(BuildError::TooLong {
                 duration: self.scenario.duration,
                 limit,
-            }),
+            })
         }
     }
 
@@ -289,17 +290,18 @@ impl Simulation {
     }
 
     fn schedule_control(&mut self) {
-        let groups = self.groups.iter().filter_map(GroupRunner::next_time);
-        let fault = self.faults.next_time();
+        let groups = self.groups.iter().filter_map(GroupRunner::timeout);
+        let fault = self.faults.timeout();
         let sed = self.world.sed.as_ref();
-        let sed = sed.and_then(|sed| sed.next_time(self.now));
+        let sed = sed.and_then(|sed| sed.timeout(self.now));
         let first = groups.chain(fault).chain(self.warm_up).chain(sed).min();
         self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
         // What changes with an epoch, or by the controller's order, comes without notice.
-        let steady = self.epoch_faults.next_time().is_none() && self.world.sed.is_none();
-        let steady_until = match steady {
-            true => fault.unwrap_or(Time::MAX),
-            false => Time::ZERO,
+        let steady = self.epoch_faults.timeout().is_none() && self.world.sed.is_none();
+        let steady_until = if steady {
+            fault.unwrap_or(Time::MAX)
+        } else {
+            Time::ZERO
         };
         self.world.network.set_steady_until(steady_until);
         self.collect_reports();
@@ -319,7 +321,7 @@ impl Simulation {
         if let Some(sed) = sed
             && sed.collect(self.now, network)
         {
-            let next = sed.next_time(self.now).unwrap_or(Time::MAX);
+            let next = sed.timeout(self.now).unwrap_or(Time::MAX);
             self.control = self.control.min(next);
         }
     }
@@ -332,7 +334,7 @@ impl Simulation {
         }
         let World { sed, network, .. } = &mut self.world;
         if let Some(sed) = sed {
-            sed.on_time(now, network);
+            sed.handle_timeout(now, network);
         }
         while let Some((port, change)) = self.faults.due_link(now) {
             self.change(port, change);
@@ -341,8 +343,8 @@ impl Simulation {
             self.world.readdress(now, port);
         }
         for group in &mut self.groups {
-            if group.next_time().is_some_and(|time| time <= now) {
-                group.on_time(now, &mut self.world);
+            if group.timeout().is_some_and(|time| time <= now) {
+                group.handle_timeout(now, &mut self.world);
             }
         }
         if self.next_sample <= now {

@@ -92,9 +92,10 @@ impl Journal {
         let mut rows = Rows::default();
         let mut stale = Stale::default();
         for row in all.into_rows() {
-            match wanted.contains(&row.key) {
-                true => rows.push(row),
-                false => stale.rows += 1,
+            if wanted.contains(&row.key) {
+                rows.push(row)
+            } else {
+                stale.rows += 1
             }
         }
         Ok((rows, stale))

@@ -53,9 +53,10 @@ impl<'r> Answers<'r> {
         let is_empty = report.delivered <= delivered;
         Self {
             report,
-            count: match is_empty {
-                true => 0,
-                false => report.answers.clamp(1, MOST),
+            count: if is_empty {
+                0
+            } else {
+                report.answers.clamp(1, MOST)
             },
             next: 0,
             place: 0,
@@ -124,9 +125,10 @@ impl<'r> Answers<'r> {
     fn place_ahead(&self) -> Option<(u32, Milestone)> {
         let place = (*self.report.passed.get(self.place)?)?;
         let all = self.report.answers.max(1);
-        let index = match all > MOST {
-            true => u64::from(place.answer) * u64::from(MOST) / u64::from(all),
-            false => place.answer.into(),
+        let index = if all > MOST {
+            u64::from(place.answer) * u64::from(MOST) / u64::from(all)
+        } else {
+            place.answer.into()
         };
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         Some((index.clamp(self.next, self.count - 1), place))
@@ -162,9 +164,10 @@ impl<'r> Answers<'r> {
 
     /// An echo is for all that its acknowledgment tells of.
     fn take_marked(&mut self, bytes: u64) -> u64 {
-        let marked = match self.has_bit(self.report.marked_answers) {
-            true => bytes.min(self.marked),
-            false => 0,
+        let marked = if self.has_bit(self.report.marked_answers) {
+            bytes.min(self.marked)
+        } else {
+            0
         };
         self.marked -= marked;
         marked

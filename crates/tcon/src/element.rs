@@ -379,7 +379,7 @@ fn schedule<P: Packet + Clone + 'static>(
     id: ConnectionId,
     stream: &mut Stream<P>,
 ) {
-    if let Some(time) = stream.next_time()
+    if let Some(time) = stream.timeout()
         && stream.scheduled.is_none_or(|scheduled| time < scheduled)
     {
         stream.scheduled = Some(time);
@@ -400,11 +400,11 @@ impl<P: Packet + Clone + std::fmt::Debug + Send + 'static> Element<P> for Tcon<P
         self.forget(now, out);
     }
 
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         self.timers.peek().map(|Reverse((time, ..))| *time)
     }
 
-    fn on_time(&mut self, now: Time, out: &mut Output<'_, P>) {
+    fn handle_timeout(&mut self, now: Time, out: &mut Output<'_, P>) {
         while let Some(&Reverse((time, id, way))) = self.timers.peek()
             && time <= now
         {
@@ -417,7 +417,7 @@ impl<P: Packet + Clone + std::fmt::Debug + Send + 'static> Element<P> for Tcon<P
                 && stream.scheduled == Some(time)
             {
                 stream.scheduled = None;
-                stream.on_time(now, &mut self.shared, out);
+                stream.handle_timeout(now, &mut self.shared, out);
                 schedule(&mut self.timers, id, stream);
             }
         }

@@ -188,13 +188,14 @@ impl Observed {
         let was_idle = self.una == self.nxt;
         if was_idle
             && let Some(last) = self.last_sent
-            && report.sent_at.since(last) > self.steering.rtt.timeout()
+            && report.sent_at.since(last) > self.steering.rtt.rto()
         {
             self.steering.on_idle_restart(report.sent_at);
         }
-        let outstanding = match was_idle {
-            true => ByteSize::from_bytes(news),
-            false => ByteSize::from_bytes(self.in_flight + news),
+        let outstanding = if was_idle {
+            ByteSize::from_bytes(news)
+        } else {
+            ByteSize::from_bytes(self.in_flight + news)
         };
         self.steering.on_sent(report.sent_at, news, outstanding);
         self.last_sent = Some(report.sent_at);
@@ -231,10 +232,11 @@ impl Observed {
         };
         let timed_out = report.timeouts > self.timeouts;
         self.timeouts = report.timeouts;
-        let (news, sent_at) = match by_sack {
-            true => ((report.skipped - self.skipped).bytes(), report.skipped_at),
-            // What was lost was sent before what told of it.
-            false => (lost.saturating_sub(self.lost), self.newest_sent),
+        let (news, sent_at) = if by_sack {
+            ((report.skipped - self.skipped).bytes(), report.skipped_at)
+        } else {
+            // The lost segments were sent before the acknowledgments that reported the loss.
+            (lost.saturating_sub(self.lost), self.newest_sent)
         };
         if by_sack || sacked == 0 {
             self.skipped = report.skipped;
@@ -262,9 +264,10 @@ impl Observed {
         let again =
             self.sent_again.bytes() - self.sent_again_before.bytes().min(self.sent_again.bytes());
         let missing = self.lost.saturating_sub(again);
-        let repeated = match report.sacked.is_zero() {
-            true => u64::from(report.duplicates) * self.steering.segment_size,
-            false => report.sacked.bytes(),
+        let repeated = if report.sacked.is_zero() {
+            u64::from(report.duplicates) * self.steering.segment_size
+        } else {
+            report.sacked.bytes()
         };
         outstanding.saturating_sub(repeated + missing)
     }
@@ -284,9 +287,10 @@ impl Observed {
     fn answers<'r>(&self, report: &'r Report) -> Answers<'r> {
         // Karn's rule.
         let is_clear = report.sent_again == self.sent_again && report.sacked.is_zero();
-        let marked = match self.is_marked {
-            true => report.marked - self.marked,
-            false => ByteSize::ZERO,
+        let marked = if self.is_marked {
+            report.marked - self.marked
+        } else {
+            ByteSize::ZERO
         };
         let rounds_end_anywhere = !self.steering.controller.wants_delivery();
         Answers::new(report, self.delivered, marked)

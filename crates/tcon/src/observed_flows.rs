@@ -181,7 +181,7 @@ impl<T> ObservedFlows<T> {
     }
 
     /// Whether a round begins, and with what.
-    pub fn on_time(&mut self, now: Time) -> Option<Round> {
+    pub fn handle_timeout(&mut self, now: Time) -> Option<Round> {
         if now.since(self.round_at) < ROUND {
             return None;
         }

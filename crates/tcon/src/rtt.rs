@@ -61,7 +61,7 @@ impl RoundTrip {
     }
 
     /// When what is sent now is overdue.
-    pub(crate) fn timeout(&self) -> Duration {
+    pub(crate) fn rto(&self) -> Duration {
         let once = match self.smoothed {
             Some(smoothed) => smoothed + (self.variation * 4).max(MARGIN),
             None => INITIAL,
@@ -83,16 +83,16 @@ mod tests {
     #[test]
     fn a_time_out_is_later_than_any_acknowledgment_and_doubles() {
         let mut rtt = RoundTrip::new();
-        assert_eq!(rtt.timeout(), INITIAL);
+        assert_eq!(rtt.rto(), INITIAL);
         for _ in 0..100 {
             rtt.on_sample(Duration::from_millis(30));
         }
         assert_eq!(rtt.smoothed(), rtt.min);
-        assert_eq!(rtt.timeout(), rtt.smoothed() + MARGIN);
+        assert_eq!(rtt.rto(), rtt.smoothed() + MARGIN);
         rtt.back_off();
-        assert_eq!(rtt.timeout(), (rtt.smoothed() + MARGIN) * 2);
+        assert_eq!(rtt.rto(), (rtt.smoothed() + MARGIN) * 2);
         rtt.on_sample(Duration::from_millis(20));
         assert_eq!(rtt.min, Duration::from_millis(20));
-        assert!(rtt.timeout() < Duration::from_millis(140));
+        assert!(rtt.rto() < Duration::from_millis(140));
     }
 }

@@ -195,8 +195,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// When [`Self::on_time`] has something to do.
-    pub(crate) fn next_time(&self) -> Option<Time> {
+    /// When [`Self::handle_timeout`] has something to do.
+    pub(crate) fn timeout(&self) -> Option<Time> {
         let turn = self.next_to_send().map(|_| self.pace_at);
         turn.into_iter().chain(self.overdue_at).min()
     }

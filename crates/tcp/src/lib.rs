@@ -4,8 +4,8 @@
 //! bytes: what it exchanges are the headers of `weir_wire::tcp`, and of the stream only the number
 //! of bytes is known. Its owner calls
 //!
-//! 1. [`Connection::receive`] for every segment that arrives, [`Connection::on_time`] when
-//!    [`Connection::next_time`] has come, and [`Connection::write`], [`Connection::read`] and
+//! 1. [`Connection::receive`] for every segment that arrives, [`Connection::handle_timeout`] when
+//!    [`Connection::timeout`] has come, and [`Connection::write`], [`Connection::read`] and
 //!    [`Connection::close`] as the application does;
 //! 2. after each of these, [`Connection::next_segment`] until there is none.
 //!

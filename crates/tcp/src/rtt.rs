@@ -85,7 +85,7 @@ impl RoundTrip {
 
     /// The time-out, backed off.
     #[inline]
-    pub(crate) fn timeout(&self) -> Duration {
+    pub(crate) fn rto(&self) -> Duration {
         if self.backoff == 0 {
             return self.rto;
         }
@@ -101,7 +101,7 @@ impl RoundTrip {
     /// When the retransmission timer expires that is started now.
     #[inline]
     pub(crate) fn deadline(&self, now: Time) -> Time {
-        now + self.timeout()
+        now + self.rto()
     }
 }
 
@@ -119,14 +119,14 @@ mod tests {
             min_rto: millis(10),
             ..Config::default()
         });
-        assert_eq!(rtt.timeout(), Duration::from_secs(1));
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
         rtt.on_sample(millis(80));
         assert_eq!((rtt.smoothed, rtt.variation), (millis(80), millis(40)));
-        assert_eq!(rtt.timeout(), millis(240));
+        assert_eq!(rtt.rto(), millis(240));
         rtt.on_sample(millis(160));
         // 3/4 of 40 and 1/4 of 80; 7/8 of 80 and 1/8 of 160.
         assert_eq!((rtt.smoothed, rtt.variation), (millis(90), millis(50)));
-        assert_eq!(rtt.timeout(), millis(290));
+        assert_eq!(rtt.rto(), millis(290));
     }
 
     #[test]
@@ -136,18 +136,18 @@ mod tests {
             ..Config::default()
         });
         rtt.on_sample(Duration::from_micros(50));
-        assert_eq!(rtt.timeout(), Duration::from_micros(200_050));
+        assert_eq!(rtt.rto(), Duration::from_micros(200_050));
         let times: Vec<u64> = (0..6)
             .map(|_| {
                 rtt.back_off();
-                rtt.timeout().as_millis()
+                rtt.rto().as_millis()
             })
             .collect();
         assert_eq!(times, [400, 800, 1600, 3000, 3000, 3000]);
         rtt.backoff = 200;
-        assert_eq!(rtt.timeout(), Duration::from_secs(3));
+        assert_eq!(rtt.rto(), Duration::from_secs(3));
         rtt.on_sample(Duration::from_micros(50));
-        assert_eq!(rtt.timeout(), Duration::from_micros(200_050));
+        assert_eq!(rtt.rto(), Duration::from_micros(200_050));
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
         for _ in 0..100 {
             rtt.on_sample(millis(200));
         }
-        assert!(rtt.timeout() >= millis(400));
+        assert!(rtt.rto() >= millis(400));
     }
 }

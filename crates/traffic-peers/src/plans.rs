@@ -131,10 +131,9 @@ pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
 pub(crate) fn sizes(options: &Options) -> Result<Vec<Plan>, Error> {
     let placements = placements(options, &[Placement::TwoCores]);
     let mut tasks = plan(options, &PACKET_SIZES, placements)?;
-    let calls = options.iterations.unwrap_or(match options.quick {
-        true => 500,
-        false => 2000,
-    });
+    let calls = options
+        .iterations
+        .unwrap_or(if options.quick { 500 } else { 2000 });
     let sizes = [100_000, 1_000_000].map(ByteSize::from_bytes);
     tasks.latencies = run::latencies(&[Phase::Established], &sizes, calls);
     let mut by_rule = mixes(options)?;

@@ -55,9 +55,10 @@ impl Rate {
 
     /// The rate at which `size` was moved in `span`, rounded down; zero where no time has passed.
     pub fn average(size: ByteSize, span: Duration) -> Self {
-        match span.is_zero() {
-            true => Self::ZERO,
-            false => Self::from_size_over(size, span),
+        if span.is_zero() {
+            Self::ZERO
+        } else {
+            Self::from_size_over(size, span)
         }
     }
 

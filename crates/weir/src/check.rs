@@ -35,9 +35,10 @@ impl Check {
         match self.chosen.load(&self.chosen.settings(None)) {
             Ok(loaded) => {
                 scenarios::try_out(&loaded)?;
-                match self.json {
-                    true => output::print_json(&Expanded::of(&loaded)),
-                    false => output::print(&self.text(&loaded)?),
+                if self.json {
+                    output::print_json(&Expanded::of(&loaded))
+                } else {
+                    output::print(&self.text(&loaded)?)
                 }
             }
             Err(ScenarioError::Invalid { problems }) if self.json => {

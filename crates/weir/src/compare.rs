@@ -50,9 +50,10 @@ impl Compare {
             let path = file.persist().map_err(Failure::of)?;
             eprintln!("written to {}", path.display());
         }
-        match self.json {
-            true => output::print(&comparison.to_json().map_err(Failure::of)?),
-            false => output::print(&comparison.to_text()),
+        if self.json {
+            output::print(&comparison.to_json().map_err(Failure::of)?)
+        } else {
+            output::print(&comparison.to_text())
         }
     }
 }

@@ -66,9 +66,10 @@ impl List {
             .map(|path| Entry::of_file(path))
             .chain(shipped)
             .collect();
-        match self.json {
-            true => output::print_json(&entries),
-            false => output::print(&text(&entries)),
+        if self.json {
+            output::print_json(&entries)
+        } else {
+            output::print(&text(&entries))
         }
     }
 }

@@ -83,19 +83,20 @@ impl Run {
         let spans: Vec<_> = spans.chain([own.scenario.duration]).collect();
         let progress = Progress::new(!self.json, &spans);
         let (output_of_runs, progress_of_runs) = (output.as_ref(), &progress);
-        let outcomes = match self.live {
-            true => LiveWorker {
+        let outcomes = if self.live {
+            LiveWorker {
                 output: output_of_runs,
                 progress: progress_of_runs,
                 stop: &stop,
             }
-            .carry_out(own, variants, capture),
-            false => Worker {
+            .carry_out(own, variants, capture)
+        } else {
+            Worker {
                 output: output_of_runs,
                 progress: progress_of_runs,
                 stop: &stop,
             }
-            .carry_out(own, variants, capture),
+            .carry_out(own, variants, capture)
         };
         progress.clear();
 
@@ -145,17 +146,19 @@ impl Run {
         if self.no_variants {
             loaded.variants.clear();
         }
-        match self.live {
-            true => scenarios::try_out_live(&loaded)?,
-            false => scenarios::try_out(&loaded)?,
+        if self.live {
+            scenarios::try_out_live(&loaded)?
+        } else {
+            scenarios::try_out(&loaded)?
         }
         Ok(Experiment::new(loaded, &settings))
     }
 
     fn print(&self, summary: &Summary) -> Result<(), Failure> {
-        match self.json {
-            true => output::print(&summary.to_json().map_err(Failure::of)?),
-            false => output::print(&summary.to_text()),
+        if self.json {
+            output::print(&summary.to_json().map_err(Failure::of)?)
+        } else {
+            output::print(&summary.to_text())
         }
     }
 }

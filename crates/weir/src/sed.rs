@@ -66,10 +66,12 @@ fn controller_address(text: &str) -> String {
         Some((host, _)) => !host.contains(':') || host.ends_with(']'),
         None => false,
     };
-    match has_port {
-        true => text.to_owned(),
-        false if text.contains(':') && !text.starts_with('[') => format!("[{text}]:{DEFAULT_PORT}"),
-        false => format!("{text}:{DEFAULT_PORT}"),
+    if has_port {
+        text.to_owned()
+    } else if text.contains(':') && !text.starts_with('[') {
+        format!("[{text}]:{DEFAULT_PORT}")
+    } else {
+        format!("{text}:{DEFAULT_PORT}")
     }
 }
 

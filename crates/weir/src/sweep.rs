@@ -213,11 +213,11 @@ fn draw(python: &Path, directory: &Path, report: &Path) -> Result<(), Failure> {
         .args([directory, report])
         .status()
         .map_err(|error| Failure::Failed(format!("{}: {error}", python.display())))?;
-    match status.success() {
-        true => Ok(()),
-        // It has said why.
-        false => Err(Failure::Failed(format!("no page: {}", report.display()))),
+    if !status.success() {
+        // The program has printed the reason.
+        return Err(Failure::Failed(format!("no page: {}", report.display())));
     }
+    Ok(())
 }
 
 fn tell_beginning(planned: &[Planned], rows: &Rows, stale: Stale) {

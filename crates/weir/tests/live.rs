@@ -164,9 +164,10 @@ fn dcudp_has_a_good_part_of_the_goodput_simulated() {
     let live = run(&["run", "--live", "--json", path]).json();
     let ratio = goodput(&live) / simulated;
     // Hosts that a busy machine wakes late look like a queue to the rate control.
-    let least = match live["emulation"]["faithful"] == true {
-        true => 0.5,
-        false => 0.1,
+    let least = if live["emulation"]["faithful"] == true {
+        0.5
+    } else {
+        0.1
     };
     assert!(
         (least..1.05).contains(&ratio),

@@ -68,9 +68,10 @@ impl Header {
             6 => Self::parse_v6(bytes)?,
             other => return Err(ParseError::Version(other)),
         };
-        match header.length.bytes() > bytes.len() as u64 {
-            true => Err(ParseError::Truncated),
-            false => Ok(header),
+        if header.length.bytes() > bytes.len() as u64 {
+            Err(ParseError::Truncated)
+        } else {
+            Ok(header)
         }
     }
 

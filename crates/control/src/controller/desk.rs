@@ -153,7 +153,7 @@ impl Desk {
         let mut sweeps = interval(SWEEP);
         loop {
             let now = self.clock.now();
-            let next = self.logic.next_time(now);
+            let next = self.logic.timeout(now);
             let due = next.map(|time| self.clock.instant(time).into());
             tokio::select! {
                 count = inputs.recv_many(&mut heard, TOGETHER) => if count == 0 {
@@ -182,8 +182,8 @@ impl Desk {
     /// Computes what is due, and sends it.
     fn decide(&mut self) {
         let now = self.clock.now();
-        if self.logic.next_time(now).is_some_and(|time| time <= now) {
-            self.logic.on_time(now);
+        if self.logic.timeout(now).is_some_and(|time| time <= now) {
+            self.logic.handle_timeout(now);
         }
         while let Some((number, order)) = self.logic.next_order() {
             if self.senders.take(number, &order) {

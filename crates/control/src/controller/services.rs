@@ -124,9 +124,10 @@ impl Peer {
     }
 
     fn require(&self, role: &Role) -> Result<(), Refusal> {
-        match role.is_held(&self.certificate) {
-            true => Ok(()),
-            false => Err(Refusal::Role(role.to_string())),
+        if role.is_held(&self.certificate) {
+            Ok(())
+        } else {
+            Err(Refusal::Role(role.to_string()))
         }
     }
 

@@ -318,9 +318,10 @@ impl Flow {
 
 /// Sends what there is, if there is anything.
 async fn say_any(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), End> {
-    match reports.is_empty() {
-        true => Ok(()),
-        false => say(attached, reports).await,
+    if reports.is_empty() {
+        Ok(())
+    } else {
+        say(attached, reports).await
     }
 }
 

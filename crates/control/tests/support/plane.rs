@@ -60,9 +60,10 @@ impl Packet for Frame {
         u32::from(self.forth)
     }
     fn flow(&self) -> FlowKey {
-        match self.forth {
-            true => flow(self.number),
-            false => flow(self.number).reversed(),
+        if self.forth {
+            flow(self.number)
+        } else {
+            flow(self.number).reversed()
         }
     }
     fn tcp(&self) -> Option<Segment> {
@@ -310,7 +311,7 @@ impl Running {
             self.channel.exchange(now, agent);
         }
         while self.switch.next_timer().is_some_and(|next| next <= now) {
-            self.switch.on_time(now, |_, _| {});
+            self.switch.handle_timeout(now, |_, _| {});
         }
         while let Some(frame) = self.switch.receive(now, PortIndex::new(1)) {
             self.receive(&frame);

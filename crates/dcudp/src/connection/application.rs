@@ -108,9 +108,10 @@ impl Connection {
     }
 
     fn check_read(&self, kind: DataKind) -> Result<(), ReadError> {
-        match self.config.data == kind {
-            true => Ok(()),
-            false => Err(ReadError::WrongKind),
+        if self.config.data == kind {
+            Ok(())
+        } else {
+            Err(ReadError::WrongKind)
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    pub(super) fn next_time(&self) -> Time {
+    pub(super) fn timeout(&self) -> Time {
         self.again_at.min(self.until)
     }
 }

@@ -66,7 +66,7 @@ pub enum EndpointEvent {
 ///
 /// The caller keeps the order: hand in what arrived with [`Connection::handle_datagram`], take events
 /// with [`Connection::poll_event`], send what [`Connection::poll_transmit`] gives until it gives
-/// nothing, and call [`Connection::on_time`] when [`Connection::next_time`] is reached.
+/// nothing, and call [`Connection::handle_timeout`] when [`Connection::timeout`] is reached.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<TransportConfig>,

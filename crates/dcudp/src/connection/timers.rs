@@ -47,12 +47,12 @@ impl Timers {
 }
 
 impl Connection {
-    /// When [`Connection::on_time`] is to be called next, and [`Connection::poll_transmit`] after it,
+    /// When [`Connection::handle_timeout`] is to be called next, and [`Connection::poll_transmit`] after it,
     /// unless something happens before.
-    pub fn next_time(&self) -> Option<Time> {
+    pub fn timeout(&self) -> Option<Time> {
         match &self.state {
             State::Closed => return None,
-            State::Closing(closing) => return Some(closing.next_time()),
+            State::Closing(closing) => return Some(closing.timeout()),
             State::Open if self.broken.is_some() => return Some(Time::ZERO),
             State::Open => {}
         }
@@ -64,9 +64,9 @@ impl Connection {
         let always = self.timers.keep_alive_at().min(self.timers.idle_at());
         [
             Some(always),
-            self.sender.next_time(),
+            self.sender.timeout(),
             self.sender.stalled_at(),
-            self.receiver.next_time(),
+            self.receiver.timeout(),
             self.timers.close_at,
         ]
         .into_iter()
@@ -75,7 +75,7 @@ impl Connection {
     }
 
     /// Does what is due at `now`.
-    pub fn on_time(&mut self, now: Time) {
+    pub fn handle_timeout(&mut self, now: Time) {
         match self.state {
             State::Closed => return,
             State::Closing(_) => return self.on_closing_time(now),
@@ -93,8 +93,8 @@ impl Connection {
         if now >= self.timers.keep_alive_at() {
             self.keep_alive_due = true;
         }
-        self.sender.on_time(now);
-        self.receiver.on_time(now, &self.rtt);
+        self.sender.handle_timeout(now);
+        self.receiver.handle_timeout(now, &self.rtt);
     }
 
     /// What has taken too long.

@@ -145,11 +145,11 @@ impl Victim {
             Step::Wait(micros) => self.wait(Duration::from_micros(micros.into())),
             Step::Write(length) => {
                 let data = vec![1; length.into()];
-                let _ = match self.messages {
-                    true => self
-                        .connection
-                        .write_message(&data, length.is_multiple_of(2)),
-                    false => self.connection.write(&data).map(drop),
+                let _ = if self.messages {
+                    self.connection
+                        .write_message(&data, length.is_multiple_of(2))
+                } else {
+                    self.connection.write(&data).map(drop)
                 };
             }
             Step::Close => self.connection.close(self.now),
@@ -167,9 +167,9 @@ impl Victim {
     fn wait(&mut self, span: Duration) {
         let end = self.now + span;
         // Rates are bounded, and so is what happens in a span: packets of the send buffer at most.
-        while let Some(next) = self.connection.next_time().filter(|next| *next <= end) {
+        while let Some(next) = self.connection.timeout().filter(|next| *next <= end) {
             self.now = self.now.max(next);
-            self.connection.on_time(self.now);
+            self.connection.handle_timeout(self.now);
             self.service();
         }
         self.now = end;
@@ -212,7 +212,7 @@ impl Victim {
             .iter()
             .filter(|event| matches!(event, Event::Closed(_)));
         assert_eq!(closed.count(), 1, "{:?}", self.events);
-        assert_eq!(self.connection.next_time(), None);
+        assert_eq!(self.connection.timeout(), None);
     }
 
     fn sequence(&self, word: u32) -> SequenceNumber {
@@ -232,10 +232,12 @@ impl Victim {
             0 => {
                 let header = DataHeader {
                     sequence: self.sequence(first),
-                    position: match self.messages {
-                        true => Position::new(second & 1 != 0, second & 2 != 0),
-                        false if second.is_multiple_of(16) => Position::Middle,
-                        false => Position::Only,
+                    position: if self.messages {
+                        Position::new(second & 1 != 0, second & 2 != 0)
+                    } else if second.is_multiple_of(16) {
+                        Position::Middle
+                    } else {
+                        Position::Only
                     },
                     in_order: second & 4 != 0,
                     marks: from_bits(marks),

@@ -189,7 +189,7 @@ impl World {
     ) -> bool {
         let end = self.now + limit;
         while !done(self) {
-            let Some(next) = self.next_time() else {
+            let Some(next) = self.timeout() else {
                 return false;
             };
             if next > end {
@@ -202,10 +202,10 @@ impl World {
         true
     }
 
-    pub(crate) fn next_time(&self) -> Option<Time> {
-        let pipes = self.pipes.iter().filter_map(Pipe::next_time);
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        let pipes = self.pipes.iter().filter_map(Pipe::timeout);
         let hosts = self.hosts.iter();
-        let connections = hosts.filter_map(|host| host.connection.as_ref()?.1.next_time());
+        let connections = hosts.filter_map(|host| host.connection.as_ref()?.1.timeout());
         pipes.chain(connections).min()
     }
 
@@ -218,9 +218,9 @@ impl World {
         for index in 0..2 {
             let now = self.now;
             if let Some((_, connection)) = &mut self.hosts[index].connection
-                && connection.next_time().is_some_and(|time| time <= now)
+                && connection.timeout().is_some_and(|time| time <= now)
             {
-                connection.on_time(now);
+                connection.handle_timeout(now);
             }
             self.service(index);
         }

@@ -104,10 +104,7 @@ impl Filter {
     }
 
     fn hook(&self, program: BorrowedFd<'_>) -> TcHook {
-        let point = match self.arriving {
-            true => TC_INGRESS,
-            false => TC_EGRESS,
-        };
+        let point = if self.arriving { TC_INGRESS } else { TC_EGRESS };
         TcHookBuilder::new(program)
             .ifindex(i32::try_from(self.interface.index).unwrap_or(0))
             .replace(true)

@@ -169,7 +169,7 @@ impl Enforce for Enforcer {
         if self.flows.schedule() != schedule {
             self.plane.set_schedule(self.flows.schedule());
         }
-        match self.flows.on_time(now) {
+        match self.flows.handle_timeout(now) {
             Some(round) => self.on_round(now, round),
             None => Ok(()),
         }

@@ -165,7 +165,7 @@ impl Inline {
                 self.take_in(side);
             }
         }
-        self.on_time();
+        self.handle_timeout();
         Ok(stopped)
     }
 
@@ -174,8 +174,8 @@ impl Inline {
     }
 
     /// When the element wants to do something, or a packet reaches the end of its link.
-    fn next_time(&self) -> Option<Time> {
-        let leaves = |side| self.switch.next_time(side);
+    fn timeout(&self) -> Option<Time> {
+        let leaves = |side| self.switch.timeout(side);
         let leaving = SIDES.into_iter().filter_map(leaves);
         leaving.chain(self.switch.next_timer()).min()
     }
@@ -183,7 +183,7 @@ impl Inline {
     /// Waits until something is due or comes in; tells whether `stop` is ready and which ports are.
     fn wait(&self, stop: BorrowedFd<'_>, until: Time) -> io::Result<(bool, [bool; 2])> {
         let now = self.now();
-        let due = self.next_time().unwrap_or(Time::MAX).min(until);
+        let due = self.timeout().unwrap_or(Time::MAX).min(until);
         let nanos = due.since(now.min(due)).min(IDLE).as_nanos();
         let timeout = Timespec {
             tv_sec: (nanos / 1_000_000_000) as i64,
@@ -259,11 +259,11 @@ impl Inline {
     }
 
     /// The element does what is due, and what has come through its link leaves.
-    fn on_time(&mut self) {
+    fn handle_timeout(&mut self) {
         let now = self.now();
-        if self.next_time().is_some_and(|time| time <= now) {
+        if self.timeout().is_some_and(|time| time <= now) {
             if self.switch.next_timer().is_some_and(|time| time <= now) {
-                self.switch.on_time(now, |_, _| {});
+                self.switch.handle_timeout(now, |_, _| {});
             }
             self.collect(now);
             self.flush();

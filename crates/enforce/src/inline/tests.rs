@@ -30,16 +30,17 @@ impl Element<Segment> for Meddler {
             return out.forward(ingress, packet);
         };
         packet.set_window(segment.window / 2);
-        match segment.flags.contains(Flags::PSH) {
-            true => (self.held).push((now + Duration::from_millis(1), ingress, packet)),
-            false => out.forward(ingress, packet),
+        if segment.flags.contains(Flags::PSH) {
+            (self.held).push((now + Duration::from_millis(1), ingress, packet))
+        } else {
+            out.forward(ingress, packet)
         }
     }
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         self.held.first().map(|(time, ..)| *time)
     }
-    fn on_time(&mut self, now: Time, out: &mut Output<'_, Segment>) {
-        while self.next_time().is_some_and(|time| time <= now) {
+    fn handle_timeout(&mut self, now: Time, out: &mut Output<'_, Segment>) {
+        while self.timeout().is_some_and(|time| time <= now) {
             let (_, ingress, packet) = self.held.remove(0);
             out.forward(ingress, packet);
         }

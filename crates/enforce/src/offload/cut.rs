@@ -140,9 +140,10 @@ impl SuperFrame {
         let is_tcp = layout.flow.protocol == FlowKey::TCP;
         // A frame of one segment keeps what it has.
         if layout.vnet.gso.is_some() {
-            match is_tcp {
-                true => part.rewrite_tcp(transport),
-                false => put(transport, UDP_LENGTH, (length as u16).to_be_bytes()),
+            if is_tcp {
+                part.rewrite_tcp(transport)
+            } else {
+                put(transport, UDP_LENGTH, (length as u16).to_be_bytes())
             }
             if let Some(checksum) = layout.vnet.checksum {
                 let sum = pseudo_header(&layout.flow, length);

@@ -207,9 +207,10 @@ impl Layout {
         // The packet is no longer than the frame, which is in memory.
         let (transport, end) = (network + header as usize, network + length as usize);
         let after_ip = frame.get(transport..end).ok_or(FrameError::Truncated)?;
-        let protocol = match ip.fragment {
-            true => None,
-            false => Protocol::of(ip.protocol, after_ip),
+        let protocol = if ip.fragment {
+            None
+        } else {
+            Protocol::of(ip.protocol, after_ip)
         };
         let payload = transport + protocol.map_or(0, |protocol| protocol.header);
         let whole = end.saturating_sub(payload);
@@ -269,18 +270,20 @@ impl Layout {
         let right = protocol.is_some_and(|protocol| {
             usize::from(checksum.start) == self.transport && checksum.field == protocol.checksum
         });
-        match right {
-            true => Ok(()),
-            false => Err(FrameError::Contradiction),
+        if right {
+            Ok(())
+        } else {
+            Err(FrameError::Contradiction)
         }
     }
 
     /// The payload of the segments from `first` to before `last`.
     pub(super) fn payload_of(&self, first: u16, last: u16) -> std::ops::Range<usize> {
         let at = |index: u16| (self.payload + usize::from(index) * self.segment).min(self.end);
-        match last >= self.segments {
-            true => at(first)..self.end,
-            false => at(first)..at(last),
+        if last >= self.segments {
+            at(first)..self.end
+        } else {
+            at(first)..at(last)
         }
     }
 }

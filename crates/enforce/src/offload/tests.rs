@@ -52,18 +52,20 @@ impl Described {
     /// pseudo-header in the checksum.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
-        let builder = match self.v4 {
-            true => builder.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64),
-            false => builder.ipv6([1; 16], [2; 16], 64),
+        let builder = if self.v4 {
+            builder.ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+        } else {
+            builder.ipv6([1; 16], [2; 16], 64)
         };
         let mut frame = VnetHeader::default().emit().to_vec();
-        match self.udp {
-            true => builder.udp(40_000, 50_000).write(&mut frame, &self.payload),
-            false => builder
+        if self.udp {
+            builder.udp(40_000, 50_000).write(&mut frame, &self.payload)
+        } else {
+            builder
                 .tcp(40_000, 50_000, self.sequence, 1000)
                 .options_raw(&[1; 40][..4 * self.options])
                 .unwrap()
-                .write(&mut frame, &self.payload),
+                .write(&mut frame, &self.payload)
         }
         .unwrap();
         let transport = 14 + if self.v4 { 20 } else { 40 };
@@ -95,9 +97,10 @@ impl Described {
         let at = transport + usize::from(field);
         ethernet[at..at + 2].fill(0);
         frame[..VnetHeader::LENGTH].copy_from_slice(&vnet.emit());
-        let (source, destination) = match self.v4 {
-            true => ([10, 0, 0, 1].into(), [10, 0, 0, 2].into()),
-            false => ([1; 16].into(), [2; 16].into()),
+        let (source, destination) = if self.v4 {
+            ([10, 0, 0, 1].into(), [10, 0, 0, 2].into())
+        } else {
+            ([1; 16].into(), [2; 16].into())
         };
         let length = (self.header() + self.payload.len()) as u32;
         let protocol = if self.udp { 17 } else { 6 };
@@ -118,9 +121,10 @@ impl Described {
         } else {
             usize::MAX
         };
-        match self.payload.is_empty() {
-            true => vec![&[]],
-            false => self.payload.chunks(size).collect(),
+        if self.payload.is_empty() {
+            vec![&[]]
+        } else {
+            self.payload.chunks(size).collect()
         }
     }
 }
@@ -240,9 +244,10 @@ fn reference(described: &Described, ecn: Ecn) -> Vec<Seen> {
                 destination: MAC,
                 ecn: ecn.bits(),
                 identification: if described.v4 { index } else { 0 },
-                sequence: match described.udp {
-                    true => 0,
-                    false => described.sequence.wrapping_add(offset),
+                sequence: if described.udp {
+                    0
+                } else {
+                    described.sequence.wrapping_add(offset)
                 },
                 flags: if described.udp { 0 } else { flags },
                 payload: payload.to_vec(),

@@ -148,10 +148,7 @@ impl Gso {
             GsoKind::TcpV6 => GSO_TCP_V6,
             GsoKind::Udp => GSO_UDP,
         };
-        match self.cwr {
-            true => kind | GSO_ECN,
-            false => kind,
-        }
+        if self.cwr { kind | GSO_ECN } else { kind }
     }
 }
 

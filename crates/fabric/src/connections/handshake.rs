@@ -86,9 +86,10 @@ impl Handshake {
     /// By how many bits the window of this segment is shifted, which goes `way`: that of a SYN is not
     /// (RFC 7323, section 2.2).
     pub fn scale_of(&self, segment: &Segment, way: Way) -> Option<u8> {
-        match segment.flags.contains(Flags::SYN) {
-            true => Some(0),
-            false => self.window_scale(way),
+        if segment.flags.contains(Flags::SYN) {
+            Some(0)
+        } else {
+            self.window_scale(way)
         }
     }
 
@@ -96,9 +97,10 @@ impl Handshake {
     /// section 3.7.1), less the room for time stamps (RFC 6691). `None` while a SYN is missing.
     pub fn segment_size(&self, way: Way) -> Option<u32> {
         let accepted = self.offer(way.reversed())?.options.maximum_segment_size;
-        let stamps = match self.has_timestamps() {
-            true => TIMESTAMPS_LENGTH,
-            false => 0,
+        let stamps = if self.has_timestamps() {
+            TIMESTAMPS_LENGTH
+        } else {
+            0
         };
         self.offer(way)?;
         Some(u32::from(accepted.saturating_sub(stamps).max(1)))

@@ -390,9 +390,10 @@ impl<T> Connections<T> {
 
 impl<T> Connection<T> {
     fn way_of(&self, flow: &FlowKey) -> Way {
-        match *flow == self.flow {
-            true => Way::Forth,
-            false => Way::Back,
+        if *flow == self.flow {
+            Way::Forth
+        } else {
+            Way::Back
         }
     }
 

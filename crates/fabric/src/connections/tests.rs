@@ -34,13 +34,14 @@ fn segment(flags: Flags, sequence: u32, acknowledgment: u32) -> Segment {
         flags,
         sequence: Sequence::new(sequence),
         acknowledgment: Sequence::new(acknowledgment),
-        options: match flags.contains(Flags::SYN) {
-            true => Options::Syn(SynOptions {
+        options: if flags.contains(Flags::SYN) {
+            Options::Syn(SynOptions {
                 maximum_segment_size: 1460,
                 window_scale: Some(7),
                 sack_permitted: true,
-            }),
-            false => Options::None,
+            })
+        } else {
+            Options::None
         },
         ..Segment::default()
     }

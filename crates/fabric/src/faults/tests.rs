@@ -23,7 +23,7 @@ fn pass(faults: &mut Faults<Numbered>, packets: u64) -> Vec<(u64, u64)> {
 
 fn drain(faults: &mut Faults<Numbered>) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
-    while let Some(time) = faults.next_time() {
+    while let Some(time) = faults.timeout() {
         if let Some(packet) = faults.receive(time) {
             out.push((time.as_nanos(), packet.number));
         }

@@ -59,7 +59,7 @@ impl<P: Packet + Clone> Pipe<P> {
     }
 
     /// A packet is certain to come at `entry`, after now, by the way in with the number `from`; the pipe
-    /// [is plain](Self::is_plain) and will be until then. Tells whether [`Self::next_time`] has changed.
+    /// [is plain](Self::is_plain) and will be until then. Tells whether [`Self::timeout`] has changed.
     #[inline(always)]
     pub(crate) fn announce(&mut self, entry: Time, from: u32, packet: P) -> bool {
         let length = packet.length();
@@ -94,7 +94,7 @@ impl<P: Packet + Clone> Pipe<P> {
         self.transmit_announced(place)
     }
 
-    /// Gives those from a place on to the link anew. Tells whether [`Self::next_time`] has changed.
+    /// Gives those from a place on to the link anew. Tells whether [`Self::timeout`] has changed.
     fn transmit_announced(&mut self, place: usize) -> bool {
         for announced in self.announced.iter_mut().skip(place) {
             announced.before = self.link.moment();

@@ -15,7 +15,7 @@ fn pipe(rules: impl Into<Vec<Rule>>) -> Pipe<Numbered> {
 
 fn drain(pipe: &mut Pipe<Numbered>) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
-    while let Some(time) = pipe.next_time() {
+    while let Some(time) = pipe.timeout() {
         out.extend(
             pipe.receive(time)
                 .map(|packet| (time.as_nanos(), packet.number)),
@@ -45,7 +45,7 @@ fn larger_than_the_mtu_is_dropped_for_that_reason() {
     let admission = pipe.send(at(0), Numbered::new(0, 10));
     assert_eq!(admission, Admission::Dropped(DropReason::Mtu));
     assert_eq!(pipe.counters().dropped.by(DropReason::Mtu).packets, 1);
-    assert_eq!(pipe.next_time(), None);
+    assert_eq!(pipe.timeout(), None);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_stopped_pipe_keeps_its_packets_until_it_gets_a_rate() {
     pipe.set_rate(at(0), Rate::ZERO);
     pipe.send(at(0), Numbered::new(0, 10));
     pipe.send(at(5), Numbered::new(1, 10));
-    assert_eq!(pipe.next_time(), None);
+    assert_eq!(pipe.timeout(), None);
     pipe.settle(at(5));
     assert_eq!(pipe.queue().backlog().packets, 2);
     pipe.set_rate(at(1000), Rate::from_gbps(8));
@@ -110,11 +110,7 @@ fn a_time_line_changes_a_pipe() {
     let mut out = Vec::new();
     for (number, sent) in [0, 95, 150, 350, 450, 1990, 2990].into_iter().enumerate() {
         loop {
-            let due = pipe
-                .next_time()
-                .into_iter()
-                .chain(timeline.next_time())
-                .min();
+            let due = pipe.timeout().into_iter().chain(timeline.timeout()).min();
             let Some(now) = due.filter(|&now| now <= at(sent)) else {
                 break;
             };
@@ -196,7 +192,7 @@ mod line {
                 prop_assert_eq!(tally(&mut pipe.line.iter().take(pipe.started)), pipe.in_flight());
                 let arrivals = pipe.line.iter().map(|place| place.arrival);
                 let next = arrivals.clone().next().filter(|arrival| *arrival < Time::MAX);
-                prop_assert_eq!(next, pipe.next_time());
+                prop_assert_eq!(next, pipe.timeout());
                 prop_assert!(arrivals.is_sorted());
                 let waits = pipe.queue().backlog().packets > 0 && !pipe.link().rate().is_zero();
                 prop_assert_eq!(pipe.next_departure().is_some(), waits);

@@ -41,13 +41,13 @@ pub trait Element<P>: Any + fmt::Debug + Send {
     /// A packet that came into the switch at port `ingress`.
     fn process(&mut self, now: Time, ingress: PortIndex, packet: P, out: &mut Output<'_, P>);
 
-    /// When it wants [`Self::on_time`] next. By default never.
-    fn next_time(&self) -> Option<Time> {
+    /// When it wants [`Self::handle_timeout`] next. By default never.
+    fn timeout(&self) -> Option<Time> {
         None
     }
 
     /// The time that it asked for has come. By default it does nothing; it must ask for a later one.
-    fn on_time(&mut self, now: Time, out: &mut Output<'_, P>) {
+    fn handle_timeout(&mut self, now: Time, out: &mut Output<'_, P>) {
         let _ = (now, out);
     }
 

@@ -93,9 +93,10 @@ impl<P: Packet + Clone> Ports<P> {
     ) -> Option<Time> {
         self.count_arrival(&packet);
         let pipe = self.pipes.get_mut(port.index())?;
-        match pipe.announce(entry, ingress.index() as u32, packet) {
-            true => pipe.next_time(),
-            false => None,
+        if pipe.announce(entry, ingress.index() as u32, packet) {
+            pipe.timeout()
+        } else {
+            None
         }
     }
 
@@ -123,14 +124,14 @@ impl<P: Packet + Clone> Ports<P> {
                 } else {
                     pipe.send(now, packet);
                 }
-                (pipe.next_arrival, pipe.next_time())
+                (pipe.next_arrival, pipe.timeout())
             }
             Some(account) => {
                 account.send(&mut self.pipes, now, port, packet);
                 let Some(pipe) = self.pipes.get(port.index()) else {
                     return;
                 };
-                (pipe.next_arrival, pipe.next_time())
+                (pipe.next_arrival, pipe.timeout())
             }
         };
         if after != before {
@@ -160,14 +161,14 @@ impl<P: Packet + Clone> Ports<P> {
         let Some(pipe) = self.pipes.get_mut(port.index()) else {
             return;
         };
-        let (next_time, backlog) = (pipe.next_time(), pipe.queue().backlog().size);
+        let (timeout, backlog) = (pipe.timeout(), pipe.queue().backlog().size);
         act(pipe);
         if let Some(account) = &mut self.account {
             account.release(backlog - pipe.queue().backlog().size);
             account.watch(port, pipe);
         }
-        let after = pipe.next_time();
-        if after != next_time {
+        let after = pipe.timeout();
+        if after != timeout {
             changed(port, after);
         }
     }

@@ -101,7 +101,7 @@ impl Caller {
     fn run(&mut self) {
         loop {
             for port in [CLIENT, SERVER] {
-                assert_eq!(self.entries[port.index()], self.switch.next_time(port));
+                assert_eq!(self.entries[port.index()], self.switch.timeout(port));
             }
             assert!(self.switch.counters().balance(self.switch.inside()));
             let [client, server] = self.entries;
@@ -113,12 +113,12 @@ impl Caller {
                 while let Some(packet) = self.switch.receive(now, port) {
                     self.out.push((now.as_nanos(), port, packet));
                 }
-                self.entries[port.index()] = self.switch.next_time(port);
+                self.entries[port.index()] = self.switch.timeout(port);
             }
             if timer == Some(now) {
                 let entries = &mut self.entries;
                 self.switch
-                    .on_time(now, |port, next| entries[port.index()] = next);
+                    .handle_timeout(now, |port, next| entries[port.index()] = next);
             }
         }
         assert_eq!(self.switch.inside(), Tally::ZERO);
@@ -235,11 +235,11 @@ impl Element<Sent> for Hold {
     fn process(&mut self, now: Time, ingress: PortIndex, packet: Sent, _: &mut Output<'_, Sent>) {
         self.held.push_back((now + self.span, ingress, packet));
     }
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         self.held.front().map(|&(time, ..)| time)
     }
-    fn on_time(&mut self, now: Time, out: &mut Output<'_, Sent>) {
-        while self.next_time().is_some_and(|time| time <= now) {
+    fn handle_timeout(&mut self, now: Time, out: &mut Output<'_, Sent>) {
+        while self.timeout().is_some_and(|time| time <= now) {
             if let Some((_, ingress, packet)) = self.held.pop_front() {
                 out.forward(ingress, packet);
             }

@@ -19,9 +19,10 @@ pub(super) async fn rebind(pairing: Pairing, address: [u8; 4]) -> Result<()> {
     // A quiche server whose client's address changes while much is in flight both ways often sends
     // nothing more but probes, to its own client too. It is asked for less.
     let is_delicate = (pairing.peer, pairing.direction) == (Peer::Quiche, Direction::OurClient);
-    let rule = match is_delicate {
-        true => rule::rebind_after_silence(SILENCE, address.into()),
-        false => rule::rebind(REBOUND, address.into()),
+    let rule = if is_delicate {
+        rule::rebind_after_silence(SILENCE, address.into())
+    } else {
+        rule::rebind(REBOUND, address.into())
     };
     let stage = pairing.stage(&setup()?, rule)?;
     let connection = stage.connect().await?;

@@ -18,18 +18,24 @@ pub(crate) fn delay(one_way: Duration) -> Rule {
 /// Of a hundred datagrams about `percent` are lost, as the seed says.
 pub(crate) fn lose(percent: u64, seed: u64) -> Rule {
     let mut chance = Chance::new(seed);
-    under_load(move || match chance.percent(percent) {
-        true => Verdict::Lose,
-        false => Verdict::Pass,
+    under_load(move || {
+        if chance.percent(percent) {
+            Verdict::Lose
+        } else {
+            Verdict::Pass
+        }
     })
 }
 
 /// Of a hundred datagrams about `percent` are changed in a byte, as the seed says.
 pub(crate) fn corrupt(percent: u64, seed: u64) -> Rule {
     let mut chance = Chance::new(seed);
-    under_load(move || match chance.percent(percent) {
-        true => Verdict::Corrupt(chance.next() as usize),
-        false => Verdict::Pass,
+    under_load(move || {
+        if chance.percent(percent) {
+            Verdict::Corrupt(chance.next() as usize)
+        } else {
+            Verdict::Pass
+        }
     })
 }
 

@@ -64,12 +64,11 @@ impl Namespace {
         let words = words.to_owned();
         self.run(move || {
             let output = Command::new("ip").args(words.split(' ')).output()?;
-            match output.status.success() {
-                true => Ok(()),
-                false => {
-                    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                    Err(io::Error::other(format!("ip {words}: {said}")))
-                }
+            if output.status.success() {
+                Ok(())
+            } else {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                Err(io::Error::other(format!("ip {words}: {said}")))
             }
         })?
     }

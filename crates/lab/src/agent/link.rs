@@ -66,9 +66,10 @@ impl<C: Connection> Link<C> {
     /// Begins one-way data, as the side that receives them.
     pub(super) async fn accept_one_way(&mut self) -> Result<(), FlowFailure> {
         let accepted = self.connection.accept(StreamKind::OneWay).await;
-        match lost(RECEIVING, accepted)? {
-            true => Ok(()),
-            false => lost(RECEIVING, Err(io::ErrorKind::UnexpectedEof.into())),
+        if lost(RECEIVING, accepted)? {
+            Ok(())
+        } else {
+            lost(RECEIVING, Err(io::ErrorKind::UnexpectedEof.into()))
         }
     }
 
@@ -100,9 +101,10 @@ impl<C: Connection> Link<C> {
     pub(super) async fn ask(&mut self, request: u64, response: u64) -> Result<(), FlowFailure> {
         lost(ASKING, self.connection.open(StreamKind::TwoWay).await)?;
         self.send_message(request).await?;
-        match self.receive_message(response).await? {
-            true => Ok(()),
-            false => lost(ASKING, Err(io::ErrorKind::UnexpectedEof.into())),
+        if self.receive_message(response).await? {
+            Ok(())
+        } else {
+            lost(ASKING, Err(io::ErrorKind::UnexpectedEof.into()))
         }
     }
 

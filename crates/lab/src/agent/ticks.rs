@@ -38,9 +38,10 @@ impl Ticks {
     /// Waits until packets are due, up to `quantum` longer where they follow each other faster than
     /// that; how many there are.
     pub(super) async fn wait(&mut self, alarm: &mut Alarm, quantum: Duration) -> io::Result<u64> {
-        let wake = match self.interval < quantum {
-            true => self.next + quantum,
-            false => self.next,
+        let wake = if self.interval < quantum {
+            self.next + quantum
+        } else {
+            self.next
         };
         alarm.until(wake).await?;
         Ok(self.due(alarm.now()))

@@ -45,9 +45,10 @@ fn workload() -> impl Strategy<Value = Workload> {
         (any::<u64>(), size(), any::<bool>()).prop_map(|(rate, packet, regular)| Workload::Cbr {
             rate: Rate::from_bits_per_second(rate),
             packet,
-            arrivals: match regular {
-                true => Arrivals::Regular,
-                false => Arrivals::Poisson,
+            arrivals: if regular {
+                Arrivals::Regular
+            } else {
+                Arrivals::Poisson
             },
         }),
         size().prop_map(|size| Workload::Transfer {
@@ -76,9 +77,10 @@ fn workload() -> impl Strategy<Value = Workload> {
                     response,
                     pause,
                     requests,
-                    connection: match kept {
-                        true => ConnectionUse::Kept,
-                        false => ConnectionUse::Fresh,
+                    connection: if kept {
+                        ConnectionUse::Kept
+                    } else {
+                        ConnectionUse::Fresh
                     },
                 }
             }),

@@ -111,9 +111,10 @@ impl Account {
 
     /// Which end a host is.
     fn role_of(&self, host: usize) -> Role {
-        match self.flow.from.index() == host {
-            true => Role::Client,
-            false => Role::Server,
+        if self.flow.from.index() == host {
+            Role::Client
+        } else {
+            Role::Server
         }
     }
 

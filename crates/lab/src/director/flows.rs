@@ -46,9 +46,10 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
             .pairs()
             .flat_map(|pair| (0..per_pair).map(move |_| pair));
         for (index, pair) in (0..).zip(each) {
-            let later = match arrives_at_random {
-                true => weir_units::Duration::ZERO,
-                false => random.span_up_to(group.start_within),
+            let later = if arrives_at_random {
+                weir_units::Duration::ZERO
+            } else {
+                random.span_up_to(group.start_within)
             };
             // Numbers below are the groups' own.
             let drawer = scenario.groups.len() + flows.len();

@@ -34,7 +34,7 @@ impl Script {
     }
 
     /// When something happens next.
-    pub(super) fn next_time(&self) -> Option<Time> {
+    pub(super) fn timeout(&self) -> Option<Time> {
         self.by_time.last().map(|(time, ..)| *time)
     }
 
@@ -109,7 +109,7 @@ mod tests {
         let scenario = Scenario::parse("test.toml", text, &[]).unwrap().scenario;
         let mut script = Script::new(&scenario);
         let at = |millis| Time::ZERO + Duration::from_millis(millis);
-        assert_eq!(script.next_time(), Some(at(1000)));
+        assert_eq!(script.timeout(), Some(at(1000)));
         assert_eq!(script.due(at(999)), None);
         let due: Vec<_> = std::iter::from_fn(|| script.due(at(5000)))
             .map(|(_, happening)| happening)
@@ -122,7 +122,7 @@ mod tests {
                 Happening::Change(Change::Down(false))
             ]
         );
-        assert_eq!(script.next_time(), None);
+        assert_eq!(script.timeout(), None);
         assert_eq!(script.due_in_epoch(2), None);
         assert!(script.due_in_epoch(3).is_some() && script.due_in_epoch(4).is_none());
         assert!(script.due_in_epoch(9).is_some() && script.due_in_epoch(9).is_none());

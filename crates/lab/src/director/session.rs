@@ -125,14 +125,14 @@ impl<'s> Session<'s> {
         self.begin_epoch().await?;
         let mut goes_on = true;
         while goes_on && self.clock.now() < end && !self.is_complete() {
-            let next = self.next_time(end);
+            let next = self.timeout(end);
             tokio::select! {
                 heard = self.hosts.next() => {
                     self.on_heard(heard, recorder).await?;
                 }
                 rung = alarm.until(next) => rung.map_err(LabError::system("waiting"))?,
             }
-            self.on_time(recorder).await?;
+            self.handle_timeout(recorder).await?;
             goes_on = watch(self.clock.now());
         }
         self.end(!goes_on, recorder).await
@@ -144,8 +144,8 @@ impl<'s> Session<'s> {
     }
 
     /// When something is to be done next.
-    fn next_time(&self, end: Time) -> Time {
-        let times = [self.script.next_time(), self.warm_up];
+    fn timeout(&self, end: Time) -> Time {
+        let times = [self.script.timeout(), self.warm_up];
         let known = times.into_iter().flatten();
         let glance = self.clock.now() + GLANCE;
         known
@@ -153,7 +153,7 @@ impl<'s> Session<'s> {
             .fold(end, Time::min)
     }
 
-    async fn on_time(&mut self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+    async fn handle_timeout(&mut self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         let now = self.clock.now();
         self.record_packets(recorder)?;
         while let Some((port, happening)) = self.script.due(now) {
@@ -199,9 +199,10 @@ impl<'s> Session<'s> {
             return Ok(());
         };
         let interface = nic.name.clone();
-        let change = match on {
-            true => HostChange::InterfaceUp { interface },
-            false => HostChange::InterfaceDown { interface },
+        let change = if on {
+            HostChange::InterfaceUp { interface }
+        } else {
+            HostChange::InterfaceDown { interface }
         };
         self.hosts.tell(host.index(), &Order::Host(change)).await
     }

@@ -186,9 +186,10 @@ fn record<'r>(
         .find(waiting)
         .and_then(|outcome| outcome.ended);
     let is_arrival = outcomes.iter().any(|outcome| outcome.arrival.is_some());
-    let achieved = match is_arrival {
-        true => outcomes.iter().map(|outcome| outcome.counters).sum(),
-        false => account.achieved(),
+    let achieved = if is_arrival {
+        outcomes.iter().map(|outcome| outcome.counters).sum()
+    } else {
+        account.achieved()
     };
     let (from, measured) = match end {
         Some(_) => (start, achieved),

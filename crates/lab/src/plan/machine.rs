@@ -83,13 +83,16 @@ impl Machine {
     pub fn check_room(&self, plan: &Plan, flows: u64) -> Result<(), PlanError> {
         let hosts = plan.hosts.len() as u64;
         let nics: usize = plan.hosts.iter().map(|host| host.nics.len()).sum();
-        let enough = |what, needed: u64, available: u64| match needed <= available {
-            true => Ok(()),
-            false => Err(PlanError::TooLarge {
-                what,
-                needed,
-                available,
-            }),
+        let enough = |what, needed: u64, available: u64| {
+            if needed <= available {
+                Ok(())
+            } else {
+                Err(PlanError::TooLarge {
+                    what,
+                    needed,
+                    available,
+                })
+            }
         };
         let memory =
             (hosts.saturating_mul(PER_HOST)).saturating_add(flows.saturating_mul(PER_FLOW));

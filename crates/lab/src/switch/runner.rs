@@ -230,9 +230,9 @@ impl Runner {
     fn control(&mut self) {
         self.reached = self.reached.max(self.controlled_at);
         if let Some(sed) = &mut self.sed {
-            sed.on_time(self.reached, &mut self.network);
+            sed.handle_timeout(self.reached, &mut self.network);
             sed.collect(self.reached, &mut self.network);
-            self.controlled_at = sed.next_time(self.reached).unwrap_or(Time::MAX);
+            self.controlled_at = sed.timeout(self.reached).unwrap_or(Time::MAX);
         }
     }
 
@@ -241,7 +241,7 @@ impl Runner {
         if let Some(sed) = &mut self.sed
             && sed.collect(self.reached, &mut self.network)
         {
-            self.controlled_at = sed.next_time(self.reached).unwrap_or(Time::MAX);
+            self.controlled_at = sed.timeout(self.reached).unwrap_or(Time::MAX);
         }
     }
 

@@ -124,9 +124,10 @@ impl Waiter {
     /// It rises quickly and falls slowly, so that it covers most of what happens.
     fn learn(&mut self, late: Duration) {
         let (now, late) = (self.lateness.as_nanos(), late.as_nanos());
-        let next = match late > now {
-            true => now + (late - now) / 4,
-            false => now - (now - late) / 32,
+        let next = if late > now {
+            now + (late - now) / 4
+        } else {
+            now - (now - late) / 32
         };
         self.lateness = Duration::from_nanos(next).min(LONGEST_WATCH);
     }

@@ -164,18 +164,18 @@ impl Protocol for Core {
         self.engine.handle_too_large(now, transmit);
     }
 
-    fn next_time(&self, _: &mut Moment<'_>, _is_blocked: bool) -> Option<Time> {
+    fn timeout(&self, _: &mut Moment<'_>, _is_blocked: bool) -> Option<Time> {
         let times = [
             self.engine.timeout(),
             self.waiting.next_deadline(),
-            self.allocation.next_time(),
+            self.allocation.timeout(),
         ];
         times.into_iter().flatten().min()
     }
 
-    fn on_time(&mut self, now: Time, woken: &mut Vec<Waker>) {
-        self.waiting.on_time(now, woken);
-        self.allocation.on_time(now, &mut self.engine);
+    fn handle_timeout(&mut self, now: Time, woken: &mut Vec<Waker>) {
+        self.waiting.handle_timeout(now, woken);
+        self.allocation.handle_timeout(now, &mut self.engine);
         if self.engine.timeout().is_some_and(|timeout| timeout <= now) {
             self.engine.handle_timeout(now);
         }

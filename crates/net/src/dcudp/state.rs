@@ -150,8 +150,8 @@ impl Protocol for Core {
         self.engine.abort(now, 0);
     }
 
-    fn next_time(&self, now: &mut Moment<'_>, is_blocked: bool) -> Option<Time> {
-        let next = self.engine.next_time()?;
+    fn timeout(&self, now: &mut Moment<'_>, is_blocked: bool) -> Option<Time> {
+        let next = self.engine.timeout()?;
         if is_blocked {
             // The pacer's time has come, and the socket's has not: that wakes the driver by itself.
             return Some(next.max(now.get() + WHILE_FULL));
@@ -159,9 +159,9 @@ impl Protocol for Core {
         Some(next)
     }
 
-    fn on_time(&mut self, now: Time, _: &mut Vec<Waker>) {
-        if self.engine.next_time().is_some_and(|next| next <= now) {
-            self.engine.on_time(now);
+    fn handle_timeout(&mut self, now: Time, _: &mut Vec<Waker>) {
+        if self.engine.timeout().is_some_and(|next| next <= now) {
+            self.engine.handle_timeout(now);
         }
     }
 

@@ -59,9 +59,10 @@ impl Logger {
 
 impl Observer for Logger {
     fn interest(&self) -> Interest {
-        match self.packets {
-            true => Interest::Everything,
-            false => Interest::Changes,
+        if self.packets {
+            Interest::Everything
+        } else {
+            Interest::Changes
         }
     }
 

@@ -97,9 +97,10 @@ struct Several(Vec<Box<dyn Observer>>);
 impl Observer for Several {
     fn interest(&self) -> Interest {
         let mut interests = self.0.iter().map(|observer| observer.interest());
-        match interests.any(|interest| interest == Interest::Everything) {
-            true => Interest::Everything,
-            false => Interest::Changes,
+        if interests.any(|interest| interest == Interest::Everything) {
+            Interest::Everything
+        } else {
+            Interest::Changes
         }
     }
 

@@ -101,9 +101,10 @@ impl Connection {
         }
         let number_length = packet::packet_number_length(number, largest_acked);
         let ids = &self.remote_ids;
-        let destination = match path == self.paths[0].id {
-            true => *ids.current(),
-            false => *ids.of(path).unwrap_or(ids.current()),
+        let destination = if path == self.paths[0].id {
+            *ids.current()
+        } else {
+            *ids.of(path).unwrap_or(ids.current())
         };
         let header = self.write_header(level, destination, number, number_length, buffer);
         if self.peer.grease_quic_bit && self.config.grease_quic_bit && self.rng.next_u32() & 1 == 0

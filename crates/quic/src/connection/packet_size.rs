@@ -57,9 +57,10 @@ impl Sizing {
                     Some(size) => size >= LARGE_TASK,
                     None => self.large_task.is_some(),
                 };
-                match is_large {
-                    true => LARGE_TASK_PACKET,
-                    false => SMALL_TASK_PACKET,
+                if is_large {
+                    LARGE_TASK_PACKET
+                } else {
+                    SMALL_TASK_PACKET
                 }
             }
         }

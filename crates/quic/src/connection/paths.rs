@@ -348,9 +348,10 @@ impl Connection {
             self.recovery.pto(&self.paths[index]),
         );
         let longest = in_use.max(own);
-        let interval = match self.paths[index].rtt.has_sample() {
-            true => own,
-            false => in_use,
+        let interval = if self.paths[index].rtt.has_sample() {
+            own
+        } else {
+            in_use
         };
         self.paths[index]
             .validation
@@ -488,7 +489,7 @@ impl Connection {
                 continue;
             };
             if path.validation.is_running() {
-                if path.validation.on_timeout(now) == Verdict::Failed {
+                if path.validation.handle_timeout(now) == Verdict::Failed {
                     self.on_validation_failed(now, index);
                 }
             } else if self.ask_at(index).is_some_and(|at| at <= now) {

@@ -124,7 +124,7 @@ impl Connection {
         let wakeup = self
             .armed()
             .filter(due)
-            .map(|monitor| monitor.on_timeout(now));
+            .map(|monitor| monitor.handle_timeout(now));
         if wakeup == Some(Wakeup::SendPing) {
             self.timers.ping_due = true;
         }

@@ -132,7 +132,7 @@ impl Connection {
             return;
         }
         let (recovery, paths, mut fates) = self.recovery_parts();
-        match recovery.on_timeout(now, &mut paths[0], state, &mut fates) {
+        match recovery.handle_timeout(now, &mut paths[0], state, &mut fates) {
             TimeoutAction::Lost => {}
             TimeoutAction::Probe { space, packets } => {
                 recovery.oldest_unacked_frames(space, packets.into(), &mut fates);

@@ -28,9 +28,10 @@ pub struct PathView {
 
 impl PathView {
     pub(super) fn sane_loss(&self) -> f64 {
-        match self.loss.is_nan() {
-            true => 1.0,
-            false => self.loss.clamp(0.0, 1.0),
+        if self.loss.is_nan() {
+            1.0
+        } else {
+            self.loss.clamp(0.0, 1.0)
         }
     }
 

@@ -69,9 +69,10 @@ impl SilenceWatch {
 
     pub(super) fn on_rtt_sample(&mut self, rtt: Duration, pto: Duration) {
         self.pto = Some(pto);
-        self.rtt = match self.rtt.is_zero() {
-            true => rtt,
-            false => (self.rtt * 7 + rtt) / 8,
+        self.rtt = if self.rtt.is_zero() {
+            rtt
+        } else {
+            (self.rtt * 7 + rtt) / 8
         };
     }
 
@@ -131,9 +132,10 @@ impl SilenceWatch {
         let Some(pto) = self.pto else {
             return;
         };
-        let credit = match self.thinking_share() <= pto {
-            true => pto - self.rtt.min(pto / 2),
-            false => Duration::ZERO,
+        let credit = if self.thinking_share() <= pto {
+            pto - self.rtt.min(pto / 2)
+        } else {
+            Duration::ZERO
         };
         self.start(now - credit, pto);
     }
@@ -146,7 +148,7 @@ impl SilenceWatch {
     }
 
     /// Time has passed.
-    pub(super) fn on_timeout(&mut self, now: Time) {
+    pub(super) fn handle_timeout(&mut self, now: Time) {
         let (Some(unanswered), Some(pto)) = (&mut self.unanswered, self.pto) else {
             return;
         };
@@ -205,9 +207,9 @@ mod tests {
         watch.on_sent(at(20_500));
         assert_eq!(watch.deadline(), Some(at(20_000 + 1950 - 100)));
         watch.on_probe_timeout(at(20_650), PTO);
-        watch.on_timeout(at(21_849));
+        watch.handle_timeout(at(21_849));
         assert!(!watch.raised);
-        watch.on_timeout(at(21_850));
+        watch.handle_timeout(at(21_850));
         assert!(watch.raised);
         assert_eq!((watch.deadline(), watch.probe_timeouts), (None, 1));
         watch.on_heard(at(21_860));
@@ -255,10 +257,10 @@ mod tests {
     fn a_host_that_slept_looks_again_first() {
         let mut watch = watch();
         watch.on_sent(at(20_000));
-        watch.on_timeout(at(90_000));
+        watch.handle_timeout(at(90_000));
         assert!(!watch.raised);
         assert_eq!(watch.deadline(), Some(at(90_650)));
-        watch.on_timeout(at(99_000));
+        watch.handle_timeout(at(99_000));
         assert!(watch.raised, "once per silence");
     }
 }

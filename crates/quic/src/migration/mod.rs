@@ -22,7 +22,7 @@
 //! monitor.on_packet_sent(now, path);
 //! while !monitor.wants_decision() {
 //!     now = monitor.timeout().unwrap_or(Time::MAX);
-//!     if monitor.on_timeout(now) == Wakeup::SendPing {
+//!     if monitor.handle_timeout(now) == Wakeup::SendPing {
 //!         monitor.on_packet_sent(now, path);
 //!     }
 //! }

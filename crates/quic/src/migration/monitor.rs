@@ -263,7 +263,7 @@ impl MigrationMonitor {
         }
     }
 
-    /// When to call [`MigrationMonitor::on_timeout`]; `None` where there is nothing to wait for.
+    /// When to call [`MigrationMonitor::handle_timeout`]; `None` where there is nothing to wait for.
     pub fn timeout(&self) -> Option<Time> {
         if !self.is_armed() {
             return None;
@@ -282,20 +282,21 @@ impl MigrationMonitor {
 
     /// When a PING will be asked for, if nothing happens.
     pub fn next_keepalive(&self) -> Option<Time> {
-        match self.is_armed() {
-            true => self.silence.keepalive_at(self.streams.due > 0),
-            false => None,
+        if self.is_armed() {
+            self.silence.keepalive_at(self.streams.due > 0)
+        } else {
+            None
         }
     }
 
     /// [`MigrationMonitor::timeout`] has come. Does nothing where it has not. Packets that have
     /// arrived should be handed in first: they may end the silence.
-    pub fn on_timeout(&mut self, now: Time) -> Wakeup {
+    pub fn handle_timeout(&mut self, now: Time) -> Wakeup {
         if !self.is_armed() {
             return Wakeup::Nothing;
         }
         let was_raised = self.silence.raised;
-        self.silence.on_timeout(now);
+        self.silence.handle_timeout(now);
         if self.silence.raised && !was_raised {
             self.raise(now);
         }
@@ -399,9 +400,10 @@ impl MigrationMonitor {
     }
 
     fn raise(&mut self, now: Time) {
-        match self.is_settling(now) {
-            true => self.deferred = true,
-            false => self.wanted = true,
+        if self.is_settling(now) {
+            self.deferred = true
+        } else {
+            self.wanted = true
         }
     }
 

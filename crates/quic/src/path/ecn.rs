@@ -43,9 +43,10 @@ impl EcnState {
     /// A new path's.
     pub(crate) fn new(wanted: bool) -> Self {
         Self {
-            phase: match wanted {
-                true => EcnPhase::Testing,
-                false => EcnPhase::Off,
+            phase: if wanted {
+                EcnPhase::Testing
+            } else {
+                EcnPhase::Off
             },
             tested: 0,
             lost: 0,

@@ -271,9 +271,10 @@ impl Path {
         least: Duration,
     ) -> bool {
         let standby = &mut self.standby;
-        standby.contradictions = match self.rtt.is_contradicted_by(rtt, least) {
-            true => standby.contradictions + 1,
-            false => 0,
+        standby.contradictions = if self.rtt.is_contradicted_by(rtt, least) {
+            standby.contradictions + 1
+        } else {
+            0
         };
         if standby.contradictions == CONTRADICTIONS {
             standby.contradictions = 0;

@@ -80,12 +80,13 @@ impl Pacer {
     fn set_rate(&mut self, now: Time, rate: Rate, below_a_packet: bool, packet: u64) {
         self.refill(now);
         self.rate = rate;
-        (self.capacity, self.slack) = match below_a_packet {
-            true => (packet, Duration::ZERO),
-            false => (
+        (self.capacity, self.slack) = if below_a_packet {
+            (packet, Duration::ZERO)
+        } else {
+            (
                 smallest_burst(packet).max(rate.size_in(self.granularity).bytes()),
                 self.granularity,
-            ),
+            )
         };
         self.tokens = self.tokens.min(self.full());
     }

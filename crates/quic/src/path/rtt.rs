@@ -52,15 +52,17 @@ impl Rtt {
             self.variation = latest / 2;
             return latest;
         }
-        self.min = match self.reset_min {
-            true => latest,
-            false => self.min.min(latest),
+        self.min = if self.reset_min {
+            latest
+        } else {
+            self.min.min(latest)
         };
         self.reset_min = false;
         // A delay that makes the sample smaller than the minimum cannot be true.
-        let adjusted = match latest >= self.min + ack_delay {
-            true => latest - ack_delay,
-            false => latest,
+        let adjusted = if latest >= self.min + ack_delay {
+            latest - ack_delay
+        } else {
+            latest
         };
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;

@@ -89,7 +89,7 @@ impl Validation {
     }
 
     /// Does what is due at `now`: another challenge, or the attempt's end.
-    pub(crate) fn on_timeout(&mut self, now: Time) -> Verdict {
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> Verdict {
         let Some(running) = &mut self.running else {
             return Verdict::Open;
         };
@@ -128,7 +128,7 @@ mod tests {
         validation.on_sent(at(0), [1; 8]);
         assert!(!validation.due);
         assert_eq!(validation.timeout(), Some(at(10)));
-        validation.on_timeout(at(10));
+        validation.handle_timeout(at(10));
         assert!(validation.due);
         validation.on_sent(at(10), [2; 8]);
         assert_eq!(validation.on_response(at(15), [3; 8]), None);
@@ -144,7 +144,7 @@ mod tests {
         validation.on_sent(at(0), [0; 8]);
         let mut sent = vec![at(0)];
         while let Some(next) = validation.timeout() {
-            if validation.on_timeout(next) == Verdict::Failed {
+            if validation.handle_timeout(next) == Verdict::Failed {
                 sent.push(next);
                 break;
             }

@@ -195,9 +195,10 @@ impl SpaceState {
                 .for_each(|frame| sink.acked(space, frame));
             acked.add(now, packet, number == largest, path);
             if packet.path == path.id {
-                match packet.mtu_probe {
-                    true => path.discovery.on_probe_acked(packet.size as usize),
-                    false => path.discovery.on_acked(number, packet.size as usize),
+                if packet.mtu_probe {
+                    path.discovery.on_probe_acked(packet.size as usize)
+                } else {
+                    path.discovery.on_acked(number, packet.size as usize)
                 }
             }
             self.packets.clear(number);
@@ -265,9 +266,10 @@ fn report_ack(
     path: &mut Path,
 ) {
     // Without a round-trip time there is no minimum that a rate sample has to span.
-    let min_interval = match path.rtt.has_sample() {
-        true => path.rtt.min,
-        false => Duration::ZERO,
+    let min_interval = if path.rtt.has_sample() {
+        path.rtt.min
+    } else {
+        Duration::ZERO
     };
     let sample = AckSample {
         now,

@@ -120,9 +120,10 @@ impl AckRequests {
         // One that is to be sent may be the repetition of one that did arrive.
         let newest = self.asked?.delay;
         let in_flight = self.in_flight.iter().map(|(_, delay)| *delay);
-        Some(match self.due || !self.in_flight.is_empty() {
-            true => in_flight.fold(self.delay.max(newest), Duration::max),
-            false => self.delay,
+        Some(if self.due || !self.in_flight.is_empty() {
+            in_flight.fold(self.delay.max(newest), Duration::max)
+        } else {
+            self.delay
         })
     }
 

@@ -219,10 +219,12 @@ impl SpaceState {
             return;
         };
         let is_overdue = behind > 0 && packet.sent_at + rules.delay <= rules.now;
-        let cause = match is_overdue {
-            _ if behind >= rules.packet_threshold => LossReason::Reordering,
-            true => LossReason::Time,
-            false => LossReason::Outnumbered,
+        let cause = if behind >= rules.packet_threshold {
+            LossReason::Reordering
+        } else if is_overdue {
+            LossReason::Time
+        } else {
+            LossReason::Outnumbered
         };
         sink.packet_lost(rules.now, &packet.lost(space, number, cause));
         packet
@@ -264,9 +266,10 @@ impl SpaceState {
 }
 
 fn report(now: Time, lost: &Lost, path: &mut Path) {
-    let cause = match lost.persistent {
-        true => LossCause::Timeout,
-        false => LossCause::Acks,
+    let cause = if lost.persistent {
+        LossCause::Timeout
+    } else {
+        LossCause::Acks
     };
     path.stats.congestion_events += 1;
     if lost.persistent {

@@ -238,10 +238,11 @@ impl ReceivedPackets {
         limit: usize,
     ) -> Option<SentFrame> {
         let largest = self.largest()?;
-        let delay = match self.policy.max_ack_delay.is_zero() {
-            // What is acknowledged at once has no delay (RFC 9000, section 13.2.5).
-            true => 0,
-            false => now.since(self.largest_at).as_micros() >> self.policy.exponent.min(63),
+        let delay = if self.policy.max_ack_delay.is_zero() {
+            // An immediate acknowledgment has no delay (RFC 9000, section 13.2.5).
+            0
+        } else {
+            now.since(self.largest_at).as_micros() >> self.policy.exponent.min(63)
         };
         let ecn = (self.ecn != EcnCounts::default()).then_some(self.ecn);
         if !frame::write::ack(out, self.to_report(), delay, ecn, limit) {

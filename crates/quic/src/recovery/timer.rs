@@ -43,7 +43,7 @@ impl Recovery {
         path.rtt.probe_timeout(self.config.granularity) + self.peer_max_ack_delay
     }
 
-    /// When [`Recovery::on_timeout`] is to be called; `None` where there is nothing to wait for.
+    /// When [`Recovery::handle_timeout`] is to be called; `None` where there is nothing to wait for.
     pub(crate) fn timeout(&self, path: &Path, state: HandshakeState) -> Option<Time> {
         if let Some((at, _)) = self.earliest_loss_time() {
             return Some(at);
@@ -52,7 +52,7 @@ impl Recovery {
     }
 
     /// [`Recovery::timeout`] has come. Does nothing where it has not.
-    pub(crate) fn on_timeout(
+    pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
         path: &mut Path,
@@ -76,9 +76,10 @@ impl Recovery {
                 self.handshake_event = now;
                 path.stats.probe_timeouts += 1;
                 path.ecn.on_probe_timeout(self.pto_count);
-                let packets = match self.has_eliciting_outstanding(space) {
-                    true => 2,
-                    false => 1,
+                let packets = if self.has_eliciting_outstanding(space) {
+                    2
+                } else {
+                    1
                 };
                 TimeoutAction::Probe { space, packets }
             }
@@ -118,9 +119,10 @@ impl Recovery {
         if handshake.is_none() && !self.is_address_validated(state.confirmed) {
             // The server may have sent all that it may send before our address is validated, and
             // all of it may be lost: a packet of ours gives it the right to send more.
-            let space = match state.has_handshake_keys {
-                true => Space::Handshake,
-                false => Space::Initial,
+            let space = if state.has_handshake_keys {
+                Space::Handshake
+            } else {
+                Space::Initial
             };
             return Some((self.handshake_event + duration, space));
         }

@@ -181,9 +181,10 @@ impl SendHalf {
 
     /// How many bytes the running task has written; zero where all is acknowledged.
     pub(super) fn task_size(&self) -> u64 {
-        match self.buffer.is_empty() {
-            true => 0,
-            false => self.buffer.end - self.task_start,
+        if self.buffer.is_empty() {
+            0
+        } else {
+            self.buffer.end - self.task_start
         }
     }
 

@@ -94,9 +94,10 @@ pub(crate) fn write_frame(
             let known = peer.ids.iter().map(|(sequence, _)| *sequence).max();
             let sequence = sequence.value(known.unwrap_or(0));
             write::retire_connection_id(out, sequence);
-            return match sequence > known.unwrap_or(0) {
-                true => Verdict::Violation(Code::PROTOCOL_VIOLATION),
-                false => Verdict::Unknown,
+            return if sequence > known.unwrap_or(0) {
+                Verdict::Violation(Code::PROTOCOL_VIOLATION)
+            } else {
+                Verdict::Unknown
             };
         }
         Hostile::Challenge(data) => write::path_challenge(out, data.to_be_bytes()),
@@ -109,9 +110,10 @@ pub(crate) fn write_frame(
         Hostile::Crypto { offset, length } => {
             let offset = offset.value(peer.crypto_offset(level)).min(VARINT_MAX >> 1);
             write::crypto(out, offset, &vec![*length; usize::from(*length)]);
-            return match offset >= 1 << 20 {
-                true => Verdict::Violation(Code::CRYPTO_BUFFER_EXCEEDED),
-                false => Verdict::Unknown,
+            return if offset >= 1 << 20 {
+                Verdict::Violation(Code::CRYPTO_BUFFER_EXCEEDED)
+            } else {
+                Verdict::Unknown
             };
         }
         Hostile::NewToken(length) => {
@@ -159,9 +161,10 @@ pub(crate) fn write_frame(
 }
 
 fn direction(unidirectional: bool) -> Direction {
-    match unidirectional {
-        true => Direction::Unidirectional,
-        false => Direction::Bidirectional,
+    if unidirectional {
+        Direction::Unidirectional
+    } else {
+        Direction::Bidirectional
     }
 }
 
@@ -196,9 +199,10 @@ fn write_ack(
     });
     write::ack(out, ranges, delay.value(100), ecn, 1000);
     // The victim may have sent what this peer could not open, but not so much.
-    match largest > sent.unwrap_or(0) + 10_000 {
-        true => Verdict::Violation(Code::PROTOCOL_VIOLATION),
-        false => Verdict::Unknown,
+    if largest > sent.unwrap_or(0) + 10_000 {
+        Verdict::Violation(Code::PROTOCOL_VIOLATION)
+    } else {
+        Verdict::Unknown
     }
 }
 
@@ -219,9 +223,10 @@ fn write_data(
         // Nothing that follows is honest.
         *offset = offset.max(&mut (HONEST_DATA + 1)).to_owned();
     }
-    match honest {
-        true => Verdict::Harmless,
-        false => Verdict::Unknown,
+    if honest {
+        Verdict::Harmless
+    } else {
+        Verdict::Unknown
     }
 }
 
@@ -239,9 +244,10 @@ fn write_stream(attacker: Side, frame: &Hostile, out: &mut Vec<u8>) -> Verdict {
         return Verdict::Unknown;
     };
     let index = index.value(0) >> 2;
-    let initiator = match initiated_by_victim {
-        true => attacker.other(),
-        false => attacker,
+    let initiator = if initiated_by_victim {
+        attacker.other()
+    } else {
+        attacker
     };
     let id = StreamId::new(initiator, direction(unidirectional), index);
     let length = usize::from(length);
@@ -292,21 +298,23 @@ fn write_new_id(
         reset_token: [id; 16],
     };
     write::new_connection_id(out, &frame);
-    match retire_prior_to > sequence {
-        true => Verdict::Violation(Code::FRAME_ENCODING_ERROR),
-        false => Verdict::Unknown,
+    if retire_prior_to > sequence {
+        Verdict::Violation(Code::FRAME_ENCODING_ERROR)
+    } else {
+        Verdict::Unknown
     }
 }
 
 fn write_close(application: bool, code: u64, out: &mut Vec<u8>) {
     let reason = b"because";
-    let close = match application {
-        true => Close::Application { code, reason },
-        false => Close::Transport {
+    let close = if application {
+        Close::Application { code, reason }
+    } else {
+        Close::Transport {
             code: Code::from_wire(code),
             frame_type: 0,
             reason,
-        },
+        }
     };
     write::close(out, &close, out.len() + 100);
 }
@@ -320,8 +328,9 @@ fn write_type(number: u64, out: &mut Vec<u8>) -> Verdict {
         0x4000..0x4000_0000 => out.extend((number as u32 | 0x8000_0000).to_be_bytes()),
         _ => out.extend((number | 0xc000_0000_0000_0000).to_be_bytes()),
     }
-    match known {
-        true => Verdict::Unknown,
-        false => Verdict::Violation(Code::FRAME_ENCODING_ERROR),
+    if known {
+        Verdict::Unknown
+    } else {
+        Verdict::Violation(Code::FRAME_ENCODING_ERROR)
     }
 }

@@ -374,9 +374,10 @@ impl Peer {
         let space = &mut self.spaces[level.space() as usize];
         space.next_number = space.next_number.max(number.saturating_add(1));
         let mut out = Vec::with_capacity(1500);
-        let destination = match disguise.wrong_id {
-            true => id(0, 0xff),
-            false => self.remote_id,
+        let destination = if disguise.wrong_id {
+            id(0, 0xff)
+        } else {
+            self.remote_id
         };
         let kind = match level {
             Level::Initial => Some(LongKind::Initial { token: &[] }),

@@ -352,9 +352,9 @@ impl World {
     }
 
     /// When something happens next.
-    pub(crate) fn next_time(&self) -> Option<Time> {
+    pub(crate) fn timeout(&self) -> Option<Time> {
         let spare = self.spare_pipes.iter().flatten();
-        let pipes = self.pipes.iter().chain(spare).filter_map(Pipe::next_time);
+        let pipes = self.pipes.iter().chain(spare).filter_map(Pipe::timeout);
         let timers = self
             .hosts
             .iter()
@@ -438,7 +438,7 @@ impl World {
     /// One step: on to the next thing that happens. `false` where nothing ever will.
     pub(crate) fn step(&mut self) -> bool {
         self.transmit();
-        let Some(next) = self.next_time() else {
+        let Some(next) = self.timeout() else {
             return false;
         };
         self.advance_to(next);
@@ -457,7 +457,7 @@ impl World {
             if done(self) {
                 return true;
             }
-            match self.next_time() {
+            match self.timeout() {
                 Some(next) if next <= end => self.advance_to(next),
                 _ => return false,
             }

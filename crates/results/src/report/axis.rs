@@ -17,9 +17,10 @@ impl Axis {
     pub(crate) fn new(max: f64, ticks: u32, whole: bool, scale: &Scale) -> Self {
         let max = if max > 0.0 { max } else { 1.0 };
         let step = round_up(max / f64::from(ticks.max(1)));
-        let end = match whole {
-            true => (max / step).ceil() * step,
-            false => max,
+        let end = if whole {
+            (max / step).ceil() * step
+        } else {
+            max
         };
         Self {
             end,

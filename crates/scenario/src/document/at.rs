@@ -123,9 +123,10 @@ impl<'a> At<'a> {
 
     /// The value of a key of this table.
     pub(crate) fn child(&self, name: &str, node: &'a Node) -> At<'a> {
-        let key = match self.key.is_empty() {
-            true => name.to_owned(),
-            false => format!("{}.{name}", self.key),
+        let key = if self.key.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.key)
         };
         At {
             node,
@@ -165,9 +166,10 @@ impl<'a> At<'a> {
         }
         let mut seen = HashSet::new();
         found.retain(|one| seen.insert(*one));
-        match found.is_empty() {
-            true => Err(self.wrong_kind(format!("at least one {what}"))),
-            false => Ok(found),
+        if found.is_empty() {
+            Err(self.wrong_kind(format!("at least one {what}")))
+        } else {
+            Ok(found)
         }
     }
 

@@ -122,9 +122,10 @@ impl Lines {
             .into_iter()
             .map(|(start, key, value)| {
                 // A key without a position of its own belongs to the table that it stands in.
-                let place = match key.span().is_empty() {
-                    true => place.clone(),
-                    false => self.place(start),
+                let place = if key.span().is_empty() {
+                    place.clone()
+                } else {
+                    self.place(start)
                 };
                 let written = match value.get_ref() {
                     DeValue::Table(_) | DeValue::Array(_) => place.clone(),

@@ -190,12 +190,15 @@ impl Group {
         topology: &Topology,
         routes: &Routes,
     ) -> Result<(), Reported> {
-        let one_way = |from: HostIndex, to: HostIndex| match routes.reaches(from, to) {
-            true => Ok(()),
-            false => Err(fields.blame("to").problem(ProblemKind::Unreachable {
-                from: topology.host(from).name.clone(),
-                to: topology.host(to).name.clone(),
-            })),
+        let one_way = |from: HostIndex, to: HostIndex| {
+            if routes.reaches(from, to) {
+                Ok(())
+            } else {
+                Err(fields.blame("to").problem(ProblemKind::Unreachable {
+                    from: topology.host(from).name.clone(),
+                    to: topology.host(to).name.clone(),
+                }))
+            }
         };
         // One unreachable pair says enough.
         self.pairs()
@@ -225,14 +228,15 @@ pub(crate) fn check_epochs(at: &At<'_>, groups: &[Group]) -> Result<(), Reported
         flows = flows.saturating_add(group.flow_count());
     }
     let requests = flows.saturating_mul(u64::from(count));
-    match requests > MOST_ARRIVALS {
-        false => Ok(()),
-        true => Err(at.problem(ProblemKind::TooMany {
+    if requests > MOST_ARRIVALS {
+        Err(at.problem(ProblemKind::TooMany {
             what: "requests in epochs",
             count: requests,
             limit: MOST_ARRIVALS,
             reason: "results have a row for each",
-        })),
+        }))
+    } else {
+        Ok(())
     }
 }
 

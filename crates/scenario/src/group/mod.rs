@@ -94,9 +94,10 @@ impl Group {
     pub fn pairs(&self) -> impl Iterator<Item = (HostIndex, HostIndex)> {
         let all = self.pairing == Pairing::All;
         let each = self.from.iter().enumerate().flat_map(move |(index, from)| {
-            let to = match all {
-                true => &self.to[..],
-                false => self.to.get(index..=index).unwrap_or_default(),
+            let to = if all {
+                &self.to[..]
+            } else {
+                self.to.get(index..=index).unwrap_or_default()
             };
             to.iter().map(move |to| (*from, *to))
         });

@@ -128,12 +128,13 @@ impl Accepts {
             }
             _ => return Err(wrong_kind()),
         };
-        match self.contains(&scalar) {
-            true => Ok(scalar),
-            false => Err(ProblemKind::OutOfRange {
+        if self.contains(&scalar) {
+            Ok(scalar)
+        } else {
+            Err(ProblemKind::OutOfRange {
                 expected: self.to_string(),
                 found: bare(value),
-            }),
+            })
         }
     }
 

@@ -155,9 +155,10 @@ impl<'q> Builder<'q> {
             let index = self.topology.ports.len() as u32;
             // The arrow is taken in any case: there is one link between two nodes.
             let taken = self.ports.insert(arrow.clone(), index).map(|_| &arrow);
-            let taken = match name == arrow {
-                true => taken,
-                false => taken.or(self.ports.insert(name.clone(), index).map(|_| &name)),
+            let taken = if name == arrow {
+                taken
+            } else {
+                taken.or(self.ports.insert(name.clone(), index).map(|_| &name))
             };
             if let Some(name) = taken {
                 return Err(at.problem(ProblemKind::DuplicateName {

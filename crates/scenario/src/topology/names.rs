@@ -53,9 +53,10 @@ impl Names {
     pub(crate) fn nodes(&self, at: &At<'_>) -> Result<Vec<Node>, Reported> {
         let name = at.text("the name of a host, of several hosts or of a switch")?;
         let found = self.find(name);
-        match found.is_empty() {
-            true => Err(self.unknown(at, "host or switch", name, |_| true)),
-            false => Ok(found),
+        if found.is_empty() {
+            Err(self.unknown(at, "host or switch", name, |_| true))
+        } else {
+            Ok(found)
         }
     }
 

@@ -87,9 +87,10 @@ impl Routes {
         let ways: Vec<_> = links
             .filter(|port| self.is_nearer(&distances, switch.index(), *port))
             .collect();
-        match ways.is_empty() {
-            true => self.from_switch(switch, host).to_vec(),
-            false => ways,
+        if ways.is_empty() {
+            self.from_switch(switch, host).to_vec()
+        } else {
+            ways
         }
     }
 

@@ -30,9 +30,10 @@ fn switch(topology: &Topology, name: &str) -> SwitchIndex {
 fn next(topology: &Topology, at: &str, to: &str) -> Vec<String> {
     let (routes, to) = (topology.routes(), host(topology, to));
     let is_host = topology.hosts.iter().any(|host| host.name == at);
-    let ports = match is_host {
-        true => routes.from_host(host(topology, at), to),
-        false => routes.from_switch(switch(topology, at), to).to_vec(),
+    let ports = if is_host {
+        routes.from_host(host(topology, at), to)
+    } else {
+        routes.from_switch(switch(topology, at), to).to_vec()
     };
     ports
         .iter()

@@ -112,7 +112,7 @@ impl Queues {
         ready
     }
 
-    pub(super) fn next_time(&self) -> Option<Time> {
+    pub(super) fn timeout(&self) -> Option<Time> {
         let times = self
             .0
             .values()

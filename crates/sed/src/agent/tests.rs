@@ -38,9 +38,10 @@ impl Packet for Frame {
         u32::from(self.forth)
     }
     fn flow(&self) -> FlowKey {
-        match self.forth {
-            true => flow(self.port),
-            false => flow(self.port).reversed(),
+        if self.forth {
+            flow(self.port)
+        } else {
+            flow(self.port).reversed()
         }
     }
     fn burst(&self) -> Option<Burst> {
@@ -177,7 +178,7 @@ impl World {
     fn order(&mut self, order: Order) {
         let now = self.now;
         self.agent().receive(now, order);
-        self.switch.on_time(now, |_, _| {});
+        self.switch.handle_timeout(now, |_, _| {});
     }
 
     fn allow(&mut self, port: u16, segments: u32) {
@@ -192,7 +193,7 @@ impl World {
         let until = self.now + span;
         while let Some(next) = self.switch.next_timer().filter(|next| *next <= until) {
             self.now = next.max(self.now);
-            self.switch.on_time(self.now, |_, _| {});
+            self.switch.handle_timeout(self.now, |_, _| {});
         }
         self.now = until;
     }

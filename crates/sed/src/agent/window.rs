@@ -30,9 +30,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         if plain {
             half.template = Some((ingress, packet.clone()));
         }
-        let limit = match segment.flags.contains(Flags::SYN) {
-            true => half.limit.map(|limit| limit.max(full)).or(gentle),
-            false => half.limit,
+        let limit = if segment.flags.contains(Flags::SYN) {
+            half.limit.map(|limit| limit.max(full)).or(gentle)
+        } else {
+            half.limit
         };
         let clamped = limit.map(|limit| limit_of(limit).clamp(packet, &handshake, way));
         let shown = match clamped {

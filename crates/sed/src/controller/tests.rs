@@ -64,16 +64,17 @@ fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Dema
 
 fn congest(controller: &mut Controller, now: Time, congested: bool) {
     let port = PORT.port;
-    let report = match congested {
-        true => Report::Congested { port },
-        false => Report::Recovered { port },
+    let report = if congested {
+        Report::Congested { port }
+    } else {
+        Report::Recovered { port }
     };
     controller.receive(now, PORT.switch, report);
 }
 
 fn orders(controller: &mut Controller, now: Time) -> Vec<Order> {
-    if controller.next_time(now).is_some_and(|time| time <= now) {
-        controller.on_time(now);
+    if controller.timeout(now).is_some_and(|time| time <= now) {
+        controller.handle_timeout(now);
     }
     let orders = std::iter::from_fn(|| controller.next_order());
     let orders: Vec<_> = orders
@@ -166,7 +167,7 @@ fn leases_are_renewed_while_windows_are_in_force() {
     open(&mut controller, at(0), 1, None);
     congest(&mut controller, at(0), true);
     assert_eq!(orders(&mut controller, at(0)).last(), Some(&Order::Renew));
-    let next = controller.next_time(at(1)).unwrap();
+    let next = controller.timeout(at(1)).unwrap();
     assert_eq!(next.since(at(0)), ControllerConfig::paper().lease / 3);
     assert_eq!(orders(&mut controller, next), [Order::Renew]);
 }
@@ -260,13 +261,13 @@ fn tables_are_bounded_and_silent_flows_forgotten() {
     }
     assert_eq!(controller.flows(PORT).count(), 10);
     assert_eq!(controller.counters().refused, 4);
-    let next = controller.next_time(at(1)).unwrap();
+    let next = controller.timeout(at(1)).unwrap();
     assert_eq!(next.since(at(0)), config.idle);
     let later = next + config.idle;
     orders(&mut controller, later);
     assert_eq!(controller.flows(PORT).count(), 0);
     assert_eq!(controller.counters().idle, 10);
-    assert_eq!(controller.next_time(later), None);
+    assert_eq!(controller.timeout(later), None);
 }
 
 #[derive(Clone, Debug)]
@@ -470,7 +471,7 @@ proptest! {
         for (report, micros) in reports {
             now += Duration::from_micros(micros);
             controller.receive(now, PORT.switch, report);
-            controller.on_time(now);
+            controller.handle_timeout(now);
             while controller.next_order().is_some() {}
             for entry in controller.flows(PORT) {
                 let _ = (entry.slack(now, config.rtt), entry.window_size());

@@ -51,7 +51,7 @@ pub(super) trait DatagramEnd: End {
     ) -> Option<Departure>;
 
     /// When something is due next.
-    fn next_time(&self) -> Option<Time>;
+    fn timeout(&self) -> Option<Time>;
 
     /// Bytes delivered to the application.
     fn delivered(&self) -> u64;

@@ -166,12 +166,13 @@ impl Socket {
             let mut send = |contents| outlet.send(now, packets.fill(contents, *ecn, &self.address));
             // Bursts are rare, and cutting takes divisions.
             let size = end.segment_size();
-            match segment.payload <= size {
-                true => send(Contents::Segment(*segment)),
-                false => segment.cut(size).map(Contents::Segment).for_each(send),
+            if segment.payload <= size {
+                send(Contents::Segment(*segment))
+            } else {
+                segment.cut(size).map(Contents::Segment).for_each(send)
             }
         }
-        let mut due = end.connection.next_time().unwrap_or(Time::MAX);
+        let mut due = end.connection.timeout().unwrap_or(Time::MAX);
         if self.turn > now {
             due = due.min(self.turn);
         }
@@ -209,9 +210,10 @@ impl Socket {
                 break;
             }
         }
-        let due = match self.turn > now {
-            true => self.turn,
-            false => end.next_time().unwrap_or(Time::MAX),
+        let due = if self.turn > now {
+            self.turn
+        } else {
+            end.timeout().unwrap_or(Time::MAX)
         };
         let notice = self.notice(end.delivered(), || end.take_closed());
         self.set_timer(due, shared);
@@ -348,7 +350,7 @@ impl Hosts {
     }
 
     /// An endpoint's timer has come.
-    pub(crate) fn on_time(
+    pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
         position: usize,
@@ -358,14 +360,14 @@ impl Hosts {
         let endpoint = self.endpoints[position].as_mut()?;
         endpoint.socket.armed = Time::MAX;
         match &mut endpoint.transport {
-            Transport::Tcp(end) if end.connection.next_time().is_some_and(|due| due <= now) => {
-                end.connection.on_time(now);
+            Transport::Tcp(end) if end.connection.timeout().is_some_and(|due| due <= now) => {
+                end.connection.handle_timeout(now);
             }
-            Transport::Quic(end) if end.next_time().is_some_and(|due| due <= now) => {
-                end.on_time(now);
+            Transport::Quic(end) if end.timeout().is_some_and(|due| due <= now) => {
+                end.handle_timeout(now);
             }
-            Transport::Dcudp(end) if end.next_time().is_some_and(|due| due <= now) => {
-                end.on_time(now);
+            Transport::Dcudp(end) if end.timeout().is_some_and(|due| due <= now) => {
+                end.handle_timeout(now);
             }
             _ => {}
         }

@@ -115,9 +115,10 @@ impl TcpSetup {
             Sequence::new(sequence as u32),
             Sequence::new((sequence >> 32) as u32),
         );
-        let (own, peer) = match initiator {
-            true => (first, second),
-            false => (second, first),
+        let (own, peer) = if initiator {
+            (first, second)
+        } else {
+            (second, first)
         };
         let config = &self.config;
         let connection = match (self.handshake, initiator) {

@@ -103,9 +103,10 @@ impl Tls {
             waiting: Waiting::default(),
             expected: VecDeque::new(),
             endless: false,
-            consumed: match is_client {
-                true => hellos.server + tickets,
-                false => hellos.client + CLIENT_FINISHED,
+            consumed: if is_client {
+                hellos.server + tickets
+            } else {
+                hellos.client + CLIENT_FINISHED
             },
             delivered: 0,
             opened: 0,

@@ -43,13 +43,13 @@ impl<T> Agenda<T> {
     }
 
     /// When there is something to do next.
-    pub(super) fn next_time(&self) -> Option<Time> {
+    pub(super) fn timeout(&self) -> Option<Time> {
         self.entries.peek().map(|entry| entry.time)
     }
 
     /// The next thing to do by `now`.
     pub(super) fn due(&mut self, now: Time) -> Option<T> {
-        self.next_time().filter(|&time| time <= now)?;
+        self.timeout().filter(|&time| time <= now)?;
         self.entries.pop().map(|entry| entry.what)
     }
 }
@@ -92,9 +92,9 @@ mod tests {
         for (time, what) in [(5, 'b'), (3, 'a'), (5, 'c'), (9, 'd')] {
             agenda.note(at(time), what);
         }
-        assert_eq!(agenda.next_time(), Some(at(3)));
+        assert_eq!(agenda.timeout(), Some(at(3)));
         let due: String = std::iter::from_fn(|| agenda.due(at(5))).collect();
         assert_eq!(due, "abc");
-        assert_eq!(agenda.next_time(), Some(at(9)));
+        assert_eq!(agenda.timeout(), Some(at(9)));
     }
 }

@@ -19,11 +19,11 @@ impl Bulk {
 }
 
 impl Application for Bulk {
-    fn next_time(&self) -> Option<Time> {
-        self.starts.next_time()
+    fn timeout(&self) -> Option<Time> {
+        self.starts.timeout()
     }
 
-    fn on_time(&mut self, now: Time, world: &mut World) {
+    fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some(pair) = self.starts.due(now) {
             let flow = world.open(now, self.group, pair, None);
             world.write_endlessly(now, flow);

@@ -150,7 +150,7 @@ impl Calls {
     }
 
     /// Makes requests again that were not answered in time.
-    pub(super) fn on_time(&mut self, now: Time, world: &mut World) {
+    pub(super) fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some((position, asked, attempts)) = self.timeouts.due(now) {
             let waits = self.calls.get(position).is_some_and(|call| {
                 let is_open = matches!(call.state, State::Asked | State::Answering);

@@ -67,20 +67,21 @@ impl Cbr {
 }
 
 impl Application for Cbr {
-    fn next_time(&self) -> Option<Time> {
-        let times = [self.starts.next_time(), self.sends.next_time()];
+    fn timeout(&self) -> Option<Time> {
+        let times = [self.starts.timeout(), self.sends.timeout()];
         times.into_iter().flatten().min()
     }
 
-    fn on_time(&mut self, now: Time, world: &mut World) {
+    fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some(pair) = self.starts.due(now) {
             let flow = world.open(now, self.group, pair, None);
             self.sends.note(now, flow);
         }
         while let Some(flow) = self.sends.due(now) {
-            match self.is_stream {
-                true => world.write(now, flow, Side::Initiator, self.payload),
-                false => world.send_datagram(now, flow, self.payload.bytes() as u32),
+            if self.is_stream {
+                world.write(now, flow, Side::Initiator, self.payload)
+            } else {
+                world.send_datagram(now, flow, self.payload.bytes() as u32)
             }
             self.sends.note(now + self.ticks.next(), flow);
         }

@@ -34,18 +34,18 @@ impl InStep {
 }
 
 impl Application for InStep {
-    fn next_time(&self) -> Option<Time> {
-        let times = [self.starts.next_time(), self.calls.timeouts.next_time()];
+    fn timeout(&self) -> Option<Time> {
+        let times = [self.starts.timeout(), self.calls.timeouts.timeout()];
         times.into_iter().flatten().min()
     }
 
-    fn on_time(&mut self, now: Time, world: &mut World) {
+    fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some(pair) = self.starts.due(now) {
             self.calls.open(now, pair, world);
             self.flows += 1;
             world.epochs.join();
         }
-        self.calls.on_time(now, world);
+        self.calls.handle_timeout(now, world);
     }
 
     fn on_delivered(&mut self, now: Time, flow: FlowId, world: &mut World) {

@@ -101,12 +101,12 @@ impl Incast {
 }
 
 impl Application for Incast {
-    fn next_time(&self) -> Option<Time> {
-        let times = [self.starts.next_time(), self.agenda.next_time()];
+    fn timeout(&self) -> Option<Time> {
+        let times = [self.starts.timeout(), self.agenda.timeout()];
         times.into_iter().flatten().min()
     }
 
-    fn on_time(&mut self, now: Time, world: &mut World) {
+    fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some(pair) = self.starts.due(now) {
             self.open(now, pair, world);
         }

@@ -28,11 +28,11 @@ use calls::Calls;
 
 /// The applications of a group's flows.
 pub(crate) trait Application: Debug + Send {
-    /// When [`Self::on_time`] is to be called next.
-    fn next_time(&self) -> Option<Time>;
+    /// When [`Self::handle_timeout`] is to be called next.
+    fn timeout(&self) -> Option<Time>;
 
     /// Does what is due by `now`.
-    fn on_time(&mut self, now: Time, world: &mut World);
+    fn handle_timeout(&mut self, now: Time, world: &mut World);
 
     /// What a flow of the group waits for has been delivered.
     fn on_delivered(&mut self, now: Time, flow: FlowId, world: &mut World);
@@ -62,20 +62,20 @@ impl GroupRunner {
         }
     }
 
-    /// When [`Self::on_time`] is to be called next.
-    pub(crate) fn next_time(&self) -> Option<Time> {
-        let application = self.application.next_time();
+    /// When [`Self::handle_timeout`] is to be called next.
+    pub(crate) fn timeout(&self) -> Option<Time> {
+        let application = self.application.timeout();
         application.into_iter().chain(self.stop).min()
     }
 
     /// Does what is due by `now`.
-    pub(crate) fn on_time(&mut self, now: Time, world: &mut World) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, world: &mut World) {
         if self.stop.is_some_and(|stop| stop <= now) {
             self.stop = None;
             self.application = Box::new(Stopped);
             world.abort_group(self.number);
         }
-        self.application.on_time(now, world);
+        self.application.handle_timeout(now, world);
     }
 
     /// A flow of the group has something to tell.
@@ -102,10 +102,10 @@ impl GroupRunner {
 struct Stopped;
 
 impl Application for Stopped {
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         None
     }
-    fn on_time(&mut self, _: Time, _: &mut World) {}
+    fn handle_timeout(&mut self, _: Time, _: &mut World) {}
     fn on_delivered(&mut self, _: Time, _: FlowId, _: &mut World) {}
 }
 

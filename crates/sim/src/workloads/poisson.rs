@@ -39,11 +39,11 @@ impl Poisson {
 }
 
 impl Application for Poisson {
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         Some(self.next)
     }
 
-    fn on_time(&mut self, now: Time, world: &mut World) {
+    fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while self.next <= now {
             let choice = self.random.below(self.pairs.len().max(1) as u64);
             let size = self.arrivals.sizes.quantile(self.random.fraction());

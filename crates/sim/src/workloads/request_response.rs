@@ -31,16 +31,16 @@ impl Requests {
 }
 
 impl Application for Requests {
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         let times = [
-            self.starts.next_time(),
-            self.pauses.next_time(),
-            self.calls.timeouts.next_time(),
+            self.starts.timeout(),
+            self.pauses.timeout(),
+            self.calls.timeouts.timeout(),
         ];
         times.into_iter().flatten().min()
     }
 
-    fn on_time(&mut self, now: Time, world: &mut World) {
+    fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some(pair) = self.starts.due(now) {
             let position = self.calls.open(now, pair, world);
             self.calls.ask(now, position, world);
@@ -48,7 +48,7 @@ impl Application for Requests {
         while let Some(position) = self.pauses.due(now) {
             self.calls.ask(now, position, world);
         }
-        self.calls.on_time(now, world);
+        self.calls.handle_timeout(now, world);
     }
 
     fn on_delivered(&mut self, now: Time, flow: FlowId, world: &mut World) {

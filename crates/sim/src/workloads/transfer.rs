@@ -37,7 +37,7 @@ impl Transfers {
         random: Random,
     ) -> Self {
         let mut starts = Agenda::new();
-        while let Some(time) = first.next_time() {
+        while let Some(time) = first.timeout() {
             if let Some(pair) = first.due(time) {
                 starts.note(time, (pair, rounds));
             }
@@ -52,11 +52,11 @@ impl Transfers {
 }
 
 impl Application for Transfers {
-    fn next_time(&self) -> Option<Time> {
-        self.starts.next_time()
+    fn timeout(&self) -> Option<Time> {
+        self.starts.timeout()
     }
 
-    fn on_time(&mut self, now: Time, world: &mut World) {
+    fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some((pair, rounds)) = self.starts.due(now) {
             begin(now, self.group, pair, self.size, world);
             if rounds.left > 1 {

@@ -47,9 +47,10 @@ impl Values {
                 logarithmic,
             } => {
                 let (low, high) = (amount(from), amount(to));
-                let amount = match logarithmic {
-                    true => low * (high / low).powf(place),
-                    false => low + (high - low) * place,
+                let amount = if *logarithmic {
+                    low * (high / low).powf(place)
+                } else {
+                    low + (high - low) * place
                 };
                 let amount = match round {
                     Some(step) => ((amount / step).round() * step).clamp(low, high),

@@ -33,15 +33,16 @@ impl Sweep {
         }
         let values = |(number, point): (usize, &Vec<Setting>)| {
             let own: Vec<&String> = point.iter().map(|setting| &setting.path).collect();
-            match own == paths {
-                true => Ok(point
+            if own == paths {
+                Ok(point
                     .iter()
                     .map(|setting| Quantity::of_setting(&setting.value))
-                    .collect()),
-                false => Err(SweepError::Points(format!(
+                    .collect())
+            } else {
+                Err(SweepError::Points(format!(
                     "combination {number} sets {own:?}; the first one sets {paths:?}: all have to set \
                      the same keys in the same order"
-                ))),
+                )))
             }
         };
         let points: Vec<Vec<Quantity>> = (points.iter().enumerate())

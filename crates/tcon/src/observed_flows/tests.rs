@@ -134,12 +134,12 @@ fn reports_wake_the_reader_until_a_flow_is_active() {
     assert_eq!(flows.schedule().sleep, None);
     flows.on_report(at(2), 2, &report(at(2), 5_000), 0);
     assert!(flows.schedule().sleep.is_some());
-    assert_eq!(flows.on_time(at(250)), Some(Round::Caps));
-    assert_eq!(flows.on_time(at(499)), None);
+    assert_eq!(flows.handle_timeout(at(250)), Some(Round::Caps));
+    assert_eq!(flows.handle_timeout(at(499)), None);
     assert!(flows.schedule().sleep.is_some());
-    assert_eq!(flows.on_time(at(502)), Some(Round::Caps));
+    assert_eq!(flows.handle_timeout(at(502)), Some(Round::Caps));
     assert_eq!(flows.schedule().sleep, None);
-    let rounds = [752, 1002].map(|millis| flows.on_time(at(millis)));
+    let rounds = [752, 1002].map(|millis| flows.handle_timeout(at(millis)));
     assert_eq!(rounds, [Some(Round::Caps), Some(Round::CapsAndSilentFlows)]);
 }
 
@@ -219,7 +219,7 @@ proptest! {
                 }
                 Step::Wait(millis) => {
                     now += millis;
-                    flows.on_time(at(now));
+                    flows.handle_timeout(at(now));
                 }
             }
             let capped: Vec<_> = flows.caps(|_| false).collect();

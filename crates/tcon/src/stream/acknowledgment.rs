@@ -83,7 +83,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.tell_controller(now, segment, &news, lost, prior_in_flight, shared);
         if advanced {
             let outstanding = self.flight.una != self.flight.nxt;
-            self.overdue_at = outstanding.then(|| now + self.steering.rtt.timeout());
+            self.overdue_at = outstanding.then(|| now + self.steering.rtt.rto());
         }
         self.answer(segment, handshake, advanced, is_bare)
     }
@@ -154,9 +154,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// Finds what is lost: how many bytes, and when the newest of them was sent.
     fn find_losses(&mut self, advanced: bool, sack: bool) -> Option<(u64, Time)> {
-        let lost = match sack {
-            true => self.holes(),
-            false => self.first_hole(advanced),
+        let lost = if sack {
+            self.holes()
+        } else {
+            self.first_hole(advanced)
         };
         let (mut bytes, mut newest) = (0, Time::ZERO);
         for position in lost {
@@ -213,9 +214,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if self.recover_upto.is_none() {
             self.recover_upto = Some(self.flight.nxt);
         }
-        match self.flight.record(0).is_some_and(is_first) {
-            true => vec![0],
-            false => Vec::new(),
+        if self.flight.record(0).is_some_and(is_first) {
+            vec![0]
+        } else {
+            Vec::new()
         }
     }
 
@@ -288,9 +290,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         });
         // A receiver that takes back what it offered wants to be heard too.
         let is_closed = segment.window == 0 && self.told.is_some_and(|(_, told, _)| told != 0);
-        match is_news || is_closed {
-            true => Answer::Cleaned,
-            false => Answer::Withheld,
+        if is_news || is_closed {
+            Answer::Cleaned
+        } else {
+            Answer::Withheld
         }
     }
 }

@@ -162,7 +162,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     fn note_idleness(&mut self, now: Time) {
         if self.flight.una == self.flight.nxt
             && let Some(last_sent) = self.last_sent
-            && now.since(last_sent) > self.steering.rtt.timeout()
+            && now.since(last_sent) > self.steering.rtt.rto()
         {
             self.steering.on_idle_restart(now);
         }
@@ -192,10 +192,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// Sends what may be sent by now. Whoever is called late for a segment that waited for its turn sends those
     /// too whose turns have come since: a rate is not what timers are able to wake for.
     pub(crate) fn pump(&mut self, now: Time, shared: &mut Shared, out: &mut Output<'_, P>) {
-        let earliest = match self.is_paced {
-            true => now - LATEST,
-            false => now,
-        };
+        let earliest = if self.is_paced { now - LATEST } else { now };
         self.pace_at = self.pace_at.max(earliest);
         self.is_paced = false;
         while let Some(position) = self.next_to_send() {
@@ -255,7 +252,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         (self.steering).on_sent(now, size, ByteSize::from_bytes(in_flight));
         // While the oldest segment is being repaired its acknowledgment cannot come sooner.
         if self.overdue_at.is_none() || position == 0 {
-            self.overdue_at = Some(now + self.steering.rtt.timeout());
+            self.overdue_at = Some(now + self.steering.rtt.rto());
         }
     }
 
@@ -279,18 +276,24 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     }
 
     /// The time that it asked for has come.
-    pub(crate) fn on_time(&mut self, now: Time, shared: &mut Shared, out: &mut Output<'_, P>) {
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Time,
+        shared: &mut Shared,
+        out: &mut Output<'_, P>,
+    ) {
         if self.overdue_at.is_some_and(|time| time <= now) {
-            match self.steering.rtt.has_given_up() {
-                true => self.abandon(shared, out),
-                false => self.on_timeout(now, shared),
+            if self.steering.rtt.has_given_up() {
+                self.abandon(shared, out)
+            } else {
+                self.on_retransmission_timeout(now, shared)
             }
         }
         self.pump(now, shared, out);
     }
 
     /// Nothing has been acknowledged for too long: everything that was on its way is lost.
-    fn on_timeout(&mut self, now: Time, shared: &mut Shared) {
+    fn on_retransmission_timeout(&mut self, now: Time, shared: &mut Shared) {
         self.duplicates = 0;
         self.recover_upto = None;
         let (mut lost, mut newest) = (0, Time::ZERO);
@@ -309,7 +312,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
         shared.counters.timeouts += 1;
         self.steering.rtt.back_off();
-        self.overdue_at = Some(now + self.steering.rtt.timeout());
+        self.overdue_at = Some(now + self.steering.rtt.rto());
         self.pace_at = self.pace_at.min(now);
         if lost > 0 {
             let in_flight = self.in_flight();

@@ -40,9 +40,10 @@ impl Packet for Datagram {
             destination_port: 80,
             protocol: FlowKey::TCP,
         };
-        match self.to_client {
-            true => forth.reversed(),
-            false => forth,
+        if self.to_client {
+            forth.reversed()
+        } else {
+            forth
         }
     }
     fn tcp(&self) -> Option<Segment> {
@@ -219,14 +220,14 @@ impl World {
         }
     }
 
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         [
-            self.client.next_time(),
-            self.server.next_time(),
-            self.up_client.next_time(),
-            self.up_server.next_time(),
-            self.switch.next_time(TO_SERVER),
-            self.switch.next_time(TO_CLIENT),
+            self.client.timeout(),
+            self.server.timeout(),
+            self.up_client.timeout(),
+            self.up_server.timeout(),
+            self.switch.timeout(TO_SERVER),
+            self.switch.timeout(TO_CLIENT),
             self.switch.next_timer(),
         ]
         .into_iter()
@@ -237,7 +238,7 @@ impl World {
     /// Lets the next thing happen. False if nothing is left to happen.
     pub(crate) fn step(&mut self) -> bool {
         self.flush();
-        let Some(next) = self.next_time() else {
+        let Some(next) = self.timeout() else {
             return false;
         };
         assert!(next >= self.now, "time ran backwards");
@@ -249,7 +250,7 @@ impl World {
             self.pass(TO_SERVER, packet);
         }
         if self.switch.next_timer().is_some_and(|at| at <= next) {
-            self.switch.on_time(next, |_, _| {});
+            self.switch.handle_timeout(next, |_, _| {});
             assert!(self.switch.next_timer().is_none_or(|at| at > next));
         }
         while let Some(packet) = self.switch.receive(next, TO_SERVER) {
@@ -267,8 +268,8 @@ impl World {
             self.flush();
         }
         for end in [&mut self.client, &mut self.server] {
-            if end.next_time().is_some_and(|at| at <= next) {
-                end.on_time(next);
+            if end.timeout().is_some_and(|at| at <= next) {
+                end.handle_timeout(next);
             }
         }
         self.flush();

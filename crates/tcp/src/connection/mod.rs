@@ -278,7 +278,7 @@ impl Connection {
             smoothed_rtt: rtt.smoothed,
             rtt_variation: rtt.variation,
             min_rtt: rtt.sampled.then_some(rtt.min),
-            retransmission_timeout: rtt.timeout(),
+            retransmission_timeout: rtt.rto(),
             pacing_rate: controller.pacing_rate(),
             recovering: self.sender.is_recovering(),
             controller: controller.snapshot(),

@@ -6,27 +6,27 @@ use super::{Connection, Ending, State};
 use crate::sender::Expiry;
 
 impl Connection {
-    /// When [`Connection::on_time`] is to be called at the latest; `None` while nothing is waited
+    /// When [`Connection::handle_timeout`] is to be called at the latest; `None` while nothing is waited
     /// for. Calls before that time do no harm.
     #[inline]
-    pub fn next_time(&self) -> Option<Time> {
+    pub fn timeout(&self) -> Option<Time> {
         let next = self
             .sender
-            .next_time()
-            .min(self.receiver.acks.next_time())
+            .timeout()
+            .min(self.receiver.acks.timeout())
             .min(self.state_at)
             .min(self.keep_alive_at);
         (next != Time::MAX).then_some(next)
     }
 
     /// Does what is due.
-    pub fn on_time(&mut self, now: Time) {
+    pub fn handle_timeout(&mut self, now: Time) {
         if self.state == State::Closed {
             return;
         }
-        self.receiver.acks.on_time(now);
-        if self.sender.next_time() <= now
-            && self.sender.on_time(now, &mut self.counters) == Expiry::GiveUp
+        self.receiver.acks.handle_timeout(now);
+        if self.sender.timeout() <= now
+            && self.sender.handle_timeout(now, &mut self.counters) == Expiry::GiveUp
         {
             self.end(Ending::TimedOut);
             return;

@@ -115,11 +115,11 @@ impl Acks {
 
     /// When the delayed one is due.
     #[inline]
-    pub(crate) fn next_time(&self) -> Time {
+    pub(crate) fn timeout(&self) -> Time {
         self.at
     }
 
-    pub(crate) fn on_time(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.at <= now {
             self.at = Time::MAX;
             self.now = true;

@@ -281,9 +281,9 @@ impl Sender {
         }
     }
 
-    /// When [`Sender::on_time`] has something to do.
+    /// When [`Sender::handle_timeout`] has something to do.
     #[inline]
-    pub(crate) fn next_time(&self) -> Time {
+    pub(crate) fn timeout(&self) -> Time {
         self.rto_at.min(self.early_at).min(self.pacer.wake_at)
     }
 

@@ -73,7 +73,7 @@ impl Pacer {
         }
     }
 
-    pub(super) fn on_time(&mut self, now: Time) {
+    pub(super) fn handle_timeout(&mut self, now: Time) {
         if self.wake_at <= now {
             self.wake_at = Time::MAX;
         }

@@ -51,7 +51,7 @@ impl Sender {
         let timeout = if self.rtt.sampled {
             self.rtt.smoothed * 2 + delay
         } else {
-            self.rtt.timeout()
+            self.rtt.rto()
         };
         // The probe goes before the time-out at the latest. Time passes even on a path that takes
         // none.

@@ -20,8 +20,8 @@ pub(crate) enum Expiry {
 
 impl Sender {
     /// Does what is due.
-    pub(crate) fn on_time(&mut self, now: Time, counters: &mut Counters) -> Expiry {
-        self.pacer.on_time(now);
+    pub(crate) fn handle_timeout(&mut self, now: Time, counters: &mut Counters) -> Expiry {
+        self.pacer.handle_timeout(now);
         if self.early_at <= now {
             self.early_at = Time::MAX;
             match self.early {

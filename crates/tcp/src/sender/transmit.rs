@@ -322,7 +322,7 @@ impl Sender {
     fn restart_if_idle(&mut self, now: Time) {
         let idle = self
             .last_sent
-            .is_some_and(|sent| now.since(sent) > self.rtt.timeout());
+            .is_some_and(|sent| now.since(sent) > self.rtt.rto());
         if idle && self.idle_restart {
             self.controller.on_idle_restart(now);
             self.follow_controller();

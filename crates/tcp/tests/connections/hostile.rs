@@ -202,9 +202,9 @@ proptest! {
                 Event::Close => end.close(),
                 Event::Abort => end.abort(),
                 Event::Wait(micros) => now += Duration::from_micros(*micros),
-                Event::Expire => now = end.next_time().unwrap_or(now).max(now),
+                Event::Expire => now = end.timeout().unwrap_or(now).max(now),
             }
-            end.on_time(now);
+            end.handle_timeout(now);
             let mut segments = 0;
             while let Some((segment, _)) = end.next_segment(now) {
                 segments += 1;
@@ -222,9 +222,9 @@ proptest! {
             prop_assert!(end.unread().bytes() <= delivered);
             prop_assert!(end.snapshot().in_flight.bytes() <= written - done + 1);
             (received, acknowledged) = (delivered, done);
-            prop_assert!(end.next_time().is_none_or(|next| next > now), "{:?}", end);
+            prop_assert!(end.timeout().is_none_or(|next| next > now), "{:?}", end);
             if end.state() == State::Closed {
-                prop_assert_eq!(end.next_time(), None);
+                prop_assert_eq!(end.timeout(), None);
                 prop_assert!(end.ending().is_some());
             }
         }

@@ -136,7 +136,7 @@ fn abort_resets_the_peer() {
         world.run_for(Duration::from_millis(10));
         assert_eq!(world.client.ending(), Some(Ending::Aborted));
         assert_eq!(world.server.ending(), Some(Ending::Reset));
-        assert!(world.client.next_time().is_none() && world.server.next_time().is_none());
+        assert!(world.client.timeout().is_none() && world.server.timeout().is_none());
     }
 }
 

@@ -164,7 +164,7 @@ proptest! {
         for end in [&world.client, &world.server] {
             let snapshot = end.snapshot();
             prop_assert!(snapshot.in_flight.is_zero(), "{:?}", end);
-            prop_assert_eq!(end.next_time(), None);
+            prop_assert_eq!(end.timeout(), None);
         }
         let clean = path.faults == FaultSettings::default();
         if clean && world.to_server.queue().counters().dropped.total().packets == 0

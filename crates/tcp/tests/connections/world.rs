@@ -147,7 +147,7 @@ impl World {
                     end.ending(),
                     end.received(),
                     end.remaining(),
-                    end.next_time(),
+                    end.timeout(),
                     end.snapshot(),
                     end.counters(),
                 )
@@ -177,12 +177,12 @@ impl World {
         }
     }
 
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         [
-            self.client.next_time(),
-            self.server.next_time(),
-            self.to_server.next_time(),
-            self.to_client.next_time(),
+            self.client.timeout(),
+            self.server.timeout(),
+            self.to_server.timeout(),
+            self.to_client.timeout(),
         ]
         .into_iter()
         .flatten()
@@ -192,7 +192,7 @@ impl World {
     /// Lets the next thing happen. False if nothing is left to happen.
     pub(crate) fn step(&mut self) -> bool {
         self.flush();
-        let Some(next) = self.next_time() else {
+        let Some(next) = self.timeout() else {
             return false;
         };
         assert!(next >= self.now, "time ran backwards");
@@ -205,11 +205,11 @@ impl World {
             self.client.receive(next, &datagram.segment, datagram.ecn);
             self.flush();
         }
-        if self.client.next_time().is_some_and(|at| at <= next) {
-            self.client.on_time(next);
+        if self.client.timeout().is_some_and(|at| at <= next) {
+            self.client.handle_timeout(next);
         }
-        if self.server.next_time().is_some_and(|at| at <= next) {
-            self.server.on_time(next);
+        if self.server.timeout().is_some_and(|at| at <= next) {
+            self.server.handle_timeout(next);
         }
         self.flush();
         true
@@ -218,7 +218,7 @@ impl World {
     pub(crate) fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
         self.flush();
-        while self.next_time().is_some_and(|next| next <= end) {
+        while self.timeout().is_some_and(|next| next <= end) {
             self.step();
         }
         self.now = end;

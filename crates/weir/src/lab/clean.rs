@@ -26,9 +26,10 @@ impl Clean {
                 run.record.director
             ))?;
         }
-        match dead.is_empty() {
-            true => output::print("there is nothing to remove\n"),
-            false => Ok(()),
+        if dead.is_empty() {
+            output::print("there is nothing to remove\n")
+        } else {
+            Ok(())
         }
     }
 }

@@ -37,9 +37,10 @@ impl List {
             });
             return output::print_json(&listed.collect::<Vec<_>>());
         }
-        match found.is_empty() {
-            true => output::print("there are no live runs on this machine\n"),
-            false => output::print(&found.iter().map(text).collect::<String>()),
+        if found.is_empty() {
+            output::print("there are no live runs on this machine\n")
+        } else {
+            output::print(&found.iter().map(text).collect::<String>())
         }
     }
 }
@@ -50,9 +51,10 @@ fn text(run: &Found) -> String {
         title,
         hosts,
     } = &run.record;
-    let state = match run.is_alive {
-        true => "",
-        false => " (killed; `weir lab clean` removes what it left)",
+    let state = if run.is_alive {
+        ""
+    } else {
+        " (killed; `weir lab clean` removes what it left)"
     };
     let mut text = format!("{director}  {title}{state}\n");
     for host in hosts.iter().filter(|host| host.is_alive()) {

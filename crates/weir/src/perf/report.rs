@@ -252,9 +252,12 @@ impl Interval {
                     .map(Duration::as_micros),
                 pmtu: path.map(|path| path.path_mtu.bytes()),
                 pacing_rate: pacing.map(|pacing| pacing.rate.bits_per_second()),
-                mode: pacing.map(|pacing| match pacing.is_congested {
-                    true => "congestion",
-                    false => "udp",
+                mode: pacing.map(|pacing| {
+                    if pacing.is_congested {
+                        "congestion"
+                    } else {
+                        "udp"
+                    }
                 }),
             }
         };

@@ -78,8 +78,9 @@ fn who(rule: &Listed) -> String {
     let written: Vec<_> = conditions
         .map(|(key, values)| format!("{key} {}", values.join(" or ")))
         .collect();
-    match written.is_empty() {
-        true => "every flow".to_owned(),
-        false => written.join(", "),
+    if written.is_empty() {
+        "every flow".to_owned()
+    } else {
+        written.join(", ")
     }
 }

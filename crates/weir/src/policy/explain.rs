@@ -79,9 +79,10 @@ impl Explain {
                 })
                 .collect(),
         };
-        match self.json {
-            true => output::print_json(&answer),
-            false => output::print(&self.text(&answer)),
+        if self.json {
+            output::print_json(&answer)
+        } else {
+            output::print(&self.text(&answer))
         }
     }
 

@@ -32,9 +32,12 @@ impl LiveWorker<'_> {
         let recorder = (files.map_err(Failure::of)?, capture);
         let (own, capture) = self.emulate(own, recorder, &self.progress.bar("", span))?;
         let variants = variants.into_iter();
-        let variants = variants.map(|(name, run)| match self.stop.is_said() {
-            true => Ok((name, None)),
-            false => self.variant(name, run),
+        let variants = variants.map(|(name, run)| {
+            if self.stop.is_said() {
+                Ok((name, None))
+            } else {
+                self.variant(name, run)
+            }
         });
         Ok(Outcomes {
             own,

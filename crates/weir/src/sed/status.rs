@@ -48,9 +48,10 @@ impl Status {
             .await
             .map_err(Failure::of)?;
         let view = StatusView::of(&status).map_err(Failure::of)?;
-        match self.json {
-            true => output::print_json(&view),
-            false => output::print(&text(&view)),
+        if self.json {
+            output::print_json(&view)
+        } else {
+            output::print(&text(&view))
         }
     }
 }
@@ -90,9 +91,10 @@ fn text(status: &StatusView) -> String {
 }
 
 fn switch_text(text: &mut String, switch: &SwitchView) {
-    let state = match switch.attached {
-        true => "",
-        false => " (its agent is not connected)",
+    let state = if switch.attached {
+        ""
+    } else {
+        " (its agent is not connected)"
     };
     let _ = writeln!(text, "{}{state}", switch.name);
     for port in &switch.ports {

@@ -165,9 +165,10 @@ impl Process {
         let mut first = String::new();
         let mut lines = BufReader::new(child.stderr.take().unwrap());
         let mut output = BufReader::new(child.stdout.take().unwrap());
-        let line = match on_output {
-            true => output.read_line(&mut first),
-            false => lines.read_line(&mut first),
+        let line = if on_output {
+            output.read_line(&mut first)
+        } else {
+            lines.read_line(&mut first)
         };
         line.unwrap();
         let errors = Arc::new(Mutex::new(String::new()));

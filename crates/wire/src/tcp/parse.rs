@@ -142,9 +142,10 @@ impl Found {
 
     fn options(&self, flags: Flags) -> Options {
         if !flags.contains(Flags::SYN) {
-            return match self.sack.is_empty() {
-                true => Options::None,
-                false => Options::Sack(self.sack),
+            return if self.sack.is_empty() {
+                Options::None
+            } else {
+                Options::Sack(self.sack)
             };
         }
         let is_bare = self.maximum_segment_size.is_none()

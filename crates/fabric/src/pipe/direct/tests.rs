@@ -21,7 +21,7 @@ fn pipe() -> Pipe<Numbered> {
 
 /// What comes out by `now`, and when.
 fn drain(pipe: &mut Pipe<Numbered>, now: Time, out: &mut Vec<(Time, u64)>) {
-    while let Some(time) = pipe.next_time().filter(|time| *time <= now) {
+    while let Some(time) = pipe.timeout().filter(|time| *time <= now) {
         let packet = pipe.receive(time).expect("something was to come");
         out.push((time, packet.number));
     }
@@ -63,10 +63,10 @@ fn announced(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
     let (mut pipe, mut out) = (pipe(), Vec::new());
     for (time, early, entry, from, packet) in steps {
         drain(&mut pipe, at(time), &mut out);
-        let before = pipe.next_time();
+        let before = pipe.timeout();
         if early {
             let changed = pipe.announce(at(entry), from, packet);
-            assert_eq!(changed, pipe.next_time() != before);
+            assert_eq!(changed, pipe.timeout() != before);
         } else {
             pipe.send_between(at(time), from, packet);
         }
@@ -118,7 +118,7 @@ fn what_goes_through_is_told_when_it_comes_out() {
             .send_through(now, Numbered::new(number, 1_000), never)
             .unwrap();
         usual.send(now, Numbered::new(number, 1_000));
-        assert_eq!(usual.next_time(), Some(arrival));
+        assert_eq!(usual.timeout(), Some(arrival));
         assert!(usual.receive(arrival).is_some());
     }
     assert_eq!(through.sent(), usual.sent());

@@ -135,9 +135,10 @@ impl ClientHello {
         let body = &mut body;
         let nonce = body.try_get_u64().ok()?;
         let early_data = get_bool(body)?;
-        let ticket = match get_bool(body)? {
-            true => Some(Ticket::get(body)?),
-            false => None,
+        let ticket = if get_bool(body)? {
+            Some(Ticket::get(body)?)
+        } else {
+            None
         };
         let hello = Self {
             nonce,

@@ -129,15 +129,16 @@ fn transfer(dark: Time, sends: bool) -> Duration {
     let mut now = Time::ZERO;
     while now < dark + rtt / 2 {
         monitor.on_packet_received(now, PathId::FIRST);
-        match sends {
-            true => monitor.on_packet_sent(now, PathId::FIRST),
-            false => monitor.on_response(now, stream(0)),
+        if sends {
+            monitor.on_packet_sent(now, PathId::FIRST)
+        } else {
+            monitor.on_response(now, stream(0))
         }
         now += us(10);
     }
     while !monitor.wants_decision() {
         now = monitor.timeout().unwrap();
-        if monitor.on_timeout(now) == Wakeup::SendPing {
+        if monitor.handle_timeout(now) == Wakeup::SendPing {
             monitor.on_packet_sent(now, PathId::FIRST);
         }
     }

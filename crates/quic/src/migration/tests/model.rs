@@ -222,7 +222,7 @@ impl Run {
             self.send(oldest);
             self.send(None);
         }
-        if self.monitor.on_timeout(self.now) == Wakeup::SendPing {
+        if self.monitor.handle_timeout(self.now) == Wakeup::SendPing {
             self.pings += 1;
             self.send(None);
         }
@@ -343,9 +343,10 @@ impl Run {
             if let Some(arrival) = self.arrival(leaves) {
                 return Some((leaves, arrival));
             }
-            leaves += match is_tail {
-                true => self.pto() * (1 << attempt),
-                false => self.model.rtt + self.model.rtt / 8,
+            leaves += if is_tail {
+                self.pto() * (1 << attempt)
+            } else {
+                self.model.rtt + self.model.rtt / 8
             };
         }
         None
@@ -360,9 +361,10 @@ impl Run {
         let adjusted =
             self.estimator
                 .on_sample(self.now, latest, delay.min(self.model.max_ack_delay));
-        let sample = match self.model.whole_ack_delay {
-            true => latest - delay,
-            false => adjusted,
+        let sample = if self.model.whole_ack_delay {
+            latest - delay
+        } else {
+            adjusted
         };
         self.probe_timeouts = 0;
         let (now, pto) = (self.now, self.pto());

@@ -49,7 +49,7 @@ impl Requests {
         self.monitor.on_request_sent(self.now, id);
         while !self.monitor.wants_decision() {
             self.now = self.monitor.timeout().unwrap();
-            assert_eq!(self.monitor.on_timeout(self.now), Wakeup::Nothing);
+            assert_eq!(self.monitor.handle_timeout(self.now), Wakeup::Nothing);
         }
         self.monitor.on_stream_abandoned(id);
     }
@@ -208,7 +208,7 @@ fn the_connection_returns_to_the_preferred_path() {
     monitor.on_moved(Time::ZERO, PathId(1), Some(PTO));
     let decision = loop {
         let now = monitor.timeout().unwrap();
-        assert_eq!(monitor.on_timeout(now), Wakeup::Nothing);
+        assert_eq!(monitor.handle_timeout(now), Wakeup::Nothing);
         assert!(monitor.wants_decision());
         if let Some(decision) = monitor.decide(now, &both()) {
             break decision;

@@ -151,7 +151,7 @@ impl Subject {
         };
         self.now = self.now.max(at);
         for _ in 0..4 {
-            if self.monitor.on_timeout(self.now) == Wakeup::SendPing {
+            if self.monitor.handle_timeout(self.now) == Wakeup::SendPing {
                 let path = self.monitor.current();
                 self.monitor.on_packet_sent(self.now, path);
             }

@@ -249,9 +249,10 @@ impl MtuDiscovery {
             return false;
         };
         // Congestion may look like this: once, the size that was in use is tried again.
-        let ceiling = match self.shrunk {
-            true => smallest,
-            false => self.current + 1,
+        let ceiling = if self.shrunk {
+            smallest
+        } else {
+            self.current + 1
         };
         self.fall_back(ceiling);
         true

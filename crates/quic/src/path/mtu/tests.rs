@@ -33,9 +33,10 @@ fn search(discovery: &mut MtuDiscovery, now: Time, carried: usize) -> Vec<usize>
         assert!(probes.len() < 100, "an endless search: {probes:?}");
         discovery.on_probe_sent();
         assert_eq!(discovery.next_probe(now), None, "two probes at once");
-        match size <= carried {
-            true => discovery.on_probe_acked(size),
-            false => discovery.on_probe_lost(size),
+        if size <= carried {
+            discovery.on_probe_acked(size)
+        } else {
+            discovery.on_probe_lost(size)
         }
     }
     probes
@@ -316,10 +317,7 @@ proptest! {
                 Event::Wait(millis) => now += Duration::from_millis(millis),
                 Event::Probe { carried } => if let Some(size) = probe {
                     discovery.on_probe_sent();
-                    match size <= carried {
-                        true => discovery.on_probe_acked(size),
-                        false => discovery.on_probe_lost(size),
-                    }
+                    if size <= carried { discovery.on_probe_acked(size) } else { discovery.on_probe_lost(size) }
                 },
                 Event::Sent => discovery.on_probe_sent(),
                 Event::ProbeAcked(size) => discovery.on_probe_acked(size),

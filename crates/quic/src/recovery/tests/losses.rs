@@ -62,9 +62,10 @@ fn spaces_are_judged_by_themselves() {
 
 /// Section 7.6.1 of RFC 9002: with a span of three probe time-outs, packets 2 to 8 lost in a row.
 fn outage(after_sample: bool) -> Sender {
-    let mut sender = match after_sample {
-        true => Sender::with_rtt(us(100)),
-        false => Sender::new(Side::Server),
+    let mut sender = if after_sample {
+        Sender::with_rtt(us(100))
+    } else {
+        Sender::new(Side::Server)
     };
     // pto = 100 + 4 × 50 + 100 = 400 µs with the sample.
     for _ in 0..8 {

@@ -280,7 +280,7 @@ impl Sender {
     fn fire(&mut self) -> TimeoutAction {
         self.now = self.now.max(self.timeout().unwrap());
         self.recovery
-            .on_timeout(self.now, &mut self.path, self.handshake, &mut self.fates)
+            .handle_timeout(self.now, &mut self.path, self.handshake, &mut self.fates)
     }
 
     /// Numbers of the data packets that have been lost so far.

@@ -55,7 +55,7 @@ fn a_timeout_that_has_not_come_does_nothing() {
         handshake,
         ..
     } = &mut sender;
-    recovery.on_timeout(early, path, *handshake, fates);
+    recovery.handle_timeout(early, path, *handshake, fates);
     assert_eq!(recovery.pto_count, 0);
     assert!(fates.lost.is_empty());
 }

@@ -166,9 +166,10 @@ impl Arena {
             let Some(packet) = packet.filter(|_| !payload.is_empty()) else {
                 return;
             };
-            let from = match new_addresses {
-                true => self.new_address(),
-                false => self.attacker_address(0),
+            let from = if new_addresses {
+                self.new_address()
+            } else {
+                self.attacker_address(0)
             };
             self.deliver(from, packet);
             if index % 8 == 7 {

@@ -97,9 +97,9 @@ impl DcudpEnd {
         }
     }
 
-    pub(crate) fn on_time(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if let Some(engine) = &mut self.engine {
-            engine.connection.on_time(now);
+            engine.connection.handle_timeout(now);
         }
     }
 
@@ -204,8 +204,8 @@ impl DatagramEnd for DcudpEnd {
     }
 
     #[inline]
-    fn next_time(&self) -> Option<Time> {
-        self.engine.as_ref()?.connection.next_time()
+    fn timeout(&self) -> Option<Time> {
+        self.engine.as_ref()?.connection.timeout()
     }
 
     #[inline]
@@ -215,10 +215,12 @@ impl DatagramEnd for DcudpEnd {
 
     fn take_closed(&mut self) -> bool {
         let engine = self.engine.as_ref();
-        let state = match engine.is_some_and(|engine| engine.connection.is_drained()) {
-            true => Told::Drained,
-            false if self.is_closed() => Told::Closed,
-            false => Told::Nothing,
+        let state = if engine.is_some_and(|engine| engine.connection.is_drained()) {
+            Told::Drained
+        } else if self.is_closed() {
+            Told::Closed
+        } else {
+            Told::Nothing
         };
         self.told.advance(state)
     }

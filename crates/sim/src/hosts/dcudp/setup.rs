@@ -62,9 +62,10 @@ impl DcudpSetup {
     fn of_flow(&self, line_rate: Rate, seed: u64) -> TransportConfig {
         let transport = self.transport.clone();
         TransportConfig {
-            rate: match self.at_line_rate {
-                true => line_rate,
-                false => transport.rate,
+            rate: if self.at_line_rate {
+                line_rate
+            } else {
+                transport.rate
             },
             seed,
             ..transport

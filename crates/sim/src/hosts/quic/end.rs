@@ -125,7 +125,7 @@ impl QuicEnd {
         }
     }
 
-    pub(crate) fn on_time(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if let Some(Engine { connection, .. }) = &mut self.connection {
             connection.handle_timeout(now);
         }
@@ -157,13 +157,12 @@ impl QuicEnd {
         let Some(Engine { connection, .. }) = &mut self.connection else {
             return;
         };
-        let moved = match connection.local() == Some(old) {
-            true => connection.rebind(now, new).is_ok(),
-            false => {
-                connection.remove_local_address(now, old);
-                connection.add_local_address(now, new);
-                true
-            }
+        let moved = if connection.local() == Some(old) {
+            connection.rebind(now, new).is_ok()
+        } else {
+            connection.remove_local_address(now, old);
+            connection.add_local_address(now, new);
+            true
         };
         // Before the handshake is confirmed a client cannot tell: it is as if a NAT did it.
         if moved {
@@ -263,7 +262,7 @@ impl DatagramEnd for QuicEnd {
     }
 
     #[inline]
-    fn next_time(&self) -> Option<Time> {
+    fn timeout(&self) -> Option<Time> {
         self.connection.as_ref()?.connection.timeout()
     }
 
