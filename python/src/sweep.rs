@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::prelude::*;
 use weir_results::{Dataset, Value};
 use weir_scenario::{Document, shipped};
-use weir_sweep::{Journal, Planned, Row, Rows, Shard, Task, Watch};
+use weir_sweep::{Journal, PlannedRun, Row, Rows, Shard, Task, RunObserver};
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::errors;
@@ -141,7 +141,7 @@ impl Sweep {
 pub(crate) struct OpenSweep {
     sweep: weir_sweep::Sweep,
     directory: PathBuf,
-    planned: Vec<Planned>,
+    planned: Vec<PlannedRun>,
     journal: Journal,
     rows: Mutex<Rows>,
     stale: usize,
@@ -240,7 +240,7 @@ struct Counted<'s> {
     over: AtomicUsize,
 }
 
-impl Watch for Counted<'_> {
+impl RunObserver for Counted<'_> {
     fn goes_on(&self) -> bool {
         self.stop.goes_on()
     }

@@ -10,13 +10,13 @@ use crate::{AckSample, Controller, Deadline, LossSample, PacketSent, Snapshot, S
 /// While the window cap binds, the controller inside sees its flow as application-limited, so
 /// that its window does not grow behind the cap and break out when the cap is lifted.
 #[derive(Clone, Debug)]
-pub struct Capped {
+pub struct CappedController {
     inner: Box<dyn Controller>,
     window_cap: Option<ByteSize>,
     rate_cap: Option<Rate>,
 }
 
-impl Capped {
+impl CappedController {
     /// `inner`, without caps yet.
     pub fn new(inner: Box<dyn Controller>) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Capped {
     }
 }
 
-impl Controller for Capped {
+impl Controller for CappedController {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn caps_bind_change_and_lift() {
-        let mut capped = Capped::new(build("newreno"));
+        let mut capped = CappedController::new(build("newreno"));
         assert_eq!(capped.window(), packets(10));
         capped.set_window_cap(Some(packets(4)));
         assert_eq!(capped.window(), packets(4));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_window_grows_up_to_the_cap() {
-        let mut capped = Capped::new(build("newreno"));
+        let mut capped = CappedController::new(build("newreno"));
         capped.set_window_cap(Some(packets(35)));
         for round in 1..10 {
             capped.on_ack(&ack(100 * round, 100 * round - 50, 10));
@@ -152,13 +152,13 @@ mod tests {
 
     #[test]
     fn a_rate_cap_paces_what_has_no_rate_and_slows_what_has_one() {
-        let mut capped = Capped::new(build("newreno"));
+        let mut capped = CappedController::new(build("newreno"));
         assert_eq!(capped.pacing_rate(), None);
         capped.set_rate_cap(Some(Rate::from_gbps(1)));
         assert_eq!(capped.pacing_rate(), Some(Rate::from_gbps(1)));
         capped.set_rate_cap(Some(Rate::ZERO));
         assert_eq!(capped.pacing_rate(), Some(Rate::from_bits_per_second(1)));
-        let mut capped = Capped::new(build("bbr"));
+        let mut capped = CappedController::new(build("bbr"));
         let free = capped.pacing_rate();
         capped.set_rate_cap(Some(Rate::from_mbps(1)));
         assert_eq!(capped.pacing_rate(), Some(Rate::from_mbps(1)));

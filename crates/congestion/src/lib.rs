@@ -32,7 +32,7 @@ mod self_limited;
 mod swift;
 
 pub use algorithm::{Algorithm, AlgorithmSpec, Context, Parameter, SpecError, Value};
-pub use capped::Capped;
+pub use capped::CappedController;
 pub use controller::{
     AckSample, Controller, Deadline, LossCause, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };

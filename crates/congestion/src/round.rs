@@ -6,7 +6,7 @@ use weir_units::Time;
 use crate::AckSample;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RoundTrip {
+pub(crate) struct RoundTripCounter {
     /// What was sent from here on ends the round trip.
     start: Time,
     /// How many round trips have ended.
@@ -15,7 +15,7 @@ pub(crate) struct RoundTrip {
     pub(crate) is_start: bool,
 }
 
-impl RoundTrip {
+impl RoundTripCounter {
     /// Notes an acknowledgment.
     pub(crate) fn on_ack(&mut self, ack: &AckSample) {
         self.is_start = ack.newest_sent >= self.start;

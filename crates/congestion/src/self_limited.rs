@@ -10,7 +10,7 @@ use weir_units::Time;
 use crate::AckSample;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum SelfLimited {
+pub(crate) enum SelfLimit {
     #[default]
     No,
     /// The pipe is kept empty.
@@ -21,7 +21,7 @@ pub(crate) enum SelfLimited {
     Until(Time),
 }
 
-impl SelfLimited {
+impl SelfLimit {
     /// Whether the delivery rate that `ack` measures was held down.
     pub(crate) fn on_ack(&mut self, ack: &AckSample) -> bool {
         match *self {
@@ -50,11 +50,11 @@ mod tests {
 
     #[test]
     fn lasts_until_the_gap_has_passed() {
-        let mut limited = SelfLimited::default();
+        let mut limited = SelfLimit::default();
         assert!(!limited.on_ack(&ack(100, 50, 1)));
-        limited = SelfLimited::Yes;
+        limited = SelfLimit::Yes;
         assert!(limited.on_ack(&ack(200, 150, 1)));
-        limited = SelfLimited::Refilling(micros(300));
+        limited = SelfLimit::Refilling(micros(300));
         assert!(limited.on_ack(&ack(340, 290, 1)));
         assert!(limited.on_ack(&ack(351, 301, 1)));
         assert!(limited.on_ack(&ack(400, 350, 1)));

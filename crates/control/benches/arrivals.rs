@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 use weir_control::certificates::Authority;
 use weir_control::{
     AgentChannel, AgentEvent, AgentOptions, AgentState, Controller, ControllerOptions, Credentials,
-    PortDescription, Role, State,
+    PortDescription, Role, EpochFile,
 };
-use weir_sed::{ControllerConfig, Demand, Method, Order, Report, Rule};
+use weir_sed::{ControllerConfig, Demand, Method, WindowOrder, SwitchReport, DemandRule};
 use weir_units::{ByteSize, Duration as Span, Rate};
 use weir_wire::FlowKey;
 
@@ -67,13 +67,13 @@ fn controller(
     let (sender, address) = std::sync::mpsc::channel();
     let (stop, stopped) = oneshot::channel();
     // Every flow has a deadline: 20 KB within 100 ms. What is answered has none, and is not in the table.
-    let rule = Rule {
+    let rule = DemandRule {
         destination_ports: vec![80..=80],
         demand: Some(Demand {
             size: ByteSize::from_bytes(20_000),
             within: Span::from_millis(100),
         }),
-        ..Rule::default()
+        ..DemandRule::default()
     };
     let thread = thread::spawn(move || {
         pin(0);
@@ -82,7 +82,7 @@ fn controller(
             let options = ControllerOptions {
                 listen: ([127, 0, 0, 1], 0).into(),
                 credentials,
-                state: State::passing().unwrap(),
+                state: EpochFile::passing().unwrap(),
                 config: ControllerConfig {
                     method,
                     ..ControllerConfig::paper()
@@ -138,7 +138,7 @@ fn measure(channel: &mut AgentChannel, seconds: u32) -> (Vec<Duration>, usize) {
     let count = (Duration::from_secs(seconds.into()).as_nanos() / EVERY.as_nanos()) as u32 + OPEN;
     let mut sent: Vec<Option<Instant>> = vec![None; count as usize];
     let mut took = Vec::with_capacity(count as usize);
-    channel.report(Report::Congested { port: 0 });
+    channel.report(SwitchReport::Congested { port: 0 });
     let begin = Instant::now();
     let end = begin + EVERY * count + Duration::from_secs(1);
     let mut next = 0;
@@ -147,12 +147,12 @@ fn measure(channel: &mut AgentChannel, seconds: u32) -> (Vec<Duration>, usize) {
             begin_flow(channel, next);
             sent[next as usize] = Some(Instant::now());
             if let Some(over) = next.checked_sub(OPEN) {
-                channel.report(Report::Closed { flow: flow(over) });
+                channel.report(SwitchReport::Closed { flow: flow(over) });
             }
             next += 1;
         }
         while let Some(event) = channel.next_event() {
-            let AgentEvent::Order(Order::Allow { flow, .. }) = event else {
+            let AgentEvent::Order(WindowOrder::Allow { flow, .. }) = event else {
                 continue;
             };
             let number = number(&flow);
@@ -172,13 +172,13 @@ fn measure(channel: &mut AgentChannel, seconds: u32) -> (Vec<Duration>, usize) {
 
 fn begin_flow(channel: &mut AgentChannel, number: u32) {
     let flow = flow(number);
-    channel.report(Report::Opened {
+    channel.report(SwitchReport::Opened {
         flow,
         port: 0,
         age: Span::ZERO,
         demand: None,
     });
-    channel.report(Report::Accepted {
+    channel.report(SwitchReport::Accepted {
         flow,
         segment: 1460,
         reverse_port: 0,

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc, watch};
 use weir_fabric::Packet;
-use weir_sed::{Agent, AgentConfig, Order, Report};
+use weir_sed::{Agent, AgentConfig, WindowOrder, SwitchReport};
 use weir_units::{Rate, Time};
 
 use crate::credentials::Credentials;
-use crate::term::Governor;
-use link::Link;
+use crate::term::LeaderEpoch;
+use link::AgentTask;
 
 /// A port of the switch that an agent sits in.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub enum AgentEvent {
     /// It has let the agent in, which is to work like this.
     Attached(AgentConfig),
     /// It orders something.
-    Order(Order),
+    Order(WindowOrder),
 }
 
 /// How an agent stands to its controller.
@@ -76,7 +76,7 @@ pub enum AgentState {
         /// Where.
         controller: String,
         /// Whose orders it obeys.
-        governor: Governor,
+        governor: LeaderEpoch,
     },
 }
 
@@ -86,7 +86,7 @@ pub enum AgentState {
 /// [`AgentOptions::wake`] was called; it never blocks.
 #[derive(Debug)]
 pub struct AgentChannel {
-    reports: mpsc::Sender<Report>,
+    reports: mpsc::Sender<SwitchReport>,
     events: mpsc::Receiver<AgentEvent>,
     state: watch::Receiver<AgentState>,
     lost: Arc<Notify>,
@@ -102,7 +102,7 @@ impl AgentChannel {
         let (to_obey, events) = mpsc::channel(WAITING);
         let (told, state) = watch::channel(AgentState::default());
         let lost = Arc::new(Notify::new());
-        tokio::spawn(Link::new(options, to_obey, told, lost.clone()).run(to_send));
+        tokio::spawn(AgentTask::new(options, to_obey, told, lost.clone()).run(to_send));
         Self {
             reports,
             events,
@@ -112,7 +112,7 @@ impl AgentChannel {
     }
 
     /// Tells the controller something, if there is one: one that comes later is told everything anyway.
-    pub fn report(&mut self, report: Report) {
+    pub fn report(&mut self, report: SwitchReport) {
         // What has no room is missing: the connection ends, and with the next one the controller is told
         // everything anew.
         if self.reports.try_send(report).is_err() {

@@ -10,8 +10,8 @@ use weir_units::Duration as Span;
 
 use crate::error::AgentError;
 use crate::lease::Lease;
-use crate::term::Governor;
-use crate::translate::Garbled;
+use crate::term::LeaderEpoch;
+use crate::translate::DecodeError;
 use crate::v1;
 use crate::v1::from_controller::Message as Incoming;
 
@@ -24,42 +24,42 @@ pub(crate) const QUEUED: usize = 16;
 const WELCOME: Duration = Duration::from_secs(5);
 
 /// Why a connection is not followed any more.
-pub(crate) enum End {
+pub(crate) enum DisconnectCause {
     /// Nobody wants it.
     Dropped,
     Failed(AgentError),
 }
 
-impl<E: Into<AgentError>> From<E> for End {
+impl<E: Into<AgentError>> From<E> for DisconnectCause {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
 }
 
 /// A connection to a controller that has let this end in, which says messages of type `T`.
-pub(crate) struct Attached<T> {
+pub(crate) struct ControllerStream<T> {
     pub(crate) lease: Lease,
     pub(crate) heartbeat: Duration,
     pub(crate) outgoing: mpsc::Sender<T>,
     pub(crate) incoming: Streaming<v1::FromController>,
 }
 
-impl<T> Attached<T> {
+impl<T> ControllerStream<T> {
     /// Waits until the controller answers the `call`, in which hello was said at `begin`; gives its welcome too.
     pub(crate) async fn welcomed(
         call: impl Future<Output = Result<Response<Streaming<v1::FromController>>, Status>>,
         begin: Instant,
         outgoing: mpsc::Sender<T>,
-    ) -> Result<(Self, v1::Welcome), End> {
+    ) -> Result<(Self, v1::Welcome), DisconnectCause> {
         let answered = async {
             let mut incoming = call.await?.into_inner();
             let first = incoming.message().await?.ok_or(AgentError::Closed)?;
-            Ok::<_, End>((first, incoming))
+            Ok::<_, DisconnectCause>((first, incoming))
         };
         let answered = timeout(WELCOME, answered).await;
         let (first, incoming) = answered.map_err(|_| AgentError::Silent)??;
         let Some(Incoming::Welcome(welcome)) = first.message else {
-            return Err(Garbled::Missing("welcome").into());
+            return Err(DecodeError::Missing("welcome").into());
         };
         let (lease, heartbeat) = Lease::welcomed(&welcome, begin, Instant::now())?;
         let attached = Self {
@@ -72,7 +72,7 @@ impl<T> Attached<T> {
     }
 
     /// Sends a message, unless the controller has been too slow for too long.
-    pub(crate) async fn say(&self, message: T) -> Result<(), End> {
+    pub(crate) async fn say(&self, message: T) -> Result<(), DisconnectCause> {
         let sent = self.outgoing.send_timeout(message, self.heartbeat * 2);
         sent.await.map_err(|_| AgentError::Full.into())
     }
@@ -80,9 +80,9 @@ impl<T> Attached<T> {
 
 /// Whose orders are in force, and until when.
 #[derive(Default)]
-pub(crate) struct Governed(Option<(Governor, Instant)>);
+pub(crate) struct LeaderLease(Option<(LeaderEpoch, Instant)>);
 
-impl Governed {
+impl LeaderLease {
     /// Whose they are, if any are.
     pub(crate) fn governor(&mut self, now: Instant) -> Option<v1::Governor> {
         drop(self.0.take_if(|(_, until)| *until <= now));
@@ -98,9 +98,9 @@ impl Governed {
         &mut self,
         lease: &mut Lease,
         message: v1::FromController,
-    ) -> Result<Vec<v1::Order>, End> {
+    ) -> Result<Vec<v1::Order>, DisconnectCause> {
         let Some(Incoming::Orders(orders)) = message.message else {
-            return Err(Garbled::Missing("orders").into());
+            return Err(DecodeError::Missing("orders").into());
         };
         let now = Instant::now();
         if orders.term < lease.governor.term {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tonic::Status;
 use tonic::transport::Channel;
-use weir_sed::{Demand, Pattern};
+use weir_sed::{Demand, FlowPattern};
 
 use crate::connect::connect;
 use crate::controller::with_causes;
@@ -71,7 +71,7 @@ impl Client {
     /// registered too many.
     pub async fn register(
         &self,
-        flows: impl Into<Pattern>,
+        flows: impl Into<FlowPattern>,
         demand: Demand,
     ) -> Result<(), ClientError> {
         let registration = v1::Registration {
@@ -87,7 +87,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Refused`] where the flow is not the caller's.
-    pub async fn withdraw(&self, flows: impl Into<Pattern>) -> Result<bool, ClientError> {
+    pub async fn withdraw(&self, flows: impl Into<FlowPattern>) -> Result<bool, ClientError> {
         let mut client = FlowsClient::new(self.channel.clone());
         let answer = client.withdraw(timely(to_pattern(&flows.into()))).await?;
         Ok(answer.into_inner().was_there)

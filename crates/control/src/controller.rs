@@ -19,15 +19,15 @@ use tokio::sync::mpsc;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use weir_metrics::Registry;
-use weir_sed::{ControllerConfig, Demands, Rule};
+use weir_sed::{ControllerConfig, DemandTable, DemandRule};
 
 use crate::credentials::Credentials;
-use crate::term::State;
+use crate::term::EpochFile;
 use crate::v1::agents_server::AgentsServer;
 use crate::v1::flows_server::FlowsServer;
 use crate::v1::operation_server::OperationServer;
-use desk::Desk;
-use figures::Figures;
+use desk::ControllerTask;
+use figures::ControllerMetrics;
 use services::Services;
 
 /// What a controller needs.
@@ -38,11 +38,11 @@ pub struct ControllerOptions {
     /// What it proves to be, and whose certificates it believes.
     pub credentials: Credentials,
     /// Its name and term.
-    pub state: State,
+    pub state: EpochFile,
     /// How it decides.
     pub config: ControllerConfig,
     /// What flows demand whose applications say nothing.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<DemandRule>,
     /// How many flows each address may have registered.
     pub flows_per_client: usize,
     /// Where it counts.
@@ -120,20 +120,20 @@ pub struct Controller {
     incoming: TcpIncoming,
     server: Server,
     services: Services,
-    desk: Desk,
-    inputs: mpsc::Receiver<desk::Input>,
-    sender: mpsc::Sender<desk::Input>,
+    desk: ControllerTask,
+    inputs: mpsc::Receiver<desk::ControllerInput>,
+    sender: mpsc::Sender<desk::ControllerInput>,
 }
 
 /// What can be changed of a controller while it works.
 #[derive(Clone, Debug)]
-pub struct ControllerHandle(mpsc::WeakSender<desk::Input>);
+pub struct ControllerHandle(mpsc::WeakSender<desk::ControllerInput>);
 
 impl ControllerHandle {
     /// Has other rules hold, for flows that begin from now on; tells whether the controller still works.
-    pub async fn set_rules(&self, rules: Vec<Rule>) -> bool {
+    pub async fn set_rules(&self, rules: Vec<DemandRule>) -> bool {
         match self.0.upgrade() {
-            Some(desk) => desk.send(desk::Input::SetRules(rules)).await.is_ok(),
+            Some(desk) => desk.send(desk::ControllerInput::SetRules(rules)).await.is_ok(),
             None => false,
         }
     }
@@ -169,15 +169,15 @@ impl Controller {
             remember: true,
             ..options.config
         };
-        let demands = Demands::new(options.rules, options.flows_per_client);
+        let demands = DemandTable::new(options.rules, options.flows_per_client);
         let logic = weir_sed::Controller::new(config, demands);
-        let figures = Figures::new(&options.metrics.unwrap_or_default());
+        let figures = ControllerMetrics::new(&options.metrics.unwrap_or_default());
         Ok(Self {
             address,
             incoming,
             server,
             services: Services::new(sender.clone()),
-            desk: Desk::new(logic, options.state, figures),
+            desk: ControllerTask::new(logic, options.state, figures),
             inputs,
             sender,
         })

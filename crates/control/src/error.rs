@@ -1,6 +1,6 @@
 //! Why somebody who is attached has no controller.
 
-use crate::translate::Garbled;
+use crate::translate::DecodeError;
 
 /// Why an agent has no controller.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum AgentError {
     Refused(Box<tonic::Status>),
     /// It says something that makes no sense.
     #[error("the controller's message makes no sense: {0}")]
-    Garbled(#[from] Garbled),
+    Garbled(#[from] DecodeError),
     /// Nothing is heard of it.
     #[error("nothing was heard of the controller for a lease")]
     Silent,

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::term::Governor;
-use crate::translate::Garbled;
+use crate::term::LeaderEpoch;
+use crate::translate::DecodeError;
 use crate::v1;
 
 /// Orders hold for a lease from when they were decided. Nobody's clocks agree, so the controller says which
@@ -12,7 +12,7 @@ use crate::v1;
 /// A quarter of the lease may have passed before orders come, and the rest is left to whoever obeys them.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
-    pub(crate) governor: Governor,
+    pub(crate) governor: LeaderEpoch,
     length: Duration,
     /// When hello was said: beats count from there.
     begin: Instant,
@@ -20,7 +20,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(governor: Governor, length: Duration, begin: Instant, now: Instant) -> Self {
+    pub(crate) fn new(governor: LeaderEpoch, length: Duration, begin: Instant, now: Instant) -> Self {
         Self {
             governor,
             length,
@@ -34,10 +34,10 @@ impl Lease {
         welcome: &v1::Welcome,
         begin: Instant,
         now: Instant,
-    ) -> Result<(Self, Duration), Garbled> {
+    ) -> Result<(Self, Duration), DecodeError> {
         let governor = welcome.governor.as_ref();
-        let governor = governor.ok_or(Garbled::Missing("governor"))?;
-        let governor = Governor {
+        let governor = governor.ok_or(DecodeError::Missing("governor"))?;
+        let governor = LeaderEpoch {
             name: governor.name.clone(),
             term: governor.term,
         };
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn orders_hold_for_a_lease_from_when_they_were_decided() {
         let begin = Instant::now();
-        let governor = Governor {
+        let governor = LeaderEpoch {
             name: "one".to_owned(),
             term: 1,
         };

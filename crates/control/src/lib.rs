@@ -61,8 +61,8 @@ pub use credentials::{Credentials, CredentialsError};
 pub use error::AgentError;
 pub use role::Role;
 pub use sender::{SenderChannel, SenderOptions};
-pub use term::{Governor, State, StateError};
-pub use translate::Garbled;
+pub use term::{LeaderEpoch, EpochFile, StateError};
+pub use translate::DecodeError;
 
 /// Where a controller listens unless told otherwise.
 pub const DEFAULT_PORT: u16 = 9600;

@@ -2,9 +2,9 @@
 //! controllers say.
 
 use prost::Message;
-use weir_sed::{Order, Report};
+use weir_sed::{WindowOrder, SwitchReport};
 
-use crate::translate::{self, Garbled};
+use crate::translate::{self, DecodeError};
 use crate::v1::{FromAgent, FromController, from_agent, from_controller};
 
 /// Why bytes are no message.
@@ -15,14 +15,14 @@ pub enum MessageError {
     Protobuf(#[from] prost::DecodeError),
     /// It says something that makes no sense.
     #[error(transparent)]
-    Garbled(#[from] Garbled),
+    Garbled(#[from] DecodeError),
 }
 
 /// What an agent reports in this message; nothing in a hello.
 ///
 /// # Errors
 /// [`MessageError`].
-pub fn reports(bytes: &[u8]) -> Result<Vec<Report>, MessageError> {
+pub fn reports(bytes: &[u8]) -> Result<Vec<SwitchReport>, MessageError> {
     let Some(from_agent::Message::Reports(message)) = FromAgent::decode(bytes)?.message else {
         return Ok(Vec::new());
     };
@@ -34,7 +34,7 @@ pub fn reports(bytes: &[u8]) -> Result<Vec<Report>, MessageError> {
 ///
 /// # Errors
 /// [`MessageError`].
-pub fn orders(bytes: &[u8]) -> Result<Vec<Order>, MessageError> {
+pub fn orders(bytes: &[u8]) -> Result<Vec<WindowOrder>, MessageError> {
     let Some(from_controller::Message::Orders(message)) = FromController::decode(bytes)?.message
     else {
         return Ok(Vec::new());
@@ -53,7 +53,7 @@ mod tests {
     use crate::v1::{Orders, Reports};
 
     fn message() -> Vec<u8> {
-        let report = Report::Opened {
+        let report = SwitchReport::Opened {
             flow: FlowKey::UNSPECIFIED,
             port: 3,
             age: Duration::from_nanos(5),
@@ -73,12 +73,12 @@ mod tests {
         assert_eq!(reports(&message()).map(|reports| reports.len()), Ok(3));
         let told = Orders {
             term: 1,
-            orders: vec![translate::to_order(&Order::Renew)],
+            orders: vec![translate::to_order(&WindowOrder::Renew)],
             beat: 0,
         };
         let message = Some(from_controller::Message::Orders(told));
         let bytes = FromController { message }.encode_to_vec();
-        assert_eq!(orders(&bytes), Ok(vec![Order::Renew]));
+        assert_eq!(orders(&bytes), Ok(vec![WindowOrder::Renew]));
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// So many lines a second; the others are counted, and told of with the next.
 #[derive(Debug)]
-pub(crate) struct Quota {
+pub(crate) struct LogQuota {
     second: Instant,
     used: u32,
     left_out: u64,
@@ -13,7 +13,7 @@ pub(crate) struct Quota {
 /// How many lines a second.
 const LINES: u32 = 5;
 
-impl Quota {
+impl LogQuota {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             second: now,
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_flood_is_five_lines_a_second_and_a_number() {
         let begin = Instant::now();
-        let mut quota = Quota::new(begin);
+        let mut quota = LogQuota::new(begin);
         let taken = (0..1000).filter_map(|_| quota.take(begin)).count();
         assert_eq!(taken, 5);
         assert_eq!(quota.take(begin + Duration::from_secs(1)), Some(995));

@@ -13,7 +13,7 @@ use weir_wire::FlowKey;
 
 use crate::agent::AgentState;
 use crate::credentials::Credentials;
-use link::Link;
+use link::SenderTask;
 
 /// What a sender's channel needs.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct SenderOptions {
 /// affair.
 #[derive(Clone, Debug)]
 pub struct SenderChannel {
-    wishes: mpsc::UnboundedSender<Wish>,
+    wishes: mpsc::UnboundedSender<FlowRequest>,
     numbers: Arc<AtomicU64>,
     state: watch::Receiver<AgentState>,
 }
@@ -41,7 +41,7 @@ impl SenderChannel {
     pub fn start(options: SenderOptions) -> Self {
         let (wishes, wished) = mpsc::unbounded_channel();
         let (told, state) = watch::channel(AgentState::default());
-        tokio::spawn(Link::new(options, told).run(wished));
+        tokio::spawn(SenderTask::new(options, told).run(wished));
         Self {
             wishes,
             numbers: Arc::new(AtomicU64::new(0)),
@@ -59,15 +59,15 @@ impl Allocator for SenderChannel {
     fn open(&self, flow: FlowKey, segment: u32, hear: Hear) -> Box<dyn SenderFlow> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let acknowledged = Arc::new(AtomicU64::new(0));
-        let opened = Opened {
+        let opened = NewFlow {
             flow,
             segment,
             hear,
             acknowledged: acknowledged.clone(),
         };
         // A task that is gone wants nothing; neither here nor below.
-        let _ = self.wishes.send(Wish::Open(number, opened));
-        Box::new(Known {
+        let _ = self.wishes.send(FlowRequest::Open(number, opened));
+        Box::new(FlowHandle {
             number,
             acknowledged,
             wishes: self.wishes.clone(),
@@ -77,28 +77,28 @@ impl Allocator for SenderChannel {
 
 /// What flows want of the task. Their numbers tell apart flows that follow each other between the same ports.
 #[derive(Debug)]
-enum Wish {
-    Open(u64, Opened),
-    Demand(u64, Due),
+enum FlowRequest {
+    Open(u64, NewFlow),
+    Demand(u64, DatedDemand),
     Close(u64),
 }
 
 /// A demand with its deadline in place of a span.
 #[derive(Clone, Copy, Debug)]
-struct Due {
+struct DatedDemand {
     demand: Demand,
     at: Instant,
 }
 
 /// A flow as it begins.
-struct Opened {
+struct NewFlow {
     flow: FlowKey,
     segment: u32,
     hear: Hear,
     acknowledged: Arc<AtomicU64>,
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for NewFlow {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut formatter = formatter.debug_struct("Opened");
         formatter.field("flow", &self.flow).finish_non_exhaustive()
@@ -107,13 +107,13 @@ impl fmt::Debug for Opened {
 
 /// A transport's hold on a flow.
 #[derive(Debug)]
-struct Known {
+struct FlowHandle {
     number: u64,
     acknowledged: Arc<AtomicU64>,
-    wishes: mpsc::UnboundedSender<Wish>,
+    wishes: mpsc::UnboundedSender<FlowRequest>,
 }
 
-impl SenderFlow for Known {
+impl SenderFlow for FlowHandle {
     fn demand(&self, demand: Demand) {
         let within = Duration::from_nanos(demand.within.as_nanos());
         // Who has more time than clocks can tell has a year.
@@ -121,7 +121,7 @@ impl SenderFlow for Known {
         let at = at.checked_add(within).unwrap_or(at + YEAR);
         let _ = self
             .wishes
-            .send(Wish::Demand(self.number, Due { demand, at }));
+            .send(FlowRequest::Demand(self.number, DatedDemand { demand, at }));
     }
 
     fn acknowledged(&self, bytes: u64) {
@@ -131,8 +131,8 @@ impl SenderFlow for Known {
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-impl Drop for Known {
+impl Drop for FlowHandle {
     fn drop(&mut self) {
-        let _ = self.wishes.send(Wish::Close(self.number));
+        let _ = self.wishes.send(FlowRequest::Close(self.number));
     }
 }

@@ -9,7 +9,7 @@ use rustls::crypto::aws_lc_rs::default_provider;
 
 /// A controller as agents know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Governor {
+pub struct LeaderEpoch {
     /// What it shares with those whose place it takes, and with nobody else.
     pub name: String,
     /// How many there have been of this name, with it.
@@ -50,13 +50,13 @@ pub enum StateError {
 
 /// A controller's claim to its name, as long as it lives.
 #[derive(Debug)]
-pub struct State {
-    governor: Governor,
+pub struct EpochFile {
+    governor: LeaderEpoch,
     /// Holds the lock.
     _lock: Option<File>,
 }
 
-impl State {
+impl EpochFile {
     /// Takes a directory, and the next term of the name that is in it; a new name where there is none.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl State {
             Err(source) => return Err(failed(source)),
         }
         let governor = match text.trim() {
-            "" => Governor {
+            "" => LeaderEpoch {
                 name: random_name()?,
                 term: 1,
             },
@@ -112,21 +112,21 @@ impl State {
     pub fn passing() -> Result<Self, StateError> {
         let (name, term) = (random_name()?, 1);
         Ok(Self {
-            governor: Governor { name, term },
+            governor: LeaderEpoch { name, term },
             _lock: None,
         })
     }
 
     /// Who that is.
-    pub fn governor(&self) -> &Governor {
+    pub fn governor(&self) -> &LeaderEpoch {
         &self.governor
     }
 }
 
-fn next_of(text: &str) -> Option<Governor> {
+fn next_of(text: &str) -> Option<LeaderEpoch> {
     let (name, term) = text.split_once(' ')?;
     let term: u64 = term.parse().ok()?;
-    Some(Governor {
+    Some(LeaderEpoch {
         name: name.to_owned(),
         term: term.checked_add(1)?,
     })
@@ -146,14 +146,14 @@ mod tests {
     #[test]
     fn each_start_has_a_higher_term_and_a_second_controller_none() {
         let directory = tempfile::tempdir().unwrap();
-        let first = State::claim(directory.path()).unwrap();
+        let first = EpochFile::claim(directory.path()).unwrap();
         assert_eq!(first.governor().term, 1);
-        let error = State::claim(directory.path()).unwrap_err();
+        let error = EpochFile::claim(directory.path()).unwrap_err();
         assert!(matches!(error, StateError::Held(_)), "{error}");
         let name = first.governor().name.clone();
         drop(first);
-        let second = State::claim(directory.path()).unwrap();
-        assert_eq!(*second.governor(), Governor { name, term: 2 });
+        let second = EpochFile::claim(directory.path()).unwrap();
+        assert_eq!(*second.governor(), LeaderEpoch { name, term: 2 });
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for wrong in ["nonsense", "name -3", "name 18446744073709551615"] {
             fs::write(directory.path().join("controller"), wrong).unwrap();
-            let error = State::claim(directory.path()).unwrap_err().to_string();
+            let error = EpochFile::claim(directory.path()).unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");
         }
     }

@@ -7,7 +7,7 @@ mod tests;
 
 use std::net::IpAddr;
 
-use weir_sed::{Demand, Pattern};
+use weir_sed::{Demand, FlowPattern};
 use weir_units::{ByteSize, Duration};
 use weir_wire::FlowKey;
 
@@ -18,7 +18,7 @@ pub(crate) use reports::{report, to_report};
 
 /// What is wrong with a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Garbled {
+pub enum DecodeError {
     /// Something is not there that has to be.
     #[error("`{0}` is missing")]
     Missing(&'static str),
@@ -43,8 +43,8 @@ pub enum Garbled {
     Past(i64),
 }
 
-pub(crate) fn flow(flow: Option<v1::Flow>) -> Result<FlowKey, Garbled> {
-    let flow = flow.ok_or(Garbled::Missing("flow"))?;
+pub(crate) fn flow(flow: Option<v1::Flow>) -> Result<FlowKey, DecodeError> {
+    let flow = flow.ok_or(DecodeError::Missing("flow"))?;
     let (source, destination) = ends(&flow.source, &flow.destination)?;
     Ok(FlowKey {
         source,
@@ -65,11 +65,11 @@ pub(crate) fn to_flow(flow: &FlowKey) -> v1::Flow {
     }
 }
 
-pub(crate) fn pattern(pattern: Option<v1::Pattern>) -> Result<Pattern, Garbled> {
-    let pattern = pattern.ok_or(Garbled::Missing("flows"))?;
+pub(crate) fn pattern(pattern: Option<v1::Pattern>) -> Result<FlowPattern, DecodeError> {
+    let pattern = pattern.ok_or(DecodeError::Missing("flows"))?;
     let (source, destination) = ends(&pattern.source, &pattern.destination)?;
     let port = |field, port: Option<u32>| port.map(|port| narrow(field, port)).transpose();
-    Ok(Pattern {
+    Ok(FlowPattern {
         source,
         destination,
         source_port: port("source_port", pattern.source_port)?,
@@ -78,7 +78,7 @@ pub(crate) fn pattern(pattern: Option<v1::Pattern>) -> Result<Pattern, Garbled> 
     })
 }
 
-pub(crate) fn to_pattern(pattern: &Pattern) -> v1::Pattern {
+pub(crate) fn to_pattern(pattern: &FlowPattern) -> v1::Pattern {
     v1::Pattern {
         source: to_address(pattern.source),
         destination: to_address(pattern.destination),
@@ -88,10 +88,10 @@ pub(crate) fn to_pattern(pattern: &Pattern) -> v1::Pattern {
     }
 }
 
-pub(crate) fn demand(demand: Option<v1::Demand>) -> Result<Demand, Garbled> {
-    let demand = demand.ok_or(Garbled::Missing("demand"))?;
+pub(crate) fn demand(demand: Option<v1::Demand>) -> Result<Demand, DecodeError> {
+    let demand = demand.ok_or(DecodeError::Missing("demand"))?;
     let within = demand.within_nanoseconds;
-    let nanos = u64::try_from(within).map_err(|_| Garbled::Past(within))?;
+    let nanos = u64::try_from(within).map_err(|_| DecodeError::Past(within))?;
     Ok(Demand {
         size: ByteSize::from_bytes(demand.size_bytes),
         within: Duration::from_nanos(nanos),
@@ -105,13 +105,13 @@ pub(crate) fn to_demand(demand: &Demand) -> v1::Demand {
     }
 }
 
-pub(crate) fn address(bytes: &[u8]) -> Result<IpAddr, Garbled> {
+pub(crate) fn address(bytes: &[u8]) -> Result<IpAddr, DecodeError> {
     if let Ok(four) = <[u8; 4]>::try_from(bytes) {
         return Ok(IpAddr::from(four));
     }
     match <[u8; 16]>::try_from(bytes) {
         Ok(sixteen) => Ok(IpAddr::from(sixteen).to_canonical()),
-        Err(_) => Err(Garbled::Address(bytes.len())),
+        Err(_) => Err(DecodeError::Address(bytes.len())),
     }
 }
 
@@ -122,25 +122,25 @@ pub(crate) fn to_address(address: IpAddr) -> Vec<u8> {
     }
 }
 
-fn ends(source: &[u8], destination: &[u8]) -> Result<(IpAddr, IpAddr), Garbled> {
+fn ends(source: &[u8], destination: &[u8]) -> Result<(IpAddr, IpAddr), DecodeError> {
     let (source, destination) = (address(source)?, address(destination)?);
     if source.is_ipv4() == destination.is_ipv4() {
         Ok((source, destination))
     } else {
-        Err(Garbled::Families)
+        Err(DecodeError::Families)
     }
 }
 
-fn narrow(field: &'static str, value: u32) -> Result<u16, Garbled> {
+fn narrow(field: &'static str, value: u32) -> Result<u16, DecodeError> {
     u16::try_from(value).map_err(|_| too_large(field, u16::MAX, value))
 }
 
-fn protocol(value: u32) -> Result<u8, Garbled> {
+fn protocol(value: u32) -> Result<u8, DecodeError> {
     u8::try_from(value).map_err(|_| too_large("protocol", u8::MAX, value))
 }
 
-fn too_large(field: &'static str, most: impl Into<u64>, value: impl Into<u64>) -> Garbled {
-    Garbled::TooLarge {
+fn too_large(field: &'static str, most: impl Into<u64>, value: impl Into<u64>) -> DecodeError {
+    DecodeError::TooLarge {
         field,
         most: most.into(),
         value: value.into(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_sed::PortState;
 use weir_units::{ByteSize, Duration, Rate};
 
-use crate::translate::{self, Garbled};
+use crate::translate::{self, DecodeError};
 use crate::v1;
 
 /// All of it.
@@ -91,11 +91,11 @@ impl StatusView {
     ///
     /// # Errors
     /// [`Garbled`] where that makes no sense.
-    pub fn of(status: &v1::Status) -> Result<Self, Garbled> {
+    pub fn of(status: &v1::Status) -> Result<Self, DecodeError> {
         let governor = status
             .governor
             .clone()
-            .ok_or(Garbled::Missing("governor"))?;
+            .ok_or(DecodeError::Missing("governor"))?;
         Ok(Self {
             name: governor.name,
             term: governor.term,
@@ -131,7 +131,7 @@ fn port(status: &v1::PortStatus) -> PortView {
     }
 }
 
-fn flow(status: &v1::FlowStatus) -> Result<FlowView, Garbled> {
+fn flow(status: &v1::FlowStatus) -> Result<FlowView, DecodeError> {
     let flow = translate::flow(status.flow.clone())?;
     let demand = status.demand.map(|demand| translate::demand(Some(demand)));
     let demand = demand.transpose()?;

@@ -18,7 +18,7 @@ use support::{Certificates, LEASE, Process, config, status, wait_for};
 use tokio::runtime::Runtime;
 use weir_control::{
     AgentChannel, AgentOptions, AgentState, Client, Controller, ControllerError, ControllerOptions,
-    State, StateError, v1,
+    EpochFile, StateError, v1,
 };
 use weir_sed::Demand;
 use weir_units::{ByteSize, Duration as Span};
@@ -38,7 +38,7 @@ impl World {
     }
 
     fn controller(&self) -> Process {
-        Process::start(&self.certificates, State::passing().unwrap())
+        Process::start(&self.certificates, EpochFile::passing().unwrap())
     }
 
     fn channel(&self, controllers: &[SocketAddr]) -> AgentChannel {
@@ -132,7 +132,7 @@ fn windows_are_in_force_while_the_controller_lives_and_not_for_long_after_it_is_
 fn a_controller_that_comes_back_learns_flows_and_their_deadlines_from_the_switch() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
-    let first = Process::start(&world.certificates, State::claim(directory.path()).unwrap());
+    let first = Process::start(&world.certificates, EpochFile::claim(directory.path()).unwrap());
     let address = first.address;
     let wire = Wire::to(&world.runtime, address);
     world.register(address, 1, demand());
@@ -146,7 +146,7 @@ fn a_controller_that_comes_back_learns_flows_and_their_deadlines_from_the_switch
     let mut state = None;
     // The lock goes with the last of its tasks.
     wait_for("the lock", || {
-        state = State::claim(directory.path()).ok();
+        state = EpochFile::claim(directory.path()).ok();
         state.is_some()
     });
     let second = Process::start(&world.certificates, state.unwrap());
@@ -200,13 +200,13 @@ fn an_agent_that_is_restarted_leaves_nothing_behind() {
 fn a_second_controller_is_refused_its_state_and_its_address() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
-    let first = Process::start(&world.certificates, State::claim(directory.path()).unwrap());
-    let error = State::claim(directory.path()).unwrap_err();
+    let first = Process::start(&world.certificates, EpochFile::claim(directory.path()).unwrap());
+    let error = EpochFile::claim(directory.path()).unwrap_err();
     assert!(matches!(error, StateError::Held(_)), "{error}");
     let options = ControllerOptions {
         listen: first.address,
         credentials: world.certificates.of("controller"),
-        state: State::passing().unwrap(),
+        state: EpochFile::passing().unwrap(),
         config: config(),
         rules: Vec::new(),
         flows_per_client: 10,
@@ -242,14 +242,14 @@ fn a_controller_ends_when_a_switch_has_obeyed_a_later_one_of_its_name() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
     let copy = tempfile::tempdir().unwrap();
-    let first = Process::start(&world.certificates, State::claim(directory.path()).unwrap());
+    let first = Process::start(&world.certificates, EpochFile::claim(directory.path()).unwrap());
     // Somebody has copied the state: the lock is another one.
     let (from, to) = (
         directory.path().join("controller"),
         copy.path().join("controller"),
     );
     std::fs::copy(from, to).unwrap();
-    let second = Process::start(&world.certificates, State::claim(copy.path()).unwrap());
+    let second = Process::start(&world.certificates, EpochFile::claim(copy.path()).unwrap());
     let wire = Wire::to(&world.runtime, second.address);
     let channel = world.channel(&[wire.address, first.address]);
     let state = channel.state();

@@ -9,8 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use support::plane::{flow, ports};
 use support::{Certificates, Process, config, status, wait_for};
 use tokio::runtime::Runtime;
-use weir_control::{AgentChannel, AgentOptions, AgentState, Client, ClientError, State};
-use weir_sed::{Demand, Demands, Pattern};
+use weir_control::{AgentChannel, AgentOptions, AgentState, Client, ClientError, EpochFile};
+use weir_sed::{Demand, DemandTable, FlowPattern};
 use weir_units::{ByteSize, Duration};
 use weir_wire::FlowKey;
 
@@ -25,7 +25,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let certificates = Certificates::new();
-        let state = State::passing().unwrap();
+        let state = EpochFile::passing().unwrap();
         Self {
             runtime: Runtime::new().unwrap(),
             controller: Process::start_with(&certificates, state, config(), LIMIT),
@@ -47,7 +47,7 @@ impl World {
     fn register(
         &self,
         client: &Client,
-        flows: impl Into<Pattern>,
+        flows: impl Into<FlowPattern>,
         size: u64,
         nanos: u64,
     ) -> Result<(), ClientError> {
@@ -75,7 +75,7 @@ fn applications_register_their_own_flows_that_make_sense() {
     let world = World::new();
     let client = world.client("application");
     world.register(&client, flow(1), 1000, 1000).unwrap();
-    let largest = Demands::LARGEST.bytes();
+    let largest = DemandTable::LARGEST.bytes();
     refused(
         world.register(&client, flow(2), 0, 1000),
         &["at least one byte"],

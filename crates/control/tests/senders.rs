@@ -10,12 +10,12 @@ use std::sync::Arc;
 use support::{Certificates, LEASE, Process, config, wait_for};
 use tokio::runtime::Runtime;
 use weir_control::{
-    AgentChannel, AgentOptions, AgentState, PortDescription, SenderChannel, SenderOptions, State,
+    AgentChannel, AgentOptions, AgentState, PortDescription, SenderChannel, SenderOptions, EpochFile,
     v1,
 };
 use weir_net::tls::{ClientTls, Identity, ServerTls};
 use weir_net::{ByteSize, Connection, Duration, Endpoint, SendStream};
-use weir_sed::{ControllerConfig, Report};
+use weir_sed::{ControllerConfig, SwitchReport};
 use weir_units::Rate;
 
 const RATE: Rate = Rate::from_mbps(100);
@@ -36,7 +36,7 @@ impl World {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let certificates = Certificates::new();
-        let state = State::passing().unwrap();
+        let state = EpochFile::passing().unwrap();
         let config = ControllerConfig {
             // Five packets altogether: less than a connection begins with.
             threshold: ByteSize::from_bytes(6_000),
@@ -124,18 +124,18 @@ fn a_connection_with_a_deadline_has_the_window_that_the_controller_orders() {
     assert_eq!(demand.size_bytes, size.bytes());
     assert_eq!(world.window(), free, "nothing is congested yet");
 
-    world.switch.report(Report::Congested { port: 0 });
+    world.switch.report(SwitchReport::Congested { port: 0 });
     wait_for("a window", || world.window() < free);
     let ordered = world.status().flows[0].window_bytes.unwrap();
     wait_for("the one that was ordered", || world.window() == ordered);
     // It is renewed for as long as the controller lives.
     std::thread::sleep(LEASE * 2);
     assert_eq!(world.window(), ordered);
-    world.switch.report(Report::Recovered { port: 0 });
+    world.switch.report(SwitchReport::Recovered { port: 0 });
     wait_for("its own window", || world.window() >= free);
 
     // What the controller ordered before it was killed is over with the lease.
-    world.switch.report(Report::Congested { port: 0 });
+    world.switch.report(SwitchReport::Congested { port: 0 });
     wait_for("a window again", || world.window() < free);
     world.controller.kill();
     let (connection, mut state) = (world.connection.clone(), world.senders.state());

@@ -4,7 +4,7 @@ use bytes::{Buf, BytesMut};
 use weir_units::Time;
 
 use crate::packet::{
-    Control, ControlHeader, DataHeader, HEADER_LENGTH, Header, Marks, SocketId, Timestamp,
+    Control, ControlHeader, DataHeader, HEADER_LENGTH, Header, HeaderFlags, SocketId, Timestamp,
 };
 use crate::protection::{ASSOCIATED_LENGTH, PACKET_NUMBER_LENGTH, PacketProtection, ReplayWindow};
 use crate::sequence::SequenceNumber;
@@ -30,9 +30,9 @@ pub(crate) struct Channel {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataFields {
     pub(crate) count: u64,
-    pub(crate) position: crate::packet::Position,
+    pub(crate) position: crate::packet::MessagePosition,
     pub(crate) in_order: bool,
-    pub(crate) marks: Marks,
+    pub(crate) marks: HeaderFlags,
     pub(crate) message: u64,
 }
 
@@ -70,7 +70,7 @@ impl Channel {
     pub(crate) fn write_control(
         &mut self,
         now: Time,
-        marks: Marks,
+        marks: HeaderFlags,
         control: &Control<'_>,
         buffer: &mut Vec<u8>,
     ) -> u64 {
@@ -85,7 +85,7 @@ impl Channel {
         &mut self,
         now: Time,
         number: u64,
-        marks: Marks,
+        marks: HeaderFlags,
         control: &Control<'_>,
         buffer: &mut Vec<u8>,
     ) {

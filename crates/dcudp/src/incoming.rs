@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::packet::Position;
+use crate::packet::MessagePosition;
 
 /// A data packet that has come.
 #[derive(Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct ReceivedPacket {
     pub(crate) payload: Bytes,
-    pub(crate) position: Position,
+    pub(crate) position: MessagePosition,
     pub(crate) in_order: bool,
     /// Which message, counted.
     pub(crate) message: u64,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::error::Violation;
-use crate::incoming::Incoming;
+use crate::incoming::ReceivedPacket;
 use crate::sequence::MessageNumber;
 
 /// What is known of a message that need not wait for its turn.
@@ -56,7 +56,7 @@ impl MessageOrder {
     }
 
     /// A packet has come. Whether it completes a message that need not wait.
-    pub(crate) fn note(&mut self, count: u64, packet: &Incoming) -> Result<bool, Violation> {
+    pub(crate) fn note(&mut self, count: u64, packet: &ReceivedPacket) -> Result<bool, Violation> {
         if packet.in_order {
             return Ok(false);
         }
@@ -111,7 +111,7 @@ impl MessageOrder {
     }
 
     /// Looks at the next packet of the message at the head: whether it is its last one.
-    pub(crate) fn scan(&mut self, packet: &Incoming, is_head: bool) -> Result<bool, Violation> {
+    pub(crate) fn scan(&mut self, packet: &ReceivedPacket, is_head: bool) -> Result<bool, Violation> {
         if is_head {
             self.scanning = packet.message;
         }

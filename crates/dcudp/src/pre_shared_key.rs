@@ -106,7 +106,7 @@ impl SharedKey for PreSharedKey {
         } else {
             (to_client, to_server)
         };
-        Box::new(Sealing {
+        Box::new(SealingKey {
             sealing: Direction::new(sealing),
             opening: Direction::new(opening),
         })
@@ -114,7 +114,7 @@ impl SharedKey for PreSharedKey {
 }
 
 #[derive(Debug)]
-struct Sealing {
+struct SealingKey {
     sealing: Direction,
     opening: Direction,
 }
@@ -175,7 +175,7 @@ impl Direction {
     }
 }
 
-impl PacketProtection for Sealing {
+impl PacketProtection for SealingKey {
     fn overhead(&self) -> usize {
         TAG_LENGTH
     }
@@ -221,14 +221,14 @@ impl PacketProtection for Sealing {
 
 /// HKDF-Expand to 32 bytes.
 fn expand(secret: &Prk, info: &[&[u8]]) -> Result<[u8; KEY_LENGTH], Unspecified> {
-    struct Length;
-    impl KeyType for Length {
+    struct HkdfLength;
+    impl KeyType for HkdfLength {
         fn len(&self) -> usize {
             KEY_LENGTH
         }
     }
     let mut made = [0; KEY_LENGTH];
-    secret.expand(info, Length)?.fill(&mut made)?;
+    secret.expand(info, HkdfLength)?.fill(&mut made)?;
     Ok(made)
 }
 

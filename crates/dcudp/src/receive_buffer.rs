@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use bytes::{Buf, Bytes};
 
 use crate::error::Violation;
-use crate::incoming::Incoming;
+use crate::incoming::ReceivedPacket;
 use crate::message_order::MessageOrder;
-use crate::packet::{DataHeader, Position};
+use crate::packet::{DataHeader, MessagePosition};
 use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
 
@@ -24,7 +24,7 @@ pub(crate) struct ReceiveBuffer {
     pub(crate) end: u64,
     came: PacketSet,
     /// From `head` on; `None` for what is missing.
-    packets: VecDeque<Option<Incoming>>,
+    packets: VecDeque<Option<ReceivedPacket>>,
     /// The packet that ends the data.
     finish: Option<u64>,
     /// Whether something can be read that could not be before.
@@ -112,7 +112,7 @@ impl ReceiveBuffer {
         let gap = (count > self.end).then_some((self.end, count));
         self.end = self.end.max(count + 1);
         self.came.insert(count);
-        let packet = Incoming {
+        let packet = ReceivedPacket {
             payload,
             position: header.position,
             in_order: header.in_order,
@@ -144,7 +144,7 @@ impl ReceiveBuffer {
         header: &DataHeader,
         payload: &Bytes,
     ) -> Result<(), Violation> {
-        let is_end = header.position == Position::Middle && payload.is_empty();
+        let is_end = header.position == MessagePosition::Middle && payload.is_empty();
         if self.finish.is_some_and(|finish| count > finish || is_end) {
             return Err(Violation::DataAfterEnd);
         }
@@ -160,8 +160,8 @@ impl ReceiveBuffer {
     /// The message that a packet belongs to.
     fn check_kind(&self, header: &DataHeader, payload: &Bytes) -> Result<u64, Violation> {
         let Some(order) = &self.order else {
-            let is_end = header.position == Position::Middle && payload.is_empty();
-            let is_data = header.position == Position::Only && !payload.is_empty();
+            let is_end = header.position == MessagePosition::Middle && payload.is_empty();
+            let is_data = header.position == MessagePosition::Only && !payload.is_empty();
             return if is_end || is_data {
                 Ok(MessageNumber::FIRST_COUNT)
             } else {

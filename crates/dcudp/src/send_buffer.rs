@@ -7,19 +7,19 @@ use weir_congestion::PacketDelivery;
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::config::LARGEST_WINDOW;
-use crate::packet::{HEADER_LENGTH, Position};
+use crate::packet::{HEADER_LENGTH, MessagePosition};
 use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
-use crate::stream_queue::{Part, Run, StreamQueue};
+use crate::stream_queue::{QueuedPayload, PacketRun, StreamQueue};
 
 /// How many packets one NAK may declare lost. A receiver that misses more repeats itself.
 const MOST_LOST_AT_ONCE: u64 = 4096;
 
 /// A data packet that is kept until it is acknowledged.
 #[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct SentPacket {
     payload: Payload,
-    pub(crate) position: Position,
+    pub(crate) position: MessagePosition,
     pub(crate) in_order: bool,
     /// Which message, counted; of a stream, the first count.
     pub(crate) message: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Outgoing {
 #[derive(Clone, Debug)]
 enum Payload {
     /// A part of the stream, which the queue keeps.
-    Stream(Part),
+    Stream(QueuedPayload),
     /// A part of a message, or nothing.
     Message(Bytes),
 }
@@ -57,7 +57,7 @@ struct Queued {
 
 /// Data packets that an acknowledgment frees, or that a NAK declares lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
+pub(crate) struct PacketBatch {
     pub(crate) packets: u64,
     /// Their UDP payloads.
     pub(crate) bytes: ByteSize,
@@ -81,7 +81,7 @@ pub(crate) struct SendBuffer {
     finish: Option<u64>,
     /// The first packet that is not acknowledged.
     pub(crate) base: u64,
-    packets: VecDeque<Outgoing>,
+    packets: VecDeque<SentPacket>,
     /// Payload bytes in `packets`.
     kept: usize,
     lost: PacketSet,
@@ -211,13 +211,13 @@ impl SendBuffer {
         let count = self.next();
         let packet = if let Some(part) = self.stream.cut(self.payload) {
             let payload = Payload::Stream(part);
-            outgoing(payload, Position::Only, true, MessageNumber::FIRST_COUNT)
+            outgoing(payload, MessagePosition::Only, true, MessageNumber::FIRST_COUNT)
         } else if let Some(message) = self.messages.front_mut() {
             let length = message.rest.len().min(self.payload);
             let payload = Payload::Message(message.rest.split_to(length));
             self.queued -= length;
             let is_last = message.rest.is_empty();
-            let position = Position::new(!message.begun, is_last);
+            let position = MessagePosition::new(!message.begun, is_last);
             message.begun = true;
             let packet = outgoing(payload, position, message.in_order, message.number);
             if is_last {
@@ -227,7 +227,7 @@ impl SendBuffer {
         } else if self.finish_wanted && self.finish.is_none() {
             self.finish = Some(count);
             let payload = Payload::Message(Bytes::new());
-            outgoing(payload, Position::Middle, true, self.next_message)
+            outgoing(payload, MessagePosition::Middle, true, self.next_message)
         } else {
             return None;
         };
@@ -243,23 +243,23 @@ impl SendBuffer {
         self.lost.first_inside(self.base, self.next())
     }
 
-    pub(crate) fn packet(&self, count: u64) -> Option<&Outgoing> {
+    pub(crate) fn packet(&self, count: u64) -> Option<&SentPacket> {
         self.packets.get(self.index(count)?)
     }
 
     /// Whether the packet that [`Self::cut`] would make can leave from where its payload lies, as the next one
     /// of `run` if there is one.
-    pub(crate) fn can_extend(&self, run: Option<Run>) -> bool {
+    pub(crate) fn can_extend(&self, run: Option<PacketRun>) -> bool {
         self.stream.can_extend(run, self.payload)
     }
 
     /// Writes a packet's header before its payload: the run with that packet.
     pub(crate) fn extend(
         &mut self,
-        run: Option<Run>,
+        run: Option<PacketRun>,
         count: u64,
         header: [u8; HEADER_LENGTH],
-    ) -> Option<Run> {
+    ) -> Option<PacketRun> {
         match self.packet(count)?.payload {
             Payload::Stream(part) => self.stream.extend(run, part, header),
             Payload::Message(_) => None,
@@ -267,7 +267,7 @@ impl SendBuffer {
     }
 
     /// What a packet carries.
-    pub(crate) fn payload<'a>(&'a self, packet: &'a Outgoing) -> &'a [u8] {
+    pub(crate) fn payload<'a>(&'a self, packet: &'a SentPacket) -> &'a [u8] {
         match &packet.payload {
             Payload::Stream(part) => self.stream.get(*part),
             Payload::Message(bytes) => bytes,
@@ -279,7 +279,7 @@ impl SendBuffer {
     }
 
     /// The UDP payload of a packet.
-    pub(crate) fn size_of(&self, packet: &Outgoing) -> ByteSize {
+    pub(crate) fn size_of(&self, packet: &SentPacket) -> ByteSize {
         ByteSize::from_bytes((packet.payload.len() + self.overhead) as u64)
     }
 
@@ -302,12 +302,12 @@ impl SendBuffer {
     pub(crate) fn acknowledge(
         &mut self,
         expected: u64,
-        mut each: impl FnMut(&Outgoing, ByteSize),
-    ) -> Option<Batch> {
+        mut each: impl FnMut(&SentPacket, ByteSize),
+    ) -> Option<PacketBatch> {
         if expected > self.next() {
             return None;
         }
-        let mut batch = Batch::default();
+        let mut batch = PacketBatch::default();
         while self.base < expected {
             let Some(packet) = self.packets.pop_front() else {
                 break;
@@ -337,11 +337,11 @@ impl SendBuffer {
         recent: Duration,
         first: u64,
         last: u64,
-    ) -> Option<Batch> {
+    ) -> Option<PacketBatch> {
         if last >= self.next() {
             return None;
         }
-        let mut batch = Batch::default();
+        let mut batch = PacketBatch::default();
         let first = first.max(self.base);
         for count in first..(last + 1).min(first + MOST_LOST_AT_ONCE) {
             let Some(packet) = self.packet(count) else {
@@ -360,8 +360,8 @@ impl SendBuffer {
     }
 }
 
-fn outgoing(payload: Payload, position: Position, in_order: bool, message: u64) -> Outgoing {
-    Outgoing {
+fn outgoing(payload: Payload, position: MessagePosition, in_order: bool, message: u64) -> SentPacket {
+    SentPacket {
         payload,
         position,
         in_order,
@@ -445,11 +445,11 @@ mod tests {
             })
             .collect();
         let expected = [
-            (Position::First, 100, 0),
-            (Position::Middle, 100, 0),
-            (Position::Last, 50, 0),
-            (Position::Only, 0, 1),
-            (Position::Only, 100, 2),
+            (MessagePosition::First, 100, 0),
+            (MessagePosition::Middle, 100, 0),
+            (MessagePosition::Last, 50, 0),
+            (MessagePosition::Only, 0, 1),
+            (MessagePosition::Only, 100, 2),
         ];
         assert_eq!(packets, expected);
     }

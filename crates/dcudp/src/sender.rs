@@ -483,6 +483,6 @@ impl Sender {
 /// What an acknowledgment brought.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    pub(crate) batch: crate::send_buffer::Batch,
+    pub(crate) batch: crate::send_buffer::PacketBatch,
     pub(crate) prior_in_flight: ByteSize,
 }

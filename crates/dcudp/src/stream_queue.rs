@@ -17,14 +17,14 @@ const MOST_SPARE: usize = 16;
 
 /// A packet's payload: where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct QueuedPayload {
     /// Counted from the first chunk that there ever was.
     chunk: u64,
     begin: usize,
     end: usize,
 }
 
-impl Part {
+impl QueuedPayload {
     pub(crate) fn len(self) -> usize {
         self.end - self.begin
     }
@@ -32,7 +32,7 @@ impl Part {
 
 /// Packets that follow each other in a chunk, with their headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct PacketRun {
     chunk: u64,
     begin: usize,
     end: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Run {
     pub(crate) segment: usize,
 }
 
-impl Run {
+impl PacketRun {
     /// Bytes of all packets.
     pub(crate) fn len(self) -> usize {
         self.end - self.begin
@@ -147,13 +147,13 @@ impl StreamQueue {
 
     /// The payload of the next packet, in bytes.
     pub(crate) fn next_size(&self, payload: usize) -> usize {
-        self.next_part(payload).map_or(0, Part::len)
+        self.next_part(payload).map_or(0, QueuedPayload::len)
     }
 
-    fn next_part(&self, payload: usize) -> Option<Part> {
+    fn next_part(&self, payload: usize) -> Option<QueuedPayload> {
         let (number, at) = self.next;
         let (begin, end) = self.chunk(number)?.part(at, payload);
-        (begin < end).then_some(Part {
+        (begin < end).then_some(QueuedPayload {
             chunk: number,
             begin,
             end,
@@ -166,7 +166,7 @@ impl StreamQueue {
     }
 
     /// The payload of the next packet; `None` where nothing is left.
-    pub(crate) fn cut(&mut self, payload: usize) -> Option<Part> {
+    pub(crate) fn cut(&mut self, payload: usize) -> Option<QueuedPayload> {
         let part = self.next_part(payload)?;
         self.length -= part.len();
         self.next.1 = part.end;
@@ -184,14 +184,14 @@ impl StreamQueue {
     }
 
     /// What lies there; nothing of what has been released.
-    pub(crate) fn get(&self, part: Part) -> &[u8] {
+    pub(crate) fn get(&self, part: QueuedPayload) -> &[u8] {
         let chunk = self.chunk(part.chunk);
         let bytes = chunk.and_then(|chunk| chunk.bytes.get(part.begin..part.end));
         bytes.unwrap_or_default()
     }
 
     /// Whether the next packet can leave from where it lies, as the next one of `run` if there is one.
-    pub(crate) fn can_extend(&self, run: Option<Run>, payload: usize) -> bool {
+    pub(crate) fn can_extend(&self, run: Option<PacketRun>, payload: usize) -> bool {
         let (Some(part), Some(chunk)) = (self.next_part(payload), self.chunk(self.next.0)) else {
             return false;
         };
@@ -206,35 +206,35 @@ impl StreamQueue {
     /// it: the run with that packet.
     pub(crate) fn extend(
         &mut self,
-        run: Option<Run>,
-        part: Part,
+        run: Option<PacketRun>,
+        part: QueuedPayload,
         header: [u8; HEADER_LENGTH],
-    ) -> Option<Run> {
+    ) -> Option<PacketRun> {
         let index = usize::try_from(part.chunk.checked_sub(self.first)?).ok()?;
         let begin = part.begin.checked_sub(HEADER_LENGTH)?;
         let chunk = self.chunks.get_mut(index)?;
         *chunk.bytes.get_mut(begin..)?.first_chunk_mut()? = header;
-        let new = Run {
+        let new = PacketRun {
             chunk: part.chunk,
             begin,
             end: part.end,
             segment: HEADER_LENGTH + part.len(),
         };
-        Some(Run {
+        Some(PacketRun {
             end: part.end,
             ..run.unwrap_or(new)
         })
     }
 
     /// The packets of a run, as they leave.
-    pub(crate) fn run(&self, run: Run) -> &[u8] {
+    pub(crate) fn run(&self, run: PacketRun) -> &[u8] {
         let chunk = self.chunk(run.chunk);
         let bytes = chunk.and_then(|chunk| chunk.bytes.get(run.begin..run.end));
         bytes.unwrap_or_default()
     }
 
     /// This part and all that were cut before it are no longer needed.
-    pub(crate) fn release(&mut self, part: Part) {
+    pub(crate) fn release(&mut self, part: QueuedPayload) {
         while self.first < part.chunk {
             self.free_first();
         }
@@ -278,7 +278,7 @@ mod tests {
         ) {
             let (mut queue, mut written) = (StreamQueue::default(), Vec::new());
             // Parts, and where they begin in what was written.
-            let mut kept: VecDeque<(Part, usize)> = VecDeque::new();
+            let mut kept: VecDeque<(QueuedPayload, usize)> = VecDeque::new();
             let mut cut = 0;
             for (length, packets, released) in steps {
                 let data: Vec<u8> = (0..length).map(|at| ((written.len() + at) * 31 / 7) as u8).collect();
@@ -287,7 +287,7 @@ mod tests {
                 for _ in 0..packets {
                     let size = queue.next_size(payload);
                     let part = queue.cut(payload);
-                    prop_assert_eq!(part.map_or(0, Part::len), size);
+                    prop_assert_eq!(part.map_or(0, QueuedPayload::len), size);
                     prop_assert_eq!(size == 0, cut == written.len());
                     kept.extend(part.map(|part| (part, cut)));
                     cut += size;
@@ -334,7 +334,7 @@ mod tests {
         for _ in 0..1000 {
             queue.write(&[7; 777], 1436);
         }
-        let packets: Vec<usize> = std::iter::from_fn(|| queue.cut(1436).map(Part::len)).collect();
+        let packets: Vec<usize> = std::iter::from_fn(|| queue.cut(1436).map(QueuedPayload::len)).collect();
         let (last, full) = packets.split_last().unwrap();
         assert!(full.iter().all(|size| *size == 1436));
         assert_eq!(full.len() * 1436 + last, 777_000);

@@ -13,7 +13,7 @@ use weir_dcudp::{
     TransportConfig,
 };
 use weir_fabric::{
-    Action, Class, FaultSettings, Faults, Link, Packet, Pipe, Probability, Queue, Ramp, Rule,
+    Action, Class, FaultSettings, Faults, Link, Packet, EgressPort, Probability, Queue, Ramp, Rule,
     Trigger,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -55,7 +55,7 @@ struct Dumbbell {
     /// The receiver is the last one.
     hosts: Vec<Host>,
     /// To the receiver, with the queue, and from it.
-    pipes: [Pipe<Datagram>; 2],
+    pipes: [EgressPort<Datagram>; 2],
     buffer: Vec<u8>,
 }
 
@@ -118,8 +118,8 @@ impl Dumbbell {
             now,
             hosts,
             pipes: [
-                Pipe::new(queue, Link::new(CAPACITY, DELAY), faults()),
-                Pipe::new(Queue::new([], 1), Link::new(CAPACITY, DELAY), faults()),
+                EgressPort::new(queue, Link::new(CAPACITY, DELAY), faults()),
+                EgressPort::new(Queue::new([], 1), Link::new(CAPACITY, DELAY), faults()),
             ],
             buffer: Vec::new(),
         }
@@ -131,7 +131,7 @@ impl Dumbbell {
             self.service(index);
         }
         loop {
-            let pipes = self.pipes.iter().filter_map(Pipe::timeout);
+            let pipes = self.pipes.iter().filter_map(EgressPort::timeout);
             let connections = self.hosts.iter().flat_map(|host| host.connections.values());
             let next = pipes
                 .chain(connections.filter_map(Connection::timeout))
@@ -149,7 +149,7 @@ impl Dumbbell {
         let now = self.now;
         let mut touched = Vec::new();
         for pipe in 0..2 {
-            while let Some(datagram) = self.pipes[pipe].receive(now) {
+            while let Some(datagram) = self.pipes[pipe].poll_delivered(now) {
                 let to = datagram.destination;
                 let index = self
                     .hosts

@@ -11,7 +11,7 @@ use peer::{Step, Victim};
 use proptest::prelude::*;
 use weir_dcudp::packet::{HEADER_LENGTH, Handshake};
 use weir_dcudp::{ConnectionError, DataKind, Event, Violation};
-use weir_fabric::{Change, FaultSettings, Probability};
+use weir_fabric::{PortChange, FaultSettings, Probability};
 use weir_units::{Duration, Rate};
 use weir_wire::Ecn;
 use world::{CLIENT, Plan, SERVER, World};
@@ -246,15 +246,15 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// What a network does, and when.
-fn fault() -> impl Strategy<Value = (u64, usize, Change)> {
+fn fault() -> impl Strategy<Value = (u64, usize, PortChange)> {
     let chance = |value: f64| Probability::new(value).unwrap();
     let change = prop_oneof![
-        3 => any::<bool>().prop_map(Change::Down),
-        3 => (0.0..1.0_f64).prop_map(move |value| Change::Loss(chance(value))),
-        1 => (0.0..0.5_f64).prop_map(move |value| Change::Duplication(chance(value))),
-        1 => (0.0..0.5_f64).prop_map(move |value| Change::Corruption(chance(value))),
-        1 => (0_u64..20_000).prop_map(|micros| Change::Jitter(Duration::from_micros(micros))),
-        1 => (1_u64..2000).prop_map(|mbps| Change::Rate(Rate::from_mbps(mbps))),
+        3 => any::<bool>().prop_map(PortChange::Down),
+        3 => (0.0..1.0_f64).prop_map(move |value| PortChange::Loss(chance(value))),
+        1 => (0.0..0.5_f64).prop_map(move |value| PortChange::Duplication(chance(value))),
+        1 => (0.0..0.5_f64).prop_map(move |value| PortChange::Corruption(chance(value))),
+        1 => (0_u64..20_000).prop_map(|micros| PortChange::Jitter(Duration::from_micros(micros))),
+        1 => (1_u64..2000).prop_map(|mbps| PortChange::Rate(Rate::from_mbps(mbps))),
     ];
     (0_u64..30_000, 0_usize..2, change)
 }

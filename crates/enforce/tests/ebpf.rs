@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use weir_enforce::ebpf::{Enforcer, Hook, Options, Plane};
+use weir_enforce::ebpf::{Enforcer, Hook, Options, DataPlane};
 use weir_enforce::operation::{Enforce as _, Status};
 use weir_scenario::parse_policy;
 
@@ -32,7 +32,7 @@ fn attach(client: &Host, interface: &str, hook: Hook, policy: &str) -> Enforcer 
             hook,
             ..Options::default()
         };
-        let plane = Plane::attach(&[interface], &options).unwrap();
+        let plane = DataPlane::attach(&[interface], &options).unwrap();
         Enforcer::new(plane, policy, &options)
     })
 }

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use rustix::net::{AddressFamily, SocketType, bind, connect, listen, socket, sockopt};
 use weir_enforce::bpf::{
-    BpfError, D2tcp, Dctcp, Observations, Parameters, Registered, kernel_offers,
+    BpfError, D2tcp, Dctcp, Observations, Parameters, RegisteredAlgorithm, kernel_offers,
 };
 use weir_units::Duration;
 
@@ -22,7 +22,7 @@ fn name(test: &str) -> String {
     format!("{test}_{}", std::process::id())
 }
 
-fn register(name: &str) -> Registered {
+fn register(name: &str) -> RegisteredAlgorithm {
     Dctcp::register(name, &Parameters::default()).unwrap()
 }
 

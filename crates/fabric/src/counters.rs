@@ -6,14 +6,14 @@ use weir_units::ByteSize;
 
 /// A number of packets and their length altogether.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct PacketCount {
     /// How many packets.
     pub packets: u64,
     /// Their IP lengths, summed.
     pub size: ByteSize,
 }
 
-impl Tally {
+impl PacketCount {
     /// Nothing.
     pub const ZERO: Self = Self {
         packets: 0,
@@ -36,7 +36,7 @@ impl Tally {
     }
 }
 
-impl Add for Tally {
+impl Add for PacketCount {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Add for Tally {
     }
 }
 
-impl Sub for Tally {
+impl Sub for PacketCount {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl DropReason {
 
 /// Dropped packets by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drops([Tally; DropReason::ALL.len()]);
+pub struct Drops([PacketCount; DropReason::ALL.len()]);
 
 impl Drops {
     /// Counts one packet.
@@ -108,23 +108,23 @@ impl Drops {
     }
 
     /// Counts what was dropped elsewhere.
-    pub(crate) fn add(&mut self, reason: DropReason, dropped: Tally) {
+    pub(crate) fn add(&mut self, reason: DropReason, dropped: PacketCount) {
         let tally = &mut self.0[reason as usize];
         *tally = *tally + dropped;
     }
 
     /// What was dropped for this reason.
-    pub fn by(&self, reason: DropReason) -> Tally {
+    pub fn by(&self, reason: DropReason) -> PacketCount {
         self.0[reason as usize]
     }
 
     /// What was dropped for any reason.
-    pub fn total(&self) -> Tally {
-        self.0.iter().fold(Tally::ZERO, |sum, &tally| sum + tally)
+    pub fn total(&self) -> PacketCount {
+        self.0.iter().fold(PacketCount::ZERO, |sum, &tally| sum + tally)
     }
 
     /// Every reason with its tally.
-    pub fn iter(&self) -> impl Iterator<Item = (DropReason, Tally)> {
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, PacketCount)> {
         DropReason::ALL.into_iter().zip(self.0)
     }
 }
@@ -141,32 +141,32 @@ impl Add for Drops {
 
 /// What became of the packets that came to one stage, or to several in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct StageCounters {
     /// Came in.
-    pub arrived: Tally,
+    pub arrived: PacketCount,
     /// Came into being here: the copies that duplication made.
-    pub duplicated: Tally,
+    pub duplicated: PacketCount,
     /// Came into being here: what elements sent on their own account.
-    pub injected: Tally,
+    pub injected: PacketCount,
     /// Went on.
-    pub departed: Tally,
+    pub departed: PacketCount,
     /// Ended here as they should: what elements took for themselves.
-    pub absorbed: Tally,
+    pub absorbed: PacketCount,
     /// Were dropped.
     pub dropped: Drops,
 }
 
-impl Counters {
+impl StageCounters {
     /// Whether everything is accounted for when `inside` is still here:
     /// arrived + duplicated + injected = departed + absorbed + dropped + inside, in packets and in
     /// bytes.
-    pub fn balance(&self, inside: Tally) -> bool {
+    pub fn balance(&self, inside: PacketCount) -> bool {
         self.arrived + self.duplicated + self.injected
             == self.departed + self.absorbed + self.dropped.total() + inside
     }
 }
 
-impl Add for Counters {
+impl Add for StageCounters {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self {
@@ -193,7 +193,7 @@ mod tests {
         for (count, (reason, tally)) in (1..).zip(drops.iter()) {
             assert_eq!(
                 tally,
-                Tally {
+                PacketCount {
                     packets: count,
                     size: ByteSize::from_bytes(10 * count)
                 }
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn an_unaccounted_byte_tips_the_balance() {
-        let mut counters = Counters::default();
+        let mut counters = StageCounters::default();
         counters.arrived.record(ByteSize::from_bytes(100));
-        assert!(!counters.balance(Tally::ZERO));
+        assert!(!counters.balance(PacketCount::ZERO));
         assert!(counters.balance(counters.arrived));
         counters.departed.record(ByteSize::from_bytes(99));
-        assert!(!counters.balance(Tally::ZERO));
+        assert!(!counters.balance(PacketCount::ZERO));
     }
 }

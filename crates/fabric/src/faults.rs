@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 use rand_core::Rng;
 use weir_units::{Duration, Time};
 
-use crate::counters::{Counters, DropReason, Tally};
+use crate::counters::{StageCounters, DropReason, PacketCount};
 use crate::packet::Packet;
 use crate::random::{Generator, Probability, generator, span_up_to};
 
@@ -53,13 +53,13 @@ pub struct Reordering {
 
 /// What the faults did to packets that they did not drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Disturbances {
+pub struct FaultCounters {
     /// Damaged and passed on.
-    pub corrupted: Tally,
+    pub corrupted: PacketCount,
     /// Held back out of order.
-    pub reordered: Tally,
+    pub reordered: PacketCount,
     /// Given another ECN codepoint by a script.
-    pub ecn_rewritten: Tally,
+    pub ecn_rewritten: PacketCount,
 }
 
 /// The stage at which packets meet faults. Packets in it are those that are delayed.
@@ -67,20 +67,20 @@ pub struct Disturbances {
 pub struct Faults<P> {
     settings: FaultSettings,
     script: Option<Script<P>>,
-    chance: Chance,
+    chance: FaultGenerators,
     /// Whether neither settings nor script can touch a packet.
     idle: bool,
-    held: BinaryHeap<Held<P>>,
-    held_tally: Tally,
+    held: BinaryHeap<DelayedPacket<P>>,
+    held_tally: PacketCount,
     next_sequence: u64,
     last_in_order: Time,
-    counters: Counters,
-    disturbances: Disturbances,
+    counters: StageCounters,
+    disturbances: FaultCounters,
 }
 
 /// One generator for each kind of fault.
 #[derive(Debug)]
-struct Chance {
+struct FaultGenerators {
     loss: Generator,
     duplication: Generator,
     corruption: Generator,
@@ -89,7 +89,7 @@ struct Chance {
 }
 
 /// How a packet is delayed.
-enum Delay {
+enum FaultDelay {
     /// By this much, or until those before it are through.
     InOrder(Duration),
     /// By this much, while others pass.
@@ -99,7 +99,7 @@ enum Delay {
 impl<P: Packet + Clone> Faults<P> {
     /// Random faults under `settings`; `seed` decides whom they hit.
     pub fn new(settings: FaultSettings, seed: u64) -> Self {
-        let chance = Chance {
+        let chance = FaultGenerators {
             loss: generator(seed, 1),
             duplication: generator(seed, 2),
             corruption: generator(seed, 3),
@@ -112,11 +112,11 @@ impl<P: Packet + Clone> Faults<P> {
             chance,
             idle: settings == FaultSettings::default(),
             held: BinaryHeap::new(),
-            held_tally: Tally::ZERO,
+            held_tally: PacketCount::ZERO,
             next_sequence: 0,
             last_in_order: Time::ZERO,
-            counters: Counters::default(),
-            disturbances: Disturbances::default(),
+            counters: StageCounters::default(),
+            disturbances: FaultCounters::default(),
         }
     }
 
@@ -171,7 +171,7 @@ impl<P: Packet + Clone> Faults<P> {
     }
 
     /// The next packet that has come out by `now`.
-    pub fn receive(&mut self, now: Time) -> Option<P> {
+    pub fn poll_released(&mut self, now: Time) -> Option<P> {
         self.timeout().filter(|&release| release <= now)?;
         let packet = self.held.pop()?.packet;
         self.held_tally.remove(packet.length());
@@ -180,7 +180,7 @@ impl<P: Packet + Clone> Faults<P> {
     }
 
     /// What is being delayed.
-    pub fn held(&self) -> Tally {
+    pub fn delayed(&self) -> PacketCount {
         self.held_tally
     }
 
@@ -190,12 +190,12 @@ impl<P: Packet + Clone> Faults<P> {
     }
 
     /// What became of the packets that came here.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &StageCounters {
         &self.counters
     }
 
     /// What was done to packets that were not dropped.
-    pub fn disturbances(&self) -> &Disturbances {
+    pub fn disturbances(&self) -> &FaultCounters {
         &self.disturbances
     }
 
@@ -228,19 +228,19 @@ impl<P: Packet + Clone> Faults<P> {
 
     fn by_script(&mut self, now: Time, mut packet: P, verdict: Verdict) {
         match verdict {
-            Verdict::Pass => self.hold(now, packet, Delay::InOrder(Duration::ZERO)),
+            Verdict::Pass => self.hold(now, packet, FaultDelay::InOrder(Duration::ZERO)),
             Verdict::Drop => self.drop(packet, DropReason::Script),
             Verdict::Duplicate => {
                 self.counters.duplicated.record(packet.length());
-                self.hold(now, packet.clone(), Delay::InOrder(Duration::ZERO));
-                self.hold(now, packet, Delay::InOrder(Duration::ZERO));
+                self.hold(now, packet.clone(), FaultDelay::InOrder(Duration::ZERO));
+                self.hold(now, packet, FaultDelay::InOrder(Duration::ZERO));
             }
             Verdict::Corrupt => self.corrupt(now, packet),
-            Verdict::HoldBack(delay) => self.hold(now, packet, Delay::HeldBack(delay)),
+            Verdict::HoldBack(delay) => self.hold(now, packet, FaultDelay::HeldBack(delay)),
             Verdict::RewriteEcn(ecn) => {
                 packet.set_ecn(ecn);
                 self.disturbances.ecn_rewritten.record(packet.length());
-                self.hold(now, packet, Delay::InOrder(Duration::ZERO));
+                self.hold(now, packet, FaultDelay::InOrder(Duration::ZERO));
             }
         }
     }
@@ -262,26 +262,26 @@ impl<P: Packet + Clone> Faults<P> {
         let now = now + self.settings.delay;
         let Reordering { probability, delay } = self.settings.reordering;
         let delay = if probability.draw(&mut self.chance.reordering) {
-            Delay::HeldBack(delay)
+            FaultDelay::HeldBack(delay)
         } else {
-            Delay::InOrder(span_up_to(self.settings.jitter, &mut self.chance.jitter))
+            FaultDelay::InOrder(span_up_to(self.settings.jitter, &mut self.chance.jitter))
         };
         self.hold(now, packet, delay);
     }
 
-    fn hold(&mut self, now: Time, packet: P, delay: Delay) {
+    fn hold(&mut self, now: Time, packet: P, delay: FaultDelay) {
         let release = match delay {
-            Delay::InOrder(delay) => {
+            FaultDelay::InOrder(delay) => {
                 self.last_in_order = self.last_in_order.max(now + delay);
                 self.last_in_order
             }
-            Delay::HeldBack(delay) => {
+            FaultDelay::HeldBack(delay) => {
                 self.disturbances.reordered.record(packet.length());
                 now + delay
             }
         };
         self.held_tally.record(packet.length());
-        self.held.push(Held {
+        self.held.push(DelayedPacket {
             release,
             sequence: self.next_sequence,
             packet,
@@ -292,28 +292,28 @@ impl<P: Packet + Clone> Faults<P> {
 
 /// A delayed packet. In the heap the earliest is the greatest; of equals, the first come.
 #[derive(Debug)]
-struct Held<P> {
+struct DelayedPacket<P> {
     release: Time,
     sequence: u64,
     packet: P,
 }
 
-impl<P> Ord for Held<P> {
+impl<P> Ord for DelayedPacket<P> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.release, other.sequence).cmp(&(self.release, self.sequence))
     }
 }
 
-impl<P> PartialOrd for Held<P> {
+impl<P> PartialOrd for DelayedPacket<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<P> PartialEq for Held<P> {
+impl<P> PartialEq for DelayedPacket<P> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<P> Eq for Held<P> {}
+impl<P> Eq for DelayedPacket<P> {}

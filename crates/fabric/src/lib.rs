@@ -96,20 +96,20 @@ mod timeline;
 pub use clamp::{Clamped, WindowLimit};
 pub use connections::{
     Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Handshake, Offer,
-    Way,
+    Direction,
 };
-pub use counters::{Counters, DropReason, Drops, Tally};
-pub use faults::{Disturbances, FaultSettings, Faults, Reordering, Script, Verdict};
+pub use counters::{StageCounters, DropReason, Drops, PacketCount};
+pub use faults::{FaultCounters, FaultSettings, Faults, Reordering, Script, Verdict};
 pub use flow_hash::mix;
 pub use link::{ETHERNET_FRAMING, Link};
 pub use occupancy::Occupancy;
 pub use packet::{Burst, Packet, flip_byte};
-pub use pipe::Pipe;
+pub use pipe::EgressPort;
 pub use queue::{Admission, Queue};
-pub use random::{NotAProbability, Probability};
+pub use random::{ProbabilityError, Probability};
 pub use red::{Ramp, Red};
 pub use rule::{Action, Class, Rule, Trigger};
 pub use switch::{
     BufferError, Element, Output, PortIndex, Routes, SharedBuffer, Switch, SwitchError,
 };
-pub use timeline::{Change, Contradiction, Timeline};
+pub use timeline::{PortChange, ConflictingChanges, Timeline};

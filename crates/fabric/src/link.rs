@@ -23,7 +23,7 @@ pub struct Link {
     clock: TransmitterClock,
     /// When the next transmission can start; [`Time::MAX`] at rate zero.
     free: Time,
-    work: Work,
+    work: TransmissionTime,
     last_arrival: Time,
 }
 
@@ -41,7 +41,7 @@ impl Link {
             } else {
                 Time::ZERO
             },
-            work: Work::of(ByteSize::ZERO, rate),
+            work: TransmissionTime::of(ByteSize::ZERO, rate),
             last_arrival: Time::ZERO,
         }
     }
@@ -99,7 +99,7 @@ impl Link {
             self.clock.start_no_earlier(now);
         }
         self.rate = rate;
-        self.work = Work::of(ByteSize::ZERO, rate);
+        self.work = TransmissionTime::of(ByteSize::ZERO, rate);
         self.last_arrival = last_arrival;
         self.free = if rate.is_zero() {
             Time::MAX
@@ -134,7 +134,7 @@ impl Link {
         if self.rate != Rate::MAX {
             let size = length + self.framing;
             if size != self.work.size {
-                self.work = Work::of(size, self.rate);
+                self.work = TransmissionTime::of(size, self.rate);
             }
             self.clock.spend(&self.work, self.rate);
         }
@@ -145,15 +145,15 @@ impl Link {
 
     /// What the link remembers of what it has sent.
     #[inline]
-    pub(crate) fn moment(&self) -> Moment {
-        Moment {
+    pub(crate) fn moment(&self) -> TransmitSnapshot {
+        TransmitSnapshot {
             clock: self.clock,
             last_arrival: self.last_arrival,
         }
     }
 
     /// As though nothing had been sent since that moment, at a rate that is the same as then.
-    pub(crate) fn go_back(&mut self, moment: Moment) {
+    pub(crate) fn go_back(&mut self, moment: TransmitSnapshot) {
         self.clock = moment.clock;
         self.last_arrival = moment.last_arrival;
         if !self.rate.is_zero() {
@@ -164,12 +164,12 @@ impl Link {
 
 /// What a link remembers of what it has sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct TransmitSnapshot {
     clock: TransmitterClock,
     last_arrival: Time,
 }
 
-impl Moment {
+impl TransmitSnapshot {
     /// When the next transmission could start.
     pub(crate) fn free_at(self) -> Time {
         self.clock.reading()
@@ -212,7 +212,7 @@ impl TransmitterClock {
     }
 
     #[inline]
-    fn spend(&mut self, work: &Work, rate: Rate) {
+    fn spend(&mut self, work: &TransmissionTime, rate: Rate) {
         self.nanosecond += work.time;
         // Both are smaller than the rate; their sum may be larger than 64 bits hold.
         let (sum, carry) = self.fraction.overflowing_add(work.rest);
@@ -228,14 +228,14 @@ impl TransmitterClock {
 /// How long a transmission takes. Packets of the same size follow each other, and a division costs
 /// more than all else that a link does: the last result is kept.
 #[derive(Clone, Copy, Debug)]
-struct Work {
+struct TransmissionTime {
     size: ByteSize,
     time: Duration,
     /// Beyond the whole nanoseconds, in units of one nanosecond divided by the rate in bit/s.
     rest: u64,
 }
 
-impl Work {
+impl TransmissionTime {
     fn of(size: ByteSize, rate: Rate) -> Self {
         let rate = rate.bits_per_second();
         // At rate zero it takes forever.

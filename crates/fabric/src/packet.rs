@@ -129,13 +129,13 @@ pub(crate) mod testing {
     use super::{ByteSize, Ecn, Packet};
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct Numbered {
+    pub(crate) struct NumberedPacket {
         pub(crate) number: u64,
         pub(crate) bytes: u64,
         pub(crate) ecn: Ecn,
     }
 
-    impl Numbered {
+    impl NumberedPacket {
         pub(crate) fn new(number: u64, bytes: u64) -> Self {
             Self {
                 number,
@@ -145,7 +145,7 @@ pub(crate) mod testing {
         }
     }
 
-    impl Packet for Numbered {
+    impl Packet for NumberedPacket {
         fn length(&self) -> ByteSize {
             ByteSize::from_bytes(self.bytes)
         }

@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
 
-use crate::counters::{Counters, DropReason, Tally};
+use crate::counters::{StageCounters, DropReason, PacketCount};
 use crate::faults::{FaultSettings, Faults, Script};
 use crate::link::Link;
 use crate::packet::Packet;
 use crate::queue::{Admission, Queue};
 use crate::rule::Rule;
-use crate::timeline::Change;
-use direct::Announced;
+use crate::timeline::PortChange;
+use direct::FastForwarded;
 
 /// A queue, the link that empties it, and the faults at the link's far end.
 ///
@@ -30,33 +30,33 @@ use direct::Announced;
 // In this order: a network has thousands of pipes, and what each packet needs of one comes first, so that it
 // lies close together.
 #[repr(C)]
-pub struct Pipe<P> {
+pub struct EgressPort<P> {
     /// Whether there are no faults and packets pass at once: what everybody asks first.
-    undisturbed: bool,
+    fault_free: bool,
     /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for what waits at
     /// rate zero.
     pub(crate) next_arrival: Time,
     /// What the link has delivered.
-    delivered: Tally,
+    delivered: PacketCount,
     /// Everything before the faults, in order: first what is on the link, then what waits. A packet
     /// is put here once and taken out once.
-    line: VecDeque<Place<P>>,
+    queued: VecDeque<QueuedPacket<P>>,
     /// What is certain to come, in order: all behind what is in the line.
-    announced: VecDeque<Announced<P>>,
+    fast_forwarded: VecDeque<FastForwarded<P>>,
     link: Link,
     queue: Queue,
     /// How many of `line` are known to be on the link. Where nobody watches the queue it may be more,
     /// and the queue knows nothing of what waits: whoever [settles](Self::settle) watches from then on.
     started: usize,
     /// What was larger than the MTU.
-    oversized: Tally,
+    oversized: PacketCount,
     /// Apart, as most links have none.
     faults: Box<Faults<P>>,
 }
 
 /// A packet in the line. Its times are settled when it comes: they change only with the link.
 #[derive(Debug)]
-struct Place<P> {
+struct QueuedPacket<P> {
     /// When it leaves the queue for the link; [`Time::MAX`] at rate zero.
     start: Time,
     /// When it reaches the far end; [`Time::MAX`] at rate zero.
@@ -66,19 +66,19 @@ struct Place<P> {
     packet: P,
 }
 
-impl<P: Packet + Clone> Pipe<P> {
+impl<P: Packet + Clone> EgressPort<P> {
     /// Puts the three in a row.
     pub fn new(queue: Queue, link: Link, faults: Faults<P>) -> Self {
         Self {
-            line: VecDeque::new(),
-            announced: VecDeque::new(),
+            queued: VecDeque::new(),
+            fast_forwarded: VecDeque::new(),
             started: 0,
             next_arrival: Time::MAX,
             link,
             queue,
-            delivered: Tally::ZERO,
-            oversized: Tally::ZERO,
-            undisturbed: faults.let_all_pass(),
+            delivered: PacketCount::ZERO,
+            oversized: PacketCount::ZERO,
+            fault_free: faults.let_all_pass(),
             faults: Box::new(faults),
         }
     }
@@ -98,7 +98,7 @@ impl<P: Packet + Clone> Pipe<P> {
         if length <= self.link.mtu() && !self.queue.watched {
             self.queue.pass(length);
             let times = self.link.transmit(now, length);
-            self.line_up(times, length, packet);
+            self.enqueue(times, length, packet);
             return Admission::Queued;
         }
         self.send_watched(now, packet, length, room)
@@ -125,20 +125,20 @@ impl<P: Packet + Clone> Pipe<P> {
             Admission::Queued => {}
         }
         let times = self.link.transmit(now, length);
-        if times.0 <= now && self.started == self.line.len() {
+        if times.0 <= now && self.started == self.queued.len() {
             self.started += 1;
         } else {
             self.queue.enter(now, length);
         }
-        self.line_up(times, length, packet);
+        self.enqueue(times, length, packet);
         admission
     }
 
     /// Puts a packet behind the others: when its transmission starts, and when it arrives.
     #[inline(always)]
-    fn line_up(&mut self, (start, arrival): (Time, Time), length: ByteSize, packet: P) {
+    fn enqueue(&mut self, (start, arrival): (Time, Time), length: ByteSize, packet: P) {
         self.next_arrival = self.next_arrival.min(arrival);
-        self.line.push_back(Place {
+        self.queued.push_back(QueuedPacket {
             start,
             arrival,
             length,
@@ -156,7 +156,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// From now on the queue knows at any time what waits.
     pub(crate) fn watch(&mut self) {
         if !self.queue.watched {
-            let waiting = self.line.iter().skip(self.started);
+            let waiting = self.queued.iter().skip(self.started);
             let lengths = waiting.map(|place| place.length);
             self.queue.watch(lengths);
         }
@@ -167,7 +167,7 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn timeout(&self) -> Option<Time> {
         // What never arrives has no time.
         let arrival = (self.next_arrival < Time::MAX).then_some(self.next_arrival);
-        if self.undisturbed {
+        if self.fault_free {
             return arrival;
         }
         let release = self.faults.timeout();
@@ -176,19 +176,19 @@ impl<P: Packet + Clone> Pipe<P> {
 
     /// The next packet that has come out by `now`.
     #[inline(always)]
-    pub fn receive(&mut self, now: Time) -> Option<P> {
-        if self.undisturbed {
+    pub fn poll_delivered(&mut self, now: Time) -> Option<P> {
+        if self.fault_free {
             self.deliver(now)
         } else {
-            self.receive_disturbed(now)
+            self.poll_delivered_with_faults(now)
         }
     }
 
     #[cold]
-    fn receive_disturbed(&mut self, now: Time) -> Option<P> {
+    fn poll_delivered_with_faults(&mut self, now: Time) -> Option<P> {
         self.meet_faults(now);
-        let packet = self.faults.receive(now);
-        self.undisturbed = self.faults.let_all_pass();
+        let packet = self.faults.poll_released(now);
+        self.fault_free = self.faults.let_all_pass();
         packet
     }
 
@@ -198,7 +198,7 @@ impl<P: Packet + Clone> Pipe<P> {
         self.take_in_all();
         self.start_transmissions(now);
         self.watch();
-        if !self.undisturbed {
+        if !self.fault_free {
             self.meet_faults(now);
         }
         if let Some(occupancy) = self.queue.occupancy_mut() {
@@ -215,19 +215,19 @@ impl<P: Packet + Clone> Pipe<P> {
     }
 
     /// Applies a change from a [`Timeline`](crate::Timeline) as of `now`.
-    pub fn apply(&mut self, now: Time, change: Change) {
+    pub fn apply(&mut self, now: Time, change: PortChange) {
         let mut faults = self.faults.settings();
         match change {
-            Change::Rate(rate) => return self.set_rate(now, rate),
-            Change::Delay(delay) => return self.set_delay(now, delay),
-            Change::Mtu(mtu) => return self.set_mtu(mtu),
-            Change::Down(down) => faults.down = down,
-            Change::Loss(loss) => faults.loss = loss,
-            Change::Duplication(duplication) => faults.duplication = duplication,
-            Change::Corruption(corruption) => faults.corruption = corruption,
-            Change::Reordering(reordering) => faults.reordering = reordering,
-            Change::AddedDelay(delay) => faults.delay = delay,
-            Change::Jitter(jitter) => faults.jitter = jitter,
+            PortChange::Rate(rate) => return self.set_rate(now, rate),
+            PortChange::Delay(delay) => return self.set_delay(now, delay),
+            PortChange::Mtu(mtu) => return self.set_mtu(mtu),
+            PortChange::Down(down) => faults.down = down,
+            PortChange::Loss(loss) => faults.loss = loss,
+            PortChange::Duplication(duplication) => faults.duplication = duplication,
+            PortChange::Corruption(corruption) => faults.corruption = corruption,
+            PortChange::Reordering(reordering) => faults.reordering = reordering,
+            PortChange::AddedDelay(delay) => faults.delay = delay,
+            PortChange::Jitter(jitter) => faults.jitter = jitter,
         }
         self.set_faults(now, faults);
     }
@@ -236,10 +236,10 @@ impl<P: Packet + Clone> Pipe<P> {
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.take_in_all();
         self.start_transmissions(now);
-        let follows = self.line.get(self.started).map(|first| first.start);
+        let follows = self.queued.get(self.started).map(|first| first.start);
         self.link
             .set_rate(now, rate, follows, self.last_under_way());
-        for place in self.line.iter_mut().skip(self.started) {
+        for place in self.queued.iter_mut().skip(self.started) {
             (place.start, place.arrival) = self.link.transmit(now, place.length);
         }
         self.update_arrival();
@@ -253,10 +253,10 @@ impl<P: Packet + Clone> Pipe<P> {
         self.start_transmissions(now);
         let mut last_arrival = self.last_under_way();
         // What waits is sent without a gap: each ends when the next one starts.
-        let starts = self.line.iter().skip(self.started + 1);
+        let starts = self.queued.iter().skip(self.started + 1);
         let mut ends: Vec<Time> = starts.map(|place| place.start).collect();
         ends.push(self.link.free_at());
-        for (place, end) in self.line.iter_mut().skip(self.started).zip(ends) {
+        for (place, end) in self.queued.iter_mut().skip(self.started).zip(ends) {
             if place.arrival < Time::MAX {
                 last_arrival = last_arrival.max(end + delay);
                 place.arrival = last_arrival;
@@ -284,7 +284,7 @@ impl<P: Packet + Clone> Pipe<P> {
         self.take_in_all();
         self.meet_faults(now);
         self.faults.set(settings);
-        self.undisturbed = self.faults.let_all_pass();
+        self.fault_free = self.faults.let_all_pass();
     }
 
     /// Starts or ends a script, for packets that reach the link's far end after `now`.
@@ -292,7 +292,7 @@ impl<P: Packet + Clone> Pipe<P> {
         self.take_in_all();
         self.meet_faults(now);
         self.faults.set_script(script);
-        self.undisturbed = self.faults.let_all_pass();
+        self.fault_free = self.faults.let_all_pass();
     }
 
     /// The queue; up to date after [`Self::settle`], as is the rest.
@@ -313,54 +313,54 @@ impl<P: Packet + Clone> Pipe<P> {
     /// When the next packet leaves the queue for the link; `None` while none waits, and at rate zero.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
-        let first = self.line.get(self.started)?;
+        let first = self.queued.get(self.started)?;
         (first.start < Time::MAX).then_some(first.start)
     }
 
     /// What left the queue for the link: what it has sent, or is sending.
-    pub fn sent(&self) -> Tally {
+    pub fn sent(&self) -> PacketCount {
         self.queue.departed()
     }
 
     /// What is on the link: being sent, on the way, or there and not yet fetched.
-    pub fn in_flight(&self) -> Tally {
+    pub fn in_flight(&self) -> PacketCount {
         self.queue.departed() - self.delivered
     }
 
     /// What waits, is on the way or is delayed.
-    pub fn inside(&self) -> Tally {
-        self.queue.backlog() + self.in_flight() + self.faults.held()
+    pub fn inside(&self) -> PacketCount {
+        self.queue.backlog() + self.in_flight() + self.faults.delayed()
     }
 
     /// Each packet of [`Self::inside`], in no order: for whoever keeps something about packets beside
     /// them.
     pub fn packets(&self) -> impl Iterator<Item = &P> {
-        let line = self.line.iter().map(|place| &place.packet);
-        let announced = self.announced.iter().map(|announced| &announced.packet);
+        let line = self.queued.iter().map(|place| &place.packet);
+        let announced = self.fast_forwarded.iter().map(|announced| &announced.packet);
         line.chain(announced).chain(self.faults.packets())
     }
 
     /// What became of the packets that entered. These counters balance with [`Self::inside`].
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> StageCounters {
         let queue = self.queue.counters();
         let faults = self.faults.counters();
         // What met no faults went straight on.
         let passed = self.delivered - faults.arrived;
         let mut dropped = queue.dropped + faults.dropped;
         dropped.add(DropReason::Mtu, self.oversized);
-        Counters {
+        StageCounters {
             arrived: queue.arrived + self.oversized,
             duplicated: faults.duplicated,
             departed: faults.departed + passed,
             dropped,
-            ..Counters::default()
+            ..StageCounters::default()
         }
     }
 
     /// Lets out of the queue what the link has started to send by `now`.
     #[inline]
     pub(crate) fn start_transmissions(&mut self, now: Time) {
-        while let Some(place) = self.line.get(self.started) {
+        while let Some(place) = self.queued.get(self.started) {
             if place.start > now || place.start == Time::MAX {
                 break;
             }
@@ -374,16 +374,16 @@ impl<P: Packet + Clone> Pipe<P> {
     /// When the last packet on the link arrives.
     fn last_under_way(&self) -> Time {
         let last = self.started.checked_sub(1);
-        let last = last.and_then(|last| self.line.get(last));
+        let last = last.and_then(|last| self.queued.get(last));
         last.map_or(Time::ZERO, |place| place.arrival)
     }
 
     #[inline]
     fn update_arrival(&mut self) {
-        self.next_arrival = match self.line.front() {
+        self.next_arrival = match self.queued.front() {
             Some(first) => first.arrival,
             None => self
-                .announced
+                .fast_forwarded
                 .front()
                 .map_or(Time::MAX, |first| first.arrival),
         };
@@ -396,12 +396,12 @@ impl<P: Packet + Clone> Pipe<P> {
         if self.next_arrival > now || self.next_arrival == Time::MAX {
             return None;
         }
-        let Some(Place {
+        let Some(QueuedPacket {
             start,
             length,
             packet,
             ..
-        }) = self.line.pop_front()
+        }) = self.queued.pop_front()
         else {
             return self.deliver_announced();
         };
@@ -423,7 +423,7 @@ impl<P: Packet + Clone> Pipe<P> {
                 return;
             };
             self.faults.send(arrival, packet);
-            self.undisturbed = false;
+            self.fault_free = false;
         }
     }
 }

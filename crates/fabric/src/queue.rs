@@ -6,10 +6,10 @@ mod tests;
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
-use crate::counters::{Counters, DropReason, Drops, Tally};
+use crate::counters::{StageCounters, DropReason, Drops, PacketCount};
 use crate::occupancy::Occupancy;
 use crate::random::{Generator, Probability, generator};
-use crate::red::{Hit, Ramp, Red, RedState};
+use crate::red::{RedDecision, Ramp, Red, RedState};
 use crate::rule::{Action, Rule, Trigger};
 
 /// A first-in, first-out queue under a list of [`Rule`]s: what it decides, and what it counts. The
@@ -18,17 +18,17 @@ use crate::rule::{Action, Rule, Trigger};
 // In this order: what a packet needs that nobody watches comes first.
 #[repr(C)]
 pub struct Queue {
-    arrived: Tally,
+    arrived: PacketCount,
     /// Whether anybody looks at the length while packets come and go: there are or were rules, an
     /// account, a buffer that is shared, or somebody has asked.
     pub(crate) watched: bool,
-    backlog: Tally,
+    backlog: PacketCount,
     occupancy: Option<Box<Occupancy>>,
     /// What Not-ECT packets meet, and what ECT packets meet.
-    steps: [Vec<Step>; 2],
+    steps: [Vec<RuleState>; 2],
     /// The average queues that steps look at, in the order of the rules.
     averages: Vec<(Red, RedState)>,
-    marked: Tally,
+    marked: PacketCount,
     random: Generator,
     /// Apart, as it is large and rarely used.
     dropped: Box<Drops>,
@@ -36,14 +36,14 @@ pub struct Queue {
 
 /// A rule as packets of one class meet it.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    when: When,
+struct RuleState {
+    when: TriggerKind,
     action: Action,
 }
 
 /// A trigger, without what it remembers.
 #[derive(Clone, Copy, Debug)]
-enum When {
+enum TriggerKind {
     Above(ByteSize),
     AbovePackets(u64),
     Overflows(ByteSize),
@@ -71,9 +71,9 @@ impl Queue {
     /// choose. Without rules it is unbounded.
     pub fn new(rules: impl Into<Vec<Rule>>, seed: u64) -> Self {
         let mut queue = Self {
-            backlog: Tally::ZERO,
-            arrived: Tally::ZERO,
-            marked: Tally::ZERO,
+            backlog: PacketCount::ZERO,
+            arrived: PacketCount::ZERO,
+            marked: PacketCount::ZERO,
             steps: Default::default(),
             averages: Vec::new(),
             occupancy: None,
@@ -102,7 +102,7 @@ impl Queue {
         let rules = rules.into();
         self.watched |= !rules.is_empty();
         for rule in rules {
-            let step = Step {
+            let step = RuleState {
                 when: self.prepare(rule.when),
                 action: rule.action,
             };
@@ -119,7 +119,7 @@ impl Queue {
 
     /// What waits: see [`Pipe::settle`](crate::Pipe::settle).
     #[inline]
-    pub fn backlog(&self) -> Tally {
+    pub fn backlog(&self) -> PacketCount {
         self.backlog
     }
 
@@ -135,22 +135,22 @@ impl Queue {
     }
 
     /// What became of the packets that came here.
-    pub fn counters(&self) -> Counters {
-        Counters {
+    pub fn counters(&self) -> StageCounters {
+        StageCounters {
             arrived: self.arrived,
             departed: self.departed(),
             dropped: *self.dropped,
-            ..Counters::default()
+            ..StageCounters::default()
         }
     }
 
     /// Packets that this queue has marked. One that arrived with CE is not counted.
-    pub fn marked(&self) -> Tally {
+    pub fn marked(&self) -> PacketCount {
         self.marked
     }
 
     /// What left for the link.
-    pub(crate) fn departed(&self) -> Tally {
+    pub(crate) fn departed(&self) -> PacketCount {
         self.arrived - self.dropped.total() - self.backlog
     }
 
@@ -218,26 +218,26 @@ impl Queue {
         self.occupancy.as_deref_mut()
     }
 
-    fn prepare(&mut self, trigger: Trigger) -> When {
+    fn prepare(&mut self, trigger: Trigger) -> TriggerKind {
         match trigger {
-            Trigger::Above(threshold) => When::Above(threshold),
-            Trigger::AbovePackets(threshold) => When::AbovePackets(threshold),
-            Trigger::Overflows(limit) => When::Overflows(limit),
-            Trigger::OverflowsPackets(limit) => When::OverflowsPackets(limit),
-            Trigger::Random(probability) => When::Random(probability),
+            Trigger::Above(threshold) => TriggerKind::Above(threshold),
+            Trigger::AbovePackets(threshold) => TriggerKind::AbovePackets(threshold),
+            Trigger::Overflows(limit) => TriggerKind::Overflows(limit),
+            Trigger::OverflowsPackets(limit) => TriggerKind::OverflowsPackets(limit),
+            Trigger::Random(probability) => TriggerKind::Random(probability),
             Trigger::Between {
                 low,
                 high,
                 probability,
-            } => When::Between(Ramp {
+            } => TriggerKind::Between(Ramp {
                 min: low,
                 max: high,
                 probability,
             }),
-            Trigger::Ramp(ramp) => When::Ramp(ramp),
+            Trigger::Ramp(ramp) => TriggerKind::Ramp(ramp),
             Trigger::Red(red) => {
                 self.averages.push((red, RedState::default()));
-                When::Red(self.averages.len() - 1)
+                TriggerKind::Red(self.averages.len() - 1)
             }
         }
     }
@@ -249,24 +249,24 @@ impl Queue {
         let mut mark = false;
         for step in steps {
             let hit = match step.when {
-                When::Above(threshold) => certain(self.backlog.size > threshold),
-                When::Overflows(limit) => certain(self.backlog.size + length > limit),
-                When::AbovePackets(threshold) => certain(self.backlog.packets > threshold),
-                When::OverflowsPackets(limit) => certain(self.backlog.packets >= limit),
-                When::Random(probability) => chosen(probability.draw(&mut self.random)),
-                When::Between(range) => range.draw_evenly(self.backlog.size, &mut self.random),
-                When::Ramp(ramp) => ramp.draw(self.backlog.size, &mut self.random),
-                When::Red(place) => match self.averages.get_mut(place) {
+                TriggerKind::Above(threshold) => certain(self.backlog.size > threshold),
+                TriggerKind::Overflows(limit) => certain(self.backlog.size + length > limit),
+                TriggerKind::AbovePackets(threshold) => certain(self.backlog.packets > threshold),
+                TriggerKind::OverflowsPackets(limit) => certain(self.backlog.packets >= limit),
+                TriggerKind::Random(probability) => chosen(probability.draw(&mut self.random)),
+                TriggerKind::Between(range) => range.draw_evenly(self.backlog.size, &mut self.random),
+                TriggerKind::Ramp(ramp) => ramp.draw(self.backlog.size, &mut self.random),
+                TriggerKind::Red(place) => match self.averages.get_mut(place) {
                     Some((red, state)) => state.draw(red, &mut self.random),
-                    None => Hit::Spared,
+                    None => RedDecision::Spared,
                 },
             };
             match (hit, step.action) {
-                (Hit::Spared, _) => {}
+                (RedDecision::Spared, _) => {}
                 (_, Action::Mark) => mark = true,
                 (_, Action::Drop(reason)) => return Admission::Dropped(reason),
-                (Hit::Chosen, Action::DropEarly) => return Admission::Dropped(DropReason::Red),
-                (Hit::Certain, Action::DropEarly) => return Admission::Dropped(DropReason::Tail),
+                (RedDecision::Chosen, Action::DropEarly) => return Admission::Dropped(DropReason::Red),
+                (RedDecision::Certain, Action::DropEarly) => return Admission::Dropped(DropReason::Tail),
             }
         }
         if mark && ecn != Ecn::Ce {
@@ -277,10 +277,10 @@ impl Queue {
     }
 }
 
-fn certain(beyond: bool) -> Hit {
-    if beyond { Hit::Certain } else { Hit::Spared }
+fn certain(beyond: bool) -> RedDecision {
+    if beyond { RedDecision::Certain } else { RedDecision::Spared }
 }
 
-fn chosen(by_chance: bool) -> Hit {
-    if by_chance { Hit::Chosen } else { Hit::Spared }
+fn chosen(by_chance: bool) -> RedDecision {
+    if by_chance { RedDecision::Chosen } else { RedDecision::Spared }
 }

@@ -18,11 +18,11 @@ impl Probability {
     pub const ALWAYS: Self = Self(CERTAIN);
 
     /// The probability `value`; an error unless it lies between 0 and 1.
-    pub fn new(value: f64) -> Result<Self, NotAProbability> {
+    pub fn new(value: f64) -> Result<Self, ProbabilityError> {
         if (0.0..=1.0).contains(&value) {
             Ok(Self((value * CERTAIN as f64) as u64))
         } else {
-            Err(NotAProbability { value })
+            Err(ProbabilityError { value })
         }
     }
 
@@ -55,7 +55,7 @@ impl Probability {
 /// A number that is no probability.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{value} is not a probability: a number between 0 and 1 is needed")]
-pub struct NotAProbability {
+pub struct ProbabilityError {
     /// The number given.
     pub value: f64,
 }

@@ -43,7 +43,7 @@ pub struct Red {
 
 /// What a threshold or a ramp says about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Hit {
+pub(crate) enum RedDecision {
     /// It is spared.
     Spared,
     /// Chance chose it.
@@ -55,29 +55,29 @@ pub(crate) enum Hit {
 impl Ramp {
     /// For a packet that finds `queue`.
     #[inline]
-    pub(crate) fn draw(&self, queue: ByteSize, random: &mut Generator) -> Hit {
+    pub(crate) fn draw(&self, queue: ByteSize, random: &mut Generator) -> RedDecision {
         if queue > self.max {
-            Hit::Certain
+            RedDecision::Certain
         } else if queue > self.min {
             let (above, span) = (queue - self.min, self.max - self.min);
             if self.probability.draw_scaled(above, span, random) {
-                Hit::Chosen
+                RedDecision::Chosen
             } else {
-                Hit::Spared
+                RedDecision::Spared
             }
         } else {
-            Hit::Spared
+            RedDecision::Spared
         }
     }
 
     /// The same with the probability at `max` everywhere between the thresholds.
-    pub(crate) fn draw_evenly(&self, queue: ByteSize, random: &mut Generator) -> Hit {
+    pub(crate) fn draw_evenly(&self, queue: ByteSize, random: &mut Generator) -> RedDecision {
         if queue > self.max {
-            Hit::Certain
+            RedDecision::Certain
         } else if queue > self.min && self.probability.draw(random) {
-            Hit::Chosen
+            RedDecision::Chosen
         } else {
-            Hit::Spared
+            RedDecision::Spared
         }
     }
 }
@@ -117,23 +117,23 @@ impl RedState {
     }
 
     /// Decides about a packet of the rule's class, after [`Self::sample`].
-    pub(crate) fn draw(&mut self, red: &Red, random: &mut Generator) -> Hit {
+    pub(crate) fn draw(&mut self, red: &Red, random: &mut Generator) -> RedDecision {
         let Some(base) = red.base_probability(self.average) else {
             self.spared = 0;
-            return Hit::Spared;
+            return RedDecision::Spared;
         };
         if base >= 1.0 {
             self.spared = 0;
-            return Hit::Certain;
+            return RedDecision::Certain;
         }
         // p_b / (1 - count * p_b): uniform over the next 1 / p_b packets.
         let spread = 1.0 - self.spared as f64 * base;
         if spread <= base || random_fraction(random) < base / spread {
             self.spared = 0;
-            Hit::Chosen
+            RedDecision::Chosen
         } else {
             self.spared += 1;
-            Hit::Spared
+            RedDecision::Spared
         }
     }
 
@@ -247,14 +247,14 @@ mod tests {
                 let draws = 100_000;
                 let hits = (0..draws).filter(|_| {
                     let hit = ramp(probability).draw(bytes(queue), &mut random);
-                    assert_ne!(hit, Hit::Certain);
-                    hit == Hit::Chosen
+                    assert_ne!(hit, RedDecision::Certain);
+                    hit == RedDecision::Chosen
                 });
                 assert_fraction(hits.count(), draws, part * probability);
             }
             let mut draw = |queue| ramp(probability).draw(bytes(queue), &mut random);
-            assert!((0..1000).all(|_| draw(10_000) == Hit::Spared));
-            assert!((0..1000).all(|_| draw(30_001) == Hit::Certain));
+            assert!((0..1000).all(|_| draw(10_000) == RedDecision::Spared));
+            assert!((0..1000).all(|_| draw(30_001) == RedDecision::Certain));
         }
     }
 
@@ -263,8 +263,8 @@ mod tests {
         for min in [MAX, bytes(50_000)] {
             let step = Ramp { min, ..ramp(1.0) };
             let mut random = generator(1, 0);
-            assert_eq!(step.draw(MAX, &mut random), Hit::Spared);
-            assert_eq!(step.draw(bytes(30_001), &mut random), Hit::Certain);
+            assert_eq!(step.draw(MAX, &mut random), RedDecision::Spared);
+            assert_eq!(step.draw(bytes(30_001), &mut random), RedDecision::Certain);
         }
     }
 
@@ -317,7 +317,7 @@ mod tests {
         while distances.iter().sum::<usize>() < drops {
             state.sample(at(0), bytes(20_000), &red);
             distance += 1;
-            if state.draw(&red, &mut random) == Hit::Chosen {
+            if state.draw(&red, &mut random) == RedDecision::Chosen {
                 distances[distance] += 1;
                 distance = 0;
             }
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(probability(&gentle, 30_000.0), Some(0.5));
         assert_eq!(probability(&gentle, 45_000.0), Some(0.75));
         assert_eq!(probability(&gentle, 60_000.0), Some(1.0));
-        for (red, queue, hit) in [(red, 30_000, Hit::Certain), (gentle, 60_000, Hit::Certain)] {
+        for (red, queue, hit) in [(red, 30_000, RedDecision::Certain), (gentle, 60_000, RedDecision::Certain)] {
             let mut state = RedState::default();
             state.sample(at(0), bytes(queue), &red);
             assert_eq!(state.draw(&red, &mut random), hit);

@@ -13,10 +13,10 @@ use std::any::Any;
 
 use weir_units::Time;
 
-use crate::counters::{Counters, Tally};
+use crate::counters::{StageCounters, PacketCount};
 use crate::packet::Packet;
-use crate::pipe::Pipe;
-use crate::timeline::Change;
+use crate::pipe::EgressPort;
+use crate::timeline::PortChange;
 
 pub use element::{Element, Output};
 pub use error::SwitchError;
@@ -100,7 +100,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// A switch with these ports and routes. `seed` decides which of several ports a flow takes, so
     /// that switches in a row do not all decide alike.
     pub fn new(
-        ports: impl Into<Vec<Pipe<P>>>,
+        ports: impl Into<Vec<EgressPort<P>>>,
         routes: Routes,
         seed: u64,
     ) -> Result<Self, SwitchError> {
@@ -188,8 +188,8 @@ impl<P: Packet + Clone + 'static> Switch<P> {
 
     /// The next packet that has come out at this port, at the far end of its link, by `now`.
     #[inline]
-    pub fn receive(&mut self, now: Time, port: PortIndex) -> Option<P> {
-        self.ports.receive(now, port)
+    pub fn poll_delivered(&mut self, now: Time, port: PortIndex) -> Option<P> {
+        self.ports.poll_delivered(now, port)
     }
 
     /// When an element wants [`Self::handle_timeout`] next: ask after each call of that and of
@@ -216,7 +216,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         &mut self,
         now: Time,
         port: PortIndex,
-        change: Change,
+        change: PortChange,
         mut changed: impl FnMut(PortIndex, Option<Time>),
     ) {
         self.ports
@@ -224,7 +224,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     }
 
     /// The pipe at a port, up to date as of `now`: see [`Pipe::settle`].
-    pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<P>> {
+    pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports
             .alter(port, &mut |_, _| {}, |pipe| pipe.settle(now));
         self.port(port)
@@ -239,12 +239,12 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// The pipe at a port, as it was when something last happened there; `None` where there is no
     /// such port.
     #[inline]
-    pub fn port(&self, port: PortIndex) -> Option<&Pipe<P>> {
+    pub fn port(&self, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports.pipes().get(port.index())
     }
 
     /// The pipes at all ports, each as it was when something last happened there.
-    pub fn ports(&self) -> &[Pipe<P>] {
+    pub fn ports(&self) -> &[EgressPort<P>] {
         self.ports.pipes()
     }
 
@@ -261,16 +261,16 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     }
 
     /// What elements hold, and what waits, is on the way or is delayed at the ports.
-    pub fn inside(&self) -> Tally {
+    pub fn inside(&self) -> PacketCount {
         let elements = self.elements.iter().map(|element| element.held());
-        let pipes = self.ports().iter().map(Pipe::inside);
+        let pipes = self.ports().iter().map(EgressPort::inside);
         elements
             .chain(pipes)
-            .fold(Tally::ZERO, |sum, inside| sum + inside)
+            .fold(PacketCount::ZERO, |sum, inside| sum + inside)
     }
 
     /// What became of the packets that came in. These counters balance with [`Self::inside`].
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> StageCounters {
         self.ports.counters()
     }
 }

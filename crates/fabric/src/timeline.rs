@@ -7,7 +7,7 @@ use crate::random::Probability;
 
 /// One change to a pipe. It replaces what was set before, and leaves everything else as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum PortChange {
     /// The link's rate. A transmission under way ends as it began.
     Rate(Rate),
     /// The link's propagation delay, for transmissions that start from then on.
@@ -54,31 +54,31 @@ pub enum Change {
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     /// The next one last.
-    to_come: Vec<(Time, Change)>,
+    to_come: Vec<(Time, PortChange)>,
 }
 
 /// Two changes give the same thing two values at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{first:?} and {second:?} are both set for {time}: one of them has to go")]
-pub struct Contradiction {
+pub struct ConflictingChanges {
     /// When.
     pub time: Time,
     /// The one given first.
-    pub first: Change,
+    pub first: PortChange,
     /// The other.
-    pub second: Change,
+    pub second: PortChange,
 }
 
 impl Timeline {
     /// Puts the changes in order. An error if the same thing is to change twice at the same time.
-    pub fn new(changes: impl Into<Vec<(Time, Change)>>) -> Result<Self, Contradiction> {
+    pub fn new(changes: impl Into<Vec<(Time, PortChange)>>) -> Result<Self, ConflictingChanges> {
         let mut to_come = changes.into();
         to_come.sort_by_key(|&(time, _)| time);
         for same_time in to_come.chunk_by(|first, second| first.0 == second.0) {
             for (index, &(time, second)) in same_time.iter().enumerate() {
                 let before = same_time.iter().take(index).map(|&(_, change)| change);
                 if let Some(first) = before.into_iter().find(|&first| first.concerns(second)) {
-                    return Err(Contradiction {
+                    return Err(ConflictingChanges {
                         time,
                         first,
                         second,
@@ -97,12 +97,12 @@ impl Timeline {
 
     /// The next change that is due by `now`, and when it was: apply it as of then, by
     /// [`Pipe::apply`](crate::Pipe::apply) or [`Switch::apply`](crate::Switch::apply).
-    pub fn due(&mut self, now: Time) -> Option<(Time, Change)> {
+    pub fn due(&mut self, now: Time) -> Option<(Time, PortChange)> {
         self.to_come.pop_if(|&mut (time, _)| time <= now)
     }
 }
 
-impl Change {
+impl PortChange {
     /// Whether both set the same thing.
     fn concerns(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn changes_of_one_time_keep_their_order() {
         let changes = [
-            (at(5), Change::Down(true)),
-            (at(1), Change::Jitter(Duration::ZERO)),
-            (at(5), Change::Jitter(Duration::from_nanos(1))),
+            (at(5), PortChange::Down(true)),
+            (at(1), PortChange::Jitter(Duration::ZERO)),
+            (at(5), PortChange::Jitter(Duration::from_nanos(1))),
         ];
         let mut timeline = Timeline::new(changes).unwrap();
         assert_eq!(timeline.due(at(0)), None);
@@ -134,18 +134,18 @@ mod tests {
     #[test]
     fn a_contradiction_is_told() {
         let error = Timeline::new([
-            (at(1000), Change::Down(true)),
-            (at(1000), Change::Mtu(ByteSize::MAX)),
-            (at(1000), Change::Down(false)),
+            (at(1000), PortChange::Down(true)),
+            (at(1000), PortChange::Mtu(ByteSize::MAX)),
+            (at(1000), PortChange::Down(false)),
         ])
         .unwrap_err();
         assert_eq!(
             (error.first, error.second),
-            (Change::Down(true), Change::Down(false))
+            (PortChange::Down(true), PortChange::Down(false))
         );
         assert!(error.to_string().contains("1us"), "{error}");
         // The same value twice is a mistake too; at different times it is none.
-        assert!(Timeline::new([(at(1), Change::Down(true)); 2]).is_err());
-        assert!(Timeline::new([(at(1), Change::Down(true)), (at(2), Change::Down(true))]).is_ok());
+        assert!(Timeline::new([(at(1), PortChange::Down(true)); 2]).is_err());
+        assert!(Timeline::new([(at(1), PortChange::Down(true)), (at(2), PortChange::Down(true))]).is_ok());
     }
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use weir_fabric::{
-    Class, FaultSettings, Faults, Link, Packet, Pipe, Probability, Queue, Ramp, Red, Reordering,
-    Rule, Tally,
+    Class, FaultSettings, Faults, Link, Packet, EgressPort, Probability, Queue, Ramp, Red, Reordering,
+    Rule, PacketCount,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -138,7 +138,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 /// A pipe with the bookkeeping of a test: what time it is, and what came out.
 struct Bench {
-    pipe: Pipe<Numbered>,
+    pipe: EgressPort<Numbered>,
     now: Time,
     sent: u64,
     out: Vec<Numbered>,
@@ -148,7 +148,7 @@ impl Bench {
     fn new(seed: u64) -> Self {
         let link = Link::new(Rate::from_gbps(10), Duration::from_micros(5));
         let faults = Faults::new(FaultSettings::default(), seed);
-        let pipe = Pipe::new(Queue::new([], seed), link, faults);
+        let pipe = EgressPort::new(Queue::new([], seed), link, faults);
         Self {
             pipe,
             now: Time::ZERO,
@@ -184,7 +184,7 @@ impl Bench {
     /// Takes out each packet when it is due.
     fn poll(&mut self) {
         while let Some(time) = self.pipe.timeout().filter(|&time| time <= self.now) {
-            self.out.extend(self.pipe.receive(time));
+            self.out.extend(self.pipe.poll_delivered(time));
         }
     }
 
@@ -194,7 +194,7 @@ impl Bench {
         self.pipe.set_rate(self.now, Rate::from_gbps(10));
         self.now = Time::from_nanos(u64::MAX / 2);
         self.poll();
-        while let Some(packet) = self.pipe.receive(self.now) {
+        while let Some(packet) = self.pipe.poll_delivered(self.now) {
             self.out.push(packet);
         }
     }
@@ -213,15 +213,15 @@ proptest! {
             prop_assert_eq!(inside.len() as u64, pipe.inside().packets);
             prop_assert_eq!(inside.into_iter().sum::<ByteSize>(), pipe.inside().size);
             prop_assert!(pipe.queue().counters().balance(pipe.queue().backlog()));
-            prop_assert!(pipe.faults().counters().balance(pipe.faults().held()));
+            prop_assert!(pipe.faults().counters().balance(pipe.faults().delayed()));
             let out = bench.out.iter().map(Packet::length).sum();
-            let departed = Tally { packets: bench.out.len() as u64, size: out };
+            let departed = PacketCount { packets: bench.out.len() as u64, size: out };
             prop_assert_eq!(pipe.counters().departed, departed);
             prop_assert_eq!(pipe.counters().arrived.packets, bench.sent);
         }
         bench.finish();
-        prop_assert_eq!(bench.pipe.inside(), Tally::ZERO);
-        prop_assert!(bench.pipe.counters().balance(Tally::ZERO));
+        prop_assert_eq!(bench.pipe.inside(), PacketCount::ZERO);
+        prop_assert!(bench.pipe.counters().balance(PacketCount::ZERO));
     }
 
     #[test]
@@ -257,7 +257,7 @@ proptest! {
     ) {
         let rate = Rate::from_bits_per_second(bits_per_second);
         let link = Link::new(rate, delay);
-        let mut pipe: Pipe<Numbered> = Pipe::new(Queue::new([], 0), link, Faults::none());
+        let mut pipe: EgressPort<Numbered> = EgressPort::new(Queue::new([], 0), link, Faults::none());
         let mut now = Time::ZERO;
         let mut arrivals = Vec::new();
         let mut due = Vec::new();
@@ -269,7 +269,7 @@ proptest! {
             let next = sent.next();
             let until = next.map_or(Time::MAX, |(_, &(gap, _))| now + Duration::from_nanos(gap));
             while let Some(time) = pipe.timeout().filter(|&time| time <= until) {
-                arrivals.extend(pipe.receive(time).map(|packet| (packet.number, packet.bytes, time)));
+                arrivals.extend(pipe.poll_delivered(time).map(|packet| (packet.number, packet.bytes, time)));
             }
             let Some((number, &(_, bytes))) = next else { break };
             now = until;

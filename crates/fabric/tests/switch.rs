@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use weir_fabric::{
-    Change, DropReason, Element, Faults, Link, Output, Packet, Pipe, PortIndex, Probability, Queue,
-    Ramp, Reordering, Routes, Rule, SharedBuffer, Switch, Tally, discipline,
+    PortChange, DropReason, Element, Faults, Link, Output, Packet, EgressPort, PortIndex, Probability, Queue,
+    Ramp, Reordering, Routes, Rule, SharedBuffer, Switch, PacketCount, discipline,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -79,8 +79,8 @@ impl Element<Sent> for Meddler {
             }
         }
     }
-    fn held(&self) -> Tally {
-        self.held.iter().fold(Tally::ZERO, |mut sum, (.., packet)| {
+    fn held(&self) -> PacketCount {
+        self.held.iter().fold(PacketCount::ZERO, |mut sum, (.., packet)| {
             sum.record(packet.length());
             sum
         })
@@ -91,7 +91,7 @@ impl Element<Sent> for Meddler {
 enum Operation {
     Forward { ingress: u32, packet: Sent },
     Wait(Duration),
-    Apply(u32, Change),
+    Apply(u32, PortChange),
     Settle,
 }
 
@@ -103,20 +103,20 @@ fn nanos(limit: u64) -> impl Strategy<Value = Duration> {
     (0..=limit).prop_map(Duration::from_nanos)
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn change() -> impl Strategy<Value = PortChange> {
     let gbps = prop_oneof![1 => Just(0), 4 => 1u64..20];
     prop_oneof![
-        gbps.prop_map(|gbps| Change::Rate(Rate::from_gbps(gbps))),
-        nanos(2000).prop_map(Change::Delay),
-        nanos(2000).prop_map(Change::AddedDelay),
-        nanos(2000).prop_map(Change::Jitter),
-        any::<bool>().prop_map(Change::Down),
-        probability().prop_map(Change::Loss),
-        probability().prop_map(Change::Duplication),
-        probability().prop_map(Change::Corruption),
+        gbps.prop_map(|gbps| PortChange::Rate(Rate::from_gbps(gbps))),
+        nanos(2000).prop_map(PortChange::Delay),
+        nanos(2000).prop_map(PortChange::AddedDelay),
+        nanos(2000).prop_map(PortChange::Jitter),
+        any::<bool>().prop_map(PortChange::Down),
+        probability().prop_map(PortChange::Loss),
+        probability().prop_map(PortChange::Duplication),
+        probability().prop_map(PortChange::Corruption),
         (probability(), nanos(2000))
-            .prop_map(|(probability, delay)| Change::Reordering(Reordering { probability, delay })),
-        (100u64..2000).prop_map(|bytes| Change::Mtu(ByteSize::from_bytes(bytes))),
+            .prop_map(|(probability, delay)| PortChange::Reordering(Reordering { probability, delay })),
+        (100u64..2000).prop_map(|bytes| PortChange::Mtu(ByteSize::from_bytes(bytes))),
     ]
 }
 
@@ -165,7 +165,7 @@ fn switch(seed: u64, buffer: Option<SharedBuffer>, elements: bool) -> Switch<Sen
         let queue = Queue::new(rules, seed ^ u64::from(port)).with_occupancy();
         let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(500));
         let faults = Faults::new(Default::default(), seed ^ u64::from(port));
-        Pipe::new(queue, link, faults)
+        EgressPort::new(queue, link, faults)
     };
     let port = PortIndex::new;
     let mut routes = Routes::new().with(PORTS, [port(0), port(1), port(3)]);
@@ -247,7 +247,7 @@ impl Caller {
             for (index, entry) in (0..).zip(&mut self.entries) {
                 if entry.is_some_and(|time| time <= now) {
                     let port = PortIndex::new(index);
-                    while let Some(packet) = self.switch.receive(now, port) {
+                    while let Some(packet) = self.switch.poll_delivered(now, port) {
                         self.out.push((now, index, packet));
                     }
                     *entry = self.switch.timeout(port);
@@ -265,14 +265,14 @@ impl Caller {
     /// Gives every link a rate and waits until nothing is on the way.
     fn finish(&mut self) {
         for port in 0..PORTS {
-            self.perform(&Operation::Apply(port, Change::Rate(Rate::from_gbps(8))));
+            self.perform(&Operation::Apply(port, PortChange::Rate(Rate::from_gbps(8))));
         }
         self.run_until(Time::from_nanos(u64::MAX / 2));
     }
 }
 
-fn total<'a>(packets: impl Iterator<Item = &'a Sent>) -> Tally {
-    packets.fold(Tally::ZERO, |mut sum, packet| {
+fn total<'a>(packets: impl Iterator<Item = &'a Sent>) -> PacketCount {
+    packets.fold(PacketCount::ZERO, |mut sum, packet| {
         sum.record(packet.length());
         sum
     })
@@ -287,7 +287,7 @@ proptest! {
         operations in prop::collection::vec(operation(), 1..150),
     ) {
         let mut caller = Caller::new(switch(seed, buffer, elements));
-        let mut arrived = Tally::ZERO;
+        let mut arrived = PacketCount::ZERO;
         for operation in &operations {
             if let Operation::Forward { packet, .. } = operation {
                 arrived.record(packet.length());
@@ -299,8 +299,8 @@ proptest! {
             prop_assert_eq!(counters.departed, total(caller.out.iter().map(|(.., packet)| packet)));
         }
         caller.finish();
-        prop_assert_eq!(caller.switch.inside(), Tally::ZERO);
-        prop_assert!(caller.switch.counters().balance(Tally::ZERO));
+        prop_assert_eq!(caller.switch.inside(), PacketCount::ZERO);
+        prop_assert!(caller.switch.counters().balance(PacketCount::ZERO));
         // Who goes by one of several ports goes by the same as the rest of the flow.
         for flow in 0..5 {
             let ports = caller.out.iter().filter(|(.., sent)| sent.to == PORTS && sent.flow == flow);
@@ -357,7 +357,7 @@ proptest! {
         let pipe = |_| {
             let rules: [Rule; 0] = [];
             let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(10_000));
-            Pipe::new(Queue::new(rules, 1), link, Faults::none())
+            EgressPort::new(Queue::new(rules, 1), link, Faults::none())
         };
         let mut routes = Routes::new();
         (0..PORTS).for_each(|to| routes.set(to, &[PortIndex::new(to)]));

@@ -60,12 +60,12 @@ pub(crate) fn read(clock: ClockId) -> Duration {
 
 /// Wakes a task at moments of the run.
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct RunTimer {
     clock: Clock,
     timer: AsyncFd<OwnedFd>,
 }
 
-impl Alarm {
+impl RunTimer {
     /// Must be called within a tokio runtime.
     pub(crate) fn new(clock: Clock) -> io::Result<Self> {
         let timer = timerfd_create(
@@ -122,7 +122,7 @@ mod tests {
     #[tokio::test]
     async fn an_alarm_rings_after_its_time_again_and_again() {
         let clock = Clock::since(now());
-        let mut alarm = Alarm::new(clock).unwrap();
+        let mut alarm = RunTimer::new(clock).unwrap();
         for millis in [1, 2, 2, 0, 4] {
             let time = Time::ZERO + Duration::from_millis(millis);
             alarm.until(time).await.unwrap();

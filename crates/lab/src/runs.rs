@@ -22,7 +22,7 @@ const UNFINISHED: char = '.';
 
 /// Where the directories of all runs are.
 #[derive(Clone, Debug)]
-pub struct Runs {
+pub struct RunDirectories {
     root: PathBuf,
 }
 
@@ -59,7 +59,7 @@ pub struct HostRecord {
 
 /// A run that somebody finds.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundRun {
     /// What it says of itself.
     pub record: RunRecord,
     /// Whether its director lives.
@@ -67,7 +67,7 @@ pub struct Found {
     path: PathBuf,
 }
 
-impl Runs {
+impl RunDirectories {
     /// Those of this machine: below /run if that can be written to, else below `XDG_RUNTIME_DIR` or the
     /// directory of temporary files.
     pub fn of_this_machine() -> Self {
@@ -113,7 +113,7 @@ impl Runs {
     ///
     /// # Errors
     /// The system's; that there are none is none.
-    pub fn list(&self) -> io::Result<Vec<Found>> {
+    pub fn list(&self) -> io::Result<Vec<FoundRun>> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -127,7 +127,7 @@ impl Runs {
         Ok(found)
     }
 
-    fn read(&self, path: &Path) -> Option<Found> {
+    fn read(&self, path: &Path) -> Option<FoundRun> {
         let name = path.file_name()?.to_str()?;
         let process = name.trim_start_matches(UNFINISHED).parse().ok()?;
         let unfinished = name.starts_with(UNFINISHED);
@@ -138,7 +138,7 @@ impl Runs {
         };
         let record = fs::read(path.join(ABOUT)).ok();
         let record = record.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Some(Found {
+        Some(FoundRun {
             record: record.unwrap_or_else(|| RunRecord {
                 director: process,
                 ..RunRecord::default()
@@ -179,7 +179,7 @@ impl HostRecord {
     }
 }
 
-impl Found {
+impl FoundRun {
     /// Removes what is left of a run whose director is dead: its hosts, if there are any that live, and
     /// with them their namespaces and interfaces; its directory. Returns how many hosts there were.
     ///
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_run_is_found_while_it_lives_and_gone_when_it_ends() {
         let root = tempfile::tempdir().unwrap();
-        let runs = Runs::below(root.path());
+        let runs = RunDirectories::below(root.path());
         assert!(runs.list().unwrap().is_empty());
         let directory = runs.create().unwrap();
         let record = RunRecord {
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn what_a_killed_director_left_is_cleaned_and_nothing_else_is() {
         let root = tempfile::tempdir().unwrap();
-        let runs = Runs::below(root.path());
+        let runs = RunDirectories::below(root.path());
         let (mut left, mut other) = (sleeper(), sleeper());
         let path = root.path().join("4000000");
         fs::create_dir(&path).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_directory_that_was_never_finished_is_found_too() {
         let root = tempfile::tempdir().unwrap();
-        let runs = Runs::below(root.path());
+        let runs = RunDirectories::below(root.path());
         fs::create_dir(root.path().join(".4000000")).unwrap();
         let found = runs.list().unwrap();
         assert_eq!(found[0].record.director, 4_000_000);

@@ -24,7 +24,7 @@ const RECEIVE_BUFFER: ByteSize = ByteSize::from_mib(6);
 
 /// An option that a scenario sets and the kernel does not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unsupported {
+pub(crate) struct UnsupportedOption {
     /// The key in `[groups.NAME.tcp]`, or the parameter of `congestion`.
     pub(crate) key: &'static str,
     /// What the scenario says.
@@ -33,7 +33,7 @@ pub(crate) struct Unsupported {
     pub(crate) kernel: &'static str,
 }
 
-impl fmt::Display for Unsupported {
+impl fmt::Display for UnsupportedOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { key, asked, kernel } = self;
         write!(
@@ -72,12 +72,12 @@ pub(crate) fn kernel_name(congestion: &AlgorithmSpec) -> &'static str {
 }
 
 /// What neither a socket nor a namespace can be told.
-pub(crate) fn unsupported(options: &TcpOptions) -> Vec<Unsupported> {
+pub(crate) fn unsupported(options: &TcpOptions) -> Vec<UnsupportedOption> {
     let mut found = Vec::new();
     let mut refuse = |refused: bool, key, asked: &dyn fmt::Display, kernel| {
         if refused {
             let asked = asked.to_string();
-            found.push(Unsupported { key, asked, kernel });
+            found.push(UnsupportedOption { key, asked, kernel });
         }
     };
     let ack = &options.delayed_ack;

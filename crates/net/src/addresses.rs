@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_quic::Interfaces;
 use weir_units::Time;
 
-use crate::dcquic::{Core, Shared};
+use crate::dcquic::{ConnectionState, Shared};
 use crate::error::EndpointError;
 use crate::socket::Socket;
 use crate::sockets::source_towards;
@@ -146,7 +146,7 @@ impl Shared {
 
     /// A connection may use `gone` no more. Where no path is ready to take over it goes on from
     /// another address untried, which is better than from none.
-    fn leave(&self, core: &mut Core, now: Time, gone: SocketAddr) {
+    fn leave(&self, core: &mut ConnectionState, now: Time, gone: SocketAddr) {
         let engine = &mut core.engine;
         engine.remove_local_address(now, gone);
         if engine.local() != Some(gone) {
@@ -159,7 +159,7 @@ impl Shared {
     }
 
     /// Changes every connection that this endpoint began, and sends what comes of it.
-    fn change_clients(&self, mut change: impl FnMut(&mut Core, Time)) {
+    fn change_clients(&self, mut change: impl FnMut(&mut ConnectionState, Time)) {
         let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
         for link in links {
             let mut core = link.lock();

@@ -12,7 +12,7 @@ use weir_units::{ByteSize, Duration, Time};
 #[derive(Debug, Default)]
 pub(crate) struct Allocation {
     flow: Option<Box<dyn SenderFlow>>,
-    due: Vec<Due>,
+    due: Vec<StreamDemand>,
     /// What has been carried for deadlines that are over, since the flow was opened.
     carried: u64,
     /// Until when the cap holds, if there is one.
@@ -21,7 +21,7 @@ pub(crate) struct Allocation {
 
 /// What a stream has to carry by when.
 #[derive(Clone, Copy, Debug)]
-struct Due {
+struct StreamDemand {
     id: StreamId,
     /// Where in the stream it begins.
     begin: u64,
@@ -29,7 +29,7 @@ struct Due {
     at: Time,
 }
 
-impl Due {
+impl StreamDemand {
     /// How much of it the peer has, by what it has of the stream; all of one that is forgotten.
     fn carried(&self, acknowledged: Option<u64>) -> u64 {
         acknowledged.map_or(self.size, |upto| {
@@ -57,7 +57,7 @@ impl Allocation {
             self.carried = 0;
         }
         let size = size.bytes().max(1);
-        let due = Due {
+        let due = StreamDemand {
             id,
             begin,
             size,

@@ -10,9 +10,9 @@ pub(crate) const BATCH: usize = 8;
 pub(crate) const BUFFER: usize = 64 * 1024;
 
 /// Where one system call puts what it receives.
-pub(crate) trait Buffers {
+pub(crate) trait RecvBuffers {
     /// One or several datagrams that came together.
-    type Message<'b>: Message
+    type ReceivedBatch<'b>: Message
     where
         Self: 'b;
 
@@ -20,7 +20,7 @@ pub(crate) trait Buffers {
     fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]);
 
     /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
-    fn messages(&mut self, count: usize) -> impl Iterator<Item = (RecvMeta, Self::Message<'_>)>;
+    fn messages(&mut self, count: usize) -> impl Iterator<Item = (RecvMeta, Self::ReceivedBatch<'_>)>;
 }
 
 /// Datagrams one behind the other.
@@ -39,12 +39,12 @@ impl Message for &mut [u8] {
 }
 
 /// Buffers that are filled again and again: whoever handles a datagram copies what it keeps.
-pub(crate) struct ReceiveBuffers {
+pub(crate) struct ReusedBuffers {
     bytes: Box<[u8]>,
     metas: [RecvMeta; BATCH],
 }
 
-impl Default for ReceiveBuffers {
+impl Default for ReusedBuffers {
     fn default() -> Self {
         Self {
             bytes: vec![0; BATCH * BUFFER].into_boxed_slice(),
@@ -53,8 +53,8 @@ impl Default for ReceiveBuffers {
     }
 }
 
-impl Buffers for ReceiveBuffers {
-    type Message<'b> = &'b mut [u8];
+impl RecvBuffers for ReusedBuffers {
+    type ReceivedBatch<'b> = &'b mut [u8];
 
     fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]) {
         let mut chunks = self.bytes.chunks_exact_mut(BUFFER);

@@ -14,15 +14,15 @@ use weir_sed::Allocator;
 use weir_units::{ByteSize, Duration};
 
 use crate::clock;
-use crate::dcquic::{CONNECTION_ID_LENGTH, Settings, Shared};
+use crate::dcquic::{CONNECTION_ID_LENGTH, EndpointSettings, Shared};
 use crate::driver::Driver;
 use crate::endpoint::{ClientSettings, Endpoint};
 use crate::error::EndpointError;
-use crate::interfaces::{self, Watch};
-use crate::observe::{Watchers, Wishes};
-use crate::policy::Chooser;
+use crate::interfaces::{self, AddressWatcher};
+use crate::observe::{EndpointObservers, ObserverOptions};
+use crate::policy::PolicyResolver;
 use crate::random::seed;
-use crate::socket::{Place, SocketBuffers};
+use crate::socket::{BindAddress, SocketBuffers};
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
@@ -44,12 +44,12 @@ pub struct EndpointBuilder {
     client_versions: (Version, Versions),
     secret: Option<EndpointSecret>,
     interface: Option<String>,
-    more_places: Vec<Place>,
+    more_places: Vec<BindAddress>,
     watch_interfaces: Option<bool>,
     buffers: SocketBuffers,
     low_latency: Option<Duration>,
     allocator: Option<Arc<dyn Allocator>>,
-    wishes: Wishes,
+    wishes: ObserverOptions,
 }
 
 impl Default for EndpointBuilder {
@@ -76,7 +76,7 @@ impl Default for EndpointBuilder {
             },
             low_latency: None,
             allocator: None,
-            wishes: Wishes::default(),
+            wishes: ObserverOptions::default(),
         }
     }
 }
@@ -190,7 +190,7 @@ impl EndpointBuilder {
     /// the first that reaches the server, and hold validated paths ready from all the others of the
     /// same family; an address of a client's must be a specific one for that.
     pub fn also_at(mut self, address: SocketAddr) -> Self {
-        self.more_places.push(Place {
+        self.more_places.push(BindAddress {
             address,
             interface: None,
         });
@@ -201,7 +201,7 @@ impl EndpointBuilder {
     /// [`EndpointBuilder::interface`] says. Without it, packets from an address of one interface may
     /// leave by another one, and fail with it.
     pub fn also_at_interface(mut self, address: SocketAddr, name: impl Into<String>) -> Self {
-        self.more_places.push(Place {
+        self.more_places.push(BindAddress {
             address,
             interface: Some(name.into()),
         });
@@ -293,13 +293,13 @@ impl EndpointBuilder {
         let several = is_client_alone && !self.more_places.is_empty();
         let watch = open_watch(self.watch_interfaces.unwrap_or(several));
         let is_server = self.server.is_some();
-        let first = Place {
+        let first = BindAddress {
             address,
             interface: self.interface,
         };
         let places: Vec<_> = iter::once(first).chain(self.more_places).collect();
         let transport = match self.policy {
-            Some(policy) => Chooser::new(policy, &places).applied_to(&self.transport),
+            Some(policy) => PolicyResolver::new(policy, &places).applied_to(&self.transport),
             None => self.transport,
         };
         let sockets = Sockets::bind(places, self.buffers)?;
@@ -322,12 +322,12 @@ impl EndpointBuilder {
             epoch: clock::epoch(),
         };
         let registry = self.wishes.metrics.clone();
-        let watchers = Watchers::new(self.wishes, sockets.local(), config.epoch)?;
+        let watchers = EndpointObservers::new(self.wishes, sockets.local(), config.epoch)?;
         let watchers = Arc::new(watchers);
         let mut engine = weir_quic::Endpoint::new(config, server, seed()?);
         engine.set_observers(Some(watchers.clone()));
         engine.set_interfaces(interfaces::current().map(Arc::new).unwrap_or_default());
-        let settings = Settings {
+        let settings = EndpointSettings {
             is_server,
             is_watched: watch.is_some(),
             allocator: self.allocator,
@@ -363,8 +363,8 @@ impl EndpointBuilder {
     }
 }
 
-fn open_watch(wanted: bool) -> Option<Watch> {
-    let opened = wanted.then(Watch::open)?;
+fn open_watch(wanted: bool) -> Option<AddressWatcher> {
+    let opened = wanted.then(AddressWatcher::open)?;
     opened
         .inspect_err(|error| {
             tracing::warn!(%error, "changes of network interfaces will not be noticed");

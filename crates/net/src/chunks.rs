@@ -5,13 +5,13 @@ use bytes::Bytes;
 /// What has been read so far. Pieces are put together once, at the end; a stream that came in one
 /// piece is not copied at all.
 #[derive(Debug, Default)]
-pub(crate) struct Chunks {
+pub(crate) struct ReadChunks {
     first: Bytes,
     more: Vec<Bytes>,
     length: usize,
 }
 
-impl Chunks {
+impl ReadChunks {
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.length += chunk.len();
         if self.first.is_empty() {
@@ -45,10 +45,10 @@ mod tests {
     #[test]
     fn pieces_come_out_in_order_and_one_piece_as_it_came() {
         let piece = Bytes::from_static(b"one");
-        let mut chunks = Chunks::default();
+        let mut chunks = ReadChunks::default();
         chunks.push(piece.clone());
         assert_eq!(chunks.into_bytes().as_ptr(), piece.as_ptr());
-        let mut chunks = Chunks::default();
+        let mut chunks = ReadChunks::default();
         for piece in ["a", "bc", "", "def"] {
             chunks.push(Bytes::from_static(piece.as_bytes()));
         }

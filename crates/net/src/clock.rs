@@ -24,12 +24,12 @@ pub(crate) fn epoch() -> Duration {
 
 /// The time at which something happens: the clock is read when it is first asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment<'c> {
+pub(crate) struct LazyNow<'c> {
     clock: &'c Clock,
     time: Option<Time>,
 }
 
-impl Moment<'_> {
+impl LazyNow<'_> {
     pub(crate) fn get(&mut self) -> Time {
         *self.time.get_or_insert_with(|| self.clock.now())
     }
@@ -47,7 +47,7 @@ impl Clock {
     }
 
     /// The time, which is `time` where that is known already.
-    pub(crate) fn moment(&self, time: Option<Time>) -> Moment<'_> {
-        Moment { clock: self, time }
+    pub(crate) fn moment(&self, time: Option<Time>) -> LazyNow<'_> {
+        LazyNow { clock: self, time }
     }
 }

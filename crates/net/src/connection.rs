@@ -10,7 +10,7 @@ use weir_congestion::{Controller, Deadline};
 use weir_quic::crypto::Identity as PeerIdentity;
 use weir_quic::{ConnectionStats, Direction, Side, StreamId, Version};
 
-use crate::dcquic::Opened;
+use crate::dcquic::OpenedStream;
 use crate::error::ConnectionError;
 use crate::handle::Handle;
 use crate::recv_stream::RecvStream;
@@ -78,7 +78,7 @@ impl Connection {
     /// [`ConnectionError`] where the connection is over.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let id = poll_fn(|cx| self.poll_accept(cx, Direction::Bidirectional)).await?;
-        Ok(self.both(Opened { id, early: false }))
+        Ok(self.both(OpenedStream { id, early: false }))
     }
 
     /// The next unidirectional stream that the peer opens.
@@ -87,7 +87,7 @@ impl Connection {
     /// [`ConnectionError`] where the connection is over.
     pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
         let id = poll_fn(|cx| self.poll_accept(cx, Direction::Unidirectional)).await?;
-        let opened = Opened { id, early: false };
+        let opened = OpenedStream { id, early: false };
         Ok(RecvStream::new(self.handle.clone(), opened))
     }
 
@@ -171,7 +171,7 @@ impl Connection {
         self.handle.link.lock().engine.set_deadline(deadline);
     }
 
-    fn both(&self, opened: Opened) -> (SendStream, RecvStream) {
+    fn both(&self, opened: OpenedStream) -> (SendStream, RecvStream) {
         (
             SendStream::new(self.handle.clone(), opened),
             RecvStream::new(self.handle.clone(), opened),
@@ -183,7 +183,7 @@ impl Connection {
         cx: &mut Context<'_>,
         direction: Direction,
         early: bool,
-    ) -> Poll<Result<Opened, ConnectionError>> {
+    ) -> Poll<Result<OpenedStream, ConnectionError>> {
         let mut core = self.handle.link.lock();
         core.check_open()?;
         match core.open(direction, early) {

@@ -16,28 +16,28 @@ use tokio::task::JoinHandle;
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
 
-use crate::buffers::{Buffers, Message};
-use crate::link::{Link, Progress};
-use crate::protocol::{Arrival, Protocol, Route};
-use crate::shared::Shared;
+use crate::buffers::{RecvBuffers, Message};
+use crate::link::{SharedConnection, SendProgress};
+use crate::protocol::{DatagramMeta, Protocol, Route};
+use crate::shared::SharedEndpoint;
 use crate::socket::{Socket, Writable, ecn_of};
-use crate::sockets::Open;
+use crate::sockets::OpenSockets;
 
 pub(crate) struct Driver<P: Protocol> {
-    shared: Arc<Shared<P, Link<P>>>,
+    shared: Arc<SharedEndpoint<P, SharedConnection<P>>>,
     /// The interface watch, which ends with this task.
     watching: Option<JoinHandle<()>>,
     buffers: P::Buffers,
     /// Connections of the receive batch.
-    touched: Vec<Arc<Link<P>>>,
+    touched: Vec<Arc<SharedConnection<P>>>,
     /// Connections that may have something to send.
-    pending: Vec<Arc<Link<P>>>,
+    pending: Vec<Arc<SharedConnection<P>>>,
     /// The same list while it is gone through.
-    sending: Vec<Arc<Link<P>>>,
+    sending: Vec<Arc<SharedConnection<P>>>,
     due: Vec<(Time, usize)>,
     woken: Vec<Waker>,
     /// The sockets as they were last seen.
-    open: Open,
+    open: OpenSockets,
     /// Those that wait for room in their send buffers.
     full: Vec<(Arc<Socket>, Writable)>,
     /// Since when the driver looks for a reply instead of sleeping.
@@ -46,7 +46,7 @@ pub(crate) struct Driver<P: Protocol> {
 
 /// What comes after a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextStep {
     /// There is more to do.
     Again,
     /// Nothing until the socket, the timer or the application says so.
@@ -54,7 +54,7 @@ enum Next {
 }
 
 impl<P: Protocol> Driver<P> {
-    pub(crate) fn new(shared: Arc<Shared<P, Link<P>>>, watching: Option<JoinHandle<()>>) -> Self {
+    pub(crate) fn new(shared: Arc<SharedEndpoint<P, SharedConnection<P>>>, watching: Option<JoinHandle<()>>) -> Self {
         Self {
             shared,
             watching,
@@ -64,13 +64,13 @@ impl<P: Protocol> Driver<P> {
             sending: Vec::new(),
             due: Vec::new(),
             woken: Vec::new(),
-            open: Open::default(),
+            open: OpenSockets::default(),
             full: Vec::new(),
             spinning: None,
         }
     }
 
-    fn turn(&mut self, cx: &mut Context<'_>) -> Next {
+    fn turn(&mut self, cx: &mut Context<'_>) -> NextStep {
         self.look_at_sockets();
         let mut next = self.send(cx);
         self.shared.timers.hear(cx);
@@ -79,10 +79,10 @@ impl<P: Protocol> Driver<P> {
         if !self.woken.is_empty() {
             // They run before this task does again, and may send what is pending.
             self.woken.drain(..).for_each(Waker::wake);
-            return Next::Again;
+            return NextStep::Again;
         }
-        if received > 0 || self.send(cx) == Next::Again || !self.woken.is_empty() {
-            next = Next::Again;
+        if received > 0 || self.send(cx) == NextStep::Again || !self.woken.is_empty() {
+            next = NextStep::Again;
         }
         next
     }
@@ -145,9 +145,9 @@ impl<P: Protocol> Driver<P> {
             ..
         } = self;
         let mut datagrams_seen = 0;
-        let mut known: Option<(P::Key, Arc<Link<P>>)> = None;
+        let mut known: Option<(P::Key, Arc<SharedConnection<P>>)> = None;
         for (meta, mut rest) in buffers.messages(count) {
-            let arrival = Arrival {
+            let arrival = DatagramMeta {
                 remote: meta.addr,
                 local: socket.local_of(&meta),
                 ecn: ecn_of(&meta),
@@ -158,13 +158,13 @@ impl<P: Protocol> Driver<P> {
                 datagrams_seen += 1;
                 let key = P::key(&arrival, datagram.as_ref());
                 let found = match (&known, key) {
-                    (Some((known, link)), Some(key)) if *known == key => Routed::To(link.clone()),
+                    (Some((known, link)), Some(key)) if *known == key => RoutedDatagram::To(link.clone()),
                     _ => route(shared, socket, now, &arrival, datagram.as_mut()),
                 };
                 let (link, first) = match found {
-                    Routed::To(link) => (link, Some(datagram)),
-                    Routed::New(link) => (link, None),
-                    Routed::Nowhere => continue,
+                    RoutedDatagram::To(link) => (link, Some(datagram)),
+                    RoutedDatagram::New(link) => (link, None),
+                    RoutedDatagram::Nowhere => continue,
                 };
                 // Datagrams that GRO joined mostly belong to one connection.
                 let following = std::iter::from_fn(|| {
@@ -226,7 +226,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     /// Sends what waits on the connections that had something happen to them.
-    fn send(&mut self, cx: &mut Context<'_>) -> Next {
+    fn send(&mut self, cx: &mut Context<'_>) -> NextStep {
         let Self {
             shared,
             pending,
@@ -238,15 +238,15 @@ impl<P: Protocol> Driver<P> {
         } = self;
         shared.queue.take(pending);
         if pending.is_empty() {
-            return Next::Sleep;
+            return NextStep::Sleep;
         }
         full.retain(|(_, writable)| writable.poll(cx).is_pending());
         if !full.is_empty() && full.len() == open.sockets.len() {
-            return Next::Sleep;
+            return NextStep::Sleep;
         }
         mem::swap(pending, sending);
         let now = shared.clock.now();
-        let mut next = Next::Sleep;
+        let mut next = NextStep::Sleep;
         for link in sending.drain(..) {
             let mut locked = link.lock_at(Some(now));
             if locked
@@ -259,12 +259,12 @@ impl<P: Protocol> Driver<P> {
             }
             locked.mark_taken();
             let progress = locked.transmit();
-            if progress != Progress::Done {
+            if progress != SendProgress::Done {
                 locked.mark_queued();
                 pending.push(link.clone());
             }
-            if progress == Progress::More {
-                next = Next::Again;
+            if progress == SendProgress::More {
+                next = NextStep::Again;
             }
             let blocked = locked.waits_for().cloned();
             locked.settle_into(woken);
@@ -272,10 +272,10 @@ impl<P: Protocol> Driver<P> {
             if let Some(socket) = blocked {
                 match Writable::new(&socket) {
                     Ok(waiting) if waiting.poll(cx).is_pending() => full.push((socket, waiting)),
-                    Ok(_) => next = Next::Again,
+                    Ok(_) => next = NextStep::Again,
                     Err(error) => {
                         tracing::error!(%error, "cannot wait for room in a socket's send buffer");
-                        next = Next::Again;
+                        next = NextStep::Again;
                     }
                 }
             }
@@ -316,7 +316,7 @@ impl<P: Protocol> Future for Driver<P> {
         let driver = &mut *self;
         driver.shared.timers.wake();
         // In this order: what is said after `sleep` wakes this task.
-        let again = driver.turn(cx) == Next::Again
+        let again = driver.turn(cx) == NextStep::Again
             || !driver.shared.queue.sleep(cx.waker())
             || driver.shared.sockets.generation() != driver.open.generation
             || driver.keep_looking();
@@ -357,30 +357,30 @@ fn is_full(full: &[(Arc<Socket>, Writable)], socket: &Arc<Socket>) -> bool {
 }
 
 /// Where a datagram belongs.
-enum Routed<P: Protocol> {
-    To(Arc<Link<P>>),
-    New(Arc<Link<P>>),
+enum RoutedDatagram<P: Protocol> {
+    To(Arc<SharedConnection<P>>),
+    New(Arc<SharedConnection<P>>),
     Nowhere,
 }
 
 fn route<P: Protocol>(
-    shared: &Arc<Shared<P, Link<P>>>,
+    shared: &Arc<SharedEndpoint<P, SharedConnection<P>>>,
     socket: &Socket,
     now: Time,
-    arrival: &Arrival,
+    arrival: &DatagramMeta,
     datagram: &mut [u8],
-) -> Routed<P> {
+) -> RoutedDatagram<P> {
     let mut routing = shared.routing();
     match P::route(&mut routing.engine, now, arrival, datagram) {
         Route::Connection(index) => match routing.link(index) {
-            Some(link) => Routed::To(link.clone()),
-            None => Routed::Nowhere,
+            Some(link) => RoutedDatagram::To(link.clone()),
+            None => RoutedDatagram::Nowhere,
         },
         Route::New(index, engine) => {
-            let link = routing.insert(index, Link::new(index, shared.clone(), *engine));
+            let link = routing.insert(index, SharedConnection::new(index, shared.clone(), *engine));
             drop(routing);
             shared.incoming.push(link.clone());
-            Routed::New(link)
+            RoutedDatagram::New(link)
         }
         Route::Reply(reply) => {
             drop(routing);
@@ -394,11 +394,11 @@ fn route<P: Protocol>(
             if socket.send(&transmit, &reply).is_err() {
                 tracing::debug!(remote = %arrival.remote, "a stateless reply could not be sent");
             }
-            Routed::Nowhere
+            RoutedDatagram::Nowhere
         }
         Route::Drop => {
             shared.counters.unroutable.fetch_add(1, Ordering::Relaxed);
-            Routed::Nowhere
+            RoutedDatagram::Nowhere
         }
     }
 }

@@ -16,12 +16,12 @@ use std::task::Waker;
 use weir_units::Time;
 use weir_wire::Transmit;
 
-use crate::buffers::Buffers;
-use crate::clock::Moment;
-use crate::protocol::{Arrival, Protocol};
-use crate::shared::Shared;
-use crate::socket::{NotSent, Socket};
-use crate::sockets::{Sockets, Way};
+use crate::buffers::RecvBuffers;
+use crate::clock::LazyNow;
+use crate::protocol::{DatagramMeta, Protocol};
+use crate::shared::SharedEndpoint;
+use crate::socket::{SendError, Socket};
+use crate::sockets::{Sockets, SendSocket};
 
 /// What is written is sent in batches of this many bytes, as long as more may follow.
 const FULL_BATCH: usize = 64 * 1024;
@@ -34,17 +34,17 @@ thread_local! {
 }
 
 /// A connection, shared.
-pub(crate) struct Link<P: Protocol> {
+pub(crate) struct SharedConnection<P: Protocol> {
     index: usize,
-    pub(crate) shared: Arc<Shared<P, Self>>,
-    inner: Mutex<Inner<P>>,
+    pub(crate) shared: Arc<SharedEndpoint<P, Self>>,
+    inner: Mutex<LockedState<P>>,
 }
 
 /// What the lock protects.
-struct Inner<P> {
+struct LockedState<P> {
     connection: P,
     /// The socket by which packets leave.
-    way: Way,
+    way: SendSocket,
     /// A batch that the socket had no room for.
     unsent: Option<(Transmit, Vec<u8>)>,
     /// Bytes written since everything was sent last.
@@ -61,7 +61,7 @@ struct Inner<P> {
 
 /// How far sending came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum SendProgress {
     /// Nothing is left to be sent now.
     Done,
     /// More is left, and it is another connection's turn.
@@ -71,13 +71,13 @@ pub(crate) enum Progress {
 }
 
 /// The socket is full.
-struct Blocked;
+struct SocketBlocked;
 
-impl<P: Protocol> Link<P> {
-    pub(crate) fn new(index: usize, shared: Arc<Shared<P, Self>>, engine: P::Engine) -> Self {
-        let inner = Inner {
+impl<P: Protocol> SharedConnection<P> {
+    pub(crate) fn new(index: usize, shared: Arc<SharedEndpoint<P, Self>>, engine: P::Engine) -> Self {
+        let inner = LockedState {
             connection: P::new(engine),
-            way: Way::default(),
+            way: SendSocket::default(),
             unsent: None,
             corked: 0,
             queued: false,
@@ -92,29 +92,29 @@ impl<P: Protocol> Link<P> {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner<P>> {
+    fn inner(&self) -> MutexGuard<'_, LockedState<P>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the connection, to do something on it.
-    pub(crate) fn lock(self: &Arc<Self>) -> Locked<'_, P> {
+    pub(crate) fn lock(self: &Arc<Self>) -> WriteGuard<'_, P> {
         self.lock_at(None)
     }
 
     /// The same at a time that is known.
-    pub(crate) fn lock_at(self: &Arc<Self>, now: Option<Time>) -> Locked<'_, P> {
-        Locked {
+    pub(crate) fn lock_at(self: &Arc<Self>, now: Option<Time>) -> WriteGuard<'_, P> {
+        WriteGuard {
             link: self,
             now: self.shared.clock.moment(now),
             inner: self.inner(),
-            woken: Woken::default(),
+            woken: WakeOnDrop::default(),
             is_settled: false,
         }
     }
 
     /// Locks the connection, to see how it is.
     pub(crate) fn peek(&self) -> impl Deref<Target = P> {
-        Peek(self.inner())
+        ReadGuard(self.inner())
     }
 
     /// Hands datagrams of a receive batch to the engine; `true` for the batch's first. The batch ends with
@@ -122,8 +122,8 @@ impl<P: Protocol> Link<P> {
     pub(crate) fn handle_datagrams<'b>(
         &self,
         now: Time,
-        arrival: &Arrival,
-        datagrams: impl Iterator<Item = <P::Buffers as Buffers>::Message<'b>>,
+        arrival: &DatagramMeta,
+        datagrams: impl Iterator<Item = <P::Buffers as RecvBuffers>::ReceivedBatch<'b>>,
     ) -> bool {
         let mut inner = self.inner();
         for datagram in datagrams {
@@ -143,15 +143,15 @@ impl<P: Protocol> Link<P> {
 
     /// The driver is gone: nothing will ever happen on this connection again.
     pub(crate) fn abandon(&self) {
-        let mut woken = Woken::default();
+        let mut woken = WakeOnDrop::default();
         self.inner().connection.abandon(&mut woken.0);
     }
 }
 
 /// Sees a connection.
-struct Peek<'l, P>(MutexGuard<'l, Inner<P>>);
+struct ReadGuard<'l, P>(MutexGuard<'l, LockedState<P>>);
 
-impl<P> Deref for Peek<'_, P> {
+impl<P> Deref for ReadGuard<'_, P> {
     type Target = P;
 
     fn deref(&self) -> &P {
@@ -161,27 +161,27 @@ impl<P> Deref for Peek<'_, P> {
 
 /// A connection on which something is done. When this goes, the engine's events reach those who wait for
 /// them, the timer is set, and tasks are woken.
-pub(crate) struct Locked<'l, P: Protocol> {
+pub(crate) struct WriteGuard<'l, P: Protocol> {
     /// The connection, as others hold it.
-    pub(crate) link: &'l Arc<Link<P>>,
-    now: Moment<'l>,
-    inner: MutexGuard<'l, Inner<P>>,
+    pub(crate) link: &'l Arc<SharedConnection<P>>,
+    now: LazyNow<'l>,
+    inner: MutexGuard<'l, LockedState<P>>,
     /// After the lock, so that it is released when they run.
-    woken: Woken,
+    woken: WakeOnDrop,
     is_settled: bool,
 }
 
 /// Tasks that are woken when this goes.
 #[derive(Default)]
-struct Woken(Vec<Waker>);
+struct WakeOnDrop(Vec<Waker>);
 
-impl Drop for Woken {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
         self.0.drain(..).for_each(Waker::wake);
     }
 }
 
-impl<P: Protocol> Deref for Locked<'_, P> {
+impl<P: Protocol> Deref for WriteGuard<'_, P> {
     type Target = P;
 
     fn deref(&self) -> &P {
@@ -189,19 +189,19 @@ impl<P: Protocol> Deref for Locked<'_, P> {
     }
 }
 
-impl<P: Protocol> DerefMut for Locked<'_, P> {
+impl<P: Protocol> DerefMut for WriteGuard<'_, P> {
     fn deref_mut(&mut self) -> &mut P {
         &mut self.inner.connection
     }
 }
 
-impl<P: Protocol> Drop for Locked<'_, P> {
+impl<P: Protocol> Drop for WriteGuard<'_, P> {
     fn drop(&mut self) {
         self.settle();
     }
 }
 
-impl<'l, P: Protocol> Locked<'l, P> {
+impl<'l, P: Protocol> WriteGuard<'l, P> {
     /// The time at which all this happens.
     pub(crate) fn now(&mut self) -> Time {
         self.now.get()
@@ -209,7 +209,7 @@ impl<'l, P: Protocol> Locked<'l, P> {
 
     /// Sends all that can be sent, a turn's worth at most; the driver goes on with the rest.
     pub(crate) fn send(&mut self) {
-        if self.transmit() != Progress::Done {
+        if self.transmit() != SendProgress::Done {
             self.queue();
         }
     }
@@ -225,7 +225,7 @@ impl<'l, P: Protocol> Locked<'l, P> {
                 Ok(Some(size)) => self.inner.corked = self.inner.corked.saturating_sub(size),
                 // What may not be sent now goes when the engine's state changes.
                 Ok(None) => self.inner.corked = 0,
-                Err(Blocked) => return self.queue(),
+                Err(SocketBlocked) => return self.queue(),
             }
         }
         if self.inner.corked > 0 {
@@ -258,17 +258,17 @@ impl<'l, P: Protocol> Locked<'l, P> {
     }
 
     /// Sends at most a turn's worth of batches.
-    pub(crate) fn transmit(&mut self) -> Progress {
+    pub(crate) fn transmit(&mut self) -> SendProgress {
         let now = self.now.get();
         self.inner.corked = 0;
         for _ in 0..TURN {
             match self.inner.transmit_batch(&self.link.shared.sockets, now) {
                 Ok(Some(_)) => {}
-                Ok(None) => return Progress::Done,
-                Err(Blocked) => return Progress::Blocked,
+                Ok(None) => return SendProgress::Done,
+                Err(SocketBlocked) => return SendProgress::Blocked,
             }
         }
-        Progress::More
+        SendProgress::More
     }
 
     /// The receive batch is over.
@@ -349,9 +349,9 @@ impl<'l, P: Protocol> Locked<'l, P> {
     }
 }
 
-impl<P: Protocol> Inner<P> {
+impl<P: Protocol> LockedState<P> {
     /// Sends one batch; tells its size.
-    fn transmit_batch(&mut self, sockets: &Sockets, now: Time) -> Result<Option<usize>, Blocked> {
+    fn transmit_batch(&mut self, sockets: &Sockets, now: Time) -> Result<Option<usize>, SocketBlocked> {
         // What was for a path that is left is sent again on another one anyway.
         let unsent = self.unsent.take();
         if let Some((transmit, contents)) =
@@ -368,7 +368,7 @@ impl<P: Protocol> Inner<P> {
                 return Ok(None);
             };
             let sent = self.way.send(sockets, &transmit, contents);
-            let kept = (sent == Err(NotSent::Full)).then(|| contents.to_vec());
+            let kept = (sent == Err(SendError::Full)).then(|| contents.to_vec());
             self.after_send(now, sent, transmit, kept)
         })
     }
@@ -377,18 +377,18 @@ impl<P: Protocol> Inner<P> {
     fn after_send(
         &mut self,
         now: Time,
-        sent: Result<(), NotSent>,
+        sent: Result<(), SendError>,
         transmit: Transmit,
         contents: Option<Vec<u8>>,
-    ) -> Result<Option<usize>, Blocked> {
+    ) -> Result<Option<usize>, SocketBlocked> {
         match (sent, contents) {
-            (Err(NotSent::Full), Some(contents)) if self.connection.is_worth_keeping(&transmit) => {
+            (Err(SendError::Full), Some(contents)) if self.connection.is_worth_keeping(&transmit) => {
                 self.unsent = Some((transmit, contents));
-                return Err(Blocked);
+                return Err(SocketBlocked);
             }
-            (Err(NotSent::TooLarge), _) => self.connection.on_too_large(now, &transmit),
+            (Err(SendError::TooLarge), _) => self.connection.on_too_large(now, &transmit),
             // A probe on another path is not worth waiting for: the path in use could go on.
-            (Ok(()) | Err(NotSent::Full), _) => {}
+            (Ok(()) | Err(SendError::Full), _) => {}
         }
         Ok(Some(transmit.size))
     }

@@ -30,11 +30,11 @@ impl fmt::Display for PathNews {
 
 /// The connection's end of the subscriptions. Without any it costs nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Announcer {
+pub(crate) struct PathEventSender {
     sender: Option<broadcast::Sender<PathNews>>,
 }
 
-impl Announcer {
+impl PathEventSender {
     pub(crate) fn subscribe(&mut self, is_over: bool) -> broadcast::Receiver<PathNews> {
         if is_over {
             // Its sender is gone at once.

@@ -167,11 +167,11 @@ mod tests {
     use weir_quic::PathEvent;
 
     use super::*;
-    use crate::path_news::{Announcer, KEPT};
+    use crate::path_news::{PathEventSender, KEPT};
 
     #[tokio::test]
     async fn a_subscriber_that_falls_behind_loses_the_oldest_and_knows_how_many() {
-        let mut announcer = Announcer::default();
+        let mut announcer = PathEventSender::default();
         let mut events = PathEvents {
             receiver: announcer.subscribe(false),
             missed: 0,

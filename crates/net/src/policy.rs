@@ -7,19 +7,19 @@ use weir_congestion::{Context, Controller};
 use weir_policy::{PolicyFlow, PolicySource};
 use weir_quic::{Congestion, PathEnds, TransportConfig};
 
-use crate::socket::Place;
+use crate::socket::BindAddress;
 
 /// Looks the rule up for what is sent on a path.
 #[derive(Debug)]
-pub(crate) struct Chooser {
+pub(crate) struct PolicyResolver {
     policy: Arc<dyn PolicySource>,
     /// Where the endpoint is bound, and by which interface alone.
     bound: Vec<(IpAddr, Option<String>)>,
 }
 
-impl Chooser {
-    pub(crate) fn new(policy: Arc<dyn PolicySource>, places: &[Place]) -> Self {
-        let bound = |place: &Place| (place.address.ip().to_canonical(), place.interface.clone());
+impl PolicyResolver {
+    pub(crate) fn new(policy: Arc<dyn PolicySource>, places: &[BindAddress]) -> Self {
+        let bound = |place: &BindAddress| (place.address.ip().to_canonical(), place.interface.clone());
         Self {
             policy,
             bound: places.iter().map(bound).collect(),
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    fn name(chooser: &Chooser, local: Option<&str>, remote: &str) -> &'static str {
+    fn name(chooser: &PolicyResolver, local: Option<&str>, remote: &str) -> &'static str {
         let ends = PathEnds {
             local: local.map(|address| address.parse().unwrap()),
             remote: remote.parse().unwrap(),
@@ -93,7 +93,7 @@ mod tests {
                       [[rules]]\ninterface = \"wan0\"\ncongestion = \"bbr\"\n\
                       [[rules]]\nfrom_port = 443\ncongestion = \"cubic\"\n\
                       [[rules]]\nto_port = 4433\ncongestion = \"swift\"\n";
-        let place = |address: &str, interface: Option<&str>| Place {
+        let place = |address: &str, interface: Option<&str>| BindAddress {
             address: address.parse().unwrap(),
             interface: interface.map(str::to_owned),
         };
@@ -101,7 +101,7 @@ mod tests {
             place("192.0.2.1:443", None),
             place("192.0.2.2:0", Some("wan0")),
         ];
-        let chooser = Chooser::new(Arc::new(parse_policy("test", policy).unwrap()), &places);
+        let chooser = PolicyResolver::new(Arc::new(parse_policy("test", policy).unwrap()), &places);
         let from = |local, remote| name(&chooser, Some(local), remote);
         assert_eq!(from("192.0.2.2:5000", "10.1.2.3:4433"), "none");
         assert_eq!(from("192.0.2.2:5000", "203.0.113.7:4433"), "bbr");

@@ -6,12 +6,12 @@ use std::task::Waker;
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
 
-use crate::buffers::Buffers;
-use crate::clock::Moment;
+use crate::buffers::RecvBuffers;
+use crate::clock::LazyNow;
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct DatagramMeta {
     pub(crate) remote: SocketAddr,
     /// Which of our addresses it was sent to, where that is known.
     pub(crate) local: Option<SocketAddr>,
@@ -40,20 +40,20 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     /// What else all connections of an endpoint share.
     type Settings: Send + Sync;
     /// Where datagrams are received.
-    type Buffers: Buffers + Default + Send + Unpin;
+    type Buffers: RecvBuffers + Default + Send + Unpin;
     /// What datagrams that follow each other have in common where they belong to one connection.
     type Key: Copy + PartialEq;
 
     fn new(engine: Self::Engine) -> Self;
 
     /// The key of a datagram, where it has one.
-    fn key(arrival: &Arrival, datagram: &[u8]) -> Option<Self::Key>;
+    fn key(arrival: &DatagramMeta, datagram: &[u8]) -> Option<Self::Key>;
 
     /// Which connection a datagram belongs to.
     fn route(
         endpoint: &mut Self::Endpoint,
         now: Time,
-        arrival: &Arrival,
+        arrival: &DatagramMeta,
         datagram: &mut [u8],
     ) -> Route<Self::Engine>;
 
@@ -72,8 +72,8 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     fn handle_datagram(
         &mut self,
         now: Time,
-        arrival: &Arrival,
-        datagram: <Self::Buffers as Buffers>::Message<'_>,
+        arrival: &DatagramMeta,
+        datagram: <Self::Buffers as RecvBuffers>::ReceivedBatch<'_>,
     );
 
     /// All datagrams of a receive batch have been handled.
@@ -95,13 +95,13 @@ pub(crate) trait Protocol: Sized + Send + 'static {
 
     /// When [`Self::handle_timeout`] has something to do; `is_blocked` while a batch waits for room in the
     /// socket.
-    fn timeout(&self, now: &mut Moment<'_>, is_blocked: bool) -> Option<Time>;
+    fn timeout(&self, now: &mut LazyNow<'_>, is_blocked: bool) -> Option<Time>;
 
     fn handle_timeout(&mut self, now: Time, woken: &mut Vec<Waker>);
 
     /// Passes the engine's events on to those who wait for them. Whether the handshake is complete since
     /// the last call: then the application goes before the driver.
-    fn take_events(&mut self, now: &mut Moment<'_>, woken: &mut Vec<Waker>) -> bool;
+    fn take_events(&mut self, now: &mut LazyNow<'_>, woken: &mut Vec<Waker>) -> bool;
 
     /// The engine has let go of the connection.
     fn on_gone(&mut self, woken: &mut Vec<Waker>);

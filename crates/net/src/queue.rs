@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// Connections on which the driver has something to send, and the driver's waker.
-pub(crate) struct Queue<L> {
+pub(crate) struct SendQueue<L> {
     inner: Mutex<QueueInner<L>>,
 }
 
@@ -13,7 +13,7 @@ struct QueueInner<L> {
     driver: Option<Waker>,
 }
 
-impl<L> Default for Queue<L> {
+impl<L> Default for SendQueue<L> {
     fn default() -> Self {
         let inner = QueueInner {
             links: Vec::new(),
@@ -25,7 +25,7 @@ impl<L> Default for Queue<L> {
     }
 }
 
-impl<L> Queue<L> {
+impl<L> SendQueue<L> {
     /// Adds a connection and wakes the driver.
     pub(crate) fn push(&self, link: Arc<L>) {
         let mut inner = self.lock();

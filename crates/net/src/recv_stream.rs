@@ -11,8 +11,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, ReadBuf};
 use weir_quic::StreamId;
 
-use crate::chunks::Chunks;
-use crate::dcquic::{Core, Locked, Opened};
+use crate::chunks::ReadChunks;
+use crate::dcquic::{ConnectionState, Locked, OpenedStream};
 use crate::error::ReadError;
 use crate::handle::Handle;
 
@@ -21,7 +21,7 @@ use crate::handle::Handle;
 /// Dropping it before its end asks the peer to send no more, with code 0.
 pub struct RecvStream {
     handle: Arc<Handle>,
-    opened: Opened,
+    opened: OpenedStream,
     state: State,
 }
 
@@ -35,7 +35,7 @@ enum State {
 }
 
 impl RecvStream {
-    pub(crate) fn new(handle: Arc<Handle>, opened: Opened) -> Self {
+    pub(crate) fn new(handle: Arc<Handle>, opened: OpenedStream) -> Self {
         Self {
             handle,
             opened,
@@ -76,7 +76,7 @@ impl RecvStream {
     /// [`ReadError::TooLong`] where the stream is longer, which stops it; another [`ReadError`]
     /// where it cannot be read to its end.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Bytes, ReadError> {
-        let mut chunks = Chunks::default();
+        let mut chunks = ReadChunks::default();
         loop {
             // One byte more tells a stream of exactly the limit from a longer one.
             let room = limit.saturating_sub(chunks.len()).saturating_add(1);
@@ -126,7 +126,7 @@ impl RecvStream {
     fn poll_engine<T>(
         &mut self,
         cx: &mut Context<'_>,
-        read: impl FnOnce(&mut Core, StreamId) -> Result<Option<T>, weir_quic::ReadError>,
+        read: impl FnOnce(&mut ConnectionState, StreamId) -> Result<Option<T>, weir_quic::ReadError>,
     ) -> Poll<Result<Option<T>, ReadError>> {
         match self.state {
             State::Open => {}

@@ -12,7 +12,7 @@ use tokio::io::AsyncWrite;
 use weir_quic::StreamId;
 use weir_units::{ByteSize, Duration};
 
-use crate::dcquic::{Core, Locked, Opened};
+use crate::dcquic::{ConnectionState, Locked, OpenedStream};
 use crate::error::WriteError;
 use crate::handle::Handle;
 use crate::waiting::{SendOutcome, SendWatch};
@@ -27,13 +27,13 @@ use crate::waiting::{SendOutcome, SendWatch};
 /// Dropping a stream that was not finished resets it with code 0.
 pub struct SendStream {
     handle: Arc<Handle>,
-    opened: Opened,
+    opened: OpenedStream,
     /// Finished or reset.
     ended: bool,
 }
 
 impl SendStream {
-    pub(crate) fn new(handle: Arc<Handle>, opened: Opened) -> Self {
+    pub(crate) fn new(handle: Arc<Handle>, opened: OpenedStream) -> Self {
         let mut core = handle.link.lock();
         core.waiting.sends.insert(opened.id, SendWatch::default());
         drop(core);
@@ -219,7 +219,7 @@ impl SendStream {
     fn poll_engine(
         &self,
         cx: &mut Context<'_>,
-        write: impl FnOnce(&mut Core, StreamId) -> Result<usize, weir_quic::WriteError>,
+        write: impl FnOnce(&mut ConnectionState, StreamId) -> Result<usize, weir_quic::WriteError>,
     ) -> Poll<Result<usize, WriteError>> {
         let mut core = self.lock()?;
         let id = self.opened.id;

@@ -8,7 +8,7 @@ use weir_sed::{Allocator, SenderFlow};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 
-use crate::dcquic::{Core, Link, Locked};
+use crate::dcquic::{ConnectionState, Link, Locked};
 
 /// UDP, as IANA numbers protocols.
 const UDP: u8 = 17;
@@ -22,7 +22,7 @@ impl Locked<'_> {
             return;
         };
         let now = self.now();
-        let Core {
+        let ConnectionState {
             allocation, engine, ..
         } = &mut **self;
         let Some((size, within)) = deadline else {
@@ -60,7 +60,7 @@ fn open(
         if let Some(link) = link.upgrade() {
             let mut core = link.lock();
             let now = core.now();
-            let Core {
+            let ConnectionState {
                 allocation, engine, ..
             } = &mut *core;
             allocation.allow(now, engine, allowance);

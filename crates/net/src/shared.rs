@@ -11,18 +11,18 @@ use crate::clock::Clock;
 use crate::error::DeadlinePassed;
 use crate::incoming::Incoming;
 use crate::protocol::Protocol;
-use crate::queue::Queue;
+use crate::queue::SendQueue;
 use crate::routing::Routing;
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
 
 /// An endpoint of protocol `P`, whose connections are `L`.
-pub(crate) struct Shared<P: Protocol, L> {
+pub(crate) struct SharedEndpoint<P: Protocol, L> {
     pub(crate) sockets: Sockets,
     pub(crate) clock: Clock,
     pub(crate) timers: Timers,
-    pub(crate) queue: Queue<L>,
+    pub(crate) queue: SendQueue<L>,
     /// Set with the low-latency setting.
     pub(crate) spin: Option<Spin>,
     pub(crate) settings: P::Settings,
@@ -37,18 +37,18 @@ pub(crate) struct Shared<P: Protocol, L> {
     pub(crate) shutting_down: AtomicBool,
     /// No handle of the endpoint is left: the driver ends with the last connection.
     pub(crate) orphaned: AtomicBool,
-    pub(crate) counters: Counters,
+    pub(crate) counters: DriverCounters,
 }
 
 /// What the driver counts.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct DriverCounters {
     pub(crate) datagrams: AtomicU64,
     pub(crate) batches: AtomicU64,
     pub(crate) unroutable: AtomicU64,
 }
 
-impl<P: Protocol, L> Shared<P, L> {
+impl<P: Protocol, L> SharedEndpoint<P, L> {
     pub(crate) fn new(
         sockets: Sockets,
         timers: Timers,
@@ -60,7 +60,7 @@ impl<P: Protocol, L> Shared<P, L> {
             sockets,
             clock: Clock::start(),
             timers,
-            queue: Queue::default(),
+            queue: SendQueue::default(),
             spin,
             settings,
             routing: Mutex::new(Routing::new(endpoint)),
@@ -69,7 +69,7 @@ impl<P: Protocol, L> Shared<P, L> {
             idle: Notify::new(),
             shutting_down: AtomicBool::new(false),
             orphaned: AtomicBool::new(false),
-            counters: Counters::default(),
+            counters: DriverCounters::default(),
         }
     }
 

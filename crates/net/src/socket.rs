@@ -13,12 +13,12 @@ use tokio::io::unix::AsyncFd;
 use weir_units::ByteSize;
 use weir_wire::{Ecn, Transmit};
 
-use crate::buffers::{BATCH, Buffers};
+use crate::buffers::{BATCH, RecvBuffers};
 use crate::error::EndpointError;
 
 /// An address of the endpoint's, and the interface that packets from there must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BindAddress {
     pub(crate) address: SocketAddr,
     pub(crate) interface: Option<String>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Binds; must be called within a tokio runtime.
-    pub(crate) fn bind(place: &Place, wanted: SocketBuffers) -> Result<Self, EndpointError> {
+    pub(crate) fn bind(place: &BindAddress, wanted: SocketBuffers) -> Result<Self, EndpointError> {
         let address = place.address;
         let failed = |source| EndpointError::bind(address, source);
         let socket = socket2::Socket::new(
@@ -115,7 +115,7 @@ impl Socket {
 
     /// Sends a batch of datagrams. Every failure that [`NotSent`] does not name is like a loss on the
     /// way, which the engine repairs.
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), NotSent> {
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), SendError> {
         // Packets can come from port 0, and none can go there: EINVAL, after which `quinn-udp` would
         // send without GSO and ECN for good. No peer shall do that to the others.
         if transmit.remote.port() == 0 {
@@ -146,7 +146,7 @@ impl Socket {
         &self,
         batch: &quinn_udp::Transmit<'_>,
         segment_size: usize,
-    ) -> Result<(), NotSent> {
+    ) -> Result<(), SendError> {
         for (index, contents) in batch.contents.chunks(segment_size).enumerate() {
             let single = quinn_udp::Transmit {
                 contents,
@@ -166,7 +166,7 @@ impl Socket {
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
-        buffers: &mut impl Buffers,
+        buffers: &mut impl RecvBuffers,
     ) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.io.poll_read_ready(cx))?;
@@ -187,11 +187,11 @@ impl Socket {
     }
 
     /// Receives what is there without asking tokio, for spinning.
-    pub(crate) fn receive_now(&self, buffers: &mut impl Buffers) -> usize {
+    pub(crate) fn receive_now(&self, buffers: &mut impl RecvBuffers) -> usize {
         self.receive(buffers).unwrap_or(0)
     }
 
-    fn receive(&self, buffers: &mut impl Buffers) -> io::Result<usize> {
+    fn receive(&self, buffers: &mut impl RecvBuffers) -> io::Result<usize> {
         let (mut slices, metas) = buffers.parts();
         self.udp
             .recv(self.io.get_ref().into(), &mut slices, metas.as_mut_slice())
@@ -216,7 +216,7 @@ impl Socket {
 
 /// Why nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotSent {
+pub(crate) enum SendError {
     /// The socket's send buffer is full; [`Writable`] tells when to try again.
     Full,
     /// The interface carries no datagrams of that size.
@@ -224,10 +224,10 @@ pub(crate) enum NotSent {
 }
 
 /// What the kernel's refusal means. Every one that [`NotSent`] does not name is a loss.
-fn not_sent(error: &io::Error, remote: SocketAddr) -> Result<(), NotSent> {
+fn not_sent(error: &io::Error, remote: SocketAddr) -> Result<(), SendError> {
     match error.raw_os_error() {
-        Some(libc::EAGAIN) => Err(NotSent::Full),
-        Some(libc::EMSGSIZE) => Err(NotSent::TooLarge),
+        Some(libc::EAGAIN) => Err(SendError::Full),
+        Some(libc::EMSGSIZE) => Err(SendError::TooLarge),
         _ => {
             tracing::debug!(%error, %remote, "a datagram could not be sent");
             Ok(())

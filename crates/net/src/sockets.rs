@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_wire::Transmit;
 
 use crate::error::EndpointError;
-use crate::socket::{NotSent, Place, Socket, SocketBuffers};
+use crate::socket::{SendError, BindAddress, Socket, SocketBuffers};
 
 /// All sockets of an endpoint. Its lock is a leaf: nothing else is locked under it.
 pub(crate) struct Sockets {
@@ -18,28 +18,28 @@ pub(crate) struct Sockets {
     wanted: SocketBuffers,
     /// How many datagrams one send may hold, before a connection has a socket.
     max_datagrams: usize,
-    state: Mutex<State>,
+    state: Mutex<SocketTable>,
     /// Cloned by each connection that cannot leave a replaced socket yet.
     held: Hold,
     /// Counts the changes of `state`.
     generation: AtomicU64,
 }
 
-struct State {
-    seats: Vec<Seat>,
-    leaving: Option<Leaving>,
+struct SocketTable {
+    seats: Vec<BoundSocket>,
+    leaving: Option<RetiredSocket>,
 }
 
 /// A place and its socket: `None` while its address is gone.
-struct Seat {
-    place: Place,
+struct BoundSocket {
+    place: BindAddress,
     socket: Option<Arc<Socket>>,
 }
 
 /// A socket that was replaced. What is still on the way to its address is received until the first
 /// datagram reaches the new one, and connections whose handshake is not confirmed use it until it is.
 #[derive(Clone)]
-pub(crate) struct Leaving {
+pub(crate) struct RetiredSocket {
     pub(crate) socket: Arc<Socket>,
     pub(crate) replacement: Arc<Socket>,
 }
@@ -49,13 +49,13 @@ pub(crate) type Hold = Arc<()>;
 
 /// What the driver receives from.
 #[derive(Default)]
-pub(crate) struct Open {
+pub(crate) struct OpenSockets {
     pub(crate) generation: u64,
     pub(crate) sockets: Vec<Arc<Socket>>,
-    pub(crate) leaving: Option<Leaving>,
+    pub(crate) leaving: Option<RetiredSocket>,
 }
 
-impl Open {
+impl OpenSockets {
     /// Whether this socket took another one's place that is still open.
     pub(crate) fn is_replacement(&self, socket: &Arc<Socket>) -> bool {
         let leaving = self.leaving.as_ref();
@@ -65,7 +65,7 @@ impl Open {
 
 impl Sockets {
     /// Binds all `places`, of which there is at least one; must be called within a tokio runtime.
-    pub(crate) fn bind(places: Vec<Place>, wanted: SocketBuffers) -> Result<Self, EndpointError> {
+    pub(crate) fn bind(places: Vec<BindAddress>, wanted: SocketBuffers) -> Result<Self, EndpointError> {
         let mut seats = Vec::with_capacity(places.len());
         let mut max_datagrams = 1;
         for mut place in places {
@@ -74,9 +74,9 @@ impl Sockets {
             place.address = socket.local;
             max_datagrams = socket.max_datagrams();
             let socket = Some(Arc::new(socket));
-            seats.push(Seat { place, socket });
+            seats.push(BoundSocket { place, socket });
         }
-        let state = State {
+        let state = SocketTable {
             seats,
             leaving: None,
         };
@@ -95,12 +95,12 @@ impl Sockets {
     }
 
     /// All sockets that something may arrive at.
-    pub(crate) fn open(&self) -> Open {
+    pub(crate) fn open(&self) -> OpenSockets {
         let state = self.lock();
         let open = state.seats.iter().filter_map(|seat| seat.socket.clone());
         let leaving = state.leaving.clone();
         let left = leaving.iter().map(|leaving| leaving.socket.clone());
-        Open {
+        OpenSockets {
             generation: self.generation(),
             sockets: open.chain(left).collect(),
             leaving,
@@ -115,7 +115,7 @@ impl Sockets {
     }
 
     /// The places, and whether each has its socket.
-    pub(crate) fn places(&self) -> Vec<(Place, bool)> {
+    pub(crate) fn places(&self) -> Vec<(BindAddress, bool)> {
         let state = self.lock();
         let places = state.seats.iter();
         places
@@ -202,13 +202,13 @@ impl Sockets {
             };
             seat.place.interface.clone()
         };
-        self.occupy(index, Place { address, interface })
+        self.occupy(index, BindAddress { address, interface })
     }
 
     fn occupy(
         &self,
         index: usize,
-        mut place: Place,
+        mut place: BindAddress,
     ) -> Result<Option<(SocketAddr, SocketAddr)>, EndpointError> {
         let socket = Arc::new(Socket::bind(&place, self.wanted)?);
         place.address = socket.local;
@@ -221,7 +221,7 @@ impl Sockets {
         let left = seat.socket.replace(socket.clone());
         seat.place = place;
         if let Some(left) = left {
-            state.leaving = Some(Leaving {
+            state.leaving = Some(RetiredSocket {
                 socket: left,
                 replacement: socket,
             });
@@ -244,20 +244,20 @@ impl Sockets {
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SocketTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The socket by which a connection's packets leave, as it was found last.
 #[derive(Default)]
-pub(crate) struct Way {
+pub(crate) struct SendSocket {
     local: Option<SocketAddr>,
     generation: u64,
     socket: Option<Arc<Socket>>,
 }
 
-impl Way {
+impl SendSocket {
     /// Sends a batch by the socket of its local address. Where there is none, that is like a loss
     /// on the way.
     pub(crate) fn send(
@@ -265,7 +265,7 @@ impl Way {
         sockets: &Sockets,
         transmit: &Transmit,
         contents: &[u8],
-    ) -> Result<(), NotSent> {
+    ) -> Result<(), SendError> {
         let generation = sockets.generation();
         if self.generation != generation || self.local != transmit.local {
             *self = Self {

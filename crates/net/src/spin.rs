@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use weir_units::{Duration, Time};
 
-use crate::queue::Queue;
+use crate::queue::SendQueue;
 
 #[derive(Debug)]
 pub(crate) struct Spin {
@@ -34,7 +34,7 @@ impl Spin {
     }
 
     /// A connection was active: whether a reply was due on it before, and is now.
-    pub(crate) fn note<L>(&self, was_due: bool, due: bool, now: Time, queue: &Queue<L>) {
+    pub(crate) fn note<L>(&self, was_due: bool, due: bool, now: Time, queue: &SendQueue<L>) {
         match (was_due, due) {
             (false, true) => {
                 self.due.fetch_add(1, Ordering::Relaxed);

@@ -25,13 +25,13 @@ use weir_units::{Duration, Time};
 #[derive(Debug)]
 pub(crate) struct Timers {
     timer: AsyncFd<OwnedFd>,
-    state: Mutex<State>,
+    state: Mutex<TimerState>,
     /// The earliest deadline, in nanoseconds; changed under the lock only.
     earliest: AtomicU64,
 }
 
 #[derive(Debug)]
-struct State {
+struct TimerState {
     deadlines: BinaryHeap<Reverse<(Time, usize)>>,
     /// When the timer will fire.
     armed: Time,
@@ -49,7 +49,7 @@ impl Timers {
         // SAFETY: the descriptor is owned by the `AsyncFd` from here on, so it stays open and the
         // same for as long as that lives.
         let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
-        let state = State {
+        let state = TimerState {
             deadlines: BinaryHeap::new(),
             armed: Time::MAX,
             awake: true,
@@ -138,7 +138,7 @@ impl Timers {
     }
 
     /// Sets the timer for the earliest deadline where it would fire too late.
-    fn arm(&self, state: &mut State, now: Time) {
+    fn arm(&self, state: &mut TimerState, now: Time) {
         let deadline = self.earliest();
         if deadline >= state.armed {
             return;
@@ -162,7 +162,7 @@ impl Timers {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TimerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct SendWatch {
 
 /// The tasks that wait on one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct Waiters {
     pub(crate) readers: FxHashMap<StreamId, Waker>,
     pub(crate) writers: FxHashMap<StreamId, Waker>,
     pub(crate) sends: FxHashMap<StreamId, SendWatch>,
@@ -45,7 +45,7 @@ pub(crate) struct Waiting {
     calls: u64,
 }
 
-impl Waiting {
+impl Waiters {
     /// Moves the tasks that wait for this event to `woken`.
     pub(crate) fn on_stream(&mut self, event: StreamEvent, woken: &mut Vec<Waker>) {
         match event {

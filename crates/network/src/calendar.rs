@@ -9,7 +9,7 @@ use weir_units::Time;
 
 /// The next event of each source.
 #[derive(Clone, Debug)]
-pub struct Calendar {
+pub struct EventQueue {
     /// A complete tree of matches: the last one at 0, where the winners of 1 to 4 meet, and so on;
     /// sources from `first_leaf` on.
     matches: Vec<[u64; MATCH]>,
@@ -29,7 +29,7 @@ const MATCH_BITS: u32 = 2;
 /// How many meet in a match.
 const MATCH: usize = 1 << MATCH_BITS;
 
-impl Calendar {
+impl EventQueue {
     /// A calendar for sources numbered from zero, without events.
     pub fn new(sources: usize) -> Self {
         let source_bits = source_bits(sources);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_earliest_is_first_and_equals_go_by_number() {
-        let mut calendar = Calendar::new(3);
+        let mut calendar = EventQueue::new(3);
         assert_eq!(calendar.first().0, calendar.horizon());
         calendar.set(2, at(5));
         calendar.set(1, at(5));
@@ -142,20 +142,20 @@ mod tests {
 
     #[test]
     fn one_source_is_enough() {
-        let mut calendar = Calendar::new(1);
+        let mut calendar = EventQueue::new(1);
         calendar.set(0, at(9));
         assert_eq!(calendar.first(), (Time::from_nanos(9), 0));
-        let empty = Calendar::new(0);
+        let empty = EventQueue::new(0);
         assert_eq!(empty.first().0, empty.horizon());
     }
 
     #[test]
     fn beyond_the_horizon_is_never() {
         for sources in [0, 1, 4, 5, 16, 17, 1000, 4096, 4097] {
-            let horizon = Calendar::new(sources).horizon();
-            assert_eq!(Calendar::horizon_of(sources), horizon, "{sources}");
+            let horizon = EventQueue::new(sources).horizon();
+            assert_eq!(EventQueue::horizon_of(sources), horizon, "{sources}");
         }
-        let mut calendar = Calendar::new(4);
+        let mut calendar = EventQueue::new(4);
         let horizon = calendar.horizon();
         assert_eq!(horizon, Time::from_nanos(u64::MAX / 4));
         calendar.set(3, horizon);
@@ -171,7 +171,7 @@ mod tests {
             sources in 1_usize..70,
             events in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(0_u64..50)), 0..200),
         ) {
-            let mut calendar = Calendar::new(1);
+            let mut calendar = EventQueue::new(1);
             calendar.reserve(sources);
             let mut times = vec![None; sources];
             for (source, time) in events {

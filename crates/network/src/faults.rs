@@ -6,18 +6,18 @@
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
-use weir_fabric::{Change, Probability, Reordering};
-use weir_scenario::{Fault, FaultKind, PortIndex, Scenario, When};
+use weir_fabric::{PortChange, Probability, Reordering};
+use weir_scenario::{Fault, FaultKind, PortIndex, Scenario, FaultPeriod};
 use weir_units::{Duration, Time};
 
 /// All changes of links at points in time, in their order.
-pub fn changes(scenario: &Scenario) -> Vec<(Time, PortIndex, Change)> {
+pub fn changes(scenario: &Scenario) -> Vec<(Time, PortIndex, PortChange)> {
     timeline(scenario, by_time)
 }
 
 /// All changes of links with the beginnings of epochs, in their order. With the number of epochs go
 /// those that hold until the last one is complete.
-pub fn epoch_changes(scenario: &Scenario) -> Vec<(u32, PortIndex, Change)> {
+pub fn epoch_changes(scenario: &Scenario) -> Vec<(u32, PortIndex, PortChange)> {
     timeline(scenario, by_epoch)
 }
 
@@ -36,15 +36,15 @@ type Clock<T> = fn(&Fault) -> Option<(T, Option<T>)>;
 
 fn by_time(fault: &Fault) -> Option<(Time, Option<Time>)> {
     match fault.when {
-        When::Time { at, until } => Some((at, until)),
-        When::Epochs { .. } => None,
+        FaultPeriod::Time { at, until } => Some((at, until)),
+        FaultPeriod::Epochs { .. } => None,
     }
 }
 
 fn by_epoch(fault: &Fault) -> Option<(u32, Option<u32>)> {
     match fault.when {
-        When::Time { .. } => None,
-        When::Epochs { at, until } => Some((at, until)),
+        FaultPeriod::Time { .. } => None,
+        FaultPeriod::Epochs { at, until } => Some((at, until)),
     }
 }
 
@@ -59,7 +59,7 @@ fn addresses<T: Ord + Copy>(scenario: &Scenario, clock: Clock<T>) -> Vec<(T, Por
     changes
 }
 
-fn timeline<T: Ord + Copy>(scenario: &Scenario, clock: Clock<T>) -> Vec<(T, PortIndex, Change)> {
+fn timeline<T: Ord + Copy>(scenario: &Scenario, clock: Clock<T>) -> Vec<(T, PortIndex, PortChange)> {
     let faults = scenario.faults.iter();
     let faults: Vec<&Fault> = faults
         .filter(|fault| clock(fault).is_some() && fault.kind != FaultKind::Address)
@@ -88,7 +88,7 @@ fn changes_of_kind<T: Ord + Copy>(
     port: PortIndex,
     faults: &[&Fault],
     clock: Clock<T>,
-) -> Vec<(T, PortIndex, Change)> {
+) -> Vec<(T, PortIndex, PortChange)> {
     let spans: Vec<_> = faults
         .iter()
         .filter_map(|fault| Some((clock(fault)?, fault.kind)))
@@ -117,33 +117,33 @@ fn changes_of_kind<T: Ord + Copy>(
 }
 
 /// What a fault does to a link; nothing, if it is about something else.
-fn begin(kind: &FaultKind) -> Option<Change> {
+fn begin(kind: &FaultKind) -> Option<PortChange> {
     Some(match *kind {
-        FaultKind::Down => Change::Down(true),
-        FaultKind::Loss { probability } => Change::Loss(probability),
-        FaultKind::Duplicate { probability } => Change::Duplication(probability),
-        FaultKind::Corrupt { probability } => Change::Corruption(probability),
+        FaultKind::Down => PortChange::Down(true),
+        FaultKind::Loss { probability } => PortChange::Loss(probability),
+        FaultKind::Duplicate { probability } => PortChange::Duplication(probability),
+        FaultKind::Corrupt { probability } => PortChange::Corruption(probability),
         FaultKind::Reorder { probability, delay } => {
-            Change::Reordering(Reordering { probability, delay })
+            PortChange::Reordering(Reordering { probability, delay })
         }
-        FaultKind::Delay { delay } => Change::AddedDelay(delay),
-        FaultKind::Jitter { jitter } => Change::Jitter(jitter),
-        FaultKind::Rate { rate } => Change::Rate(rate),
+        FaultKind::Delay { delay } => PortChange::AddedDelay(delay),
+        FaultKind::Jitter { jitter } => PortChange::Jitter(jitter),
+        FaultKind::Rate { rate } => PortChange::Rate(rate),
         FaultKind::Address => return None,
     })
 }
 
-fn end(scenario: &Scenario, port: PortIndex, kind: &FaultKind) -> Option<Change> {
+fn end(scenario: &Scenario, port: PortIndex, kind: &FaultKind) -> Option<PortChange> {
     let never = Probability::default();
     Some(match kind {
-        FaultKind::Down => Change::Down(false),
-        FaultKind::Loss { .. } => Change::Loss(never),
-        FaultKind::Duplicate { .. } => Change::Duplication(never),
-        FaultKind::Corrupt { .. } => Change::Corruption(never),
-        FaultKind::Reorder { .. } => Change::Reordering(Reordering::default()),
-        FaultKind::Delay { .. } => Change::AddedDelay(Duration::ZERO),
-        FaultKind::Jitter { .. } => Change::Jitter(Duration::ZERO),
-        FaultKind::Rate { .. } => Change::Rate(scenario.topology.port(port).rate),
+        FaultKind::Down => PortChange::Down(false),
+        FaultKind::Loss { .. } => PortChange::Loss(never),
+        FaultKind::Duplicate { .. } => PortChange::Duplication(never),
+        FaultKind::Corrupt { .. } => PortChange::Corruption(never),
+        FaultKind::Reorder { .. } => PortChange::Reordering(Reordering::default()),
+        FaultKind::Delay { .. } => PortChange::AddedDelay(Duration::ZERO),
+        FaultKind::Jitter { .. } => PortChange::Jitter(Duration::ZERO),
+        FaultKind::Rate { .. } => PortChange::Rate(scenario.topology.port(port).rate),
         FaultKind::Address => return None,
     })
 }

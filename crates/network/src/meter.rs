@@ -1,6 +1,6 @@
 //! What ports did after the warm-up, and samples of them.
 
-use weir_fabric::{Counters, DropReason, Packet, Pipe, Tally};
+use weir_fabric::{StageCounters, DropReason, Packet, EgressPort, PacketCount};
 use weir_results::{Drops, PortSample, PortSummary, Ratio};
 use weir_scenario::PortIndex;
 use weir_units::{ByteSize, Rate, Time};
@@ -23,7 +23,7 @@ pub struct PortMeter {
 /// What a port had counted at some moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct PortCounts {
-    sent: Tally,
+    sent: PacketCount,
     marks: u64,
     drops: Drops,
 }
@@ -54,14 +54,14 @@ impl PortMeter {
     }
 
     /// The warm-up is over.
-    pub fn begin<P: Packet + Clone>(&mut self, now: Time, pipe: &Pipe<P>) {
+    pub fn begin<P: Packet + Clone>(&mut self, now: Time, pipe: &EgressPort<P>) {
         self.advance(now);
         self.capacity = ByteSize::ZERO;
         self.before = PortCounts::of(pipe);
     }
 
     /// The port as it is; `pipe` is settled.
-    pub fn sample<P: Packet + Clone>(&self, now: Time, pipe: &Pipe<P>) -> PortSample<'_> {
+    pub fn sample<P: Packet + Clone>(&self, now: Time, pipe: &EgressPort<P>) -> PortSample<'_> {
         let (counts, backlog) = (PortCounts::of(pipe), pipe.queue().backlog());
         PortSample {
             time: now,
@@ -75,7 +75,7 @@ impl PortMeter {
     }
 
     /// What the port did since the warm-up; `pipe` is settled.
-    pub fn summary<P: Packet + Clone>(&mut self, now: Time, pipe: &Pipe<P>) -> PortSummary {
+    pub fn summary<P: Packet + Clone>(&mut self, now: Time, pipe: &EgressPort<P>) -> PortSummary {
         self.advance(now);
         let counts = PortCounts::of(pipe);
         let sent = counts.sent - self.before.sent;
@@ -102,7 +102,7 @@ impl PortMeter {
 }
 
 impl PortCounts {
-    fn of<P: Packet + Clone>(pipe: &Pipe<P>) -> Self {
+    fn of<P: Packet + Clone>(pipe: &EgressPort<P>) -> Self {
         Self {
             sent: pipe.sent(),
             marks: pipe.queue().marked().packets,
@@ -111,7 +111,7 @@ impl PortCounts {
     }
 }
 
-fn drops(counters: &Counters) -> Drops {
+fn drops(counters: &StageCounters) -> Drops {
     let by = |reason| counters.dropped.by(reason).packets;
     Drops {
         red: by(DropReason::Red),

@@ -4,15 +4,15 @@
 //! packets of a few words, the live lab in real time with frames.
 
 use weir_fabric::{
-    self as fabric, Change, FaultSettings, Faults, Link, Pipe, Queue, SharedBuffer, Switch, Tally,
+    self as fabric, PortChange, FaultSettings, Faults, Link, EgressPort, Queue, SharedBuffer, Switch, PacketCount,
 };
 use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, SwitchIndex, Topology};
 use weir_units::{Duration, Time};
 
-use crate::calendar::Calendar;
+use crate::calendar::EventQueue;
 use crate::error::NetworkError;
 use crate::queues::rules;
-use crate::seeds::{Drawer, Seeds};
+use crate::seeds::{RngStream, Seeds};
 
 /// The network of a scenario. Its links are the sources of its events: each delivers the packets that
 /// it carries in order, to a host or to a switch, which sends them on at once.
@@ -28,12 +28,12 @@ use crate::seeds::{Drawer, Seeds};
 pub struct Network<P> {
     /// The links that hosts send on.
     uplinks: Vec<Uplink<P>>,
-    switches: Vec<Junction<P>>,
+    switches: Vec<SwitchNode<P>>,
     /// For each port of the topology.
-    places: Vec<Place>,
+    places: Vec<PortLocation>,
     /// When each port's link delivers next, and behind these when each switch's elements have something
     /// to do.
-    calendar: Calendar,
+    calendar: EventQueue,
     /// No link and no fault changes before.
     steady_until: Time,
     /// The ports that are measured.
@@ -45,14 +45,14 @@ pub struct Network<P> {
 /// The link of a host.
 #[derive(Debug)]
 struct Uplink<P> {
-    pipe: Pipe<P>,
+    pipe: EgressPort<P>,
     /// When the next one may send who has found no room.
     next_turn: Time,
 }
 
 /// A switch, and which ports of the topology its own are.
 #[derive(Debug)]
-struct Junction<P> {
+struct SwitchNode<P> {
     switch: Switch<P>,
     ports: Vec<u32>,
     /// When its elements have something to do, as the calendar has it.
@@ -61,7 +61,7 @@ struct Junction<P> {
 
 /// Where a port is, and where its link ends.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PortLocation {
     sender: Sender,
     receiver: Receiver,
     /// Whether its packets are wanted.
@@ -90,12 +90,12 @@ enum Receiver {
 
 /// A port of a host.
 #[derive(Debug)]
-pub struct Outlet<'a, P> {
+pub struct TxPort<'a, P> {
     port: usize,
     uplink: &'a mut Uplink<P>,
-    calendar: &'a mut Calendar,
+    calendar: &'a mut EventQueue,
     receiver: Receiver,
-    switches: &'a mut [Junction<P>],
+    switches: &'a mut [SwitchNode<P>],
     steady_until: Time,
 }
 
@@ -117,7 +117,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let (senders, own_ports) = senders(topology);
         let hosts = topology.port_indices();
         let hosts = hosts.filter(|port| matches!(topology.port(*port).from, Node::Host(_)));
-        let place = |index: PortIndex| Place {
+        let place = |index: PortIndex| PortLocation {
             sender: senders[index.index()],
             receiver: match senders[index.reverse().index()] {
                 Sender::Host(_) => Receiver::Host,
@@ -147,13 +147,13 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 let ways: Vec<_> = ways.iter().filter_map(local).collect();
                 table.set(destination_by(topology, uplink), &ways);
             }
-            let seed = seeds.of(Drawer::Switch, index.index());
+            let seed = seeds.of(RngStream::Switch, index.index());
             let mut switch = Switch::new(pipes, table, seed)?;
             if let Some(buffer) = &topology.switch(index).shared_buffer {
                 switch = switch.with_shared_buffer(shared_buffer(buffer, ports.len())?)?;
             }
             let ports = ports.iter().map(|port| port.index() as u32).collect();
-            switches.push(Junction {
+            switches.push(SwitchNode {
                 switch,
                 ports,
                 timer: Time::MAX,
@@ -168,7 +168,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 .collect(),
             switches,
             places: topology.port_indices().map(place).collect(),
-            calendar: Calendar::new(topology.ports.len() + topology.switches.len()),
+            calendar: EventQueue::new(topology.ports.len() + topology.switches.len()),
             steady_until: Time::ZERO,
             measured: measured.to_vec(),
             tapped: Vec::new(),
@@ -220,7 +220,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// Puts an element into the path of a switch, behind those that are there.
     pub fn add_element(&mut self, switch: SwitchIndex, element: impl fabric::Element<P>) {
-        if let Some(Junction { switch, .. }) = self.switches.get_mut(switch.index()) {
+        if let Some(SwitchNode { switch, .. }) = self.switches.get_mut(switch.index()) {
             switch.add_element(element);
         }
     }
@@ -244,10 +244,10 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// A port of a host, for what the host sends.
     #[inline]
-    pub fn outlet(&mut self, port: u32) -> Option<Outlet<'_, P>> {
+    pub fn outlet(&mut self, port: u32) -> Option<TxPort<'_, P>> {
         let place = self.places.get(port as usize)?;
         match place.sender {
-            Sender::Host(uplink) => Some(Outlet {
+            Sender::Host(uplink) => Some(TxPort {
                 port: port as usize,
                 uplink: self.uplinks.get_mut(uplink as usize)?,
                 calendar: &mut self.calendar,
@@ -291,11 +291,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let (packet, next) = match place.sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
-                (pipe.receive(now), pipe.timeout())
+                (pipe.poll_delivered(now), pipe.timeout())
             }
             Sender::Switch { switch, port } => {
                 let switch = &mut self.switches[switch as usize].switch;
-                (switch.receive(now, port), switch.timeout(port))
+                (switch.poll_delivered(now, port), switch.timeout(port))
             }
         };
         self.calendar.set(port, next.unwrap_or(Time::MAX));
@@ -308,7 +308,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 let packet = packet?;
                 let place = self.places.len() + switch as usize;
                 let junction = &mut self.switches[switch as usize];
-                let Junction { switch, ports, .. } = junction;
+                let SwitchNode { switch, ports, .. } = junction;
                 let calendar = &mut self.calendar;
                 switch.forward(now, ingress, packet, |port, next| {
                     calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
@@ -349,7 +349,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let Some(junction) = self.switches.get_mut(switch) else {
             return;
         };
-        let Junction { switch, ports, .. } = junction;
+        let SwitchNode { switch, ports, .. } = junction;
         let calendar = &mut self.calendar;
         switch.handle_timeout(now, |port, next| {
             calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
@@ -366,7 +366,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 
     /// Changes a port's link as of `now`.
-    pub fn apply(&mut self, now: Time, port: PortIndex, change: Change) {
+    pub fn apply(&mut self, now: Time, port: PortIndex, change: PortChange) {
         match self.places[port.index()].sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
@@ -375,7 +375,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 self.calendar.set(port.index(), next.unwrap_or(Time::MAX));
             }
             Sender::Switch { switch, port } => {
-                let Junction { switch, ports, .. } = &mut self.switches[switch as usize];
+                let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
                 let calendar = &mut self.calendar;
                 switch.apply(now, port, change, |port, next| {
                     calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
@@ -389,7 +389,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let switches = self.switches.iter();
         let ports = switches.flat_map(|junction| junction.switch.ports());
         let uplinks = self.uplinks.iter().map(|uplink| &uplink.pipe);
-        ports.chain(uplinks).flat_map(Pipe::packets)
+        ports.chain(uplinks).flat_map(EgressPort::packets)
     }
 
     /// How many packets have left a port, as far as anybody has asked.
@@ -400,13 +400,13 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// What has come through a port's link, as far as it has been [delivered](Self::deliver).
     #[inline]
-    pub fn delivered(&self, port: usize) -> Tally {
+    pub fn delivered(&self, port: usize) -> PacketCount {
         self.pipe(port)
-            .map_or(Tally::ZERO, |pipe| pipe.sent() - pipe.in_flight())
+            .map_or(PacketCount::ZERO, |pipe| pipe.sent() - pipe.in_flight())
     }
 
     #[inline]
-    fn pipe(&self, port: usize) -> Option<&Pipe<P>> {
+    fn pipe(&self, port: usize) -> Option<&EgressPort<P>> {
         match self.places[port].sender {
             Sender::Host(uplink) => self.uplinks.get(uplink as usize).map(|uplink| &uplink.pipe),
             Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
@@ -414,7 +414,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 
     /// The queue, link and faults of a port, up to date.
-    pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&Pipe<P>> {
+    pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         match self.places[port.index()].sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
@@ -440,10 +440,10 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 }
 
-impl<P: fabric::Packet + Clone + 'static> Junction<P> {
+impl<P: fabric::Packet + Clone + 'static> SwitchNode<P> {
     /// Has the calendar know when the elements have something to do.
     #[inline]
-    fn set_timer(&mut self, place: usize, calendar: &mut Calendar) {
+    fn set_timer(&mut self, place: usize, calendar: &mut EventQueue) {
         let next = self.switch.next_timer().unwrap_or(Time::MAX);
         if next != self.timer {
             self.timer = next;
@@ -463,14 +463,14 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
     }
 }
 
-impl<P: fabric::Packet + Clone + 'static> Outlet<'_, P> {
+impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     /// The host sends a packet.
     #[inline(always)]
     pub fn send(&mut self, now: Time, packet: P) {
         let was_idle = self.uplink.pipe.is_idle();
         if now < self.steady_until
             && let Receiver::Switch { switch, ingress } = self.receiver
-            && let Some(Junction { switch, ports, .. }) = self.switches.get_mut(switch as usize)
+            && let Some(SwitchNode { switch, ports, .. }) = self.switches.get_mut(switch as usize)
             && let Some(port) = switch.direct(&packet)
         {
             // Its whole way to the next host is known already, but for others that come in between.
@@ -556,12 +556,12 @@ fn new_pipe<P: fabric::Packet + Clone>(
     index: PortIndex,
     measured: bool,
     seeds: Seeds,
-) -> Pipe<P> {
+) -> EgressPort<P> {
     let port = topology.port(index);
     let link = Link::new(port.rate, port.delay)
         .with_mtu(port.mtu)
         .with_framing(port.framing);
-    let queue = Queue::new(rules(port), seeds.of(Drawer::Queue, index.index()));
+    let queue = Queue::new(rules(port), seeds.of(RngStream::Queue, index.index()));
     let queue = if measured {
         queue.with_occupancy()
     } else {
@@ -569,9 +569,9 @@ fn new_pipe<P: fabric::Packet + Clone>(
     };
     let faults = Faults::new(
         FaultSettings::default(),
-        seeds.of(Drawer::Faults, index.index()),
+        seeds.of(RngStream::Faults, index.index()),
     );
-    Pipe::new(queue, link, faults)
+    EgressPort::new(queue, link, faults)
 }
 
 fn shared_buffer(

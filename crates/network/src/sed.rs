@@ -7,14 +7,14 @@ use weir_scenario::{
     Level, Node, Scenario, SedAllocation, SedLate, SedOptions, SedReading, SwitchIndex,
 };
 use weir_sed::{
-    Agent, Controller, ControllerConfig, Demand, Demands, Late, Method, Order, PortId, Reading,
-    Report,
+    Agent, Controller, ControllerConfig, Demand, DemandTable, LatePolicy, Method, WindowOrder, PortId, RttReading,
+    SwitchReport,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::FlowKey;
 
 use crate::network::Network;
-use crate::seeds::{Drawer, Seeds};
+use crate::seeds::{RngStream, Seeds};
 
 /// The controller and its channels. It is generic over the packets of the network, and knows no clock: after
 /// anything has happened in the network it is to [`collect`](Self::collect) what agents have to say, and to be
@@ -23,27 +23,27 @@ use crate::seeds::{Drawer, Seeds};
 pub struct ControlPlane {
     controller: Controller,
     /// For each switch.
-    lines: Vec<Line>,
+    lines: Vec<ControlLink>,
 }
 
 /// Both ways between a switch and the controller.
 #[derive(Debug)]
-struct Line {
+struct ControlLink {
     switch: SwitchIndex,
-    reports: Channel<Report>,
-    orders: Channel<Order>,
+    reports: ControlChannel<SwitchReport>,
+    orders: ControlChannel<WindowOrder>,
 }
 
 /// One way: messages follow each other at a rate, and take some time.
 #[derive(Debug)]
-struct Channel<T> {
+struct ControlChannel<T> {
     rate: Rate,
     latency: Duration,
     free_at: Time,
     on_the_way: VecDeque<(Time, T)>,
 }
 
-impl<T> Channel<T> {
+impl<T> ControlChannel<T> {
     fn new(options: &SedOptions) -> Self {
         Self {
             rate: options.rate,
@@ -63,7 +63,7 @@ impl<T> Channel<T> {
         self.on_the_way.front().map(|(arrival, _)| *arrival)
     }
 
-    fn receive(&mut self, now: Time) -> Option<T> {
+    fn poll_delivered(&mut self, now: Time) -> Option<T> {
         self.timeout().filter(|arrival| *arrival <= now)?;
         self.on_the_way.pop_front().map(|(_, message)| message)
     }
@@ -78,7 +78,7 @@ impl ControlPlane {
     pub fn new<P: Packet + Clone + Send + 'static>(
         scenario: &Scenario,
         seeds: Seeds,
-        demands: Demands,
+        demands: DemandTable,
         network: &mut Network<P>,
     ) -> Option<Self> {
         let options = scenario.sed.as_ref()?;
@@ -100,12 +100,12 @@ impl ControlPlane {
             }
             let mut agent = config.agent(slowest.unwrap_or(Rate::ZERO));
             agent.counters_interval = options.counters_interval;
-            let seed = seeds.of(Drawer::Sed, switch.index());
+            let seed = seeds.of(RngStream::Sed, switch.index());
             network.add_element(switch, Agent::<P>::new(agent, seed));
-            lines.push(Line {
+            lines.push(ControlLink {
                 switch,
-                reports: Channel::new(options),
-                orders: Channel::new(options),
+                reports: ControlChannel::new(options),
+                orders: ControlChannel::new(options),
             });
         }
         Some(Self { controller, lines })
@@ -155,7 +155,7 @@ impl ControlPlane {
         network: &mut Network<P>,
     ) {
         for line in &mut self.lines {
-            while let Some(report) = line.reports.receive(now) {
+            while let Some(report) = line.reports.poll_delivered(now) {
                 let switch = line.switch.index() as u32;
                 self.controller.receive(now, switch, report);
             }
@@ -169,7 +169,7 @@ impl ControlPlane {
             }
         }
         for line in &mut self.lines {
-            while let Some(order) = line.orders.receive(now) {
+            while let Some(order) = line.orders.poll_delivered(now) {
                 let receive = |agent: &mut Agent<P>| agent.receive(now, order);
                 network.alter_element(line.switch, receive);
             }
@@ -179,8 +179,8 @@ impl ControlPlane {
 
 fn config(options: &SedOptions) -> ControllerConfig {
     let reading = |reading| match reading {
-        SedReading::Base => Reading::Base,
-        SedReading::Loaded => Reading::Loaded,
+        SedReading::Base => RttReading::Base,
+        SedReading::Loaded => RttReading::Loaded,
     };
     let size = |level| match level {
         Level::Bytes(size) => size,
@@ -200,8 +200,8 @@ fn config(options: &SedOptions) -> ControllerConfig {
         },
         base: options.base,
         late: match options.late {
-            SedLate::Spare => Late::Spare,
-            SedLate::Stop => Late::Stop,
+            SedLate::Spare => LatePolicy::Spare,
+            SedLate::Stop => LatePolicy::Stop,
         },
         retransmit: options.retransmit,
         lease: options.lease,

@@ -4,7 +4,7 @@ use weir_fabric::mix;
 
 /// Who draws. The number is part of what is drawn: it must not change.
 #[derive(Clone, Copy, Debug)]
-pub enum Drawer {
+pub enum RngStream {
     /// A port's queue.
     Queue = 1,
     /// A port's faults.
@@ -40,7 +40,7 @@ impl Seeds {
     }
 
     /// The seed of the drawer with this number, unlike those of all others.
-    pub fn of(self, drawer: Drawer, number: usize) -> u64 {
+    pub fn of(self, drawer: RngStream, number: usize) -> u64 {
         [drawer as u64, number as u64]
             .into_iter()
             .fold(self.0, |seed, part| mix(mix(seed) ^ part))
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn no_two_drawers_share_a_seed() {
-        let drawers = [Drawer::Queue, Drawer::Faults, Drawer::Samples];
+        let drawers = [RngStream::Queue, RngStream::Faults, RngStream::Samples];
         let seeds: HashSet<_> = (0..10)
             .flat_map(|seed| drawers.map(|drawer| (seed, drawer)))
             .flat_map(|(seed, drawer)| {

@@ -7,27 +7,27 @@ use weir_fabric::Packet as FabricPacket;
 use weir_policy::first_match;
 use weir_results::TconSummary;
 use weir_scenario::{HostIndex, SwitchIndex, TconRule, Topology};
-use weir_tcon::{Candidate, Choose, Limits, Tcon, Treatment};
+use weir_tcon::{FlowInfo, PolicyLookup, Limits, Tcon, FlowPolicy};
 
 use crate::network::Network;
-use crate::seeds::{Drawer, Seeds};
+use crate::seeds::{RngStream, Seeds};
 
 /// Whose an address is.
-pub trait WhoseAddress: fmt::Debug + Clone + Send + 'static {
+pub trait AddressOwner: fmt::Debug + Clone + Send + 'static {
     /// The host that has this address, if one has.
     fn host(&self, address: IpAddr) -> Option<HostIndex>;
 }
 
 /// The rules of a switch.
 #[derive(Debug)]
-struct Rules<W> {
-    rules: Vec<(TconRule, Option<Treatment>)>,
+struct TconRules<W> {
+    rules: Vec<(TconRule, Option<FlowPolicy>)>,
     whose: W,
 }
 
-impl<W: WhoseAddress> Rules<W> {
+impl<W: AddressOwner> TconRules<W> {
     fn new(rules: &[TconRule], whose: W) -> Self {
-        let treatment = |rule: &TconRule| Some(Treatment::by(rule.control.as_ref()?, 0));
+        let treatment = |rule: &TconRule| Some(FlowPolicy::by(rule.control.as_ref()?, 0));
         Self {
             rules: (rules.iter())
                 .map(|rule| (rule.clone(), treatment(rule)))
@@ -37,8 +37,8 @@ impl<W: WhoseAddress> Rules<W> {
     }
 }
 
-impl<W: WhoseAddress> Choose for Rules<W> {
-    fn choose(&self, flow: &Candidate) -> Option<&Treatment> {
+impl<W: AddressOwner> PolicyLookup for TconRules<W> {
+    fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
         let (from, to) = (
             self.whose.host(flow.key.source)?,
             self.whose.host(flow.key.destination)?,
@@ -51,11 +51,11 @@ impl<W: WhoseAddress> Choose for Rules<W> {
 /// Transparent congestion control in a network of any kind of packets.
 impl<P: FabricPacket + Clone + fmt::Debug + Send + 'static> Network<P> {
     /// Puts it where the topology wants it. `whose` tells the hosts of a packet's flow.
-    pub fn add_tcon(&mut self, topology: &Topology, seeds: Seeds, whose: &impl WhoseAddress) {
+    pub fn add_tcon(&mut self, topology: &Topology, seeds: Seeds, whose: &impl AddressOwner) {
         for (index, switch) in topology.switch_indices().zip(&topology.switches) {
             if !switch.tcon.is_empty() {
-                let rules = Box::new(Rules::new(&switch.tcon, whose.clone()));
-                let seed = seeds.of(Drawer::Tcon, index.index());
+                let rules = Box::new(TconRules::new(&switch.tcon, whose.clone()));
+                let seed = seeds.of(RngStream::Tcon, index.index());
                 let tcon: Tcon<P> = Tcon::new(Limits::default(), rules, seed);
                 self.add_element(index, tcon);
             }

@@ -41,7 +41,7 @@ const NAMES: [(&str, u8); 23] = [
     "`{text}` is no DSCP: it is a number from 0 to 63, or one of {}",
     names()
 )]
-pub struct NotADscp {
+pub struct DscpError {
     text: String,
 }
 
@@ -61,9 +61,9 @@ impl Dscp {
 }
 
 impl FromStr for Dscp {
-    type Err = NotADscp;
+    type Err = DscpError;
 
-    fn from_str(text: &str) -> Result<Self, NotADscp> {
+    fn from_str(text: &str) -> Result<Self, DscpError> {
         let named = NAMES
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(text));
@@ -72,7 +72,7 @@ impl FromStr for Dscp {
             .or_else(|| text.parse().ok());
         match number {
             Some(number) if number < 64 => Ok(Self(number)),
-            _ => Err(NotADscp {
+            _ => Err(DscpError {
                 text: text.to_owned(),
             }),
         }

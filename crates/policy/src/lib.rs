@@ -37,11 +37,11 @@ mod source;
 mod tests;
 
 pub use deadlines::{DeadlinePolicy, DeadlineRule};
-pub use dscp::{Dscp, NotADscp};
+pub use dscp::{Dscp, DscpError};
 pub use first_match::{Match, first_match};
 pub use flow::PolicyFlow;
-pub use name_pattern::{NamePattern, NotAName};
-pub use ports::{NotAPortRange, PortRange};
-pub use prefix::{NotAPrefix, Prefix};
-pub use rule::{Explanation, Misfit, Policy, PolicyRule, TconControl};
+pub use name_pattern::{NamePattern, NamePatternError};
+pub use ports::{PortRangeError, PortRange};
+pub use prefix::{PrefixError, Prefix};
+pub use rule::{Explanation, Mismatch, Policy, PolicyRule, TconControl};
 pub use source::PolicySource;

@@ -13,7 +13,7 @@ pub struct NamePattern(String);
     "`{0}` names no interface: 1 to 15 characters without `/`, `:` and spaces, with a `*` at the end \
      for all names that begin so"
 )]
-pub struct NotAName(String);
+pub struct NamePatternError(String);
 
 /// `IFNAMSIZ` of linux/if.h less the byte that ends it.
 const LONGEST: usize = 15;
@@ -29,13 +29,13 @@ impl NamePattern {
 }
 
 impl FromStr for NamePattern {
-    type Err = NotAName;
+    type Err = NamePatternError;
 
-    fn from_str(text: &str) -> Result<Self, NotAName> {
+    fn from_str(text: &str) -> Result<Self, NamePatternError> {
         let name = text.strip_suffix('*').unwrap_or(text);
         let forbidden = |byte: u8| b"/:*".contains(&byte) || !byte.is_ascii_graphic();
         if text.is_empty() || name.len() > LONGEST || name.bytes().any(forbidden) {
-            Err(NotAName(text.to_owned()))
+            Err(NamePatternError(text.to_owned()))
         } else {
             Ok(Self(text.to_owned()))
         }

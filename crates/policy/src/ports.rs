@@ -11,7 +11,7 @@ pub struct PortRange(RangeInclusive<u16>);
 /// A text that is no range of ports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no port and no range of ports; write for example 443 or \"8000-8999\"")]
-pub struct NotAPortRange(String);
+pub struct PortRangeError(String);
 
 impl PortRange {
     /// The ports, from the first to the last.
@@ -26,14 +26,14 @@ impl PortRange {
 }
 
 impl FromStr for PortRange {
-    type Err = NotAPortRange;
+    type Err = PortRangeError;
 
-    fn from_str(text: &str) -> Result<Self, NotAPortRange> {
+    fn from_str(text: &str) -> Result<Self, PortRangeError> {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
         let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
         match (port(first), port(last)) {
             (Some(first), Some(last)) if first <= last => Ok(Self(first..=last)),
-            _ => Err(NotAPortRange(text.to_owned())),
+            _ => Err(PortRangeError(text.to_owned())),
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct Prefix {
 /// A text that is no set of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {problem}; write for example 10.0.0.0/8, 2001:db8::/32 or 192.0.2.1")]
-pub struct NotAPrefix {
+pub struct PrefixError {
     text: String,
     problem: String,
 }
@@ -69,10 +69,10 @@ impl Prefix {
 }
 
 impl FromStr for Prefix {
-    type Err = NotAPrefix;
+    type Err = PrefixError;
 
-    fn from_str(text: &str) -> Result<Self, NotAPrefix> {
-        let wrong = |problem: String| NotAPrefix {
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let wrong = |problem: String| PrefixError {
             text: text.to_owned(),
             problem,
         };

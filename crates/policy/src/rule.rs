@@ -49,7 +49,7 @@ pub struct TconControl {
 
 /// A condition of a rule that a flow does not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct Mismatch {
     /// Its key in the file.
     pub key: &'static str,
     /// What the rule wants.
@@ -58,7 +58,7 @@ pub struct Misfit {
     pub found: String,
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` is {}, not {}", self.key, self.found, self.wanted)
     }
@@ -68,7 +68,7 @@ impl fmt::Display for Misfit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation<'p> {
     /// The rules before the one that holds, or all, each with its first condition that does not.
-    pub passed_over: Vec<(&'p PolicyRule, Misfit)>,
+    pub passed_over: Vec<(&'p PolicyRule, Mismatch)>,
     /// The rule that holds.
     pub rule: Option<&'p PolicyRule>,
 }
@@ -144,7 +144,7 @@ impl PolicyRule {
     }
 
     /// The first condition that does not hold for a flow.
-    fn misfit(&self, flow: &PolicyFlow<'_>) -> Option<Misfit> {
+    fn misfit(&self, flow: &PolicyFlow<'_>) -> Option<Mismatch> {
         let unmet = |condition: &Condition| !self.holds(*condition, flow);
         let key = &flow.key;
         Some(match Condition::ALL.into_iter().find(unmet)? {
@@ -174,9 +174,9 @@ fn any<T>(values: &[T], fits: impl Fn(&T) -> bool) -> bool {
     values.is_empty() || values.iter().any(fits)
 }
 
-fn misfit<T: fmt::Display>(key: &'static str, values: &[T], found: impl fmt::Display) -> Misfit {
+fn misfit<T: fmt::Display>(key: &'static str, values: &[T], found: impl fmt::Display) -> Mismatch {
     let wanted: Vec<_> = values.iter().map(T::to_string).collect();
-    Misfit {
+    Mismatch {
         key,
         wanted: wanted.join(" or "),
         found: found.to_string(),

@@ -10,18 +10,18 @@ use weir_quic::observe::{PathAddresses, Phase, Subject};
 use weir_quic::transport_parameters::TransportParameters;
 use weir_quic::{Code, ConnectionError, ConnectionId, PathEvent, Side};
 
-use crate::hex::{Hex, Text};
+use crate::hex::{Hex, DisplayText};
 use crate::record::tuple;
 
 /// One end of a path.
 #[derive(Default, Serialize)]
 pub(crate) struct End<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    ip_v4: Option<Text<IpAddr>>,
+    ip_v4: Option<DisplayText<IpAddr>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     port_v4: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ip_v6: Option<Text<IpAddr>>,
+    ip_v6: Option<DisplayText<IpAddr>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     port_v6: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,13 +33,13 @@ impl<'a> End<'a> {
         let (ip, port) = (address.ip().to_canonical(), address.port());
         if ip.is_ipv4() {
             Self {
-                ip_v4: Some(Text(ip)),
+                ip_v4: Some(DisplayText(ip)),
                 port_v4: Some(port),
                 ..Self::default()
             }
         } else {
             Self {
-                ip_v6: Some(Text(ip)),
+                ip_v6: Some(DisplayText(ip)),
                 port_v6: Some(port),
                 ..Self::default()
             }
@@ -54,12 +54,12 @@ impl<'a> End<'a> {
 
 /// `connection_started`.
 #[derive(Serialize)]
-pub(crate) struct Started<'a> {
+pub(crate) struct ConnectionStarted<'a> {
     local: End<'a>,
     remote: End<'a>,
 }
 
-impl<'a> Started<'a> {
+impl<'a> ConnectionStarted<'a> {
     pub(crate) fn new(subject: &'a Subject) -> Self {
         let local = subject.local.map(End::new).unwrap_or_default();
         let remote = End::new(subject.remote);
@@ -92,12 +92,12 @@ impl StateUpdated {
 }
 
 /// `parameters_set`: what belongs to nobody but the two sides (tokens) is left out.
-pub(crate) struct Parameters<'a> {
+pub(crate) struct ParametersSet<'a> {
     pub(crate) initiator: &'static str,
     pub(crate) parameters: &'a TransportParameters,
 }
 
-impl Serialize for Parameters<'_> {
+impl Serialize for ParametersSet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let its = self.parameters;
         let mut map = serializer.serialize_map(None)?;
@@ -175,7 +175,7 @@ pub(crate) struct MtuUpdated {
 /// `tuple_assigned`; without ends, the path is gone.
 #[derive(Serialize)]
 pub(crate) struct TupleAssigned<'a> {
-    tuple_id: Text<String>,
+    tuple_id: DisplayText<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tuple_remote: Option<End<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -200,16 +200,16 @@ impl TupleAssigned<'_> {
     }
 }
 
-fn tuple_id(path: &PathAddresses) -> Text<String> {
+fn tuple_id(path: &PathAddresses) -> DisplayText<String> {
     let number = tuple(path.path).map(|text| text.0.to_string());
-    Text(number.unwrap_or_default())
+    DisplayText(number.unwrap_or_default())
 }
 
 /// `migration_state_updated`.
 #[derive(Serialize)]
 pub(crate) struct MigrationState<'a> {
     new: &'static str,
-    tuple_id: Text<String>,
+    tuple_id: DisplayText<String>,
     tuple_remote: End<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tuple_local: Option<End<'a>>,
@@ -237,16 +237,16 @@ impl MigrationState<'_> {
 }
 
 /// `weir:migration_decided`: the cause and every figure by its name.
-pub(crate) struct Decided<'a>(pub(crate) &'a Decision);
+pub(crate) struct MigrationDecided<'a>(pub(crate) &'a Decision);
 
-impl Serialize for Decided<'_> {
+impl Serialize for MigrationDecided<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let decision = self.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("from", &decision.from.as_u32())?;
         map.serialize_entry("to", &decision.to.as_u32())?;
         map.serialize_entry("cause", decision.cause.name())?;
-        map.serialize_entry("description", &Text(decision))?;
+        map.serialize_entry("description", &DisplayText(decision))?;
         let mut result = Ok(());
         decision.figures(|name, value| {
             if result.is_ok() {
@@ -260,7 +260,7 @@ impl Serialize for Decided<'_> {
 
 /// `connection_closed`.
 #[derive(Serialize)]
-pub(crate) struct Closed {
+pub(crate) struct ConnectionClosed {
     #[serde(skip_serializing_if = "Option::is_none")]
     initiator: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,7 +273,7 @@ pub(crate) struct Closed {
     trigger: &'static str,
 }
 
-impl Closed {
+impl ConnectionClosed {
     pub(crate) fn new(error: &ConnectionError) -> Self {
         let mut closed = Self {
             initiator: Some("local"),

@@ -20,9 +20,9 @@ impl Serialize for Hex<'_> {
 }
 
 /// Whatever has a text form, written by it.
-pub(crate) struct Text<T>(pub(crate) T);
+pub(crate) struct DisplayText<T>(pub(crate) T);
 
-impl<T: fmt::Display> Serialize for Text<T> {
+impl<T: fmt::Display> Serialize for DisplayText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }

@@ -7,7 +7,7 @@ use weir_quic::PathId;
 use weir_quic::observe::Subject;
 use weir_units::Duration;
 
-use crate::hex::Text;
+use crate::hex::DisplayText;
 
 /// The schema of the events in the namespace `quic`.
 pub const QUIC_EVENTS: &str = "urn:ietf:params:qlog:events:quic-14";
@@ -86,13 +86,13 @@ pub(crate) struct Record<Data> {
     pub(crate) time: f64,
     pub(crate) name: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tuple: Option<Text<u32>>,
+    pub(crate) tuple: Option<DisplayText<u32>>,
     pub(crate) data: Data,
 }
 
 /// The draft's name of a path: the path of the handshake has the empty one, which is left out.
-pub(crate) fn tuple(path: PathId) -> Option<Text<u32>> {
-    (path != PathId::FIRST).then(|| Text(path.as_u32()))
+pub(crate) fn tuple(path: PathId) -> Option<DisplayText<u32>> {
+    (path != PathId::FIRST).then(|| DisplayText(path.as_u32()))
 }
 
 /// A time span in the draft's unit.

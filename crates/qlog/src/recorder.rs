@@ -6,12 +6,12 @@ use weir_quic::{PathId, Side};
 use weir_units::{Duration, Time};
 
 use crate::connection::{
-    Closed, Decided, MigrationState, MtuUpdated, Parameters, Started, StateUpdated, TupleAssigned,
+    ConnectionClosed, MigrationDecided, MigrationState, MtuUpdated, ParametersSet, ConnectionStarted, StateUpdated, TupleAssigned,
     initiator,
 };
 use crate::packet::{PacketData, PacketDropped, PacketLost};
 use crate::record::{Header, Record, tuple};
-use crate::recovery::{KeyUpdated, MetricsUpdated, Updated, ecn_state};
+use crate::recovery::{KeyUpdated, MetricsUpdated, ValueUpdated, ecn_state};
 use crate::sink::{Batch, Sink};
 
 /// Before each record (RFC 7464).
@@ -60,7 +60,7 @@ impl<S: Sink> Recorder<S> {
         self.oldest = now;
         let began = self.epoch + now.since(Time::ZERO);
         self.append(&Header::new(subject, began));
-        self.event(now, "quic:connection_started", None, Started::new(subject));
+        self.event(now, "quic:connection_started", None, ConnectionStarted::new(subject));
         let attempted = StateUpdated::ATTEMPTED;
         self.event(now, "quic:connection_state_updated", None, attempted);
     }
@@ -123,7 +123,7 @@ impl<S: Sink> Observer for Recorder<S> {
             Observation::ParametersSet { by, parameters } => {
                 let initiator = initiator(*by, self.side);
                 self.exponents[usize::from(*by != self.side)] = parameters.ack_delay_exponent;
-                let data = Parameters {
+                let data = ParametersSet {
                     initiator,
                     parameters,
                 };
@@ -154,13 +154,13 @@ impl<S: Sink> Observer for Recorder<S> {
                 self.metrics(now, metrics.path, MetricsUpdated::new(metrics));
             }
             Observation::CongestionStateUpdated { path, old, new } => {
-                let data = Updated { old: *old, new };
+                let data = ValueUpdated { old: *old, new };
                 self.event(now, "quic:congestion_state_updated", Some(*path), data);
             }
             Observation::EcnStateUpdated { path, old, new } => {
                 if let Some(new) = ecn_state(*new) {
                     let old = old.and_then(ecn_state);
-                    let data = Updated { old, new };
+                    let data = ValueUpdated { old, new };
                     self.event(now, "quic:ecn_state_updated", Some(*path), data);
                 }
             }
@@ -197,10 +197,10 @@ impl<S: Sink> Observer for Recorder<S> {
                 urgent = true;
             }
             Observation::Moving(decision) => {
-                self.event(now, "weir:migration_decided", None, Decided(decision));
+                self.event(now, "weir:migration_decided", None, MigrationDecided(decision));
             }
             Observation::Closed(error) => {
-                self.event(now, "quic:connection_closed", None, Closed::new(error));
+                self.event(now, "quic:connection_closed", None, ConnectionClosed::new(error));
             }
             // What is not known here yet.
             _ => {}

@@ -83,7 +83,7 @@ impl MetricsUpdated {
 
 /// `congestion_state_updated` and `ecn_state_updated`.
 #[derive(Serialize)]
-pub(crate) struct Updated {
+pub(crate) struct ValueUpdated {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) old: Option<&'static str>,
     pub(crate) new: &'static str,

@@ -56,7 +56,7 @@ pub(crate) fn information(chosen: Version, available: Versions) -> VersionInform
 
 /// What a client did to come to a version.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Course {
+pub(crate) struct NegotiationOutcome {
     /// The versions that it takes.
     pub(crate) versions: Versions,
     /// The version of this attempt's first packets.
@@ -68,7 +68,7 @@ pub(crate) struct Course {
 /// Checks, with what the server says under the protection of the handshake, that the version is
 /// the one that both would have come to without an attacker (RFC 9368, section 4).
 pub(crate) fn check_server(
-    course: &Course,
+    course: &NegotiationOutcome,
     in_use: Version,
     server: Option<&VersionInformation>,
 ) -> Result<(), TransportError> {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_client_finds_out_about_a_downgrade() {
-        let course = |begun, renegotiated| Course {
+        let course = |begun, renegotiated| NegotiationOutcome {
             versions: Versions::V2_AND_V1,
             begun,
             renegotiated,

@@ -78,7 +78,7 @@ mod table;
 mod text;
 mod trace;
 
-pub use compare::{About, CompareError, Comparison, Pair, RunComparison};
+pub use compare::{ExperimentId, CompareError, Comparison, ValuePair, RunComparison};
 pub use dataset::{Dataset, Value};
 pub use error::OutputError;
 pub use frame::{Cells, Frame, FrameColumn, RunFrames};
@@ -91,6 +91,6 @@ pub use staged::StagedFile;
 pub use summary::{
     AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,
     HostSummary, PortDeadlines, PortSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError,
-    TconSummary, World,
+    TconSummary, RunKind,
 };
 pub use trace::Traces;

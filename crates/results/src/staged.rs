@@ -19,7 +19,7 @@ pub struct StagedFile {
 /// A file that is whole and on the disk, under its temporary name, and open no longer: an experiment
 /// may have more runs than a process may have open files. Dropped, it disappears.
 #[derive(Debug)]
-pub(crate) struct WholeFile {
+pub(crate) struct CompleteFile {
     file: TempPath,
     path: PathBuf,
 }
@@ -75,10 +75,10 @@ impl StagedFile {
     }
 
     /// Waits until the contents are on the disk, and closes the file.
-    pub(crate) fn close(self) -> Result<WholeFile, OutputError> {
+    pub(crate) fn close(self) -> Result<CompleteFile, OutputError> {
         let synced = self.file.as_file().sync_all();
         synced.map_err(OutputError::writing(&self.path))?;
-        Ok(WholeFile {
+        Ok(CompleteFile {
             file: self.file.into_temp_path(),
             path: self.path,
         })
@@ -93,7 +93,7 @@ impl StagedFile {
     }
 }
 
-impl WholeFile {
+impl CompleteFile {
     /// Puts the file in its place, over what was there, and returns its path.
     pub(crate) fn persist(self) -> Result<PathBuf, OutputError> {
         let Self { file, path } = self;

@@ -173,7 +173,7 @@ bottleneck  20,000,000      100.0 %       399 KB  0 B  0 B  0 B      0          
     #[test]
     fn what_is_not_to_be_trusted_says_so() {
         let mut summary = Summary::new("t", "", run());
-        summary.run.world = crate::World::Live;
+        summary.run.world = crate::RunKind::Live;
         summary.run.reduction = Ratio::new(0.9312);
         summary.run.emulation = Some(crate::Emulation {
             reasons: vec!["the CPU was busy".to_owned()],

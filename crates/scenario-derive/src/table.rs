@@ -40,7 +40,7 @@ pub(crate) fn generate(input: &DeriveInput, data: &DataStruct) -> Result<TokenSt
             /// Reads the table.
             #[allow(dead_code, reason = "some tables are opened for more than their keys")]
             pub(crate) fn read(
-                at: &crate::document::At<#file>,
+                at: &crate::document::Cursor<#file>,
                 context: #context,
             ) -> Result<Self, crate::document::Reported> {
                 Self::read_keys(&crate::schema::Fields::open(at.clone(), Self::SECTION)?, context)

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use weir_congestion::AlgorithmSpec;
 
-use crate::document::{At, Reported, Value};
+use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
 use crate::schema::Accepts;
 
@@ -11,7 +11,7 @@ pub(crate) const ACCEPTS: Accepts =
     Accepts::Other("a name such as \"dctcp\", or a table such as { name = \"dctcp\", g = 0.0625 }");
 
 /// Reads an algorithm. Each wrong parameter is reported where it stands.
-pub(crate) fn read(at: &At<'_>) -> Result<AlgorithmSpec, Reported> {
+pub(crate) fn read(at: &Cursor<'_>) -> Result<AlgorithmSpec, Reported> {
     let Some(table) = at.node.as_table() else {
         at.text(&ACCEPTS.to_string())?;
         return parse(at, value(&at.node.value));
@@ -42,7 +42,7 @@ pub(crate) fn read(at: &At<'_>) -> Result<AlgorithmSpec, Reported> {
     }
 }
 
-fn parse(at: &At<'_>, value: toml::Value) -> Result<AlgorithmSpec, Reported> {
+fn parse(at: &Cursor<'_>, value: toml::Value) -> Result<AlgorithmSpec, Reported> {
     AlgorithmSpec::deserialize(value).map_err(|error| {
         at.problem(ProblemKind::Congestion {
             message: error.message().to_owned(),

@@ -7,7 +7,7 @@ use weir_fabric::Probability;
 use weir_scenario_derive::Keys;
 use weir_units::{Duration, Rate, Time};
 
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::queue::serialize_probability;
 use crate::schema::{Accepts, Fields};
 use crate::topology::{Node, PORTS, read_ports};
@@ -21,15 +21,15 @@ const HOST_PORTS: Accepts = Accepts::Other(
 
 /// Something that goes wrong for a while.
 #[derive(Clone, Debug, PartialEq, Keys)]
-#[keys(context = Run<'_>, check = table.check_ports(fields, context.topology))]
+#[keys(context = FaultTargets<'_>, check = table.check_ports(fields, context.topology))]
 pub struct Fault {
     /// The ports whose packets meet the fault, after they have been sent; name both ports of a link
     /// for both directions.
     #[key(accepts = PORTS, read = read_ports(at, context.topology))]
     pub ports: Vec<PortIndex>,
     /// When.
-    #[key(keys = WhenKeys, by = When::read(fields, context.duration))]
-    pub when: When,
+    #[key(keys = FaultPeriodKeys, by = FaultPeriod::read(fields, context.duration))]
+    pub when: FaultPeriod,
     /// What.
     #[key(is = FaultKind::read_keys(fields, ()))]
     pub kind: FaultKind,
@@ -37,7 +37,7 @@ pub struct Fault {
 
 /// What faults happen to.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'t> {
+pub(crate) struct FaultTargets<'t> {
     pub(crate) topology: &'t Topology,
     pub(crate) duration: Duration,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Run<'t> {
 /// When a fault begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum When {
+pub enum FaultPeriod {
     /// By time.
     Time {
         /// From then on.
@@ -141,7 +141,7 @@ struct BeginEpoch {
 
 /// When a fault begins and ends: by time or by epochs.
 #[derive(Keys)]
-struct WhenKeys {
+struct FaultPeriodKeys {
     #[key(flatten)]
     begin: Begin,
     /// Until when.
@@ -169,7 +169,7 @@ struct AddressKeys {
 }
 
 impl Fault {
-    pub(crate) fn read(at: &At<'_>, run: Run<'_>) -> Result<Self, Reported> {
+    pub(crate) fn read(at: &Cursor<'_>, run: FaultTargets<'_>) -> Result<Self, Reported> {
         Self::read_keys(&Fields::open_kind(at, &FaultKind::SECTIONS)?, run)
     }
 
@@ -203,9 +203,9 @@ impl Fault {
     }
 }
 
-impl When {
+impl FaultPeriod {
     fn read(fields: &Fields<'_>, duration: Duration) -> Result<Self, Reported> {
-        let keys = WhenKeys::read_keys(fields, ())?;
+        let keys = FaultPeriodKeys::read_keys(fields, ())?;
         let (until, until_epoch) = (keys.until, keys.until_epoch);
         let (when, useless) = match (keys.begin.at, keys.begin_epoch.at_epoch) {
             (Some(at), None) => (Self::Time { at, until }, until_epoch.map(|_| "until_epoch")),
@@ -270,13 +270,13 @@ impl When {
 
 /// Reports faults by epochs that there are not.
 pub(crate) fn check_epochs(
-    items: &[At<'_>],
+    items: &[Cursor<'_>],
     faults: &[Fault],
     groups: &[Group],
 ) -> Result<(), Reported> {
     let count = groups.iter().find_map(|group| group.workload.epochs());
     for (at, fault) in items.iter().zip(faults) {
-        let When::Epochs { at: begin, until } = fault.when else {
+        let FaultPeriod::Epochs { at: begin, until } = fault.when else {
             continue;
         };
         match count {
@@ -300,7 +300,7 @@ pub(crate) fn check_epochs(
 
 /// Reports faults of one kind that meet on a port: which one holds nobody could tell.
 pub(crate) fn check_overlaps(
-    items: &[At<'_>],
+    items: &[Cursor<'_>],
     faults: &[Fault],
     topology: &Topology,
 ) -> Result<(), Reported> {

@@ -70,11 +70,11 @@ mod workload;
 mod written;
 
 pub use error::{Place, Problem, ProblemKind, ScenarioError};
-pub use fault::{Fault, FaultKind, When};
+pub use fault::{Fault, FaultKind, FaultPeriod};
 pub use group::{Group, Pairing};
 pub use level::{Buffer, Level};
-pub use live::{AddressFamily, LiveOptions, Network, NotANetwork};
-pub use loader::{Document, NotASetting, Setting};
+pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
+pub use loader::{Document, SettingError, Setting};
 pub use measurements::{Measurements, Reduction};
 pub use policy_file::{load_deadlines, load_policy, parse_deadlines, parse_policy};
 pub use queue::{Discipline, Queue, Red, RedLength};
@@ -90,5 +90,5 @@ pub use transport::{
     DelayedAck, MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
     TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport, UDP_HEADERS, UdpEcn, UdpOptions,
 };
-pub use variants::{Loaded, Variant};
+pub use variants::{LoadedScenario, Variant};
 pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};

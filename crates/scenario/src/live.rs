@@ -63,7 +63,7 @@ pub struct Network {
 /// Text that is no network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it takes an address, a slash and a number of bits, after which the address is zero")]
-pub struct NotANetwork;
+pub struct NetworkParseError;
 
 const IPV4: Network = Network {
     address: IpAddr::V4(Ipv4Addr::new(10, 77, 0, 0)),
@@ -84,7 +84,7 @@ fn read_network(fields: &Fields<'_>) -> Result<Network, Reported> {
         });
     };
     let text = at.text("a network such as \"10.77.0.0/16\"")?;
-    let network: Network = text.parse().map_err(|error: NotANetwork| {
+    let network: Network = text.parse().map_err(|error: NetworkParseError| {
         at.conflict(
             format!("`{text}` is no network: {error}"),
             "write, for example, \"10.77.0.0/16\"",
@@ -111,12 +111,12 @@ fn read_network(fields: &Fields<'_>) -> Result<Network, Reported> {
 }
 
 impl FromStr for Network {
-    type Err = NotANetwork;
+    type Err = NetworkParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (address, prefix) = text.split_once('/').ok_or(NotANetwork)?;
-        let address: IpAddr = address.parse().map_err(|_| NotANetwork)?;
-        let prefix: u8 = prefix.parse().map_err(|_| NotANetwork)?;
+        let (address, prefix) = text.split_once('/').ok_or(NetworkParseError)?;
+        let address: IpAddr = address.parse().map_err(|_| NetworkParseError)?;
+        let prefix: u8 = prefix.parse().map_err(|_| NetworkParseError)?;
         let (bits, width) = match address {
             IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
             IpAddr::V6(address) => (address.to_bits(), 128),
@@ -125,7 +125,7 @@ impl FromStr for Network {
         if prefix <= width && rest == 0 {
             Ok(Self { address, prefix })
         } else {
-            Err(NotANetwork)
+            Err(NetworkParseError)
         }
     }
 }
@@ -165,7 +165,7 @@ mod tests {
             "10.0.0.0/-1",
             "fd77::1/64",
         ] {
-            assert_eq!(text.parse::<Network>(), Err(NotANetwork), "{text}");
+            assert_eq!(text.parse::<Network>(), Err(NetworkParseError), "{text}");
         }
         assert_eq!("10.77.0.0/16".parse(), Ok(IPV4));
         assert_eq!("fd77:6562:7765::/48".parse(), Ok(IPV6));

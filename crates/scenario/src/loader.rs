@@ -25,21 +25,21 @@ pub struct Setting {
 /// A text that is no setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no path=value; write for example `parameters.line_rate=5Gbps`")]
-pub struct NotASetting {
+pub struct SettingError {
     /// The text.
     pub text: String,
 }
 
 impl FromStr for Setting {
-    type Err = NotASetting;
+    type Err = SettingError;
 
-    fn from_str(text: &str) -> Result<Self, NotASetting> {
+    fn from_str(text: &str) -> Result<Self, SettingError> {
         match text.split_once('=') {
             Some((path, value)) if !path.trim().is_empty() => Ok(Self {
                 path: path.trim().to_owned(),
                 value: value.trim().to_owned(),
             }),
-            _ => Err(NotASetting {
+            _ => Err(SettingError {
                 text: text.to_owned(),
             }),
         }

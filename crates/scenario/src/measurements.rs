@@ -3,7 +3,7 @@
 use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields, LONGEST};
 use crate::topology::{BOTTLENECK, Node, PORTS, read_ports};
 use crate::{Group, PortIndex, Topology};
@@ -90,7 +90,7 @@ impl Reduction {
 }
 
 /// The position of the group that is named.
-fn read_group(at: &At<'_>, groups: &[Group]) -> Result<usize, Reported> {
+fn read_group(at: &Cursor<'_>, groups: &[Group]) -> Result<usize, Reported> {
     let name = at.text("the name of a group")?;
     let Some(position) = groups.iter().position(|group| group.name == name) else {
         let names = groups.iter().map(|group| group.name.as_str());

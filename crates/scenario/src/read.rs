@@ -3,9 +3,9 @@
 use weir_scenario_derive::Keys;
 use weir_units::Duration;
 
-use crate::document::{At, Node, Problems, Reported, substitute};
+use crate::document::{Cursor, Node, Problems, Reported, substitute};
 use crate::error::ProblemKind;
-use crate::fault::{self, Run, check_overlaps};
+use crate::fault::{self, FaultTargets, check_overlaps};
 use crate::group::{check_epochs, check_flows};
 use crate::measurements::Watched;
 use crate::schema::{Accepts, Fields};
@@ -113,7 +113,7 @@ impl Heading {
 /// Reads a file's tree.
 pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scenario, Reported> {
     substitute(&mut root, problems)?;
-    let file = Fields::open(At::top(&root, problems), File::SECTION)?;
+    let file = Fields::open(Cursor::top(&root, problems), File::SECTION)?;
     let heading = Heading::read_keys(&file, ());
     let queues = read_queues(&file)?;
     let network = read_network(&file, &queues);
@@ -125,7 +125,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
         topology,
         groups: groups.as_deref().ok(),
     };
-    let faults = read_faults(&file, Run { topology, duration }, watched.groups);
+    let faults = read_faults(&file, FaultTargets { topology, duration }, watched.groups);
     let measurements = file.table("measurements", |at| Measurements::read(at, watched));
     let sed = file.at("sed").map(|at| SedOptions::read(&at, ()));
     let live = file.table("live", |at| LiveOptions::read(at, ()));
@@ -150,7 +150,7 @@ fn read_queues(file: &Fields<'_>) -> Result<Queues, Reported> {
         return Ok(Queues::new());
     };
     let named = at.named("tables `[queues.NAME]`")?;
-    let read = |(name, at): (&str, At<'_>)| {
+    let read = |(name, at): (&str, Cursor<'_>)| {
         let queue = check_name(&at, name).and_then(|()| Queue::read(&at));
         (name.to_owned(), queue)
     };
@@ -201,7 +201,7 @@ fn read_groups(
     }
     let topology = &network.topology;
     let routes = topology.routes();
-    let read = |(name, at): (&str, At<'_>)| {
+    let read = |(name, at): (&str, Cursor<'_>)| {
         check_name(&at, name)?;
         let fields = Fields::open(at, Group::SECTION)?;
         let group = Group::read_keys(&fields, network)?;
@@ -217,7 +217,7 @@ fn read_groups(
 
 fn read_faults(
     file: &Fields<'_>,
-    run: Run<'_>,
+    run: FaultTargets<'_>,
     groups: Option<&[Group]>,
 ) -> Result<Vec<Fault>, Reported> {
     let Some(at) = file.at("faults") else {

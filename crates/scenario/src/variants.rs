@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use crate::document::{At, Node, Problems, Reported, Table, Value, set};
+use crate::document::{Cursor, Node, Problems, Reported, Table, Value, set};
 use crate::error::ProblemKind;
 use crate::loader::{Document, Setting};
 use crate::{Scenario, ScenarioError};
 
 /// A scenario file and its variants, checked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
+pub struct LoadedScenario {
     /// The file's own values.
     pub scenario: Scenario,
     /// What the file's `[parameters]` are, under their names: for people to read.
@@ -35,7 +35,7 @@ impl Scenario {
     ///
     /// # Errors
     /// The file cannot be read, or it has mistakes: the error lists those that were found.
-    pub fn load(path: &Path, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+    pub fn load(path: &Path, settings: &[Setting]) -> Result<LoadedScenario, ScenarioError> {
         let document = Document::load(path)?;
         document.with(settings)?.expand()
     }
@@ -44,7 +44,7 @@ impl Scenario {
     ///
     /// # Errors
     /// As [`Scenario::load`].
-    pub fn parse(name: &str, text: &str, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+    pub fn parse(name: &str, text: &str, settings: &[Setting]) -> Result<LoadedScenario, ScenarioError> {
         let document = Document::parse(name, text)?;
         document.with(settings)?.expand()
     }
@@ -56,7 +56,7 @@ impl Document {
     /// # Errors
     /// The mistakes that were found; where the file's own values have none, those of the first
     /// variant that has some.
-    pub fn expand(&self) -> Result<Loaded, ScenarioError> {
+    pub fn expand(&self) -> Result<LoadedScenario, ScenarioError> {
         let scenario = self.scenario()?;
         let mut variants = Vec::new();
         let mut ports = 0;
@@ -70,7 +70,7 @@ impl Document {
                 scenario,
             });
         }
-        Ok(Loaded {
+        Ok(LoadedScenario {
             scenario,
             parameters: self.parameters(),
             variants,
@@ -80,19 +80,19 @@ impl Document {
     /// What `read` makes of `[variants]`; nothing where there are none.
     fn read_variants<T: Default>(
         &self,
-        read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
+        read: impl FnOnce(&Cursor<'_>) -> Result<T, Reported>,
     ) -> Result<T, ScenarioError> {
         let table = self.root.as_table().and_then(|root| root.get("variants"));
         let Some(table) = table else {
             return Ok(T::default());
         };
         let problems = Problems::new(&self.file, None);
-        let read = read(&At::top(&self.root, &problems).child("variants", table));
+        let read = read(&Cursor::top(&self.root, &problems).child("variants", table));
         problems.finish(read)
     }
 
     /// The variants before they are checked.
-    fn changed(&self, at: &At<'_>) -> Result<Vec<Changed>, Reported> {
+    fn changed(&self, at: &Cursor<'_>) -> Result<Vec<Changed>, Reported> {
         let mut changed = Vec::new();
         let mut grid = None;
         for (name, at) in at.named("tables `[variants.NAME]`")? {
@@ -118,7 +118,7 @@ impl Document {
     }
 
     /// The variant `name`, whose mistakes are told as those of `at`.
-    fn change(&self, at: &At<'_>, name: &str, changes: &Changes) -> Result<Changed, Reported> {
+    fn change(&self, at: &Cursor<'_>, name: &str, changes: &Changes) -> Result<Changed, Reported> {
         let mut changed = self.clone();
         let mut settings = Vec::new();
         for (path, value) in changes {
@@ -136,7 +136,7 @@ impl Document {
 /// The most ports that the variants of one file may have together.
 const MOST_PORTS: u64 = 2_000_000;
 
-fn check_ports(at: &At<'_>, count: u64) -> Result<(), Reported> {
+fn check_ports(at: &Cursor<'_>, count: u64) -> Result<(), Reported> {
     if count <= MOST_PORTS {
         Ok(())
     } else {
@@ -162,7 +162,7 @@ type Changed = (String, Vec<Setting>, Document);
 type Changes = Vec<(String, Node)>;
 
 /// Every combination of a grid's values, the last key changing fastest.
-fn points(at: &At<'_>, grid: &Table) -> Result<Vec<(String, Changes)>, Reported> {
+fn points(at: &Cursor<'_>, grid: &Table) -> Result<Vec<(String, Changes)>, Reported> {
     let mut axes = Vec::new();
     let mut count = 1_u64;
     for (path, node) in flatten(grid) {

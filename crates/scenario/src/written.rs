@@ -12,7 +12,7 @@ use crate::topology::Link;
 use crate::transport::Protocol;
 use crate::{
     Fault, FaultKind, Group, HostIndex, Pairing, PortIndex, Route, Scenario, SharedBuffer, Switch,
-    TconRule, Topology, Transport, When, Workload,
+    TconRule, Topology, Transport, FaultPeriod, Workload,
 };
 
 impl Serialize for Scenario {
@@ -189,7 +189,7 @@ impl<'s> WrittenGroup<'s> {
 struct WrittenFault<'s> {
     ports: Vec<&'s str>,
     #[serde(flatten)]
-    when: When,
+    when: FaultPeriod,
     #[serde(flatten)]
     kind: FaultKind,
 }

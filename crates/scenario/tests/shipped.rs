@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use weir_scenario::{Discipline, Loaded, Scenario, Setting, Transport};
+use weir_scenario::{Discipline, LoadedScenario, Scenario, Setting, Transport};
 use weir_units::{ByteSize, Duration, Rate};
 
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"))
 }
 
-fn load(name: &str, settings: &[&str]) -> Loaded {
+fn load(name: &str, settings: &[&str]) -> LoadedScenario {
     let settings: Vec<Setting> = settings
         .iter()
         .map(|text| text.parse().expect(text))
@@ -19,7 +19,7 @@ fn load(name: &str, settings: &[&str]) -> Loaded {
 
 #[test]
 fn buffer_sharing_is_the_papers_set_up() {
-    let Loaded {
+    let LoadedScenario {
         scenario,
         parameters,
         variants,

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 use std::time::Instant;
 
-use weir_sed::{Controller, ControllerConfig, Demand, Demands, Method, PortId, Report};
+use weir_sed::{Controller, ControllerConfig, Demand, DemandTable, Method, PortId, SwitchReport};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::FlowKey;
 
@@ -32,7 +32,7 @@ fn controller(method: Method, flows: u32) -> Controller {
         idle: Duration::from_secs(3600),
         ..ControllerConfig::paper()
     };
-    let mut controller = Controller::new(config, Demands::new(Vec::new(), usize::MAX));
+    let mut controller = Controller::new(config, DemandTable::new(Vec::new(), usize::MAX));
     controller.add_port(PORT, Rate::from_gbps(100));
     for number in 0..flows {
         open(&mut controller, Time::ZERO, number);
@@ -55,7 +55,7 @@ fn open(controller: &mut Controller, now: Time, number: u32) {
     controller.receive(
         now,
         PORT.switch,
-        Report::Opened {
+        SwitchReport::Opened {
             flow,
             port: PORT.port,
             age: Duration::ZERO,
@@ -81,7 +81,7 @@ fn main() {
                 .map(|round| {
                     let now = Time::from_nanos(1000 + round * 1_000_000);
                     let port = PORT.port;
-                    controller.receive(now, PORT.switch, Report::Congested { port });
+                    controller.receive(now, PORT.switch, SwitchReport::Congested { port });
                     let begin = Instant::now();
                     controller.handle_timeout(now);
                     let took = begin.elapsed();
@@ -109,7 +109,7 @@ fn arrivals() {
     const OPEN: u32 = 1000;
     let mut controller = controller(Method::Paper, OPEN);
     let port = PORT.port;
-    controller.receive(Time::ZERO, PORT.switch, Report::Congested { port });
+    controller.receive(Time::ZERO, PORT.switch, SwitchReport::Congested { port });
     controller.handle_timeout(Time::ZERO);
     let begin = Instant::now();
     let mut took = Vec::with_capacity(COUNT as usize);
@@ -117,7 +117,7 @@ fn arrivals() {
         let now = Time::from_nanos(u64::from(number + 1) * 100_000);
         let begin = Instant::now();
         let gone = flow(number);
-        controller.receive(now, PORT.switch, Report::Closed { flow: gone });
+        controller.receive(now, PORT.switch, SwitchReport::Closed { flow: gone });
         open(&mut controller, now, number + OPEN);
         controller.handle_timeout(now);
         take_orders(&mut controller);

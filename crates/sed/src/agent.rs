@@ -14,15 +14,15 @@ mod window;
 use std::collections::VecDeque;
 use std::fmt;
 
-use weir_fabric::{ConnectionId, Connections, Element, Output, Packet, PortIndex, Way};
+use weir_fabric::{ConnectionId, Connections, Element, Output, Packet, PortIndex, Direction};
 use weir_units::Time;
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment};
 
-use crate::message::{Order, Report};
+use crate::message::{WindowOrder, SwitchReport};
 pub use config::{AgentConfig, AgentCounters};
-use flow::Track;
-use queue::{Queues, Repeat};
+use flow::TrackedConnection;
+use queue::{QueueMonitor, DroppedPacket};
 
 /// The agent in a switch: an [`Element`] of its path.
 ///
@@ -31,10 +31,10 @@ use queue::{Queues, Repeat};
 /// would have without it.
 pub struct Agent<P> {
     config: AgentConfig,
-    connections: Connections<Track<P>>,
-    queues: Queues,
-    reports: VecDeque<Report>,
-    orders: VecDeque<Order>,
+    connections: Connections<TrackedConnection<P>>,
+    queues: QueueMonitor,
+    reports: VecDeque<SwitchReport>,
+    orders: VecDeque<WindowOrder>,
     /// When the first of the orders came.
     ordered_at: Option<Time>,
     /// Until when what was ordered holds; `None` while nothing was.
@@ -69,7 +69,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         Self {
             connections: Connections::new(config.connections, seed),
             config,
-            queues: Queues::default(),
+            queues: QueueMonitor::default(),
             reports: VecDeque::new(),
             orders: VecDeque::new(),
             ordered_at: None,
@@ -93,13 +93,13 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     }
 
     /// The controller orders something, which happens when the switch next gets its time.
-    pub fn receive(&mut self, now: Time, order: Order) {
+    pub fn receive(&mut self, now: Time, order: WindowOrder) {
         self.orders.push_back(order);
         self.ordered_at.get_or_insert(now);
     }
 
     /// The next thing to tell the controller.
-    pub fn next_report(&mut self) -> Option<Report> {
+    pub fn next_report(&mut self) -> Option<SwitchReport> {
         self.reports.pop_front()
     }
 
@@ -117,12 +117,12 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         self.connections.get(id)?.state.half(way).limit
     }
 
-    fn find(&self, flow: &FlowKey) -> Option<(ConnectionId, Way)> {
+    fn find(&self, flow: &FlowKey) -> Option<(ConnectionId, Direction)> {
         let id = self.connections.find(flow)?;
         let way = if self.connections.get(id)?.flow == *flow {
-            Way::Forth
+            Direction::Forth
         } else {
-            Way::Back
+            Direction::Back
         };
         Some((id, way))
     }
@@ -159,7 +159,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             out.forward(ingress, packet);
             if segment.payload > 0 && dropped(egress, out) > before {
                 let sequence = segment.sequence;
-                self.reports.push_back(Report::Dropped { flow, sequence });
+                self.reports.push_back(SwitchReport::Dropped { flow, sequence });
             }
             self.look_for_repeats(now, id, way.reversed());
         } else {
@@ -170,7 +170,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
 
     /// The super-packet that a segment is a piece of, if nothing is to be done to the inner ones: no window is
     /// made smaller in them, and nobody is told if one is dropped.
-    fn plain_burst(&self, id: ConnectionId, way: Way, packet: &P) -> Option<u64> {
+    fn plain_burst(&self, id: ConnectionId, way: Direction, packet: &P) -> Option<u64> {
         let connection = self.connections.get(id)?;
         let limit = connection.state.half(way.reversed()).limit;
         let plain = limit.is_none() && !self.config.retransmit;
@@ -187,22 +187,22 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         (burst.is_inner && burst.id == id).then_some(egress)
     }
 
-    fn obey(&mut self, now: Time, order: Order, out: &mut Output<'_, P>) {
+    fn obey(&mut self, now: Time, order: WindowOrder, out: &mut Output<'_, P>) {
         self.leased_until = Some(now + self.config.lease);
         match order {
-            Order::Allow { flow, window } => self.set_limit(&flow, Some(window), out),
-            Order::Release { flow } => self.set_limit(&flow, None, out),
-            Order::Retransmit { flow, sequence } => {
+            WindowOrder::Allow { flow, window } => self.set_limit(&flow, Some(window), out),
+            WindowOrder::Release { flow } => self.set_limit(&flow, None, out),
+            WindowOrder::Retransmit { flow, sequence } => {
                 if let Some((id, way)) = self.find(&flow) {
-                    self.await_repeat(now, Repeat { id, way, sequence });
+                    self.await_repeat(now, DroppedPacket { id, way, sequence });
                 }
             }
-            Order::Renew => {}
-            Order::Describe => {
+            WindowOrder::Renew => {}
+            WindowOrder::Describe => {
                 self.inherit(now);
                 self.describe(now);
             }
-            Order::Remember { flow, demand } => self.remember(&flow, demand),
+            WindowOrder::Remember { flow, demand } => self.remember(&flow, demand),
         }
     }
 }

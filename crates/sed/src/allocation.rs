@@ -8,7 +8,7 @@
 
 use weir_units::{ByteSize, Duration, Rate};
 
-use crate::schedule::{Chooser, Job};
+use crate::schedule::{JobScheduler, Job};
 
 /// How windows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Method {
 
 /// What becomes of a flow whose deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Late {
+pub enum LatePolicy {
     /// It gets its share of what is left, after the others.
     Spare,
     /// It is stopped: what it carries is of no use any more (lines 2 to 4 of Algorithm 2).
@@ -31,7 +31,7 @@ pub enum Late {
 
 /// What decides the windows of a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct AllocationSettings {
     /// How they are chosen.
     pub method: Method,
     /// Twin, in segments: the sum of all windows.
@@ -43,19 +43,19 @@ pub struct Settings {
     /// What a flow without deadline has at least, in segments.
     pub base: u32,
     /// What becomes of flows that are late.
-    pub late: Late,
+    pub late: LatePolicy,
 }
 
 /// A flow that wants a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct FlowDemand {
     /// The data of a full segment, in bytes.
     pub segment: u32,
     /// What it has left to carry by when; `None` without deadline. No time left means late.
     pub job: Option<Job>,
 }
 
-impl Candidate {
+impl FlowDemand {
     /// Equation 4: the window with which the rest arrives just in time, in segments, rounded up.
     fn needed(&self, job: &Job, rtt: Duration) -> u32 {
         let (size, rtt) = (job.size.bytes(), rtt.as_nanos());
@@ -79,22 +79,22 @@ impl Candidate {
 }
 
 /// The windows of the flows of a port, in segments. `flows` with deadlines come in the order of these.
-pub fn allocate(settings: &Settings, flows: &[Candidate]) -> Vec<u32> {
-    Divider::default().divide(settings, flows).to_vec()
+pub fn allocate(settings: &AllocationSettings, flows: &[FlowDemand]) -> Vec<u32> {
+    WindowAllocator::default().divide(settings, flows).to_vec()
 }
 
 /// Computes windows without asking for memory anew each time: for 100,000 flows that is a good part of the
 /// work.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Divider {
+pub(crate) struct WindowAllocator {
     windows: Vec<u32>,
-    chooser: Chooser,
+    chooser: JobScheduler,
     chosen: Vec<bool>,
 }
 
-impl Divider {
+impl WindowAllocator {
     /// As [`allocate`].
-    pub(crate) fn divide(&mut self, settings: &Settings, flows: &[Candidate]) -> &[u32] {
+    pub(crate) fn divide(&mut self, settings: &AllocationSettings, flows: &[FlowDemand]) -> &[u32] {
         self.windows.clear();
         self.windows.resize(flows.len(), 0);
         let windows = &mut self.windows;
@@ -114,7 +114,7 @@ impl Divider {
     }
 
     /// First those that can be in time, then the others. A turn of theirs is no less than equation 4 asks for.
-    fn take_turns(&mut self, settings: &Settings, flows: &[Candidate], mut left: u32) -> u32 {
+    fn take_turns(&mut self, settings: &AllocationSettings, flows: &[FlowDemand], mut left: u32) -> u32 {
         let early = settings.rtt * 2;
         // What is sent arrives a round trip before its ACK is counted, and slow start takes another one.
         let earlier = |job: Job| Job {
@@ -132,7 +132,7 @@ impl Divider {
                 let Some(job) = flow.job else {
                     continue;
                 };
-                let is_stopped = job.due.is_zero() && settings.late == Late::Stop;
+                let is_stopped = job.due.is_zero() && settings.late == LatePolicy::Stop;
                 if chosen.next() != Some(&in_time) || is_stopped {
                     continue;
                 }
@@ -154,16 +154,16 @@ impl Divider {
 
 fn without_deadline<'a>(
     windows: &'a mut [u32],
-    flows: &'a [Candidate],
-) -> impl Iterator<Item = (&'a mut u32, &'a Candidate)> {
+    flows: &'a [FlowDemand],
+) -> impl Iterator<Item = (&'a mut u32, &'a FlowDemand)> {
     let flows = windows.iter_mut().zip(flows);
     flows.filter(|(_, flow)| flow.job.is_none())
 }
 
 /// Lines 10 to 17: what each needs, or nothing where that does not fit.
 fn meet_exactly(
-    settings: &Settings,
-    flows: &[Candidate],
+    settings: &AllocationSettings,
+    flows: &[FlowDemand],
     windows: &mut [u32],
     mut left: u32,
 ) -> u32 {
@@ -186,18 +186,18 @@ const TURNS: u32 = 6;
 
 /// Lines 26 to 28: what is left goes to the flows without deadline, and to those that are late; where
 /// there are none, to those that have a window.
-fn share(settings: &Settings, flows: &[Candidate], windows: &mut [u32], left: u32) {
+fn share(settings: &AllocationSettings, flows: &[FlowDemand], windows: &mut [u32], left: u32) {
     if left == 0 {
         return;
     }
-    let is_spare = |flow: &Candidate| match flow.job {
+    let is_spare = |flow: &FlowDemand| match flow.job {
         None => true,
         Some(job) => {
-            job.due.is_zero() && settings.late == Late::Spare && settings.method == Method::Paper
+            job.due.is_zero() && settings.late == LatePolicy::Spare && settings.method == Method::Paper
         }
     };
     let any_spare = flows.iter().any(is_spare);
-    let takes = |flow: &Candidate, window: u32| {
+    let takes = |flow: &FlowDemand, window: u32| {
         if any_spare {
             is_spare(flow)
         } else {

@@ -13,12 +13,12 @@ use serde::Serialize;
 use weir_units::{Rate, Time};
 use weir_wire::FlowKey;
 
-use crate::allocation::{Divider, Method, Settings};
-use crate::demand::{Demand, DemandError, Demands, Pattern};
-use crate::message::{Order, PortId, Report};
-use crate::table::{Entry, Survey, Table};
+use crate::allocation::{WindowAllocator, Method, AllocationSettings};
+use crate::demand::{Demand, DemandError, DemandTable, FlowPattern};
+use crate::message::{WindowOrder, PortId, SwitchReport};
+use crate::table::{Entry, PortSurvey, PortFlowTable};
 use config::INITIAL_WINDOW;
-pub use config::{ControllerConfig, Reading};
+pub use config::{ControllerConfig, RttReading};
 pub use view::Slack;
 
 /// What a controller has done so far.
@@ -50,13 +50,13 @@ pub struct PortState {
 /// A port that is looked after.
 #[derive(Debug)]
 struct Port {
-    settings: Settings,
+    settings: AllocationSettings,
     state: PortState,
     /// Whether something has changed that windows depend on.
     is_due: bool,
     /// When windows were last computed.
     computed_at: Time,
-    table: Table,
+    table: PortFlowTable,
 }
 
 /// The controller of all switches, of whatever transport between them: [`Self::receive`] what a switch
@@ -72,21 +72,21 @@ pub struct Controller {
     ports: BTreeMap<PortId, Port>,
     /// The ports that flows leave by.
     places: FxHashMap<(u32, FlowKey), u32>,
-    demands: Demands,
-    orders: VecDeque<(u32, Order)>,
+    demands: DemandTable,
+    orders: VecDeque<(u32, WindowOrder)>,
     /// When switches are next told that the controller is there.
     renewal: Time,
     /// When silent flows are next looked for.
     inspection: Time,
     counters: ControllerCounters,
     /// Where windows are computed: large tables are not put anew each time.
-    survey: Survey,
-    divider: Divider,
+    survey: PortSurvey,
+    divider: WindowAllocator,
 }
 
 impl Controller {
     /// A controller that knows of no port and no flow.
-    pub fn new(config: ControllerConfig, demands: Demands) -> Self {
+    pub fn new(config: ControllerConfig, demands: DemandTable) -> Self {
         Self {
             config,
             ports: BTreeMap::new(),
@@ -96,8 +96,8 @@ impl Controller {
             renewal: Time::ZERO,
             inspection: Time::ZERO,
             counters: ControllerCounters::default(),
-            survey: Survey::default(),
-            divider: Divider::default(),
+            survey: PortSurvey::default(),
+            divider: WindowAllocator::default(),
         }
     }
 
@@ -108,7 +108,7 @@ impl Controller {
             state: PortState::default(),
             is_due: false,
             computed_at: Time::ZERO,
-            table: Table::default(),
+            table: PortFlowTable::default(),
         };
         self.ports.insert(port, port_state);
     }
@@ -128,7 +128,7 @@ impl Controller {
         &mut self,
         now: Time,
         client: IpAddr,
-        flows: impl Into<Pattern>,
+        flows: impl Into<FlowPattern>,
         demand: Demand,
     ) -> Result<(), DemandError> {
         let flows = flows.into();
@@ -147,7 +147,7 @@ impl Controller {
                 let waited = port.computed_at + config.refresh <= now;
                 port.is_due |= (port.state.governed || port.state.congested) && waited;
                 let flow = *flow;
-                let order = Order::Remember { flow, demand };
+                let order = WindowOrder::Remember { flow, demand };
                 self.orders
                     .extend(config.remember.then_some((id.switch, order)));
             }
@@ -164,12 +164,12 @@ impl Controller {
     }
 
     /// What flows demand.
-    pub fn demands(&self) -> &Demands {
+    pub fn demands(&self) -> &DemandTable {
         &self.demands
     }
 
     /// The same, to be changed.
-    pub fn demands_mut(&mut self) -> &mut Demands {
+    pub fn demands_mut(&mut self) -> &mut DemandTable {
         &mut self.demands
     }
 
@@ -184,10 +184,10 @@ impl Controller {
     }
 
     /// A switch reports something.
-    pub fn receive(&mut self, now: Time, switch: u32, report: Report) {
+    pub fn receive(&mut self, now: Time, switch: u32, report: SwitchReport) {
         self.counters.reports += 1;
         match report {
-            Report::Opened {
+            SwitchReport::Opened {
                 flow,
                 port,
                 age,
@@ -196,15 +196,15 @@ impl Controller {
                 let started = now.checked_sub(age).unwrap_or(Time::ZERO);
                 self.open(now, PortId { switch, port }, flow, started, demand);
             }
-            Report::Accepted {
+            SwitchReport::Accepted {
                 flow,
                 segment,
                 reverse_port,
             } => self.accept(now, switch, flow, segment, reverse_port),
-            Report::Closed { flow } => self.close(switch, &flow),
-            Report::Congested { port } => self.set_congested(PortId { switch, port }, true),
-            Report::Recovered { port } => self.set_congested(PortId { switch, port }, false),
-            Report::Counters { acknowledged } => {
+            SwitchReport::Closed { flow } => self.close(switch, &flow),
+            SwitchReport::Congested { port } => self.set_congested(PortId { switch, port }, true),
+            SwitchReport::Recovered { port } => self.set_congested(PortId { switch, port }, false),
+            SwitchReport::Counters { acknowledged } => {
                 for (flow, bytes) in acknowledged {
                     self.update(switch, &flow, |entry| {
                         entry.acknowledged = entry.acknowledged.max(bytes);
@@ -213,9 +213,9 @@ impl Controller {
                 }
                 self.refresh(now, switch);
             }
-            Report::Dropped { flow, sequence } => {
+            SwitchReport::Dropped { flow, sequence } => {
                 if self.config.retransmit && self.places.contains_key(&(switch, flow)) {
-                    self.order(switch, Order::Retransmit { flow, sequence });
+                    self.order(switch, WindowOrder::Retransmit { flow, sequence });
                 }
             }
         }
@@ -243,13 +243,13 @@ impl Controller {
     }
 
     /// The next thing to tell a switch, and which.
-    pub fn next_order(&mut self) -> Option<(u32, Order)> {
+    pub fn next_order(&mut self) -> Option<(u32, WindowOrder)> {
         let order = self.orders.pop_front();
         self.counters.orders += u64::from(order.is_some());
         order
     }
 
-    fn order(&mut self, switch: u32, order: Order) {
+    fn order(&mut self, switch: u32, order: WindowOrder) {
         self.orders.push_back((switch, order));
     }
 
@@ -296,7 +296,7 @@ impl Controller {
             port.state.governed || port.state.congested || port.settings.method == Method::Planned;
         self.places.insert((id.switch, flow), id.port);
         if let (true, Some(demand)) = (self.config.remember, demand) {
-            self.order(id.switch, Order::Remember { flow, demand });
+            self.order(id.switch, WindowOrder::Remember { flow, demand });
         }
     }
 
@@ -324,7 +324,7 @@ impl Controller {
             port.is_due |= port.state.governed;
         }
         self.demands.forget(flow);
-        self.order(switch, Order::Release { flow: *flow });
+        self.order(switch, WindowOrder::Release { flow: *flow });
     }
 
     fn set_congested(&mut self, id: PortId, congested: bool) {
@@ -353,8 +353,8 @@ impl Controller {
         let mut tell = |entry: &Entry| {
             let flow = entry.flow;
             let order = match entry.window {
-                None => Order::Release { flow },
-                Some(segments) => Order::Allow {
+                None => WindowOrder::Release { flow },
+                Some(segments) => WindowOrder::Allow {
                     flow,
                     window: segments.saturating_mul(entry.segment),
                 },
@@ -385,7 +385,7 @@ impl Controller {
         switches.dedup();
         self.renewal = now + self.config.lease / 3;
         for switch in switches {
-            self.order(switch, Order::Renew);
+            self.order(switch, WindowOrder::Renew);
         }
     }
 

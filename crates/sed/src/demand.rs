@@ -19,7 +19,7 @@ pub struct Demand {
 
 /// A rule: what flows demand that are alike. An empty list matches everything; of another one value does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct DemandRule {
     /// Addresses of the sender: those that share this many bits with this one.
     pub sources: Vec<(IpAddr, u8)>,
     /// Addresses of the receiver.
@@ -34,7 +34,7 @@ pub struct Rule {
 
 /// Flows that are alike, as those name them who do not know all of a flow yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pattern {
+pub struct FlowPattern {
     /// The sender.
     pub source: IpAddr,
     /// The receiver.
@@ -47,7 +47,7 @@ pub struct Pattern {
     pub protocol: u8,
 }
 
-impl From<FlowKey> for Pattern {
+impl From<FlowKey> for FlowPattern {
     fn from(flow: FlowKey) -> Self {
         Self {
             source: flow.source,
@@ -59,7 +59,7 @@ impl From<FlowKey> for Pattern {
     }
 }
 
-impl Pattern {
+impl FlowPattern {
     /// The one flow that it names, if it is only one.
     pub fn flow(&self) -> Option<FlowKey> {
         Some(FlowKey {
@@ -141,9 +141,9 @@ struct Registration {
 
 /// All demands that are known.
 #[derive(Debug)]
-pub struct Demands {
-    rules: Vec<Rule>,
-    registered: FxHashMap<Pattern, Registration>,
+pub struct DemandTable {
+    rules: Vec<DemandRule>,
+    registered: FxHashMap<FlowPattern, Registration>,
     /// How many of these name more than one flow.
     wide: usize,
     per_client: FxHashMap<IpAddr, usize>,
@@ -159,16 +159,16 @@ impl Demand {
         match self {
             Self { size, .. } if size.is_zero() => Err(DemandError::NoSize),
             Self { within, .. } if within.is_zero() => Err(DemandError::NoTime),
-            Self { size, .. } if size > Demands::LARGEST => Err(DemandError::TooLarge {
+            Self { size, .. } if size > DemandTable::LARGEST => Err(DemandError::TooLarge {
                 size,
-                largest: Demands::LARGEST,
+                largest: DemandTable::LARGEST,
             }),
             demand => Ok(demand),
         }
     }
 }
 
-impl Rule {
+impl DemandRule {
     fn matches(&self, flow: &FlowKey) -> bool {
         let within = |prefixes: &[(IpAddr, u8)], address| {
             let holds = |(network, bits): &(IpAddr, u8)| shares_prefix(*network, address, *bits);
@@ -197,13 +197,13 @@ pub fn shares_prefix(network: IpAddr, address: IpAddr, bits: u8) -> bool {
     (one ^ other).checked_shr(rest).unwrap_or(0) == 0
 }
 
-impl Demands {
+impl DemandTable {
     /// The largest size of a flow, 1 EB: at 100 Tbit/s it takes a day.
     pub const LARGEST: ByteSize = ByteSize::from_bytes(1_000_000_000_000_000_000);
 
     /// These rules, of which the first that matches a flow holds, and nothing registered. A client may
     /// have `limit` flows registered.
-    pub fn new(rules: Vec<Rule>, limit: usize) -> Self {
+    pub fn new(rules: Vec<DemandRule>, limit: usize) -> Self {
         Self {
             rules,
             registered: FxHashMap::default(),
@@ -214,7 +214,7 @@ impl Demands {
     }
 
     /// Other rules hold from now on, for flows that begin.
-    pub fn set_rules(&mut self, rules: Vec<Rule>) {
+    pub fn set_rules(&mut self, rules: Vec<DemandRule>) {
         self.rules = rules;
     }
 
@@ -229,7 +229,7 @@ impl Demands {
     pub fn register(
         &mut self,
         client: IpAddr,
-        flows: impl Into<Pattern>,
+        flows: impl Into<FlowPattern>,
         demand: Demand,
     ) -> Result<(), DemandError> {
         let demand = demand.check()?;
@@ -267,7 +267,7 @@ impl Demands {
     pub fn withdraw(
         &mut self,
         client: IpAddr,
-        flows: impl Into<Pattern>,
+        flows: impl Into<FlowPattern>,
     ) -> Result<bool, DemandError> {
         let flows = flows.into();
         if client == flows.source || client == flows.destination {
@@ -279,10 +279,10 @@ impl Demands {
 
     /// The flow is over.
     pub fn forget(&mut self, flow: &FlowKey) {
-        self.remove(&Pattern::from(*flow));
+        self.remove(&FlowPattern::from(*flow));
     }
 
-    fn remove(&mut self, flows: &Pattern) -> bool {
+    fn remove(&mut self, flows: &FlowPattern) -> bool {
         let Some(Registration { client, .. }) = self.registered.remove(flows) else {
             return false;
         };
@@ -306,12 +306,12 @@ impl Demands {
         rule.demand
     }
 
-    fn registration(&self, flow: &FlowKey) -> Option<(Pattern, &Registration)> {
+    fn registration(&self, flow: &FlowKey) -> Option<(FlowPattern, &Registration)> {
         let patterns = match self.wide {
             0 => 1,
             _ => 4,
         };
-        let mut around = Pattern::around(flow).into_iter().take(patterns);
+        let mut around = FlowPattern::around(flow).into_iter().take(patterns);
         around.find_map(|pattern| Some((pattern, self.registered.get(&pattern)?)))
     }
 
@@ -371,10 +371,10 @@ mod tests {
 
     #[test]
     fn senseless_demands_are_refused() {
-        let mut demands = Demands::new(Vec::new(), 2);
+        let mut demands = DemandTable::new(Vec::new(), 2);
         let client = flow(1).source;
         let refused =
-            |demands: &mut Demands, demand| demands.register(client, flow(1), demand).unwrap_err();
+            |demands: &mut DemandTable, demand| demands.register(client, flow(1), demand).unwrap_err();
         assert_eq!(refused(&mut demands, demand(0, 5)), DemandError::NoSize);
         assert_eq!(refused(&mut demands, demand(5, 0)), DemandError::NoTime);
         let huge = refused(&mut demands, demand(1 << 63, 5));
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_client_has_a_limit_which_ended_flows_do_not_count_towards() {
-        let mut demands = Demands::new(Vec::new(), 2);
+        let mut demands = DemandTable::new(Vec::new(), 2);
         let client = flow(1).source;
         for port in [1, 2, 2, 1] {
             assert_eq!(demands.register(client, flow(port), demand(5, 5)), Ok(()));
@@ -406,18 +406,18 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_matches_holds_and_a_registration_before_it() {
-        let rule = |bits, source_ports, demand| Rule {
+        let rule = |bits, source_ports, demand| DemandRule {
             destinations: vec![(IpAddr::from([10, 0, 1, 0]), bits)],
             source_ports,
             demand,
-            ..Rule::default()
+            ..DemandRule::default()
         };
         let rules = vec![
             rule(32, vec![], Some(demand(1, 1))),
             rule(24, vec![9..=9, 5..=6], None),
             rule(24, vec![], Some(demand(2, 2))),
         ];
-        let mut demands = Demands::new(rules, 10);
+        let mut demands = DemandTable::new(rules, 10);
         assert_eq!(demands.of(&flow(4)), Some(demand(2, 2)));
         assert_eq!(demands.of(&flow(5)), None);
         assert_eq!(demands.of(&flow(4).reversed()), None);
@@ -431,16 +431,16 @@ mod tests {
 
     #[test]
     fn a_pattern_holds_for_all_flows_that_match_and_a_narrower_one_before_it() {
-        let mut demands = Demands::new(Vec::new(), 10);
+        let mut demands = DemandTable::new(Vec::new(), 10);
         let client = flow(1).source;
-        let any = Pattern {
+        let any = FlowPattern {
             source_port: None,
             destination_port: None,
-            ..Pattern::from(flow(1))
+            ..FlowPattern::from(flow(1))
         };
-        let to_port = Pattern {
+        let to_port = FlowPattern {
             source_port: None,
-            ..Pattern::from(flow(1))
+            ..FlowPattern::from(flow(1))
         };
         demands.register(client, any, demand(1, 1)).unwrap();
         demands.register(client, to_port, demand(2, 2)).unwrap();
@@ -463,14 +463,14 @@ mod tests {
 
     #[test]
     fn what_no_flow_comes_of_is_forgotten_the_second_time_it_is_looked_for() {
-        let mut demands = Demands::new(Vec::new(), 10);
+        let mut demands = DemandTable::new(Vec::new(), 10);
         let client = flow(1).source;
         for port in [1, 2, 3] {
             demands.register(client, flow(port), demand(1, 1)).unwrap();
         }
-        let pattern = Pattern {
+        let pattern = FlowPattern {
             source_port: None,
-            ..Pattern::from(flow(1))
+            ..FlowPattern::from(flow(1))
         };
         demands.register(client, pattern, demand(1, 1)).unwrap();
         let is_open = |open: &FlowKey| *open == flow(1);

@@ -31,9 +31,9 @@ mod sender;
 mod table;
 
 pub use agent::{Agent, AgentConfig, AgentCounters};
-pub use allocation::{Candidate, Late, Method, Settings, allocate, total_window};
-pub use controller::{Controller, ControllerConfig, ControllerCounters, PortState, Reading, Slack};
-pub use demand::{Demand, DemandError, Demands, Pattern, Rule, shares_prefix};
-pub use message::{Order, PortId, Report};
+pub use allocation::{FlowDemand, LatePolicy, Method, AllocationSettings, allocate, total_window};
+pub use controller::{Controller, ControllerConfig, ControllerCounters, PortState, RttReading, Slack};
+pub use demand::{Demand, DemandError, DemandTable, FlowPattern, DemandRule, shares_prefix};
+pub use message::{WindowOrder, PortId, SwitchReport};
 pub use sender::{Allocator, Allowance, Hear, SenderFlow};
 pub use table::Entry;

@@ -18,7 +18,7 @@ pub struct PortId {
 
 /// What a switch tells the controller. Flows are named in the direction of their data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum SwitchReport {
     /// A SYN passed: what its sender is going to send leaves by this port.
     Opened {
         /// Whose SYN it was.
@@ -70,7 +70,7 @@ pub enum Report {
 
 /// What the controller tells a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum WindowOrder {
     /// The flow's sender may have so much on its way.
     Allow {
         /// Which flow.
@@ -103,7 +103,7 @@ pub enum Order {
     },
 }
 
-impl Report {
+impl SwitchReport {
     /// How long it is on a channel, in bytes: the 5-tuple of IPv4 with the fields of an OpenFlow message's
     /// header, or the like.
     pub fn length(&self) -> ByteSize {
@@ -119,7 +119,7 @@ impl Report {
     }
 }
 
-impl Order {
+impl WindowOrder {
     /// How long it is on a channel: see [`Report::length`].
     pub fn length(&self) -> ByteSize {
         const HEADER: u64 = 16;

@@ -32,18 +32,18 @@ pub struct Job {
 /// ```
 pub fn most_in_time(jobs: &[Job], rate: Rate) -> Vec<bool> {
     let mut chosen = Vec::new();
-    Chooser::default().choose(jobs.iter().copied(), rate, &mut chosen);
+    JobScheduler::default().choose(jobs.iter().copied(), rate, &mut chosen);
     chosen
 }
 
 /// Chooses without asking for memory anew each time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Chooser {
+pub(crate) struct JobScheduler {
     /// The largest of those chosen so far is on top.
     sizes: BinaryHeap<(ByteSize, usize)>,
 }
 
-impl Chooser {
+impl JobScheduler {
     /// As [`most_in_time`]; the answer takes the place of what is in `chosen`.
     pub(crate) fn choose(
         &mut self,

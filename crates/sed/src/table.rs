@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 
-use crate::allocation::Candidate;
+use crate::allocation::FlowDemand;
 use crate::demand::Demand;
 use crate::schedule::Job;
 
@@ -70,7 +70,7 @@ impl Entry {
 /// What a computation of all windows needs of a row, beside its deadline. It asks for that of one row after the
 /// other by priority, which is no order in memory: of these a line of the cache holds four.
 #[derive(Clone, Copy, Debug)]
-struct Load {
+struct WindowInput {
     /// What is left to carry by the deadline; [`Self::ENDLESS`] without one.
     left: u64,
     segment: u32,
@@ -78,7 +78,7 @@ struct Load {
     window: u32,
 }
 
-impl Load {
+impl WindowInput {
     const ENDLESS: u64 = u64::MAX;
     const OWN: u32 = u32::MAX;
 
@@ -91,12 +91,12 @@ impl Load {
         }
     }
 
-    fn candidate(self, now: Time, deadline: Time) -> Candidate {
+    fn candidate(self, now: Time, deadline: Time) -> FlowDemand {
         let job = Job {
             size: ByteSize::from_bytes(self.left),
             due: deadline.checked_since(now).unwrap_or(Duration::ZERO),
         };
-        Candidate {
+        FlowDemand {
             segment: self.segment,
             job: (self.left != Self::ENDLESS).then_some(job),
         }
@@ -105,8 +105,8 @@ impl Load {
 
 /// All that is needed of a port's flows to compute their windows, by priority.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
-    pub(crate) candidates: Vec<Candidate>,
+pub(crate) struct PortSurvey {
+    pub(crate) candidates: Vec<FlowDemand>,
     /// Where each is, and what it has as in [`Load::window`].
     places: Vec<(u32, u32)>,
 }
@@ -114,16 +114,16 @@ pub(crate) struct Survey {
 /// The flows of a port, the earliest deadline first (Priority); those without come last, in the order
 /// in which they began.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct PortFlowTable {
     entries: Vec<Option<Entry>>,
     /// Of each of `entries`.
-    loads: Vec<Load>,
+    loads: Vec<WindowInput>,
     free: Vec<u32>,
     places: FxHashMap<FlowKey, u32>,
     pub(crate) order: BTreeSet<(Time, Time, u32)>,
 }
 
-impl Table {
+impl PortFlowTable {
     /// A flow has begun, anew if it is there already.
     pub(crate) fn insert(
         &mut self,
@@ -136,7 +136,7 @@ impl Table {
         let entry = Entry::new(now, flow, started, demand);
         let place = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
-            self.loads.push(Load::of(&entry));
+            self.loads.push(WindowInput::of(&entry));
             self.entries.len() as u32 - 1
         });
         self.order.insert(rank(&entry, place));
@@ -181,7 +181,7 @@ impl Table {
 
     fn note(&mut self, place: u32, entry: &Entry) {
         if let Some(load) = self.loads.get_mut(place as usize) {
-            *load = Load::of(entry);
+            *load = WindowInput::of(entry);
         }
     }
 
@@ -193,7 +193,7 @@ impl Table {
 
     /// What is needed of all flows to compute their windows takes the place of what is in `survey`; tells
     /// whether any of them has to wait.
-    pub(crate) fn survey(&self, now: Time, survey: &mut Survey) -> bool {
+    pub(crate) fn survey(&self, now: Time, survey: &mut PortSurvey) -> bool {
         survey.candidates.clear();
         survey.places.clear();
         let mut is_any_stopped = false;
@@ -211,19 +211,19 @@ impl Table {
     /// is another one now. The others, which are most of them mostly, are not touched.
     pub(crate) fn set_windows(
         &mut self,
-        survey: &Survey,
+        survey: &PortSurvey,
         windows: impl IntoIterator<Item = Option<u32>>,
         mut changed: impl FnMut(&Entry),
     ) {
         for ((place, had), window) in survey.places.iter().zip(windows) {
-            if *had == window.unwrap_or(Load::OWN) {
+            if *had == window.unwrap_or(WindowInput::OWN) {
                 continue;
             }
             let slot = self.entries.get_mut(*place as usize);
             let load = self.loads.get_mut(*place as usize);
             if let (Some(entry), Some(load)) = (slot.and_then(Option::as_mut), load) {
                 entry.window = window;
-                *load = Load::of(entry);
+                *load = WindowInput::of(entry);
                 changed(entry);
             }
         }

@@ -21,13 +21,13 @@ pub(crate) struct Epochs {
     /// Requests of this epoch that are not answered.
     due: u64,
     /// By the group's number.
-    accounts: Vec<Account>,
+    accounts: Vec<EpochStats>,
     reports: Vec<EpochReport>,
 }
 
 /// How a group's epochs went since the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct EpochStats {
     /// The flows that take part.
     flows: u64,
     /// Requests of this epoch that are not answered.
@@ -57,13 +57,13 @@ impl Epochs {
     /// The epochs of this scenario, of which there may be none.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let groups = scenario.groups.iter();
-        let account = |group: &Group| Account {
+        let account = |group: &Group| EpochStats {
             flows: match group.workload.epochs() {
                 Some(_) => group.pairs().count() as u64 * u64::from(group.flows),
                 None => 0,
             },
             slowest: Some(Duration::ZERO),
-            ..Account::default()
+            ..EpochStats::default()
         };
         let accounts: Vec<_> = groups.clone().map(account).collect();
         let flows = accounts.iter().map(|account| account.flows).sum();
@@ -155,7 +155,7 @@ impl Epochs {
     }
 }
 
-impl Account {
+impl EpochStats {
     /// An epoch of the group is complete when all its requests were answered, whatever others wait for.
     fn end_request(&mut self, took: Option<Duration>) {
         self.lost += u64::from(took.is_none());

@@ -47,13 +47,13 @@ use indexmap::IndexMap;
 use weir_results::{
     FinishedRun, Output, OutputError, Report, RunPlots, RunSummary, Summary, Threshold,
 };
-use weir_scenario::{Loaded, Scenario, Setting};
+use weir_scenario::{LoadedScenario, Scenario, Setting};
 
 /// A scenario file's runs.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// What readers are told of it.
-    pub about: About,
+    pub about: ExperimentInfo,
     /// The file's own values.
     pub own: Run,
     /// The variants by name.
@@ -62,7 +62,7 @@ pub struct Experiment {
 
 /// What readers are told of an experiment.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct ExperimentInfo {
     /// What it is.
     pub title: String,
     /// Where it comes from.
@@ -99,8 +99,8 @@ pub struct Results {
 
 impl Experiment {
     /// What a scenario file asks for, which was loaded with these settings.
-    pub fn new(loaded: Loaded, settings: &[Setting]) -> Self {
-        let Loaded {
+    pub fn new(loaded: LoadedScenario, settings: &[Setting]) -> Self {
+        let LoadedScenario {
             scenario,
             mut parameters,
             variants,
@@ -115,7 +115,7 @@ impl Experiment {
             (variant.name, Run { settings, scenario })
         });
         Self {
-            about: About {
+            about: ExperimentInfo {
                 title: scenario.title.clone(),
                 source: scenario.source.clone(),
                 parameters,
@@ -140,7 +140,7 @@ fn is_parameter(path: &str) -> bool {
 
 impl Results {
     /// Of the run with the file's own values.
-    pub fn new(about: About, own: Outcome) -> Self {
+    pub fn new(about: ExperimentInfo, own: Outcome) -> Self {
         Self {
             summary: Summary::new(about.title, about.source, own.summary),
             parameters: about.parameters,

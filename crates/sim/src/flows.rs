@@ -14,12 +14,12 @@ pub(crate) struct FlowId {
 
 /// From where to where a flow goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Pair {
+pub(crate) struct HostPair {
     pub(crate) from: HostIndex,
     pub(crate) to: HostIndex,
 }
 
-impl Pair {
+impl HostPair {
     pub(crate) fn reversed(self) -> Self {
         Self {
             from: self.to,
@@ -83,7 +83,7 @@ pub(crate) struct Flow {
     pub(crate) group: u32,
     /// Its number within the group.
     pub(crate) index: u64,
-    pub(crate) pair: Pair,
+    pub(crate) pair: HostPair,
     /// The positions of its endpoints.
     pub(crate) initiator: u32,
     pub(crate) responder: u32,
@@ -123,7 +123,7 @@ pub(crate) struct FlowReport {
 
 /// What the books hold on a group.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GroupAccount {
+pub(crate) struct GroupStats {
     /// How many flows it has had.
     pub(crate) flows: u64,
     /// What those that are over have achieved.
@@ -138,19 +138,19 @@ pub(crate) struct GroupAccount {
 
 /// All flows.
 #[derive(Debug)]
-pub(crate) struct Flows {
+pub(crate) struct FlowTable {
     /// Those that are open.
     pub(crate) open: FlowMap<Flow>,
     free: Vec<u32>,
     slots: u32,
     next_number: u32,
     /// What the books hold on each group.
-    pub(crate) accounts: Vec<GroupAccount>,
+    pub(crate) accounts: Vec<GroupStats>,
 }
 
 impl Flow {
     /// A flow that has just begun, of which nothing is known but this.
-    pub(crate) fn new(group: u32, pair: Pair, start: Time, size: Option<ByteSize>) -> Self {
+    pub(crate) fn new(group: u32, pair: HostPair, start: Time, size: Option<ByteSize>) -> Self {
         Self {
             group,
             index: 0,
@@ -182,14 +182,14 @@ impl Flow {
     }
 }
 
-impl Flows {
+impl FlowTable {
     pub(crate) fn new(groups: usize) -> Self {
         Self {
             open: FlowMap::default(),
             free: Vec::new(),
             slots: 0,
             next_number: 0,
-            accounts: vec![GroupAccount::default(); groups],
+            accounts: vec![GroupStats::default(); groups],
         }
     }
 

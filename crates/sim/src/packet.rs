@@ -29,14 +29,14 @@ const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;
 
 /// An IP packet between two simulated hosts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Packet(Box<Words>);
+pub(crate) struct Packet(Box<PacketMeta>);
 
 /// The network that takes such packets.
 pub(crate) type Network = weir_network::Network<Packet>;
 
 /// What a packet says.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Words {
+pub(crate) struct PacketMeta {
     pub(crate) contents: Contents,
     /// Its length, which everybody on its way asks for.
     length: u32,
@@ -60,7 +60,7 @@ pub(crate) enum Contents {
     /// A UDP datagram.
     Datagram(Datagram),
     /// A UDP datagram of a QUIC or DCUDP connection.
-    Written(Written),
+    Written(RawDatagram),
 }
 
 impl Default for Contents {
@@ -78,7 +78,7 @@ pub(crate) struct Datagram {
 
 /// A UDP datagram whose bytes count: they are in the slab of the hosts that speak QUIC or DCUDP.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
+pub(crate) struct RawDatagram {
     /// Where its bytes are.
     pub(crate) place: u32,
     /// How many there are.
@@ -170,16 +170,16 @@ impl Packets {
 }
 
 impl Deref for Packet {
-    type Target = Words;
+    type Target = PacketMeta;
     #[inline]
-    fn deref(&self) -> &Words {
+    fn deref(&self) -> &PacketMeta {
         &self.0
     }
 }
 
 impl DerefMut for Packet {
     #[inline]
-    fn deref_mut(&mut self) -> &mut Words {
+    fn deref_mut(&mut self) -> &mut PacketMeta {
         &mut self.0
     }
 }

@@ -1,7 +1,7 @@
 //! A run: from one event to the next.
 
-use weir_fabric::Change;
-use weir_network::{Calendar, Drawer, PortMeter, Random, Seeds, faults};
+use weir_fabric::PortChange;
+use weir_network::{EventQueue, RngStream, PortMeter, Random, Seeds, faults};
 use weir_results::{
     EpochRecord, FlowRecord, Observation, OutputError, Ratio, Recorder, RunSummary,
 };
@@ -11,7 +11,7 @@ use weir_units::{Duration, Time};
 use crate::deadlines;
 use crate::error::BuildError;
 use crate::flows::{FlowId, FlowReport};
-use crate::hosts::Notice;
+use crate::hosts::EndpointEvent;
 use crate::measure::GroupMeter;
 use crate::workloads::GroupRunner;
 use crate::world::World;
@@ -22,14 +22,14 @@ const MOST_RANDOM_FLOWS: u64 = 1 << 19;
 
 /// Changes by faults, of links and of addresses, each list with the next one last.
 #[derive(Debug)]
-struct Agenda<T> {
-    links: Vec<(T, PortIndex, Change)>,
+struct ScheduledChanges<T> {
+    links: Vec<(T, PortIndex, PortChange)>,
     addresses: Vec<(T, PortIndex)>,
 }
 
-impl<T: Ord + Copy> Agenda<T> {
+impl<T: Ord + Copy> ScheduledChanges<T> {
     /// Of lists with the next one first.
-    fn new(mut links: Vec<(T, PortIndex, Change)>, mut addresses: Vec<(T, PortIndex)>) -> Self {
+    fn new(mut links: Vec<(T, PortIndex, PortChange)>, mut addresses: Vec<(T, PortIndex)>) -> Self {
         links.reverse();
         addresses.reverse();
         Self { links, addresses }
@@ -41,7 +41,7 @@ impl<T: Ord + Copy> Agenda<T> {
         link.into_iter().chain(address).min()
     }
 
-    fn due_link(&mut self, now: T) -> Option<(PortIndex, Change)> {
+    fn due_link(&mut self, now: T) -> Option<(PortIndex, PortChange)> {
         let due = self.links.pop_if(|(at, ..)| *at <= now);
         due.map(|(_, port, change)| (port, change))
     }
@@ -67,9 +67,9 @@ pub struct Simulation {
     /// When the warm-up ends; `None` once it has.
     warm_up: Option<Time>,
     /// Changes by faults at points in time.
-    faults: Agenda<Time>,
+    faults: ScheduledChanges<Time>,
     /// Changes by faults with the beginnings of epochs.
-    epoch_faults: Agenda<u32>,
+    epoch_faults: ScheduledChanges<u32>,
     next_sample: Time,
     sampler: Random,
     /// The earliest of what does not happen on links or in endpoints: `warm_up`, `faults`,
@@ -88,7 +88,7 @@ impl Simulation {
         let seeds = Seeds::new(scenario.seed);
         let world = World::new(&scenario, seeds)?;
         let groups = (0..).zip(&scenario.groups).map(|(number, group)| {
-            let seed = seeds.of(Drawer::Workload, number as usize);
+            let seed = seeds.of(RngStream::Workload, number as usize);
             GroupRunner::new(number, group, seed)
         });
         let (by_time, by_epoch) = (faults::changes(&scenario), faults::epoch_changes(&scenario));
@@ -100,10 +100,10 @@ impl Simulation {
             now: Time::ZERO,
             end: Time::ZERO + scenario.duration,
             warm_up: Some(Time::ZERO + scenario.warm_up),
-            faults: Agenda::new(by_time, addresses),
-            epoch_faults: Agenda::new(by_epoch, epoch_addresses),
+            faults: ScheduledChanges::new(by_time, addresses),
+            epoch_faults: ScheduledChanges::new(by_epoch, epoch_addresses),
             next_sample: Time::ZERO,
-            sampler: Random::new(seeds.of(Drawer::Samples, 0)),
+            sampler: Random::new(seeds.of(RngStream::Samples, 0)),
             control: Time::ZERO,
             ports: ports
                 .map(|port| PortMeter::new(*port, scenario.topology.port(*port)))
@@ -273,7 +273,7 @@ impl Simulation {
         });
         let endpoints = 2 * flows.sum::<u64>();
         let limit = self.world.network.horizon();
-        let limit = limit.min(Calendar::horizon_of(endpoints as usize));
+        let limit = limit.min(EventQueue::horizon_of(endpoints as usize));
         if self.end < limit {
             Ok(())
         } else {
@@ -357,14 +357,14 @@ impl Simulation {
     fn on_notice(
         &mut self,
         flow: FlowId,
-        notice: Notice,
+        notice: EndpointEvent,
         recorder: &mut dyn Recorder,
     ) -> Result<(), OutputError> {
         self.pass_on(flow, notice);
         self.settle(recorder)
     }
 
-    fn pass_on(&mut self, id: FlowId, notice: Notice) {
+    fn pass_on(&mut self, id: FlowId, notice: EndpointEvent) {
         if let Some(flow) = self.world.flows.open.get(id) {
             let group = flow.group as usize;
             self.groups[group].on_notice(self.now, id, notice, &mut self.world);
@@ -372,9 +372,9 @@ impl Simulation {
     }
 
     /// A fault begins or ends.
-    fn change(&mut self, port: PortIndex, change: Change) {
+    fn change(&mut self, port: PortIndex, change: PortChange) {
         self.world.network.apply(self.now, port, change);
-        if let Change::Rate(rate) = change {
+        if let PortChange::Rate(rate) = change {
             let meters = self.ports.iter_mut();
             for meter in meters.filter(|meter| meter.port == port) {
                 meter.set_rate(self.now, rate);

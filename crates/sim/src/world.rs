@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
-use weir_network::{ControlPlane, Drawer, Seeds};
+use weir_network::{ControlPlane, RngStream, Seeds};
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport};
-use weir_sed::Demands;
+use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
@@ -15,9 +15,9 @@ use weir_wire::tcp::Segment;
 use crate::destinations::Destinations;
 use crate::epochs::Epochs;
 use crate::error::BuildError;
-use crate::flows::{Flow, FlowId, FlowReport, Flows, Pair};
+use crate::flows::{Flow, FlowId, FlowReport, FlowTable, HostPair};
 use crate::hosts::{
-    Action, DcudpSetup, Hosts, Notice, QuicSetup, Surroundings, TcpSetup, UdpEnd, codepoint,
+    Action, DcudpSetup, Hosts, EndpointEvent, QuicSetup, HostEnvironment, TcpSetup, UdpEnd, codepoint,
 };
 use crate::packet::{Address, Contents, Network, Packets};
 
@@ -26,7 +26,7 @@ use crate::packet::{Address, Contents, Network, Packets};
 pub(crate) struct World {
     pub(crate) network: Network,
     pub(crate) hosts: Hosts,
-    pub(crate) flows: Flows,
+    pub(crate) flows: FlowTable,
     /// The controller of SED, if there is one.
     pub(crate) sed: Option<ControlPlane>,
     /// For each group.
@@ -37,11 +37,11 @@ pub(crate) struct World {
     /// For each port of a host, what its packets are addressed by.
     destinations: Vec<u32>,
     /// Between whom a group's connections have left TLS sessions to be resumed.
-    sessions: HashSet<(u32, Pair)>,
+    sessions: HashSet<(u32, HostPair)>,
     pub(crate) epochs: Epochs,
     seeds: Seeds,
     /// What endpoints told while an application acted on them.
-    notices: Vec<(FlowId, Notice)>,
+    notices: Vec<(FlowId, EndpointEvent)>,
     /// Flows that are over and have not been reported.
     over: Vec<FlowReport>,
 }
@@ -75,7 +75,7 @@ impl Side {
 
 /// Over which of its hosts' links a flow goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum PathChoice {
     /// That of its last connection.
     Same,
     /// The next one.
@@ -92,12 +92,12 @@ impl World {
         let whose = Destinations::new(&scenario.topology);
         network.add_tcon(&scenario.topology, seeds, &whose);
         // Flows are registered as they are opened.
-        let demands = Demands::new(Vec::new(), usize::MAX);
+        let demands = DemandTable::new(Vec::new(), usize::MAX);
         Ok(Self {
             sed: ControlPlane::new(scenario, seeds, demands, &mut network),
             network,
             hosts: Hosts::new(),
-            flows: Flows::new(scenario.groups.len()),
+            flows: FlowTable::new(scenario.groups.len()),
             setups: setups?,
             groups: scenario.groups.clone(),
             topology: scenario.topology.clone(),
@@ -116,7 +116,7 @@ impl World {
         &mut self,
         now: Time,
         group: u32,
-        pair: Pair,
+        pair: HostPair,
         size: Option<ByteSize>,
     ) -> FlowId {
         let mut flow = Flow::new(group, pair, now, size);
@@ -128,7 +128,7 @@ impl World {
 
     /// The flow goes on by a new connection; its old one is forgotten by both ends at once, if it is
     /// not closed. Gives the number by which the flow is known from now on.
-    pub(crate) fn reconnect(&mut self, now: Time, id: FlowId, link: Link) -> Option<FlowId> {
+    pub(crate) fn reconnect(&mut self, now: Time, id: FlowId, link: PathChoice) -> Option<FlowId> {
         let flow = self.flows.open.get(id)?;
         let achieved = self.achieved(flow);
         let (ends, session) = ([flow.initiator, flow.responder], (flow.group, flow.pair));
@@ -139,7 +139,7 @@ impl World {
         let id = self.flows.renumber(id)?;
         let flow = self.flows.open.get_mut(id)?;
         (flow.earlier, flow.hung_up) = (achieved, false);
-        if link == Link::Next {
+        if link == PathChoice::Next {
             flow.moves += 1;
         }
         self.connect(now, id);
@@ -178,7 +178,7 @@ impl World {
             }
             Setup::Tcp(setup) => {
                 let is_resumed = setup.resumes() && self.sessions.contains(&(group, pair));
-                let (congestion, sequence) = (seed(Drawer::Congestion), seed(Drawer::Sequence));
+                let (congestion, sequence) = (seed(RngStream::Congestion), seed(RngStream::Sequence));
                 for address in addresses {
                     let initiator = address.initiator;
                     let mut end = setup.end(now, initiator, is_resumed, congestion, sequence);
@@ -194,8 +194,8 @@ impl World {
                 }
             }
             Setup::Quic(setup) => {
-                let choices = (id.number, seed(Drawer::Quic));
-                let around = Surroundings {
+                let choices = (id.number, seed(RngStream::Quic));
+                let around = HostEnvironment {
                     group: &self.groups[group as usize],
                     topology: &self.topology,
                     routes: &self.routes,
@@ -208,7 +208,7 @@ impl World {
             Setup::Dcudp(setup) => {
                 let [responder, initiator] = addresses;
                 let both = [&initiator, &responder];
-                let ends = setup.ends(now, &self.topology, both, seed(Drawer::Dcudp));
+                let ends = setup.ends(now, &self.topology, both, seed(RngStream::Dcudp));
                 if let Ok((client, server)) = ends {
                     self.hosts.open_dcudp(responder, server);
                     self.hosts.open_dcudp(initiator, client);
@@ -264,7 +264,7 @@ impl World {
     fn links(&self, flow: &Flow) -> (Option<PortIndex>, Option<PortIndex>) {
         let group = &self.groups[flow.group as usize];
         let (topology, routes) = (&self.topology, &self.routes);
-        let ways = |pair: Pair| {
+        let ways = |pair: HostPair| {
             let mut ways = group.ways(topology, routes, (pair.from, pair.to), flow.spread.into());
             let moves = flow.moves as usize % ways.len().max(1);
             ways.rotate_left(moves);
@@ -279,7 +279,7 @@ impl World {
     }
 
     /// A connection that has carried data leaves a session behind, which another one may resume.
-    fn note_session(&mut self, (group, pair): (u32, Pair), achieved: FlowCounters) {
+    fn note_session(&mut self, (group, pair): (u32, HostPair), achieved: FlowCounters) {
         if let Setup::Tcp(setup) = &self.setups[group as usize]
             && setup.resumes()
             && !achieved.delivered.is_zero()
@@ -428,7 +428,7 @@ impl World {
     }
 
     /// What an endpoint told while an application acted on it.
-    pub(crate) fn next_notice(&mut self) -> Option<(FlowId, Notice)> {
+    pub(crate) fn next_notice(&mut self) -> Option<(FlowId, EndpointEvent)> {
         self.notices.pop()
     }
 

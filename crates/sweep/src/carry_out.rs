@@ -7,9 +7,9 @@ use weir_scenario::Scenario;
 use weir_sim::Simulation;
 use weir_units::{Duration, Time};
 
-use crate::plan::{Planned, Sweep};
+use crate::plan::{PlannedRun, Sweep};
 use crate::row::Row;
-use crate::steady::{Steady, SteadyRule};
+use crate::steady::{SteadyStateDetector, SteadyRule};
 
 /// How much is simulated between two looks at whether to go on, where no rule looks more often.
 const SLICES: u64 = 200;
@@ -17,14 +17,14 @@ const SLICES: u64 = 200;
 impl Sweep {
     /// Carries a run out. `go_on` is asked now and then; when it says no, the run is given up and has no
     /// row. What cannot be simulated, and what fails on the way, is a row with its error.
-    pub fn carry_out(&self, planned: &Planned, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
+    pub fn carry_out(&self, planned: &PlannedRun, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
         carry_out(planned, self.steady(), go_on)
     }
 }
 
 /// As [`Sweep::carry_out`], for whoever has a run and no sweep.
 pub(crate) fn carry_out(
-    planned: &Planned,
+    planned: &PlannedRun,
     steady: Option<&SteadyRule>,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Option<Row> {
@@ -32,7 +32,7 @@ pub(crate) fn carry_out(
     let mut row = match &planned.scenario {
         Err(error) => Row::failed(planned, error.clone()),
         Ok(scenario) => {
-            let run = || simulate(scenario.clone(), steady.map(Steady::new), go_on);
+            let run = || simulate(scenario.clone(), steady.map(SteadyStateDetector::new), go_on);
             match catch_unwind(AssertUnwindSafe(run)) {
                 Ok(Ok(Some(outcome))) => Row::done(planned, &outcome.summary, outcome.stopped),
                 Ok(Ok(None)) => return None,
@@ -53,7 +53,7 @@ struct Outcome {
 
 fn simulate(
     scenario: Scenario,
-    mut steady: Option<Steady>,
+    mut steady: Option<SteadyStateDetector>,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Outcome>, String> {
     let (warm_up, duration) = (scenario.warm_up, scenario.duration);

@@ -7,11 +7,11 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::SweepError;
 use crate::journal::Journal;
-use crate::plan::{Planned, Sweep};
+use crate::plan::{PlannedRun, Sweep};
 use crate::row::{Row, Rows};
 
 /// Who looks on while runs are carried out, from several threads.
-pub trait Watch: Sync {
+pub trait RunObserver: Sync {
     /// Whether to go on: asked often. Runs in flight are given up when it says no.
     fn goes_on(&self) -> bool;
 
@@ -28,13 +28,13 @@ impl Sweep {
     /// There are no threads; the journal cannot be written, which ends the other runs too.
     pub fn carry_out_left(
         &self,
-        planned: &[Planned],
+        planned: &[PlannedRun],
         rows: Rows,
         journal: &Journal,
         jobs: usize,
-        watch: &dyn Watch,
+        watch: &dyn RunObserver,
     ) -> Result<Rows, SweepError> {
-        let left: Vec<&Planned> = planned.iter().filter(|run| !rows.has(&run.key)).collect();
+        let left: Vec<&PlannedRun> = planned.iter().filter(|run| !rows.has(&run.key)).collect();
         let rows = Mutex::new(rows);
         let failed = AtomicBool::new(false);
         let goes_on = || watch.goes_on() && !failed.load(Ordering::Relaxed);

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use weir_results::OutputError;
 
 use crate::SweepError;
-use crate::plan::{Planned, Shard};
+use crate::plan::{PlannedRun, Shard};
 use crate::row::{Row, Rows};
 
 /// What journals are called: `runs.jsonl`, or `runs.3-of-16.jsonl` of a part.
@@ -26,7 +26,7 @@ pub struct Journal {
 
 /// Rows in the directory that are none of the sweep: of other settings, or of another version of the code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stale {
+pub struct StaleRows {
     /// How many.
     pub rows: usize,
 }
@@ -41,9 +41,9 @@ impl Journal {
     pub fn open(
         directory: &Path,
         shard: Shard,
-        planned: &[Planned],
+        planned: &[PlannedRun],
         resume: bool,
-    ) -> Result<(Self, Rows, Stale), SweepError> {
+    ) -> Result<(Self, Rows, StaleRows), SweepError> {
         let path = directory.join(match shard {
             Shard::WHOLE => format!("{PREFIX}{SUFFIX}"),
             Shard { index, of } => format!("{PREFIX}.{index}-of-{of}{SUFFIX}"),
@@ -83,14 +83,14 @@ impl Journal {
     ///
     /// # Errors
     /// A file cannot be read; a line is no row.
-    pub fn read_all(directory: &Path, planned: &[Planned]) -> Result<(Rows, Stale), SweepError> {
+    pub fn read_all(directory: &Path, planned: &[PlannedRun]) -> Result<(Rows, StaleRows), SweepError> {
         let mut all = Rows::default();
         for path in journals(directory)? {
             read(&path)?.into_iter().for_each(|row| all.push(row));
         }
         let wanted: std::collections::HashSet<_> = planned.iter().map(|run| &run.key).collect();
         let mut rows = Rows::default();
-        let mut stale = Stale::default();
+        let mut stale = StaleRows::default();
         for row in all.into_rows() {
             if wanted.contains(&row.key) {
                 rows.push(row)

@@ -54,12 +54,12 @@ mod task;
 mod written;
 
 pub use carry_out::thread_time;
-pub use crew::Watch;
+pub use crew::RunObserver;
 pub use error::SweepError;
-pub use journal::{Journal, Stale};
+pub use journal::{Journal, StaleRows};
 pub use key::{CODE_VERSION, RunKey};
-pub use plan::{Axis, Planned, Shard, Sweep};
+pub use plan::{Axis, PlannedRun, Shard, Sweep};
 pub use row::{Row, Rows};
-pub use steady::{Steady, SteadyRule};
+pub use steady::{SteadyStateDetector, SteadyRule};
 pub use task::{Task, TaskError};
-pub use written::Written;
+pub use written::WrittenDataset;

@@ -8,7 +8,7 @@ use weir_results::{Dataset, RunSummary, Value};
 use weir_units::{Duration, Time};
 
 use crate::key::{CODE_VERSION, RunKey};
-use crate::plan::{Planned, Sweep};
+use crate::plan::{PlannedRun, Sweep};
 
 /// A row: inputs, and outputs or an error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub(crate) fn done(planned: &Planned, summary: &RunSummary, stopped: Option<Time>) -> Self {
+    pub(crate) fn done(planned: &PlannedRun, summary: &RunSummary, stopped: Option<Time>) -> Self {
         Self {
             outputs: outputs(summary),
             stopped_at: stopped,
@@ -44,14 +44,14 @@ impl Row {
         }
     }
 
-    pub(crate) fn failed(planned: &Planned, error: String) -> Self {
+    pub(crate) fn failed(planned: &PlannedRun, error: String) -> Self {
         Self {
             error: Some(error),
             ..Self::blank(planned)
         }
     }
 
-    fn blank(planned: &Planned) -> Self {
+    fn blank(planned: &PlannedRun) -> Self {
         Self {
             run: planned.number,
             key: planned.key.clone(),

@@ -57,13 +57,13 @@ impl SteadyRule {
 
 /// A run under the rule's eyes.
 #[derive(Clone, Debug)]
-pub struct Steady {
+pub struct SteadyStateDetector {
     rule: SteadyRule,
     /// What the run had given at the end of each batch.
     so_far: Vec<RunSummary>,
 }
 
-impl Steady {
+impl SteadyStateDetector {
     /// At the run's beginning.
     pub fn new(rule: &SteadyRule) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Steady {
         if window <= 0.0 || left <= 0.0 {
             return summary;
         }
-        let ahead = Ahead {
+        let ahead = Horizon {
             factor: left / window,
         };
         let whole = duration.as_secs_f64() - summary.warm_up.as_secs_f64();
@@ -155,11 +155,11 @@ fn measured(summary: &RunSummary) -> Duration {
 }
 
 /// How far the rest of the run reaches, in windows.
-struct Ahead {
+struct Horizon {
     factor: f64,
 }
 
-impl Ahead {
+impl Horizon {
     fn count(&self, now: u64, before: u64) -> u64 {
         let gained = now.saturating_sub(before) as f64;
         now.saturating_add((gained * self.factor).round() as u64)
@@ -300,7 +300,7 @@ mod tests {
 
     /// After how many batches the run is steady.
     fn stops(batch: impl Fn(u64) -> (u64, u64)) -> Option<usize> {
-        let mut steady = Steady::new(&SteadyRule::default());
+        let mut steady = SteadyStateDetector::new(&SteadyRule::default());
         let mut delivered = Vec::new();
         for number in 0..120 {
             delivered.push(batch(number));
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_the_run_goes_on_as_the_window() {
-        let mut steady = Steady::new(&SteadyRule::default());
+        let mut steady = SteadyStateDetector::new(&SteadyRule::default());
         let delivered: Vec<(u64, u64)> = (0..20)
             .map(|number| if number < 8 { (0, 1000) } else { (500, 500) })
             .collect();

@@ -7,7 +7,7 @@ use weir_scenario::{Document, ScenarioError};
 
 use crate::carry_out::carry_out;
 use crate::key::{CODE_VERSION, RunKey};
-use crate::plan::{Planned, Sweep};
+use crate::plan::{PlannedRun, Sweep};
 use crate::row::Row;
 use crate::steady::SteadyRule;
 
@@ -55,7 +55,7 @@ impl Task {
     ///
     /// # Errors
     /// The scenario cannot be written down.
-    pub fn of(sweep: &Sweep, planned: &Planned) -> Result<Self, TaskError> {
+    pub fn of(sweep: &Sweep, planned: &PlannedRun) -> Result<Self, TaskError> {
         Ok(Self {
             code: CODE_VERSION.to_owned(),
             number: planned.number,
@@ -101,7 +101,7 @@ impl Task {
             Ok(text) => Ok(Document::parse("the planned run", &text)?.scenario()?),
             Err(error) => Err(error),
         };
-        let planned = Planned {
+        let planned = PlannedRun {
             number: self.number,
             key: self.key,
             inputs: self.inputs,

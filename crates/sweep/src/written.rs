@@ -14,7 +14,7 @@ const DATASET: &str = "runs.parquet";
 
 /// A dataset that has been written.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenDataset {
     /// Where it is.
     pub path: PathBuf,
     /// The rows of which it was made.
@@ -29,11 +29,11 @@ impl Sweep {
     ///
     /// # Errors
     /// A journal cannot be read; the file cannot be written.
-    pub fn write_dataset(&self, directory: &Path) -> Result<Written, SweepError> {
+    pub fn write_dataset(&self, directory: &Path) -> Result<WrittenDataset, SweepError> {
         let (rows, _) = Journal::read_all(directory, &self.plan())?;
         let dataset = rows.dataset(self);
         let path = dataset.write(directory.join(DATASET))?;
-        Ok(Written {
+        Ok(WrittenDataset {
             path,
             rows,
             dataset,

@@ -7,16 +7,16 @@
 
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::report::{Milestone, Report};
-use crate::steering::Delivered;
+use crate::report::{DeliveryPoint, ProgressReport};
+use crate::steering::DeliverySummary;
 
 /// So many acknowledgments at most are told of one report.
 const MOST: u32 = 64;
 
 /// Those that are left to be told of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answers<'r> {
-    report: &'r Report,
+pub(crate) struct AckReplay<'r> {
+    report: &'r ProgressReport,
     /// How many there are, and which is the next.
     count: u32,
     next: u32,
@@ -39,17 +39,17 @@ pub(crate) struct Answers<'r> {
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ReplayedAck {
     /// When it came.
     pub(crate) now: Time,
     /// The place that it tells of.
-    pub(crate) place: Option<Milestone>,
-    pub(crate) delivered: Delivered,
+    pub(crate) place: Option<DeliveryPoint>,
+    pub(crate) delivered: DeliverySummary,
 }
 
-impl<'r> Answers<'r> {
+impl<'r> AckReplay<'r> {
     /// Those of a report, where so much had been delivered before, and so much of the rest met a mark.
-    pub(crate) fn new(report: &'r Report, delivered: ByteSize, marked: ByteSize) -> Self {
+    pub(crate) fn new(report: &'r ProgressReport, delivered: ByteSize, marked: ByteSize) -> Self {
         let is_empty = report.delivered <= delivered;
         Self {
             report,
@@ -88,7 +88,7 @@ impl<'r> Answers<'r> {
     }
 
     /// The next of them, with `in_flight` on its way after it.
-    pub(crate) fn next(&mut self, in_flight: ByteSize) -> Answer {
+    pub(crate) fn next(&mut self, in_flight: ByteSize) -> ReplayedAck {
         let ahead = self.place_ahead();
         let (goal, upto, until) = match &ahead {
             Some((index, place)) => (*index, place.upto, place.passed_at),
@@ -102,7 +102,7 @@ impl<'r> Answers<'r> {
             self.now += until.since(self.now) / steps;
         }
         let rtt = self.pass_on(ahead.map(|(_, place)| place), steps);
-        let delivered = Delivered {
+        let delivered = DeliverySummary {
             bytes,
             marked: self.take_marked(bytes),
             newest_sent: self.sent,
@@ -114,7 +114,7 @@ impl<'r> Answers<'r> {
         self.upto += bytes;
         self.next += 1;
         self.place += usize::from(place.is_some());
-        Answer {
+        ReplayedAck {
             now: self.now,
             place,
             delivered,
@@ -122,7 +122,7 @@ impl<'r> Answers<'r> {
     }
 
     /// The next place that one of them tells of, and which.
-    fn place_ahead(&self) -> Option<(u32, Milestone)> {
+    fn place_ahead(&self) -> Option<(u32, DeliveryPoint)> {
         let place = (*self.report.passed.get(self.place)?)?;
         let all = self.report.answers.max(1);
         let index = if all > MOST {
@@ -135,7 +135,7 @@ impl<'r> Answers<'r> {
     }
 
     /// On the way to a place, or without one: what arrives was sent a round trip ago. Gives that.
-    fn pass_on(&mut self, ahead: Option<Milestone>, steps: u64) -> Option<Duration> {
+    fn pass_on(&mut self, ahead: Option<DeliveryPoint>, steps: u64) -> Option<Duration> {
         let goal = match &ahead {
             Some(place) if place.was_repeated => None,
             Some(place) => Some(place.passed_at.since(place.sent_at)),

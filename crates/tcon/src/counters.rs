@@ -43,7 +43,7 @@ pub struct Counters {
 
 /// What was done to one flow, since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowCounters {
+pub struct EnforcementCounters {
     /// Data that the receiver has.
     pub delivered: ByteSize,
     /// The part of it whose acknowledgments told of marks.
@@ -80,5 +80,5 @@ pub struct FlowReport {
     /// What is kept of it.
     pub kept: ByteSize,
     /// What was done to it.
-    pub counters: FlowCounters,
+    pub counters: EnforcementCounters,
 }

@@ -1,6 +1,6 @@
 //! ECN on behalf of a sender that does not know of it (RFC 3168, section 6.1).
 
-use weir_fabric::{Handshake, Packet, Way};
+use weir_fabric::{Handshake, Packet, Direction};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Segment};
 
@@ -11,7 +11,7 @@ const OFFER: Flags = Flags::ECE_AND_CWR;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Negotiation {
     /// Which end's data is to be marked, if only one's is.
-    sender: Option<Way>,
+    sender: Option<Direction>,
     /// Whether the other end has offered ECN, or has accepted it.
     accepted: bool,
     /// Whether the sender's end takes part itself.
@@ -22,7 +22,7 @@ pub(crate) struct Negotiation {
 
 impl Negotiation {
     /// `sender` is the way of the data that is to be marked, where it is one of the two.
-    pub(crate) fn new(sender: Option<Way>) -> Self {
+    pub(crate) fn new(sender: Option<Direction>) -> Self {
         Self {
             sender,
             ..Self::default()
@@ -35,7 +35,7 @@ impl Negotiation {
         &mut self,
         packet: &mut P,
         segment: &Segment,
-        way: Way,
+        way: Direction,
         handshake: &Handshake,
     ) {
         let offers = segment.flags.contains(OFFER);
@@ -73,7 +73,7 @@ impl Negotiation {
     }
 
     /// Whether data that goes `way` may be marked, and echoes are to be expected.
-    pub(crate) fn is_active(&self, way: Way) -> bool {
+    pub(crate) fn is_active(&self, way: Direction) -> bool {
         self.native || (self.accepted && self.sender == Some(way))
     }
 
@@ -86,7 +86,7 @@ impl Negotiation {
     }
 
     /// Whether a segment that goes `way` has to echo a mark for its sender.
-    pub(crate) fn echoes(&self, way: Way) -> bool {
+    pub(crate) fn echoes(&self, way: Direction) -> bool {
         self.echo && self.sender == Some(way)
     }
 }

@@ -5,16 +5,16 @@ use std::collections::BinaryHeap;
 
 use weir_fabric::{
     Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Element, Output,
-    Packet, PortIndex, Tally, Way,
+    Packet, PortIndex, PacketCount, Direction,
 };
 use weir_units::{ByteSize, Time};
 use weir_wire::tcp::{Flags, Segment};
 
 use crate::counters::{Counters, FlowReport};
 use crate::ecn::Negotiation;
-use crate::memory::Memory;
-use crate::stream::{Answer, Shared, Stream};
-use crate::treatment::{Candidate, Choose};
+use crate::memory::MemoryBudget;
+use crate::stream::{AckVerdict, StreamContext, Stream};
+use crate::treatment::{FlowInfo, PolicyLookup};
 
 /// How much a [`Tcon`] may remember.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Tcon<P> {
     connections: Connections<State<P>>,
-    choose: Box<dyn Choose>,
-    shared: Shared,
+    choose: Box<dyn PolicyLookup>,
+    shared: StreamContext,
     /// When which stream wants to be looked after, at the latest; some of it may be out of date.
     timers: BinaryHeap<Reverse<(Time, ConnectionId, usize)>>,
     seed: u64,
@@ -104,14 +104,14 @@ impl<P> Default for State<P> {
 impl<P> Tcon<P> {
     /// Nothing has been seen. `seed` decides where flows lie in the table, and whatever the algorithms
     /// randomize.
-    pub fn new(limits: Limits, choose: Box<dyn Choose>, seed: u64) -> Self {
+    pub fn new(limits: Limits, choose: Box<dyn PolicyLookup>, seed: u64) -> Self {
         Self {
             connections: Connections::new(limits.connections, seed),
             choose,
-            shared: Shared {
-                memory: Memory::new(limits.memory),
+            shared: StreamContext {
+                memory: MemoryBudget::new(limits.memory),
                 counters: Counters::default(),
-                held: Tally::ZERO,
+                held: PacketCount::ZERO,
             },
             timers: BinaryHeap::new(),
             seed,
@@ -129,18 +129,18 @@ impl<P> Tcon<P> {
     }
 
     /// The packets that are kept now.
-    pub fn kept(&self) -> Tally {
+    pub fn kept(&self) -> PacketCount {
         self.shared.memory.kept
     }
 
     /// The most packets that have been kept at a time.
-    pub fn most_kept(&self) -> Tally {
+    pub fn most_kept(&self) -> PacketCount {
         self.shared.memory.largest
     }
 
     /// Somebody else decides from now on about flows that begin; those that are there keep their
     /// treatment.
-    pub fn set_policy(&mut self, choose: Box<dyn Choose>) {
+    pub fn set_policy(&mut self, choose: Box<dyn PolicyLookup>) {
         self.choose = choose;
     }
 }
@@ -171,7 +171,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
     fn on_segment(
         &mut self,
         now: Time,
-        (id, way): (ConnectionId, Way),
+        (id, way): (ConnectionId, Direction),
         (ingress, mut packet): (PortIndex, P),
         segment: &Segment,
         out: &mut Output<'_, P>,
@@ -196,21 +196,21 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         state.negotiation_on(way, &packet, segment);
         let [forth, back] = &mut state.streams;
         let (own, other) = match way {
-            Way::Forth => (forth, back),
-            Way::Back => (back, forth),
+            Direction::Forth => (forth, back),
+            Direction::Back => (back, forth),
         };
         if let Some(stream) = other
             && segment.flags.contains(Flags::ACK)
         {
             let answer = stream.on_ack(now, segment, &handshake, shared);
-            if answer == Answer::Withheld {
+            if answer == AckVerdict::Withheld {
                 shared.counters.withheld += 1;
                 out.absorb(packet);
                 stream.pump(now, shared, out);
                 schedule(&mut self.timers, id, stream);
                 return;
             }
-            if answer == Answer::Cleaned {
+            if answer == AckVerdict::Cleaned {
                 packet.clear_sack_blocks();
             }
             if stream.is_marked {
@@ -243,7 +243,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
 
 impl<P: Packet> State<P> {
     /// What the receiver's data says about ECN.
-    fn negotiation_on(&mut self, way: Way, packet: &P, segment: &Segment) {
+    fn negotiation_on(&mut self, way: Direction, packet: &P, segment: &Segment) {
         let is_back = self.negotiation.is_active(way.reversed());
         if is_back && segment.payload > 0 {
             self.negotiation.on_data_back(packet.ecn(), segment.flags);
@@ -253,34 +253,34 @@ impl<P: Packet> State<P> {
 
 trait Opening<P> {
     /// What is known of the data that goes `way`.
-    fn candidate(&self, way: Way) -> Candidate;
+    fn candidate(&self, way: Direction) -> FlowInfo;
     fn on_syn(
         &mut self,
         now: Time,
-        way: Way,
+        way: Direction,
         ingress: PortIndex,
         packet: &mut P,
         segment: &Segment,
-        choose: &dyn Choose,
+        choose: &dyn PolicyLookup,
     );
     fn start(
         &mut self,
         now: Time,
-        way: Way,
-        choose: &dyn Choose,
+        way: Direction,
+        choose: &dyn PolicyLookup,
         seed: u64,
         counters: &mut Counters,
     );
 }
 
 impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
-    fn candidate(&self, way: Way) -> Candidate {
+    fn candidate(&self, way: Direction) -> FlowInfo {
         let [forth, back] = self.state.syns;
         let (key, own, other) = match way {
-            Way::Forth => (self.flow, forth, back),
-            Way::Back => (self.flow.reversed(), back, forth),
+            Direction::Forth => (self.flow, forth, back),
+            Direction::Back => (self.flow.reversed(), back, forth),
         };
-        Candidate {
+        FlowInfo {
             key,
             dscp: own.ingress.map_or(other.dscp, |_| own.dscp),
             ingress: own.ingress,
@@ -291,11 +291,11 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
     fn on_syn(
         &mut self,
         now: Time,
-        way: Way,
+        way: Direction,
         ingress: PortIndex,
         packet: &mut P,
         segment: &Segment,
-        choose: &dyn Choose,
+        choose: &dyn PolicyLookup,
     ) {
         if let Some(syn) = self.state.syns.get_mut(way.index()) {
             *syn = Syn {
@@ -308,9 +308,9 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
             self.state.stage = Stage::Opening;
             let marks = |way| choose.choose(&self.candidate(way)).is_some_and(|it| it.ecn);
             self.state.negotiation =
-                Negotiation::new(match (marks(Way::Forth), marks(Way::Back)) {
-                    (true, false) => Some(Way::Forth),
-                    (false, true) => Some(Way::Back),
+                Negotiation::new(match (marks(Direction::Forth), marks(Direction::Back)) {
+                    (true, false) => Some(Direction::Forth),
+                    (false, true) => Some(Direction::Back),
                     _ => None,
                 });
         }
@@ -321,8 +321,8 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
     fn start(
         &mut self,
         now: Time,
-        way: Way,
-        choose: &dyn Choose,
+        way: Direction,
+        choose: &dyn PolicyLookup,
         seed: u64,
         counters: &mut Counters,
     ) {
@@ -331,13 +331,13 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
         // From the SYN to its answer, and from the answer to what opened the connection.
         let first = forth.zip(back).map(|(forth, back)| back.since(forth));
         let second = back
-            .filter(|_| way == Way::Forth)
+            .filter(|_| way == Direction::Forth)
             .map(|back| now.since(back));
-        let rtts = |way: Way| match way {
-            Way::Forth => (first, second),
-            Way::Back => (second, first),
+        let rtts = |way: Direction| match way {
+            Direction::Forth => (first, second),
+            Direction::Back => (second, first),
         };
-        for way in [Way::Forth, Way::Back] {
+        for way in [Direction::Forth, Direction::Back] {
             let Some(treatment) = choose.choose(&self.candidate(way)) else {
                 counters.passed += 1;
                 continue;
@@ -423,7 +423,7 @@ impl<P: Packet + Clone + std::fmt::Debug + Send + 'static> Element<P> for Tcon<P
         }
     }
 
-    fn held(&self) -> Tally {
+    fn held(&self) -> PacketCount {
         self.shared.held
     }
 }

@@ -10,7 +10,7 @@ use weir_wire::tcp::{SackBlock, Sequence};
 
 /// A segment that has not been acknowledged.
 #[derive(Debug)]
-pub(crate) struct Record<P> {
+pub(crate) struct SentSegment<P> {
     /// Its first sequence number that has not been acknowledged.
     pub(crate) start: Sequence,
     /// The one behind its last.
@@ -24,12 +24,12 @@ pub(crate) struct Record<P> {
     /// How often it was sent, by whomever.
     pub(crate) transmissions: u32,
     pub(crate) delivery: PacketDelivery,
-    pub(crate) place: Place,
+    pub(crate) place: SegmentState,
 }
 
 /// Where a segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SegmentState {
     /// Here: it waits for its turn.
     Waiting,
     /// On its way.
@@ -40,7 +40,7 @@ pub(crate) enum Place {
     Lost,
 }
 
-impl<P> Record<P> {
+impl<P> SentSegment<P> {
     /// Its length in sequence numbers.
     pub(crate) fn length(&self) -> u64 {
         distance(self.end, self.start)
@@ -59,20 +59,20 @@ pub(crate) fn distance(to: Sequence, from: Sequence) -> u64 {
 
 /// How many bytes are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amounts {
+pub(crate) struct FlightBytes {
     pub(crate) waiting: u64,
     pub(crate) in_flight: u64,
     pub(crate) delivered: u64,
     pub(crate) lost: u64,
 }
 
-impl Amounts {
-    fn at(&mut self, place: Place) -> &mut u64 {
+impl FlightBytes {
+    fn at(&mut self, place: SegmentState) -> &mut u64 {
         match place {
-            Place::Waiting => &mut self.waiting,
-            Place::InFlight => &mut self.in_flight,
-            Place::Delivered => &mut self.delivered,
-            Place::Lost => &mut self.lost,
+            SegmentState::Waiting => &mut self.waiting,
+            SegmentState::InFlight => &mut self.in_flight,
+            SegmentState::Delivered => &mut self.delivered,
+            SegmentState::Lost => &mut self.lost,
         }
     }
 }
@@ -81,12 +81,12 @@ impl Amounts {
 #[derive(Debug)]
 pub(crate) struct Flight<P> {
     /// Ordered, and none overlaps another.
-    records: VecDeque<Record<P>>,
+    records: VecDeque<SentSegment<P>>,
     /// The first number that has not been acknowledged.
     pub(crate) una: Sequence,
     /// The number behind the last that the sender has sent.
     pub(crate) nxt: Sequence,
-    pub(crate) amounts: Amounts,
+    pub(crate) amounts: FlightBytes,
 }
 
 impl<P> Flight<P> {
@@ -96,7 +96,7 @@ impl<P> Flight<P> {
             records: VecDeque::new(),
             una: next,
             nxt: next,
-            amounts: Amounts::default(),
+            amounts: FlightBytes::default(),
         }
     }
 
@@ -107,22 +107,22 @@ impl<P> Flight<P> {
         }
     }
 
-    pub(crate) fn records(&self) -> impl DoubleEndedIterator<Item = &Record<P>> {
+    pub(crate) fn records(&self) -> impl DoubleEndedIterator<Item = &SentSegment<P>> {
         self.records.iter()
     }
 
     /// The segment at a position.
-    pub(crate) fn record(&self, position: usize) -> Option<&Record<P>> {
+    pub(crate) fn record(&self, position: usize) -> Option<&SentSegment<P>> {
         self.records.get(position)
     }
 
     /// The same, to be changed; its place is changed by [`Self::move_to`].
-    pub(crate) fn record_mut(&mut self, position: usize) -> Option<&mut Record<P>> {
+    pub(crate) fn record_mut(&mut self, position: usize) -> Option<&mut SentSegment<P>> {
         self.records.get_mut(position)
     }
 
     /// The first segment that satisfies a condition.
-    pub(crate) fn position(&self, condition: impl FnMut(&Record<P>) -> bool) -> Option<usize> {
+    pub(crate) fn position(&self, condition: impl FnMut(&SentSegment<P>) -> bool) -> Option<usize> {
         self.records.iter().position(condition)
     }
 
@@ -138,7 +138,7 @@ impl<P> Flight<P> {
     }
 
     /// Adds a segment, which overlaps none.
-    pub(crate) fn insert(&mut self, record: Record<P>) -> usize {
+    pub(crate) fn insert(&mut self, record: SentSegment<P>) -> usize {
         *self.amounts.at(record.place) += record.length();
         self.extend_to(record.end);
         let position = self
@@ -149,7 +149,7 @@ impl<P> Flight<P> {
     }
 
     /// Moves a segment to another place.
-    pub(crate) fn move_to(&mut self, position: usize, place: Place) {
+    pub(crate) fn move_to(&mut self, position: usize, place: SegmentState) {
         if let Some(record) = self.records.get_mut(position) {
             let length = record.length();
             let amount = self.amounts.at(record.place);
@@ -160,7 +160,7 @@ impl<P> Flight<P> {
     }
 
     /// Takes out what ends at or before `upto`, the first one first; what is left begins there.
-    pub(crate) fn acknowledge(&mut self, upto: Sequence) -> Option<Record<P>> {
+    pub(crate) fn acknowledge(&mut self, upto: Sequence) -> Option<SentSegment<P>> {
         let first = self.records.front()?;
         if !upto.precedes(first.end) {
             let record = self.records.pop_front()?;
@@ -184,8 +184,8 @@ impl<P> Flight<P> {
     }
 
     /// Takes out everything.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Record<P>> {
-        self.amounts = Amounts::default();
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = SentSegment<P>> {
+        self.amounts = FlightBytes::default();
         self.una = self.nxt;
         std::mem::take(&mut self.records).into_iter()
     }

@@ -51,10 +51,10 @@ mod told;
 mod treatment;
 
 pub use cap::{Cap, HOLD};
-pub use counters::{Counters, FlowCounters, FlowReport};
+pub use counters::{Counters, EnforcementCounters, FlowReport};
 pub use element::{Limits, Tcon};
-pub use observed::{Beginning, Observed};
-pub use observed_flows::{ObservedCounters, ObservedFlows, Round};
-pub use report::{Milestone, PLACES, Report};
+pub use observed::{FlowStart, ObservedFlow};
+pub use observed_flows::{ObservedCounters, ObservedFlows, SamplingRound};
+pub use report::{DeliveryPoint, PLACES, ProgressReport};
 pub use report_schedule::ReportSchedule;
-pub use treatment::{Candidate, Choose, Treatment};
+pub use treatment::{FlowInfo, PolicyLookup, FlowPolicy};

@@ -1,24 +1,24 @@
 //! How much is kept of all flows together.
 
-use weir_fabric::Tally;
+use weir_fabric::PacketCount;
 use weir_units::ByteSize;
 
 /// The bound of what is kept, and what is.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryBudget {
     limit: ByteSize,
     /// What is kept now.
-    pub(crate) kept: Tally,
+    pub(crate) kept: PacketCount,
     /// The most packets that have been kept at a time.
-    pub(crate) largest: Tally,
+    pub(crate) largest: PacketCount,
 }
 
-impl Memory {
+impl MemoryBudget {
     pub(crate) fn new(limit: ByteSize) -> Self {
         Self {
             limit,
-            kept: Tally::ZERO,
-            largest: Tally::ZERO,
+            kept: PacketCount::ZERO,
+            largest: PacketCount::ZERO,
         }
     }
 

@@ -7,11 +7,11 @@ use weir_fabric::WindowLimit;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::Sequence;
 
-use crate::answers::Answers;
+use crate::answers::AckReplay;
 use crate::cap::Cap;
 use crate::flight::distance;
-use crate::report::{Milestone, Report};
-use crate::steering::Steering;
+use crate::report::{DeliveryPoint, ProgressReport};
+use crate::steering::FlowController;
 
 /// So many segments beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
@@ -25,7 +25,7 @@ const LOSSES: usize = 64;
 
 /// What the handshake of a flow has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
+pub struct FlowStart {
     /// The number of the first byte of data.
     pub first: Sequence,
     /// The largest data of a segment, in bytes.
@@ -55,8 +55,8 @@ pub struct Beginning {
 /// # Ok::<(), weir_congestion::SpecError>(())
 /// ```
 #[derive(Debug)]
-pub struct Observed {
-    steering: Steering,
+pub struct ObservedFlow {
+    steering: FlowController,
     is_marked: bool,
     /// The last report's, or what stands for it before the first.
     una: Sequence,
@@ -82,15 +82,15 @@ pub struct Observed {
     losses: VecDeque<(Time, ByteSize)>,
 }
 
-impl Observed {
+impl ObservedFlow {
     /// A flow whose handshake is complete; `seed` decides whatever the algorithm randomizes.
-    pub fn new(algorithm: &AlgorithmSpec, beginning: &Beginning, seed: u64) -> Self {
+    pub fn new(algorithm: &AlgorithmSpec, beginning: &FlowStart, seed: u64) -> Self {
         let context = Context {
             packet_size: ByteSize::from_bytes(beginning.segment_size.into()),
             seed,
         };
         Self {
-            steering: Steering::new(algorithm, &context, beginning.rtt),
+            steering: FlowController::new(algorithm, &context, beginning.rtt),
             is_marked: beginning.is_marked,
             una: beginning.first,
             nxt: beginning.first,
@@ -156,7 +156,7 @@ impl Observed {
     }
 
     /// Something was seen of the flow.
-    pub fn on_report(&mut self, report: &Report) {
+    pub fn on_report(&mut self, report: &ProgressReport) {
         let known = self.delivered - ByteSize::from_bytes(self.untold);
         if report.limited_until > known {
             // The programs count one byte more, so that zero can say that there was none.
@@ -180,7 +180,7 @@ impl Observed {
     }
 
     /// Data that was sent since the last report.
-    fn note_sent(&mut self, report: &Report) {
+    fn note_sent(&mut self, report: &ProgressReport) {
         let news = distance(report.nxt, self.nxt);
         if news == 0 {
             return;
@@ -203,7 +203,7 @@ impl Observed {
     }
 
     /// What has arrived before the receiver knew of a hole, if it knows of one for the first time.
-    fn before_losses(&self, report: &Report) -> u64 {
+    fn before_losses(&self, report: &ProgressReport) -> u64 {
         let is_first = self.lost == 0 && !report.sacked.is_zero();
         if is_first {
             distance(report.una, self.una)
@@ -213,7 +213,7 @@ impl Observed {
     }
 
     /// Holes that are newly known, and time-outs.
-    fn find_losses(&mut self, report: &Report) {
+    fn find_losses(&mut self, report: &ProgressReport) {
         let segment = self.steering.segment_size;
         self.una = report.una;
         self.sent_again = report.sent_again;
@@ -259,7 +259,7 @@ impl Observed {
     }
 
     /// What is neither acknowledged, reported nor lost; what was lost counts again when it was sent again.
-    fn flight_of(&self, report: &Report) -> u64 {
+    fn flight_of(&self, report: &ProgressReport) -> u64 {
         let outstanding = distance(report.nxt, report.una);
         let again =
             self.sent_again.bytes() - self.sent_again_before.bytes().min(self.sent_again.bytes());
@@ -284,7 +284,7 @@ impl Observed {
     }
 
     /// The acknowledgments that a report tells of.
-    fn answers<'r>(&self, report: &'r Report) -> Answers<'r> {
+    fn answers<'r>(&self, report: &'r ProgressReport) -> AckReplay<'r> {
         // Karn's rule.
         let is_clear = report.sent_again == self.sent_again && report.sacked.is_zero();
         let marked = if self.is_marked {
@@ -293,13 +293,13 @@ impl Observed {
             ByteSize::ZERO
         };
         let rounds_end_anywhere = !self.steering.controller.wants_delivery();
-        Answers::new(report, self.delivered, marked)
+        AckReplay::new(report, self.delivered, marked)
             .after(self.newest_sent, self.rtt, is_clear)
             .with_rounds(rounds_end_anywhere)
     }
 
     /// What has arrived by the next acknowledgment.
-    fn deliver_next(&mut self, answers: &mut Answers<'_>) {
+    fn deliver_next(&mut self, answers: &mut AckReplay<'_>) {
         let answer = answers.next(self.in_flight());
         self.untold += answer.delivered.bytes;
         self.newest_sent = self.newest_sent.max(answer.delivered.newest_sent);
@@ -312,7 +312,7 @@ impl Observed {
     }
 
     /// What the estimate of the delivery rate needs of a place in the data.
-    fn remembered(&self, place: &Milestone) -> PacketDelivery {
+    fn remembered(&self, place: &DeliveryPoint) -> PacketDelivery {
         let is_before = |time: Time| time <= place.sent_at;
         let lost = self.losses.iter().rev().find(|(time, _)| is_before(*time));
         PacketDelivery {

@@ -9,9 +9,9 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 
 use crate::cap::Cap;
-use crate::counters::{FlowCounters, FlowReport};
-use crate::observed::{Beginning, Observed};
-use crate::report::Report;
+use crate::counters::{EnforcementCounters, FlowReport};
+use crate::observed::{FlowStart, ObservedFlow};
+use crate::report::ProgressReport;
 use crate::report_schedule::ReportSchedule;
 
 /// How often caps are given anew although nothing has changed: several times while they [hold](crate::HOLD).
@@ -82,7 +82,7 @@ pub struct ObservedCounters {
 
 /// What is to be done when a round begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
+pub enum SamplingRound {
     /// All [caps](ObservedFlows::caps) are to be given anew, and reports made by the
     /// [schedule](ObservedFlows::schedule).
     Caps,
@@ -96,8 +96,8 @@ struct Flow<T> {
     known_by: T,
     key: FlowKey,
     rule: u32,
-    observed: Observed,
-    counters: FlowCounters,
+    observed: ObservedFlow,
+    counters: EnforcementCounters,
     heard_at: Time,
     /// When its silence was last asked about.
     asked_at: Time,
@@ -129,7 +129,7 @@ impl<T> ObservedFlows<T> {
         now: Time,
         number: u32,
         flow: &PolicyFlow<'_>,
-        beginning: &Beginning,
+        beginning: &FlowStart,
         known_by: T,
     ) -> bool {
         // The end of the one before may have been too much to tell.
@@ -145,8 +145,8 @@ impl<T> ObservedFlows<T> {
             known_by,
             key: flow.key,
             rule: rule.line,
-            observed: Observed::new(&control.congestion, beginning, seed),
-            counters: FlowCounters::default(),
+            observed: ObservedFlow::new(&control.congestion, beginning, seed),
+            counters: EnforcementCounters::default(),
             heard_at: now,
             asked_at: now,
         };
@@ -155,12 +155,12 @@ impl<T> ObservedFlows<T> {
     }
 
     /// Something was seen of a flow, whose sender's windows have been lowered so often since it began.
-    pub fn on_report(&mut self, now: Time, number: u32, report: &Report, lowered: u64) {
+    pub fn on_report(&mut self, now: Time, number: u32, report: &ProgressReport, lowered: u64) {
         let Some(flow) = self.flows.get_mut(&number) else {
             return;
         };
         flow.observed.on_report(report);
-        let counters = FlowCounters {
+        let counters = EnforcementCounters {
             delivered: report.delivered,
             marked: report.marked,
             masked: ByteSize::ZERO,
@@ -181,7 +181,7 @@ impl<T> ObservedFlows<T> {
     }
 
     /// Whether a round begins, and with what.
-    pub fn handle_timeout(&mut self, now: Time) -> Option<Round> {
+    pub fn handle_timeout(&mut self, now: Time) -> Option<SamplingRound> {
         if now.since(self.round_at) < ROUND {
             return None;
         }
@@ -190,9 +190,9 @@ impl<T> ObservedFlows<T> {
         self.active = heard.filter(|silence| *silence < ACTIVE).count() as u64;
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_SEARCH) {
-            Some(Round::CapsAndSilentFlows)
+            Some(SamplingRound::CapsAndSilentFlows)
         } else {
-            Some(Round::Caps)
+            Some(SamplingRound::Caps)
         }
     }
 

@@ -9,7 +9,7 @@ pub const PLACES: usize = 32;
 /// A place in the data that has arrived: when it was sent, and what had arrived by then. The times and amounts are those
 /// of [`PacketDelivery`](weir_congestion::PacketDelivery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Milestone {
+pub struct DeliveryPoint {
     /// When it was known to have arrived.
     pub passed_at: Time,
     /// What had been delivered then, since the flow began.
@@ -34,7 +34,7 @@ pub struct Milestone {
 
 /// What was seen of a flow since the report before, up to an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct ProgressReport {
     /// When the acknowledgment passed.
     pub now: Time,
     /// Bytes that have been delivered, since the flow began: in order, or beyond a hole.
@@ -48,7 +48,7 @@ pub struct Report {
     /// When new data was sent last.
     pub sent_at: Time,
     /// Places that have arrived, in that order; the last of them is the newest.
-    pub passed: [Option<Milestone>; PLACES],
+    pub passed: [Option<DeliveryPoint>; PLACES],
     /// The first number that has not been acknowledged.
     pub una: Sequence,
     /// The number behind the last that was sent.

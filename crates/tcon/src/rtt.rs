@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(120);
 
 /// The estimator.
 #[derive(Clone, Debug)]
-pub(crate) struct RoundTrip {
+pub(crate) struct RttEstimator {
     smoothed: Option<Duration>,
     variation: Duration,
     /// [`Duration::MAX`] before the first sample.
@@ -23,7 +23,7 @@ pub(crate) struct RoundTrip {
     doublings: u32,
 }
 
-impl RoundTrip {
+impl RttEstimator {
     pub(crate) fn new() -> Self {
         Self {
             smoothed: None,
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_time_out_is_later_than_any_acknowledgment_and_doubles() {
-        let mut rtt = RoundTrip::new();
+        let mut rtt = RttEstimator::new();
         assert_eq!(rtt.rto(), INITIAL);
         for _ in 0..100 {
             rtt.on_sample(Duration::from_millis(30));

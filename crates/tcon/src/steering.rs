@@ -7,14 +7,14 @@ use weir_congestion::{
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::rtt::RoundTrip;
+use crate::rtt::RttEstimator;
 
 /// The controller, and what it has to be told that spans acknowledgments.
 #[derive(Debug)]
-pub(crate) struct Steering {
+pub(crate) struct FlowController {
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) rate: DeliveryRate,
-    pub(crate) rtt: RoundTrip,
+    pub(crate) rtt: RttEstimator,
     /// The largest data of a segment, in bytes.
     pub(crate) segment_size: u64,
     /// What was sent from here on ends the round trip.
@@ -23,7 +23,7 @@ pub(crate) struct Steering {
 
 /// What acknowledgments have newly told.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Delivered {
+pub(crate) struct DeliverySummary {
     /// How much arrived.
     pub(crate) bytes: u64,
     /// How much of it met a mark.
@@ -40,10 +40,10 @@ pub(crate) struct Delivered {
     pub(crate) in_flight: ByteSize,
 }
 
-impl Steering {
+impl FlowController {
     /// A flow that begins; `rtt` is what its handshake has measured.
     pub(crate) fn new(algorithm: &AlgorithmSpec, context: &Context, rtt: Option<Duration>) -> Self {
-        let mut round_trip = RoundTrip::new();
+        let mut round_trip = RttEstimator::new();
         if let Some(rtt) = rtt {
             round_trip.on_sample(rtt);
         }
@@ -137,7 +137,7 @@ impl Steering {
     }
 
     /// Tells the controller what acknowledgments have told.
-    pub(crate) fn on_ack(&mut self, now: Time, delivered: &Delivered) {
+    pub(crate) fn on_ack(&mut self, now: Time, delivered: &DeliverySummary) {
         if let Some(rtt) = delivered.rtt {
             self.rtt.on_sample(rtt);
         }

@@ -6,36 +6,36 @@ mod transmit;
 use std::collections::VecDeque;
 
 use weir_congestion::Context;
-use weir_fabric::{Clamped, Handshake, Packet, Tally, Way, WindowLimit};
+use weir_fabric::{Clamped, Handshake, Packet, PacketCount, Direction, WindowLimit};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
-use crate::counters::{Counters, FlowCounters};
+use crate::counters::{Counters, EnforcementCounters};
 use crate::flight::Flight;
-use crate::memory::Memory;
-use crate::steering::Steering;
-use crate::told::Edges;
-use crate::treatment::Treatment;
+use crate::memory::MemoryBudget;
+use crate::steering::FlowController;
+use crate::told::AdvertisedWindow;
+use crate::treatment::FlowPolicy;
 
-pub(crate) use acknowledgment::Answer;
+pub(crate) use acknowledgment::AckVerdict;
 
 /// What all streams share.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) memory: Memory,
+pub(crate) struct StreamContext {
+    pub(crate) memory: MemoryBudget,
     pub(crate) counters: Counters,
     /// Packets that came in and have not been sent on.
-    pub(crate) held: Tally,
+    pub(crate) held: PacketCount,
 }
 
 /// The data that goes one way.
 #[derive(Debug)]
 pub(crate) struct Stream<P> {
-    pub(crate) way: Way,
+    pub(crate) way: Direction,
     /// By which rule it is treated.
     pub(crate) rule: u32,
-    pub(crate) counters: FlowCounters,
-    pub(crate) steering: Steering,
+    pub(crate) counters: EnforcementCounters,
+    pub(crate) steering: FlowController,
     flight: Flight<P>,
     /// The first numbers of the segments that wait for their turn, in the order in which they came.
     waiting: VecDeque<Sequence>,
@@ -63,11 +63,11 @@ pub(crate) struct Stream<P> {
     /// The last acknowledgment that the sender was shown: number, window field, and where it ends.
     told: Option<(Sequence, u16, Sequence)>,
     /// Where the windows ended that the sender was shown.
-    edges: Edges,
+    edges: AdvertisedWindow,
     /// The round-trip time between here and the sender.
     sender_rtt: Duration,
     /// What the sender's newest segment says beside its data.
-    newest: Option<Header>,
+    newest: Option<SegmentHeader>,
     /// The sender has sent what was acknowledged: it has not heard of it.
     answer_due: bool,
     /// When the owner looks after it next.
@@ -78,9 +78,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// A stream whose handshake is complete. `rtts` are the round-trip times to the receiver and to the
     /// sender that it has measured.
     pub(crate) fn new(
-        treatment: &Treatment,
+        treatment: &FlowPolicy,
         handshake: &Handshake,
-        way: Way,
+        way: Direction,
         is_marked: bool,
         (rtt, sender_rtt): (Option<Duration>, Option<Duration>),
         seed: u64,
@@ -94,8 +94,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         Some(Self {
             way,
             rule: treatment.rule,
-            counters: FlowCounters::default(),
-            steering: Steering::new(&treatment.congestion, &context, rtt),
+            counters: EnforcementCounters::default(),
+            steering: FlowController::new(&treatment.congestion, &context, rtt),
             flight: Flight::new(first),
             waiting: VecDeque::new(),
             is_marked,
@@ -110,7 +110,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             recover_upto: None,
             last_window: None,
             told: None,
-            edges: Edges::new(first),
+            edges: AdvertisedWindow::new(first),
             sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
             newest: None,
             answer_due: false,
@@ -149,7 +149,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         &mut self,
         now: Time,
         packet: &mut P,
-        answer: Answer,
+        answer: AckVerdict,
         handshake: &Handshake,
         counters: &mut Counters,
     ) {
@@ -164,7 +164,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let Some(scale) = handshake.scale_of(&segment, way) else {
             return;
         };
-        if answer == Answer::Whole
+        if answer == AckVerdict::Whole
             && let Some((number, window, _)) = self.told
             && number == segment.acknowledgment
             && window < segment.window
@@ -189,7 +189,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// A segment of the sender's, with data or without, as the receiver gets it.
     pub(crate) fn note_header(&mut self, segment: &Segment) {
-        let header = Header::of(segment);
+        let header = SegmentHeader::of(segment);
         if self.newest.is_none_or(|known| !header.is_before(&known)) {
             self.newest = Some(header);
         }
@@ -202,7 +202,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     }
 
     /// Puts one copy back into the memory.
-    fn release(&mut self, copy: Option<P>, shared: &mut Shared) {
+    fn release(&mut self, copy: Option<P>, shared: &mut StreamContext) {
         if let Some(copy) = copy {
             self.kept -= copy.length();
             shared.memory.give_back(copy.length());
@@ -212,13 +212,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
 /// What a segment says beside its data, and what a receiver holds against it if it is too old.
 #[derive(Clone, Copy, Debug)]
-struct Header {
+struct SegmentHeader {
     acknowledgment: Sequence,
     window: u16,
     timestamps: Option<Timestamps>,
 }
 
-impl Header {
+impl SegmentHeader {
     fn of(segment: &Segment) -> Self {
         Self {
             acknowledgment: segment.acknowledgment,

@@ -7,12 +7,12 @@ use crate::flight::distance;
 
 /// Right edges of windows: one that the sender has had the time to use, and one that it may not have yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Edges {
+pub(crate) struct AdvertisedWindow {
     known: Sequence,
     next: Option<(Time, Sequence)>,
 }
 
-impl Edges {
+impl AdvertisedWindow {
     /// The sender has been shown nothing; `first` is the number of its first byte.
     pub(crate) fn new(first: Sequence) -> Self {
         Self {

@@ -10,7 +10,7 @@ use weir_wire::FlowKey;
 
 /// How the data is treated that goes one way of a connection.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Treatment {
+pub struct FlowPolicy {
     /// The congestion control.
     pub congestion: AlgorithmSpec,
     /// Whether ECN is negotiated with the receiver on behalf of a sender that does not know of it
@@ -25,7 +25,7 @@ pub struct Treatment {
 
 /// A flow about which somebody has to decide: the data that goes one way of a connection that opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct FlowInfo {
     /// Addresses and ports, as the sender of the data names them.
     pub key: FlowKey,
     /// The differentiated services code point (RFC 2474) of its sender's SYN; of the other end's, as long
@@ -38,20 +38,20 @@ pub struct Candidate {
 }
 
 /// Who decides which flows are treated, and how.
-pub trait Choose: fmt::Debug + Send + 'static {
+pub trait PolicyLookup: fmt::Debug + Send + 'static {
     /// How the data of `flow` is treated; `None` leaves it alone. It is asked as the first SYN passes, for whom
     /// to negotiate ECN, and again when the connection is open, which is what holds.
-    fn choose(&self, flow: &Candidate) -> Option<&Treatment>;
+    fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy>;
 }
 
 /// Every flow alike.
-impl Choose for Treatment {
-    fn choose(&self, _: &Candidate) -> Option<&Treatment> {
+impl PolicyLookup for FlowPolicy {
+    fn choose(&self, _: &FlowInfo) -> Option<&FlowPolicy> {
         Some(self)
     }
 }
 
-impl Treatment {
+impl FlowPolicy {
     /// What is kept of one flow unless something else is said.
     pub const BUFFER: ByteSize = ByteSize::from_mib(4);
 

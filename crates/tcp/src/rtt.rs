@@ -6,7 +6,7 @@ use crate::Config;
 
 /// The estimator.
 #[derive(Clone, Debug)]
-pub(crate) struct RoundTrip {
+pub(crate) struct RttEstimator {
     /// The smoothed round-trip time; zero before the first sample.
     pub(crate) smoothed: Duration,
     /// The mean deviation.
@@ -22,7 +22,7 @@ pub(crate) struct RoundTrip {
     pub(crate) sampled: bool,
 }
 
-impl RoundTrip {
+impl RttEstimator {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             smoothed: Duration::ZERO,
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn samples_follow_rfc_6298() {
-        let mut rtt = RoundTrip::new(&Config {
+        let mut rtt = RttEstimator::new(&Config {
             min_rto: millis(10),
             ..Config::default()
         });
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn backs_off_within_its_limits() {
-        let mut rtt = RoundTrip::new(&Config {
+        let mut rtt = RttEstimator::new(&Config {
             max_rto: Duration::from_secs(3),
             ..Config::default()
         });
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_long_round_trip_that_does_not_vary_is_no_time_out() {
-        let mut rtt = RoundTrip::new(&Config::default());
+        let mut rtt = RttEstimator::new(&Config::default());
         for _ in 0..100 {
             rtt.on_sample(millis(200));
         }

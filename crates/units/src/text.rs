@@ -10,18 +10,18 @@ pub(crate) struct Unit {
     scale: u64,
     spellings: &'static [&'static str],
     /// Whether values are written in this unit at all, and whether with decimals.
-    written: Written,
+    written: UnitText,
 }
 
 impl Unit {
     /// Written from one unit upwards, with decimals where needed.
     pub(crate) const fn decimal(scale: u64, spellings: &'static [&'static str]) -> Self {
-        Self::new(scale, spellings, Written::Decimal)
+        Self::new(scale, spellings, UnitText::Decimal)
     }
 
     /// Written for whole multiples only.
     pub(crate) const fn whole(scale: u64, spellings: &'static [&'static str]) -> Self {
-        Self::new(scale, spellings, Written::Whole)
+        Self::new(scale, spellings, UnitText::Whole)
     }
 
     /// Written for whole multiples only, and only where no decimal unit is shorter.
@@ -29,10 +29,10 @@ impl Unit {
         scale: u64,
         spellings: &'static [&'static str],
     ) -> Self {
-        Self::new(scale, spellings, Written::WholeUnlessLonger)
+        Self::new(scale, spellings, UnitText::WholeUnlessLonger)
     }
 
-    const fn new(scale: u64, spellings: &'static [&'static str], written: Written) -> Self {
+    const fn new(scale: u64, spellings: &'static [&'static str], written: UnitText) -> Self {
         Self {
             scale,
             spellings,
@@ -43,7 +43,7 @@ impl Unit {
 
 /// When a value is written in a unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum UnitText {
     /// From one unit upwards, with decimals where needed.
     Decimal,
     /// Only whole multiples.
@@ -144,7 +144,7 @@ impl Quantity {
                 continue;
             };
             let candidate = number + unit.spellings[0];
-            if unit.written != Written::WholeUnlessLonger || candidate.len() <= written.len() {
+            if unit.written != UnitText::WholeUnlessLonger || candidate.len() <= written.len() {
                 written = candidate;
             }
         }
@@ -173,13 +173,13 @@ fn scale_fraction(fraction: &str, scale: u64) -> Option<u64> {
 }
 
 /// `value / scale` as a decimal number, where it is one.
-fn decimal(value: u64, scale: u64, written: Written) -> Option<String> {
+fn decimal(value: u64, scale: u64, written: UnitText) -> Option<String> {
     let mut number = (value / scale).to_string();
     let mut rest = value % scale;
     if rest == 0 {
         return Some(number);
     }
-    if written != Written::Decimal {
+    if written != UnitText::Decimal {
         return None;
     }
     number.push('.');

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde::Serialize;
-use weir_scenario::{Loaded, Place, Problem, Scenario, ScenarioError, Setting};
+use weir_scenario::{LoadedScenario, Place, Problem, Scenario, ScenarioError, Setting};
 
 use crate::failure::Failure;
 use crate::output;
@@ -54,7 +54,7 @@ impl Check {
         }
     }
 
-    fn text(&self, loaded: &Loaded) -> Result<String, Failure> {
+    fn text(&self, loaded: &LoadedScenario) -> Result<String, Failure> {
         let scenario = &loaded.scenario;
         let topology = &scenario.topology;
         let flows = scenario.groups.iter().map(|group| group.flow_count());
@@ -99,7 +99,7 @@ struct NamedVariant<'l> {
 }
 
 impl<'l> Expanded<'l> {
-    fn of(loaded: &'l Loaded) -> Self {
+    fn of(loaded: &'l LoadedScenario) -> Self {
         let variants = loaded.variants.iter().map(|variant| NamedVariant {
             name: &variant.name,
             settings: (variant.settings.iter())

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use weir_scenario::{Document, Loaded, Scenario, ScenarioError, Setting, shipped};
+use weir_scenario::{Document, LoadedScenario, Scenario, ScenarioError, Setting, shipped};
 use weir_sim::Simulation;
 
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ impl Chosen {
     ///
     /// # Errors
     /// There is neither; it cannot be read; it has mistakes.
-    pub(crate) fn load(&self, settings: &[Setting]) -> Result<Loaded, ScenarioError> {
+    pub(crate) fn load(&self, settings: &[Setting]) -> Result<LoadedScenario, ScenarioError> {
         self.document()?.with(settings)?.expand()
     }
 
@@ -53,7 +53,7 @@ impl Chosen {
 ///
 /// # Errors
 /// What it says.
-pub(crate) fn try_out(loaded: &Loaded) -> Result<(), Failure> {
+pub(crate) fn try_out(loaded: &LoadedScenario) -> Result<(), Failure> {
     try_all(loaded, |scenario| {
         Simulation::new(scenario.clone())
             .map(drop)
@@ -65,7 +65,7 @@ pub(crate) fn try_out(loaded: &Loaded) -> Result<(), Failure> {
 ///
 /// # Errors
 /// What is in the way.
-pub(crate) fn try_out_live(loaded: &Loaded) -> Result<(), Failure> {
+pub(crate) fn try_out_live(loaded: &LoadedScenario) -> Result<(), Failure> {
     try_all(loaded, |scenario| {
         weir_lab::check(scenario)
             .map(drop)
@@ -74,7 +74,7 @@ pub(crate) fn try_out_live(loaded: &Loaded) -> Result<(), Failure> {
 }
 
 fn try_all(
-    loaded: &Loaded,
+    loaded: &LoadedScenario,
     check: impl Fn(&Scenario) -> Result<(), String>,
 ) -> Result<(), Failure> {
     check(&loaded.scenario).map_err(Failure::Failed)?;

@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use weir_scenario::Setting;
 use weir_sweep::{
-    Journal, Planned, Row, Rows, Shard, Stale, SteadyRule, Sweep as Plan, SweepError, Watch,
+    Journal, PlannedRun, Row, Rows, Shard, StaleRows, SteadyRule, Sweep as Plan, SweepError, RunObserver,
 };
 
 use crate::failure::Failure;
@@ -142,14 +142,14 @@ impl Sweep {
         })
     }
 
-    fn planned(&self, sweep: &Plan) -> Vec<Planned> {
+    fn planned(&self, sweep: &Plan) -> Vec<PlannedRun> {
         match (self.some, self.shard) {
             (Some(count), _) => sweep.plan_some(count),
             (None, shard) => sweep.plan_of(shard.unwrap_or(Shard::WHOLE)),
         }
     }
 
-    fn tell_plan(&self, sweep: &Plan, planned: &[Planned]) -> Result<(), Failure> {
+    fn tell_plan(&self, sweep: &Plan, planned: &[PlannedRun]) -> Result<(), Failure> {
         let broken = planned.iter().filter(|run| run.scenario.is_err()).count();
         let axes = sweep.axes().iter().map(|axis| format!("  {}\n", axis.path));
         let early = match sweep.steady() {
@@ -171,7 +171,7 @@ impl Sweep {
     fn carry_out(
         &self,
         sweep: &Plan,
-        planned: &[Planned],
+        planned: &[PlannedRun],
         (journal, rows): (&Journal, Rows),
         stop: &Stop,
     ) -> Result<Rows, Failure> {
@@ -220,7 +220,7 @@ fn draw(python: &Path, directory: &Path, report: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_beginning(planned: &[Planned], rows: &Rows, stale: Stale) {
+fn tell_beginning(planned: &[PlannedRun], rows: &Rows, stale: StaleRows) {
     if !rows.is_empty() {
         eprintln!("{} of {} runs are there already", rows.len(), planned.len());
     }
@@ -262,7 +262,7 @@ impl<'s> Bar<'s> {
     }
 }
 
-impl Watch for Bar<'_> {
+impl RunObserver for Bar<'_> {
     fn goes_on(&self) -> bool {
         !self.stop.is_said()
     }

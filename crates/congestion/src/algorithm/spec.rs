@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::parameter::ParameterType;
 use super::{Algorithm, Context, MAX_RATE, MAX_WINDOW, Parameter, SpecError, Typed, Value};
-use crate::capped::Capped;
+use crate::capped::CappedController;
 use crate::controller::Controller;
 
 /// Which algorithm, with which parameters. Only what exists and fits can be expressed.
@@ -51,7 +51,7 @@ impl AlgorithmSpec {
         if window == MAX_WINDOW.default && rate == MAX_RATE.default {
             return controller;
         }
-        let mut capped = Capped::new(controller);
+        let mut capped = CappedController::new(controller);
         capped.set_window_cap(Some(window));
         capped.set_rate_cap((rate != MAX_RATE.default).then_some(rate));
         Box::new(capped)

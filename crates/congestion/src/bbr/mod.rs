@@ -19,8 +19,8 @@ use crate::algorithm::{Algorithm, Typed};
 use crate::filter::MaxFilter;
 use crate::loss_window::INITIAL_WINDOW;
 use crate::pacing::{at_least_per_second, initial_rate};
-use crate::round::RoundTrip;
-use crate::self_limited::SelfLimited;
+use crate::round::RoundTripCounter;
+use crate::self_limited::SelfLimit;
 use crate::{
     AckSample, AlgorithmSpec, Context, Controller, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
@@ -107,7 +107,7 @@ struct Bbr {
     state: State,
     pacing_gain: f64,
     cwnd_gain: f64,
-    round: RoundTrip,
+    round: RoundTripCounter,
     bandwidth: MaxFilter,
     /// [`Duration::MAX`] before the first sample.
     min_rtt: Duration,
@@ -123,7 +123,7 @@ struct Bbr {
     /// When ProbeRTT may end; `None` while the pipe is not empty yet.
     probe_rtt_until: Option<Time>,
     probe_rtt_round_done: bool,
-    self_limited: SelfLimited,
+    self_limited: SelfLimit,
     restarting: bool,
 
     cwnd: ByteSize,
@@ -153,7 +153,7 @@ impl Bbr {
             state: State::Startup,
             pacing_gain: HIGH_GAIN,
             cwnd_gain: HIGH_GAIN,
-            round: RoundTrip::default(),
+            round: RoundTripCounter::default(),
             bandwidth: MaxFilter::new(BANDWIDTH_ROUNDS),
             min_rtt: Duration::MAX,
             min_rtt_at: Time::ZERO,
@@ -165,7 +165,7 @@ impl Bbr {
             cycle_start: Time::ZERO,
             probe_rtt_until: None,
             probe_rtt_round_done: false,
-            self_limited: SelfLimited::default(),
+            self_limited: SelfLimit::default(),
             restarting: false,
             cwnd,
             prior_cwnd: cwnd,

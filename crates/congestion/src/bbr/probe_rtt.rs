@@ -5,7 +5,7 @@ use weir_units::{Duration, Time};
 use super::{Bbr, HIGH_GAIN, State};
 use crate::AckSample;
 use crate::pacing::initial_rate;
-use crate::self_limited::SelfLimited;
+use crate::self_limited::SelfLimit;
 
 impl Bbr {
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
@@ -27,7 +27,7 @@ impl Bbr {
         if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
             self.save_cwnd();
             self.state = State::ProbeRtt;
-            self.self_limited = SelfLimited::Yes;
+            self.self_limited = SelfLimit::Yes;
             self.pacing_gain = 1.0;
             self.cwnd_gain = 1.0;
             self.probe_rtt_until = None;
@@ -57,7 +57,7 @@ impl Bbr {
 
     pub(super) fn leave_probe_rtt(&mut self, now: Time) {
         self.min_rtt_at = now;
-        self.self_limited = SelfLimited::Refilling(now);
+        self.self_limited = SelfLimit::Refilling(now);
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         if self.filled_pipe {
             self.enter_probe_bw(now);

@@ -12,7 +12,7 @@ const PER_ROUND_TRIP: u64 = 16;
 
 /// The state when a packet was sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Flight {
+pub(super) struct PacketState {
     pub(super) sent: Time,
     pub(super) in_flight: ByteSize,
     /// Bytes lost on the path in all by then.
@@ -20,23 +20,23 @@ pub(super) struct Flight {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Flights {
-    slots: [Flight; SLOTS],
+pub(super) struct PacketStates {
+    slots: [PacketState; SLOTS],
     newest: usize,
     filled: usize,
 }
 
-impl Default for Flights {
+impl Default for PacketStates {
     fn default() -> Self {
         Self {
-            slots: [Flight::default(); SLOTS],
+            slots: [PacketState::default(); SLOTS],
             newest: 0,
             filled: 0,
         }
     }
 }
 
-impl Flights {
+impl PacketStates {
     pub(super) fn on_sent(&mut self, sent: &PacketSent, lost: ByteSize, min_rtt: Duration) {
         let spacing = if min_rtt == Duration::MAX {
             Duration::ZERO
@@ -49,7 +49,7 @@ impl Flights {
         }
         self.newest = (self.newest + 1) % SLOTS;
         self.filled = (self.filled + 1).min(SLOTS);
-        self.slots[self.newest] = Flight {
+        self.slots[self.newest] = PacketState {
             sent: sent.now,
             in_flight: sent.in_flight,
             lost,
@@ -57,7 +57,7 @@ impl Flights {
     }
 
     /// The newest snapshot that is not newer than `sent`, or the oldest that there is.
-    pub(super) fn at(&self, sent: Time) -> Option<Flight> {
+    pub(super) fn at(&self, sent: Time) -> Option<PacketState> {
         let newest_first =
             (0..self.filled).map(|age| self.slots[(self.newest + SLOTS - age) % SLOTS]);
         let mut oldest = None;
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn finds_the_flight_of_a_packet() {
-        let mut flights = Flights::default();
+        let mut flights = PacketStates::default();
         assert!(flights.at(micros(5)).is_none());
         for index in 0..1_000 {
             let sent = PacketSent {

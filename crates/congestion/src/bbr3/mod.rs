@@ -26,13 +26,13 @@ use crate::bbr::{MIN_WINDOW, PROBE_RTT_DURATION, PROBE_RTT_INTERVAL, SEND_QUANTU
 use crate::filter::MaxFilter;
 use crate::loss_window::INITIAL_WINDOW;
 use crate::pacing::initial_rate;
-use crate::round::RoundTrip;
-use crate::self_limited::SelfLimited;
+use crate::round::RoundTripCounter;
+use crate::self_limited::SelfLimit;
 use crate::{
     AckSample, AlgorithmSpec, Context, Controller, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
 use cycle::{AckPhase, Cycle};
-use flights::Flights;
+use flights::PacketStates;
 use model::{Bounds, Sample};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
@@ -143,8 +143,8 @@ struct Bbr3 {
     random: Pcg32,
 
     state: State,
-    round: RoundTrip,
-    loss_round: RoundTrip,
+    round: RoundTripCounter,
+    loss_round: RoundTripCounter,
     drain_start_round: u64,
     full_pipe: FullPipe,
     /// Whether the pipe has ever been filled.
@@ -156,7 +156,7 @@ struct Bbr3 {
     bandwidth: Rate,
     bounds: Bounds,
     cycle: Cycle,
-    flights: Flights,
+    flights: PacketStates,
     latest: Sample,
 
     /// [`Duration::MAX`] before the first sample.
@@ -167,7 +167,7 @@ struct Bbr3 {
     /// When ProbeRTT may end; `None` while too much is in flight.
     probe_rtt_until: Option<Time>,
     probe_rtt_round_done: bool,
-    self_limited: SelfLimited,
+    self_limited: SelfLimit,
     restarting: bool,
 
     extra_acked: MaxFilter,
@@ -199,8 +199,8 @@ impl Bbr3 {
             probe_rtt_duration: spec.get(&PROBE_RTT_DURATION),
             random: Pcg32::seed_from_u64(context.seed),
             state: State::Startup,
-            round: RoundTrip::default(),
-            loss_round: RoundTrip::default(),
+            round: RoundTripCounter::default(),
+            loss_round: RoundTripCounter::default(),
             drain_start_round: 0,
             full_pipe: FullPipe::default(),
             filled_pipe: false,
@@ -208,7 +208,7 @@ impl Bbr3 {
             bandwidth: Rate::ZERO,
             bounds: Bounds::default(),
             cycle: Cycle::default(),
-            flights: Flights::default(),
+            flights: PacketStates::default(),
             latest: Sample::default(),
             min_rtt: Duration::MAX,
             min_rtt_at: Time::ZERO,
@@ -216,7 +216,7 @@ impl Bbr3 {
             probe_rtt_cwnd: cwnd,
             probe_rtt_until: None,
             probe_rtt_round_done: false,
-            self_limited: SelfLimited::default(),
+            self_limited: SelfLimit::default(),
             restarting: false,
             extra_acked: MaxFilter::new(1),
             extra_acked_start: Time::ZERO,

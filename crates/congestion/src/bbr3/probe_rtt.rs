@@ -6,7 +6,7 @@ use weir_units::{ByteSize, Duration, Time};
 use super::{AckPhase, Bbr3, STARTUP_PACING_GAIN, State};
 use crate::AckSample;
 use crate::pacing::initial_rate;
-use crate::self_limited::SelfLimited;
+use crate::self_limited::SelfLimit;
 
 impl Bbr3 {
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
@@ -37,7 +37,7 @@ impl Bbr3 {
         if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
             self.save_cwnd();
             self.state = State::ProbeRtt;
-            self.self_limited = SelfLimited::Yes;
+            self.self_limited = SelfLimit::Yes;
             self.probe_rtt_until = None;
             self.cycle.ack_phase = AckPhase::ProbeStopping;
             self.round.restart(ack.now);
@@ -70,7 +70,7 @@ impl Bbr3 {
             return;
         }
         self.min_rtt_at = now;
-        self.self_limited = SelfLimited::Refilling(now);
+        self.self_limited = SelfLimit::Refilling(now);
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bounds.reset_shortterm();
         if self.filled_pipe {

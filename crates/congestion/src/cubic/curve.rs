@@ -9,32 +9,32 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// One congestion avoidance stage.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Curve {
+pub(crate) struct CubicEpoch {
     c: f64,
     /// The window at the plateau.
     w_max: f64,
     /// The time from the stage's start to the plateau, in seconds.
     k: f64,
     /// The window that Reno would have, where it is a lower bound.
-    reno: Option<Reno>,
+    reno: Option<RenoEstimate>,
 }
 
 /// Reno's window after the same reduction (RFC 9438 section 4.3).
 #[derive(Clone, Copy, Debug)]
-struct Reno {
+struct RenoEstimate {
     w_est: f64,
     /// The window before the last reduction.
     prior: f64,
 }
 
-impl Reno {
+impl RenoEstimate {
     fn grow(&mut self, windows: f64) {
         let alpha = if self.w_est < self.prior { ALPHA } else { 1.0 };
         self.w_est += alpha * windows;
     }
 }
 
-impl Curve {
+impl CubicEpoch {
     /// A stage that starts at `cwnd` with the plateau at `w_max` and the window before the last
     /// reduction at `prior`. Where `cwnd` is not below the plateau (after slow start without a
     /// congestion event, or a time-out) the stage starts on it: K = 0 (RFC 9438 section 4.10).
@@ -48,7 +48,7 @@ impl Curve {
             c,
             w_max,
             k,
-            reno: Some(Reno { w_est: cwnd, prior }),
+            reno: Some(RenoEstimate { w_est: cwnd, prior }),
         }
     }
 

@@ -21,19 +21,19 @@ pub(super) struct HyStart {
     last_round: Duration,
     this_round: Duration,
     samples: u32,
-    cautious: Option<Cautious>,
+    cautious: Option<ConservativeSlowStart>,
 }
 
 /// Conservative slow start (RFC 9406 section 4.2).
 #[derive(Clone, Copy, Debug)]
-struct Cautious {
+struct ConservativeSlowStart {
     baseline: Duration,
     rounds: u32,
 }
 
 /// What slow start does with an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advice {
+pub(super) enum SlowStartAction {
     /// Grow by this many bytes.
     Grow(ByteSize),
     /// Enter congestion avoidance.
@@ -61,16 +61,16 @@ impl HyStart {
         *self = Self::new(self.min_threshold, self.max_threshold);
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckSample) -> Advice {
+    pub(super) fn on_ack(&mut self, ack: &AckSample) -> SlowStartAction {
         if let Some(rtt) = ack.rtt {
             self.this_round = self.this_round.min(rtt);
             self.samples += 1;
         }
         self.judge();
         let advice = match self.cautious {
-            Some(cautious) if cautious.rounds >= CAUTIOUS_ROUNDS => Advice::Leave,
-            Some(_) => Advice::Grow(ack.acked / GROWTH_DIVISOR),
-            None => Advice::Grow(ack.acked),
+            Some(cautious) if cautious.rounds >= CAUTIOUS_ROUNDS => SlowStartAction::Leave,
+            Some(_) => SlowStartAction::Grow(ack.acked / GROWTH_DIVISOR),
+            None => SlowStartAction::Grow(ack.acked),
         };
         if ack.round_ended {
             self.start_round();
@@ -89,7 +89,7 @@ impl HyStart {
                 let threshold =
                     (self.last_round / RTT_DIVISOR).clamp(self.min_threshold, self.max_threshold);
                 if self.this_round >= self.last_round + threshold {
-                    self.cautious = Some(Cautious {
+                    self.cautious = Some(ConservativeSlowStart {
                         baseline: self.this_round,
                         rounds: 0,
                     });

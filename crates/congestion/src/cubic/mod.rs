@@ -17,9 +17,9 @@ use crate::loss_window::{
     INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, Reaction, WHOLE_PACKETS,
 };
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
-use curve::{BETA, C, Curve};
-use hystart::{Advice, HyStart};
-use steps::Steps;
+use curve::{BETA, C, CubicEpoch};
+use hystart::{SlowStartAction, HyStart};
+use steps::WholeSegments;
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
@@ -46,10 +46,10 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
             reno_friendly: spec.get(&RENO_FRIENDLY),
             steps: spec
                 .get(&WHOLE_PACKETS)
-                .then(|| Steps::new(spec.get(&KEEP_COUNT))),
+                .then(|| WholeSegments::new(spec.get(&KEEP_COUNT))),
             c: spec.get(&AGGRESSIVENESS),
-            history: History::default(),
-            before_loss: History::default(),
+            history: CubicState::default(),
+            before_loss: CubicState::default(),
             stage: None,
             last_ack: Time::ZERO,
             remainder: 0.0,
@@ -124,13 +124,13 @@ struct Cubic {
     fast_convergence: bool,
     reno_friendly: bool,
     /// Growth by whole packets, where it is asked for.
-    steps: Option<Steps>,
+    steps: Option<WholeSegments>,
     c: f64,
-    history: History,
+    history: CubicState,
     /// As it was before the episode that undo would take back.
-    before_loss: History,
+    before_loss: CubicState,
     /// The congestion avoidance stage, once it has begun, and when that was.
-    stage: Option<(Time, Curve)>,
+    stage: Option<(Time, CubicEpoch)>,
     last_ack: Time,
     /// Growth that does not make a whole byte yet.
     remainder: f64,
@@ -138,7 +138,7 @@ struct Cubic {
 
 /// What past congestion left behind, in packets; zero before the first.
 #[derive(Clone, Copy, Debug, Default)]
-struct History {
+struct CubicState {
     w_max: f64,
     prior: f64,
 }
@@ -166,7 +166,7 @@ impl Cubic {
         } else {
             cwnd
         };
-        self.history = History { w_max, prior: cwnd };
+        self.history = CubicState { w_max, prior: cwnd };
         self.stage = None;
         if let Some(steps) = &mut self.steps {
             steps.on_reduction();
@@ -178,10 +178,10 @@ impl Cubic {
         let advice = self
             .hystart
             .as_mut()
-            .map_or(Advice::Grow(ack.acked), |hystart| hystart.on_ack(ack));
+            .map_or(SlowStartAction::Grow(ack.acked), |hystart| hystart.on_ack(ack));
         match advice {
-            Advice::Grow(acked) => self.window.grow_exponentially(acked),
-            Advice::Leave => {
+            SlowStartAction::Grow(acked) => self.window.grow_exponentially(acked),
+            SlowStartAction::Leave => {
                 self.window.end_slow_start();
                 ack.acked
             }
@@ -191,7 +191,7 @@ impl Cubic {
     fn avoid_congestion(&mut self, ack: &AckSample, acked: ByteSize) {
         let (cwnd, packet) = (self.packets(), self.window.packet.bytes() as f64);
         let (start, curve) = self.stage.get_or_insert_with(|| {
-            let curve = Curve::new(self.c, cwnd, self.history.w_max, self.history.prior);
+            let curve = CubicEpoch::new(self.c, cwnd, self.history.w_max, self.history.prior);
             let curve = if self.reno_friendly {
                 curve
             } else {
@@ -263,7 +263,7 @@ impl Controller for Cubic {
                 if new_episode {
                     self.before_loss = self.history;
                 }
-                self.history = History::default();
+                self.history = CubicState::default();
                 self.stage = None;
                 if let Some(hystart) = &mut self.hystart {
                     hystart.reset();

@@ -13,7 +13,7 @@ const MOST_WITHOUT_PLATEAU: f64 = 20.0;
 const LEAST: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
+pub(super) struct WholeSegments {
     /// Packets acknowledged towards the next step.
     acked: f64,
     /// Whether packets beyond a step count on, one step per acknowledgment, and after reductions,
@@ -21,7 +21,7 @@ pub(super) struct Steps {
     keeps: bool,
 }
 
-impl Steps {
+impl WholeSegments {
     pub(super) fn new(keeps: bool) -> Self {
         Self { acked: 0.0, keeps }
     }
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn steps_come_as_packets_are_acknowledged() {
-        let mut steps = Steps::new(false);
+        let mut steps = WholeSegments::new(false);
         let grown: Vec<u64> = (0..6).map(|_| steps.grow(70.0, 100.0, 1.0, true)).collect();
         assert_eq!(grown, [0, 1, 0, 1, 0, 1]);
         // An acknowledgment of many packets is worth all their steps.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn steps_that_keep_what_they_counted_catch_up_one_by_one() {
-        let mut steps = Steps::new(true);
+        let mut steps = WholeSegments::new(true);
         assert_eq!(steps.grow(70.0, 70.0, 20.0, true), 0);
         steps.on_reduction();
         let grown: Vec<u64> = (0..12).map(|_| steps.grow(49.0, 70.0, 1.0, true)).collect();

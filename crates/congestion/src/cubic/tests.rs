@@ -46,10 +46,10 @@ fn the_window_follows_the_cubic_function() {
 
 #[test]
 fn the_curve_has_its_plateau_at_k() {
-    let curve = Curve::new(0.4, 700.0, 1_000.0, 1_000.0);
+    let curve = CubicEpoch::new(0.4, 700.0, 1_000.0, 1_000.0);
     assert!((curve.w_cubic(0.0) - 700.0).abs() < 1e-9);
     assert!((curve.w_cubic((300.0_f64 / 0.4).cbrt()) - 1_000.0).abs() < 1e-9);
-    let flat = Curve::new(0.4, 700.0, 500.0, 500.0);
+    let flat = CubicEpoch::new(0.4, 700.0, 500.0, 500.0);
     assert!((flat.w_cubic(2.0) - (700.0 + 0.4 * 8.0)).abs() < 1e-9);
 }
 
@@ -91,7 +91,7 @@ fn without_the_reno_friendly_region_the_curve_alone_decides() {
     };
     // 1000 round trips of 50 us: Reno's window passes the old one, 50 ms of the curve do not.
     assert!(grown("cubic,initial_window=100,hystart=false") > 500.0);
-    let curve = Curve::new(0.4, 70.0, 100.0, 100.0);
+    let curve = CubicEpoch::new(0.4, 70.0, 100.0, 100.0);
     let alone = grown("cubic,initial_window=100,hystart=false,reno_friendly=false");
     assert!((alone - curve.w_cubic(0.05)).abs() < 0.1, "{alone}");
 }
@@ -122,7 +122,7 @@ fn whole_packets_follow_a_truncated_curve_and_go_on_on_the_plateau() {
 
 #[test]
 fn growth_is_at_most_half_a_window_per_round_trip() {
-    let mut curve = Curve::new(0.4, 10.0, 0.0, 0.0);
+    let mut curve = CubicEpoch::new(0.4, 10.0, 0.0, 0.0);
     assert_eq!(curve.grow(1_000.0, 0.1, 10.0, 10.0), 15.0);
     assert_eq!(curve.grow(1_000.0, 0.1, 10.0, 1_000.0).min(15.0), 15.0);
 }

@@ -15,7 +15,7 @@
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::rates::{Rates, least};
-use super::round::Round;
+use super::round::RoundTripCounts;
 use super::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
 use crate::algorithm::{Algorithm, Context, Parameter, Typed};
 use crate::{AckSample, AlgorithmSpec, Controller, LossSample, PacketSent, Snapshot};
@@ -75,7 +75,7 @@ struct Dcudp {
     echoes: u64,
     frozen: bool,
     rtt: Duration,
-    round: Round,
+    round: RoundTripCounts,
     phase: &'static str,
     raise_data: bool,
     stop_at_max: bool,
@@ -92,7 +92,7 @@ impl Dcudp {
             echoes: 0,
             frozen: false,
             rtt: INITIAL_RTT,
-            round: Round::default(),
+            round: RoundTripCounts::default(),
             phase: "start",
             raise_data: spec.get(&RAISE_DATA),
             stop_at_max: spec.get(&STOP_AT_MAX),

@@ -7,7 +7,7 @@ use crate::AckSample;
 
 /// A round trip so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Round {
+pub(super) struct RoundTripCounts {
     /// When the one before ended; unknown for the first.
     pub(super) began: Option<Time>,
     pub(super) acked: ByteSize,
@@ -16,7 +16,7 @@ pub(super) struct Round {
     pub(super) app_limited: bool,
 }
 
-impl Round {
+impl RoundTripCounts {
     /// Takes an acknowledgment in. The whole round trip, if it has ended.
     pub(super) fn on_ack(&mut self, ack: &AckSample) -> Option<Self> {
         self.acked += ack.acked;

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
-use weir_sed::{AgentConfig, Report};
+use weir_sed::{AgentConfig, SwitchReport};
 
 use super::{AgentEvent, AgentOptions, AgentState, PortDescription};
-use crate::attached::{End, FIRST_PAUSE, Governed, LONGEST_PAUSE, QUEUED, span};
+use crate::attached::{DisconnectCause, FIRST_PAUSE, LeaderLease, LONGEST_PAUSE, QUEUED, span};
 use crate::connect::connect;
 use crate::error::AgentError;
 use crate::lease::Lease;
-use crate::quota::Quota;
+use crate::quota::LogQuota;
 use crate::stream::Received;
 use crate::translate;
 use crate::v1;
@@ -23,19 +23,19 @@ use crate::v1::from_agent::Message as Outgoing;
 const PER_MESSAGE: usize = 4096;
 
 /// The task.
-pub(super) struct Link {
+pub(super) struct AgentTask {
     options: AgentOptions,
     events: mpsc::Sender<AgentEvent>,
     state: watch::Sender<AgentState>,
-    governed: Governed,
+    governed: LeaderLease,
     /// A report has been lost.
     lost: Arc<Notify>,
-    quota: Quota,
+    quota: LogQuota,
 }
 
-type Attached = crate::attached::Attached<v1::FromAgent>;
+type Attached = crate::attached::ControllerStream<v1::FromAgent>;
 
-impl Link {
+impl AgentTask {
     pub(super) fn new(
         options: AgentOptions,
         events: mpsc::Sender<AgentEvent>,
@@ -46,14 +46,14 @@ impl Link {
             options,
             events,
             state,
-            governed: Governed::default(),
+            governed: LeaderLease::default(),
             lost,
-            quota: Quota::new(Instant::now()),
+            quota: LogQuota::new(Instant::now()),
         }
     }
 
     /// Follows controllers until the channel is dropped.
-    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Report>) {
+    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<SwitchReport>) {
         let mut pause = FIRST_PAUSE;
         loop {
             for controller in self.options.controllers.clone() {
@@ -68,7 +68,7 @@ impl Link {
                     }
                     Err(end) => end,
                 };
-                let End::Failed(error) = end else {
+                let DisconnectCause::Failed(error) = end else {
                     return;
                 };
                 if let Some(left_out) = self.quota.take(Instant::now()) {
@@ -85,7 +85,7 @@ impl Link {
         }
     }
 
-    async fn attach(&mut self, controller: &str) -> Result<Attached, End> {
+    async fn attach(&mut self, controller: &str) -> Result<Attached, DisconnectCause> {
         let channel = connect(controller, &self.options.credentials).await?;
         let (outgoing, queued) = mpsc::channel(QUEUED);
         let begin = Instant::now();
@@ -119,8 +119,8 @@ impl Link {
     async fn follow(
         &mut self,
         mut attached: Attached,
-        reports: &mut mpsc::Receiver<Report>,
-    ) -> End {
+        reports: &mut mpsc::Receiver<SwitchReport>,
+    ) -> DisconnectCause {
         let mut beats = interval(attached.heartbeat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(PER_MESSAGE);
@@ -133,7 +133,7 @@ impl Link {
                     Err(status) => Err(status.into()),
                 },
                 count = reports.recv_many(&mut batch, PER_MESSAGE) => match count {
-                    0 => Err(End::Dropped),
+                    0 => Err(DisconnectCause::Dropped),
                     _ => say(&attached, &mut batch).await,
                 },
                 _ = beats.tick() => say(&attached, &mut batch).await,
@@ -146,7 +146,7 @@ impl Link {
         }
     }
 
-    fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), End> {
+    fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), DisconnectCause> {
         let orders = self.governed.hear(lease, message)?;
         if orders.is_empty() {
             return Ok(());
@@ -160,21 +160,21 @@ impl Link {
         Ok(())
     }
 
-    fn hand(&self, event: AgentEvent) -> Result<(), End> {
+    fn hand(&self, event: AgentEvent) -> Result<(), DisconnectCause> {
         self.events.try_send(event).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => AgentError::Full.into(),
-            mpsc::error::TrySendError::Closed(_) => End::Dropped,
+            mpsc::error::TrySendError::Closed(_) => DisconnectCause::Dropped,
         })
     }
 }
 
 /// Nobody is there to hear reports. Ends when there will be no more.
-async fn discard(reports: &mut mpsc::Receiver<Report>) {
+async fn discard(reports: &mut mpsc::Receiver<SwitchReport>) {
     while reports.recv().await.is_some() {}
 }
 
 /// Sends what is in the batch, or that the agent is there.
-async fn say(attached: &Attached, batch: &mut Vec<Report>) -> Result<(), End> {
+async fn say(attached: &Attached, batch: &mut Vec<SwitchReport>) -> Result<(), DisconnectCause> {
     let reports = batch.drain(..).map(|report| translate::to_report(&report));
     let reports = v1::Reports {
         reports: reports.collect(),

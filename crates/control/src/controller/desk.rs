@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
-use weir_sed::{Controller as Logic, Demand, PortId, Report};
+use weir_sed::{Controller as Logic, Demand, PortId, SwitchReport};
 use weir_units::{Duration, Time};
 use weir_wire::FlowKey;
 
 use super::ControllerError;
 use super::clock::Clock;
-use super::figures::Figures;
+use super::figures::ControllerMetrics;
 use super::refusal::Refusal;
 use super::senders::Senders;
 use super::status;
-use super::switches::{Hello, Outgoing, Session, Switches};
-use crate::quota::Quota;
-use crate::term::{Governor, State};
+use super::switches::{Hello, Outgoing, SwitchSession, Switches};
+use crate::quota::LogQuota;
+use crate::term::{LeaderEpoch, EpochFile};
 use crate::translate;
 use crate::v1;
 
@@ -26,7 +26,7 @@ type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 
 /// What somebody who has been let in has.
 #[derive(Debug)]
-pub(super) struct Admitted {
+pub(super) struct AdmittedPeer {
     pub(super) session: u64,
     /// Ends when the desk wants nothing more to do with it.
     pub(super) over: oneshot::Receiver<()>,
@@ -53,32 +53,32 @@ pub(super) enum SenderReport {
 
 /// What comes in.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(super) enum ControllerInput {
     Attach {
         hello: Hello,
         outgoing: Outgoing,
-        answer: Answer<Admitted>,
+        answer: Answer<AdmittedPeer>,
     },
     Reports {
         session: u64,
         beat: u64,
-        reports: Vec<Report>,
+        reports: Vec<SwitchReport>,
     },
     Register {
         client: IpAddr,
-        flows: weir_sed::Pattern,
+        flows: weir_sed::FlowPattern,
         demand: Demand,
         answer: Answer<()>,
     },
     Withdraw {
         client: IpAddr,
-        flows: weir_sed::Pattern,
+        flows: weir_sed::FlowPattern,
         answer: Answer<bool>,
     },
     AttachSender {
-        governor: Option<Governor>,
+        governor: Option<LeaderEpoch>,
         outgoing: Outgoing,
-        answer: Answer<Admitted>,
+        answer: Answer<AdmittedPeer>,
     },
     SenderReports {
         session: u64,
@@ -86,7 +86,7 @@ pub(super) enum Input {
         reports: Vec<SenderReport>,
     },
     /// What flows demand whose applications say nothing.
-    SetRules(Vec<weir_sed::Rule>),
+    SetRules(Vec<weir_sed::DemandRule>),
     /// A stream has ended, in whatever way.
     Detach { session: u64 },
     /// A message made no sense: whoever sent it is being disconnected.
@@ -99,15 +99,15 @@ pub(super) enum Input {
 
 /// The task.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ControllerTask {
     logic: Logic,
     clock: Clock,
-    state: State,
+    state: EpochFile,
     switches: Switches,
     senders: Senders,
     sessions: u64,
-    quota: Quota,
-    figures: Figures,
+    quota: LogQuota,
+    figures: ControllerMetrics,
 }
 
 /// How many messages are heard before windows are computed: what comes together is decided together.
@@ -118,8 +118,8 @@ const SWEEP: std::time::Duration = std::time::Duration::from_secs(60);
 /// How often either end says that it is there: so many times per lease.
 pub(crate) const BEATS: u64 = 8;
 
-impl Desk {
-    pub(super) fn new(logic: Logic, state: State, figures: Figures) -> Self {
+impl ControllerTask {
+    pub(super) fn new(logic: Logic, state: EpochFile, figures: ControllerMetrics) -> Self {
         Self {
             logic,
             clock: Clock::start(),
@@ -127,7 +127,7 @@ impl Desk {
             switches: Switches::default(),
             senders: Senders::default(),
             sessions: 0,
-            quota: Quota::new(Instant::now()),
+            quota: LogQuota::new(Instant::now()),
             figures,
         }
     }
@@ -143,7 +143,7 @@ impl Desk {
     /// Hears and decides, until nobody can say anything any more.
     pub(super) async fn run(
         mut self,
-        mut inputs: mpsc::Receiver<Input>,
+        mut inputs: mpsc::Receiver<ControllerInput>,
     ) -> Result<(), ControllerError> {
         let mut heard = Vec::with_capacity(TOGETHER);
         let mut beats = interval(std::time::Duration::from_nanos(
@@ -166,7 +166,7 @@ impl Desk {
             let begin = Instant::now();
             let decides = heard
                 .iter()
-                .any(|input| matches!(input, Input::Reports { .. }));
+                .any(|input| matches!(input, ControllerInput::Reports { .. }));
             for input in heard.drain(..) {
                 self.hear(input)?;
             }
@@ -228,19 +228,19 @@ impl Desk {
         }
     }
 
-    fn hear(&mut self, input: Input) -> Result<(), ControllerError> {
+    fn hear(&mut self, input: ControllerInput) -> Result<(), ControllerError> {
         match input {
-            Input::Attach {
+            ControllerInput::Attach {
                 hello,
                 outgoing,
                 answer,
             } => self.attach(hello, outgoing, answer)?,
-            Input::Reports {
+            ControllerInput::Reports {
                 session,
                 beat,
                 reports,
             } => self.report(session, beat, reports),
-            Input::Register {
+            ControllerInput::Register {
                 client,
                 flows,
                 demand,
@@ -250,7 +250,7 @@ impl Desk {
                 self.figures.registered(registered.is_ok());
                 reply(answer, registered.map_err(Refusal::from));
             }
-            Input::Withdraw {
+            ControllerInput::Withdraw {
                 client,
                 flows,
                 answer,
@@ -258,25 +258,25 @@ impl Desk {
                 let withdrawn = self.logic.demands_mut().withdraw(client, flows);
                 reply(answer, withdrawn.map_err(Refusal::from));
             }
-            Input::AttachSender {
+            ControllerInput::AttachSender {
                 governor,
                 outgoing,
                 answer,
             } => self.attach_sender(governor, outgoing, answer)?,
-            Input::SenderReports {
+            ControllerInput::SenderReports {
                 session,
                 beat,
                 reports,
             } => self.sender_reports(session, beat, reports),
-            Input::SetRules(rules) => self.logic.demands_mut().set_rules(rules),
-            Input::Detach { session } => self.detach(session, "its connection has ended"),
-            Input::Garbled { whose, refusal } => {
+            ControllerInput::SetRules(rules) => self.logic.demands_mut().set_rules(rules),
+            ControllerInput::Detach { session } => self.detach(session, "its connection has ended"),
+            ControllerInput::Garbled { whose, refusal } => {
                 self.figures.garbled();
                 if let Some(left_out) = self.quota.take(Instant::now()) {
                     tracing::warn!(whose, %refusal, left_out, "a message makes no sense");
                 }
             }
-            Input::Show { flows, answer } => {
+            ControllerInput::Show { flows, answer } => {
                 let status = status::of(
                     &self.logic,
                     &self.switches,
@@ -294,7 +294,7 @@ impl Desk {
     /// Whether what an agent obeyed last lets this controller order anything.
     ///
     /// An agent that has obeyed a later controller of this one's name ends this one.
-    fn check(&self, whose: &str, governor: Option<&Governor>) -> Result<(), CheckError> {
+    fn check(&self, whose: &str, governor: Option<&LeaderEpoch>) -> Result<(), CheckError> {
         let own = self.state.governor();
         match governor {
             Some(other) if other.name != own.name => {
@@ -315,7 +315,7 @@ impl Desk {
         &mut self,
         hello: Hello,
         outgoing: Outgoing,
-        answer: Answer<Admitted>,
+        answer: Answer<AdmittedPeer>,
     ) -> Result<(), ControllerError> {
         match self.check(&hello.name, hello.governor.as_ref()) {
             Ok(()) => {}
@@ -334,7 +334,7 @@ impl Desk {
             settings: Some(translate::to_settings(&config)),
             ..self.welcome()
         });
-        session.order(&weir_sed::Order::Describe);
+        session.order(&weir_sed::WindowOrder::Describe);
         self.logic.remove_switch(number);
         self.senders.forget_switch(number);
         for port in &hello.ports {
@@ -355,7 +355,7 @@ impl Desk {
         &mut self,
         whose: &str,
         error: CheckError,
-        answer: Answer<Admitted>,
+        answer: Answer<AdmittedPeer>,
     ) -> Result<(), ControllerError> {
         match error {
             CheckError::Refused(refusal) => {
@@ -385,11 +385,11 @@ impl Desk {
         }
     }
 
-    fn admit(&mut self, outgoing: Outgoing) -> (Session, Admitted) {
+    fn admit(&mut self, outgoing: Outgoing) -> (SwitchSession, AdmittedPeer) {
         self.sessions += 1;
         let (end, over) = oneshot::channel();
-        let session = Session::new(self.sessions, outgoing, end, self.clock.now());
-        let admitted = Admitted {
+        let session = SwitchSession::new(self.sessions, outgoing, end, self.clock.now());
+        let admitted = AdmittedPeer {
             session: self.sessions,
             over,
         };
@@ -398,9 +398,9 @@ impl Desk {
 
     fn attach_sender(
         &mut self,
-        governor: Option<Governor>,
+        governor: Option<LeaderEpoch>,
         outgoing: Outgoing,
-        answer: Answer<Admitted>,
+        answer: Answer<AdmittedPeer>,
     ) -> Result<(), ControllerError> {
         match self.check("of a sender", governor.as_ref()) {
             Ok(()) => {}
@@ -418,7 +418,7 @@ impl Desk {
         Ok(())
     }
 
-    fn report(&mut self, session: u64, beat: u64, reports: Vec<Report>) {
+    fn report(&mut self, session: u64, beat: u64, reports: Vec<SwitchReport>) {
         let now = self.clock.now();
         let Some((number, session)) = self.switches.session(session) else {
             return;
@@ -469,12 +469,12 @@ impl Desk {
             SenderReport::Acknowledged { flow, bytes } => {
                 if self.senders.acknowledge(session, &flow, bytes) {
                     let acknowledged = vec![(flow, bytes)];
-                    self.tell_places(now, &flow, Report::Counters { acknowledged });
+                    self.tell_places(now, &flow, SwitchReport::Counters { acknowledged });
                 }
             }
             SenderReport::Closed { flow } => {
                 if self.senders.close(session, &flow) {
-                    self.tell_places(now, &flow, Report::Closed { flow });
+                    self.tell_places(now, &flow, SwitchReport::Closed { flow });
                 }
             }
         }
@@ -494,14 +494,14 @@ impl Desk {
             if only.is_some_and(|only| only != switch) {
                 continue;
             }
-            let opened = Report::Opened {
+            let opened = SwitchReport::Opened {
                 flow: *flow,
                 port,
                 age: Duration::ZERO,
                 demand,
             };
             self.logic.receive(now, switch, opened);
-            let accepted = Report::Accepted {
+            let accepted = SwitchReport::Accepted {
                 flow: *flow,
                 segment,
                 reverse_port: port,
@@ -521,11 +521,11 @@ impl Desk {
             self.place(now, &flow, segment, demand, Some(switch));
             let acknowledged = vec![(flow, bytes)];
             self.logic
-                .receive(now, switch, Report::Counters { acknowledged });
+                .receive(now, switch, SwitchReport::Counters { acknowledged });
         }
     }
 
-    fn tell_places(&mut self, now: Time, flow: &FlowKey, report: Report) {
+    fn tell_places(&mut self, now: Time, flow: &FlowKey, report: SwitchReport) {
         for (switch, _) in self.switches.towards(flow.destination) {
             self.logic.receive(now, switch, report.clone());
         }
@@ -542,7 +542,7 @@ impl Desk {
         }
         let now = self.clock.now();
         for flow in self.senders.detach(session) {
-            self.tell_places(now, &flow, Report::Closed { flow });
+            self.tell_places(now, &flow, SwitchReport::Closed { flow });
         }
     }
 }

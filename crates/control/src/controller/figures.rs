@@ -11,7 +11,7 @@ use super::switches::Switches;
 
 /// What the metrics show.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shown {
+struct MetricValues {
     switches: u64,
     senders: u64,
     flows: u64,
@@ -22,7 +22,7 @@ struct Shown {
     garbled: u64,
 }
 
-static ROWS: [Row<Shown>; 13] = [
+static ROWS: [Row<MetricValues>; 13] = [
     Row::gauge("switches", "Switches whose agents are attached", |is| {
         is.switches
     }),
@@ -66,25 +66,25 @@ static ROWS: [Row<Shown>; 13] = [
 
 /// The metrics of all controllers of a process.
 #[derive(Clone, Debug)]
-struct Metrics {
-    table: Table<Shown>,
+struct MetricFamilies {
+    table: Table<MetricValues>,
     decisions: Histogram,
 }
 
 /// The metrics, and what they have been told.
 #[derive(Debug)]
-pub(super) struct Figures {
-    metrics: Metrics,
-    told: Shown,
+pub(super) struct ControllerMetrics {
+    metrics: MetricFamilies,
+    told: MetricValues,
     refused_registrations: u64,
     garbled: u64,
 }
 
-impl Figures {
+impl ControllerMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
         let metrics = registry.shared(|registry| {
             let registry = registry.sub_registry_with_prefix("weir_sed");
-            let metrics = Metrics {
+            let metrics = MetricFamilies {
                 table: Table::register(registry, &ROWS),
                 // From 10 us to 80 ms.
                 decisions: Histogram::new(exponential_buckets(1e-5, 2.0, 14)),
@@ -95,7 +95,7 @@ impl Figures {
         });
         Self {
             metrics,
-            told: Shown::default(),
+            told: MetricValues::default(),
             refused_registrations: 0,
             garbled: 0,
         }
@@ -116,7 +116,7 @@ impl Figures {
     /// Brings the metrics up to date.
     pub(super) fn show(&mut self, logic: &Logic, switches: &mut Switches, senders: &Senders) {
         let governed = logic.ports().filter(|(_, state)| state.governed).count();
-        let now = Shown {
+        let now = MetricValues {
             switches: switches.sessions().count() as u64,
             senders: senders.attached.len() as u64,
             flows: logic.flow_count() as u64,

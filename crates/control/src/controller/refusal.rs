@@ -3,8 +3,8 @@
 use tonic::{Code, Status};
 use weir_sed::DemandError;
 
-use crate::term::Governor;
-use crate::translate::Garbled;
+use crate::term::LeaderEpoch;
+use crate::translate::DecodeError;
 
 /// Why somebody's wish is not granted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -12,9 +12,9 @@ pub(super) enum Refusal {
     #[error(transparent)]
     Demand(#[from] DemandError),
     #[error(transparent)]
-    Garbled(#[from] Garbled),
+    Garbled(#[from] DecodeError),
     #[error("the switch obeys another controller ({} with term {}), whose orders have not expired", .0.name, .0.term)]
-    Governed(Governor),
+    Governed(LeaderEpoch),
     #[error("the switch has obeyed a later controller of this one's name, with term {0}")]
     Superseded(u64),
     #[error("a switch has {most} ports at most, not {count}")]

@@ -7,15 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
-use weir_sed::{Demand, Order};
+use weir_sed::{Demand, WindowOrder};
 use weir_wire::FlowKey;
 
 use super::refusal::Refusal;
-use super::switches::Session;
+use super::switches::SwitchSession;
 
 /// A flow of a sender's.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(super) struct RegisteredFlow {
     owner: u64,
     pub(super) segment: u32,
     pub(super) demand: Option<Demand>,
@@ -28,7 +28,7 @@ pub(super) struct Flow {
 
 #[derive(Debug)]
 pub(super) struct Sender {
-    session: Session,
+    session: SwitchSession,
     flows: BTreeSet<FlowKey>,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Sender {
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     pub(super) attached: BTreeMap<u64, Sender>,
-    flows: FxHashMap<FlowKey, Flow>,
+    flows: FxHashMap<FlowKey, RegisteredFlow>,
 }
 
 /// How many flows one connection tells of at most.
 const MOST_FLOWS: usize = 10_000;
 
 impl Senders {
-    pub(super) fn attach(&mut self, session: Session) {
+    pub(super) fn attach(&mut self, session: SwitchSession) {
         let flows = BTreeSet::new();
         self.attached.insert(session.id, Sender { session, flows });
     }
@@ -59,11 +59,11 @@ impl Senders {
         sender.flows.into_iter().collect()
     }
 
-    pub(super) fn session(&mut self, id: u64) -> Option<&mut Session> {
+    pub(super) fn session(&mut self, id: u64) -> Option<&mut SwitchSession> {
         Some(&mut self.attached.get_mut(&id)?.session)
     }
 
-    pub(super) fn sessions(&mut self) -> impl Iterator<Item = &mut Session> {
+    pub(super) fn sessions(&mut self) -> impl Iterator<Item = &mut SwitchSession> {
         self.attached.values_mut().map(|sender| &mut sender.session)
     }
 
@@ -88,7 +88,7 @@ impl Senders {
             return Err(Refusal::Flows(MOST_FLOWS));
         }
         sender.flows.insert(flow);
-        let new = Flow {
+        let new = RegisteredFlow {
             owner,
             segment,
             demand,
@@ -119,23 +119,23 @@ impl Senders {
         }
     }
 
-    pub(super) fn flows(&self) -> impl Iterator<Item = (&FlowKey, &Flow)> {
+    pub(super) fn flows(&self) -> impl Iterator<Item = (&FlowKey, &RegisteredFlow)> {
         self.flows.iter()
     }
 
     /// An order of a switch's, if it is for a sender: it goes no further then.
-    pub(super) fn take(&mut self, switch: u32, order: &Order) -> bool {
+    pub(super) fn take(&mut self, switch: u32, order: &WindowOrder) -> bool {
         let (flow, window) = match order {
-            Order::Allow { flow, window } => (flow, Some(*window)),
-            Order::Release { flow } => (flow, None),
-            Order::Retransmit { flow, .. } | Order::Remember { flow, .. } => {
+            WindowOrder::Allow { flow, window } => (flow, Some(*window)),
+            WindowOrder::Release { flow } => (flow, None),
+            WindowOrder::Retransmit { flow, .. } | WindowOrder::Remember { flow, .. } => {
                 return self.flows.contains_key(flow);
             }
-            Order::Renew => {
+            WindowOrder::Renew => {
                 self.renew(switch);
                 return false;
             }
-            Order::Describe => return false,
+            WindowOrder::Describe => return false,
         };
         let Some(known) = self.flows.get_mut(flow) else {
             return false;
@@ -157,7 +157,7 @@ impl Senders {
         }
     }
 
-    fn tell(senders: &mut BTreeMap<u64, Sender>, flow: &FlowKey, known: &mut Flow) {
+    fn tell(senders: &mut BTreeMap<u64, Sender>, flow: &FlowKey, known: &mut RegisteredFlow) {
         let smallest = known.windows.values().min().copied();
         if smallest == known.told {
             return;
@@ -165,8 +165,8 @@ impl Senders {
         known.told = smallest;
         let flow = *flow;
         let order = match smallest {
-            Some(window) => Order::Allow { flow, window },
-            None => Order::Release { flow },
+            Some(window) => WindowOrder::Allow { flow, window },
+            None => WindowOrder::Release { flow },
         };
         if let Some(sender) = senders.get_mut(&known.owner) {
             sender.session.order(&order);
@@ -181,7 +181,7 @@ impl Senders {
             .collect();
         for owner in owners {
             if let Some(session) = self.session(owner) {
-                session.order(&Order::Renew);
+                session.order(&WindowOrder::Renew);
             }
         }
     }

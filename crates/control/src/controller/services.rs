@@ -6,15 +6,15 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 use tokio::sync::{mpsc, oneshot};
 use tonic::{Request, Response, Status, Streaming};
-use weir_sed::{Pattern, Report};
+use weir_sed::{FlowPattern, SwitchReport};
 use weir_wire::FlowKey;
 
-use super::desk::{Admitted, Input, SenderReport};
+use super::desk::{AdmittedPeer, ControllerInput, SenderReport};
 use super::refusal::Refusal;
 use super::switches::{Hello, governor};
 use crate::role::{Role, has_address};
 use crate::stream::Received;
-use crate::translate::{self, Garbled};
+use crate::translate::{self, DecodeError};
 use crate::v1;
 use crate::v1::agents_server::Agents;
 use crate::v1::flows_server::Flows;
@@ -26,7 +26,7 @@ use crate::v1::sender_report::Report as SenderKind;
 /// All services; clones are handles.
 #[derive(Clone, Debug)]
 pub(super) struct Services {
-    desk: mpsc::Sender<Input>,
+    desk: mpsc::Sender<ControllerInput>,
 }
 
 /// How many messages wait for somebody to take them.
@@ -38,17 +38,17 @@ type Messages = Received<Result<v1::FromController, Status>>;
 type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
 
 impl Services {
-    pub(super) fn new(desk: mpsc::Sender<Input>) -> Self {
+    pub(super) fn new(desk: mpsc::Sender<ControllerInput>) -> Self {
         Self { desk }
     }
 
-    async fn tell(&self, input: Input) -> Result<(), Refusal> {
+    async fn tell(&self, input: ControllerInput) -> Result<(), Refusal> {
         self.desk.send(input).await.map_err(|_| Refusal::Ending)
     }
 
     async fn ask<T>(
         &self,
-        input: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Input,
+        input: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> ControllerInput,
     ) -> Result<T, Refusal> {
         let (sender, answer) = oneshot::channel();
         self.tell(input(sender)).await?;
@@ -60,8 +60,8 @@ impl Services {
         &self,
         stream: Streaming<T>,
         whose: String,
-        attach: impl FnOnce(Outgoing, oneshot::Sender<Result<Admitted, Refusal>>) -> Input,
-        read: impl Fn(u64, T) -> Result<Input, Refusal> + Send + 'static,
+        attach: impl FnOnce(Outgoing, oneshot::Sender<Result<AdmittedPeer, Refusal>>) -> ControllerInput,
+        read: impl Fn(u64, T) -> Result<ControllerInput, Refusal> + Send + 'static,
     ) -> Result<Response<Messages>, Status> {
         let (outgoing, messages) = mpsc::channel(WAITING);
         let admitted = self.ask(|answer| attach(outgoing, answer)).await?;
@@ -74,10 +74,10 @@ impl Services {
         self,
         mut stream: Streaming<T>,
         whose: String,
-        admitted: Admitted,
-        read: impl Fn(u64, T) -> Result<Input, Refusal>,
+        admitted: AdmittedPeer,
+        read: impl Fn(u64, T) -> Result<ControllerInput, Refusal>,
     ) {
-        let Admitted { session, mut over } = admitted;
+        let AdmittedPeer { session, mut over } = admitted;
         let result = loop {
             let message = tokio::select! {
                 message = stream.message() => message,
@@ -97,10 +97,10 @@ impl Services {
             }
         };
         if let Err(refusal) = result {
-            let _ = self.tell(Input::Garbled { whose, refusal }).await;
+            let _ = self.tell(ControllerInput::Garbled { whose, refusal }).await;
         }
         // A desk that is gone has forgotten it anyway.
-        let _ = self.tell(Input::Detach { session }).await;
+        let _ = self.tell(ControllerInput::Detach { session }).await;
     }
 }
 
@@ -133,7 +133,7 @@ impl Peer {
 
     /// The address by which a flow is its own: the one that it calls from, or one in its certificate. Where
     /// it is neither end's, the first, which the logic refuses.
-    fn client(&self, flows: &Pattern) -> IpAddr {
+    fn client(&self, flows: &FlowPattern) -> IpAddr {
         let own =
             |address: &IpAddr| *address == self.address || has_address(&self.certificate, *address);
         let ends = [flows.source, flows.destination];
@@ -141,24 +141,24 @@ impl Peer {
     }
 }
 
-fn reports(session: u64, message: v1::FromAgent) -> Result<Input, Refusal> {
+fn reports(session: u64, message: v1::FromAgent) -> Result<ControllerInput, Refusal> {
     let Some(AgentMessage::Reports(message)) = message.message else {
         return Err(Refusal::Hello);
     };
     let reports = message.reports.into_iter().map(translate::report);
-    Ok(Input::Reports {
+    Ok(ControllerInput::Reports {
         session,
         beat: message.beat,
-        reports: reports.collect::<Result<Vec<Report>, Garbled>>()?,
+        reports: reports.collect::<Result<Vec<SwitchReport>, DecodeError>>()?,
     })
 }
 
-fn sender_reports(session: u64, peer: &Peer, message: v1::FromSender) -> Result<Input, Refusal> {
+fn sender_reports(session: u64, peer: &Peer, message: v1::FromSender) -> Result<ControllerInput, Refusal> {
     let Some(SenderMessage::Reports(message)) = message.message else {
         return Err(Refusal::Hello);
     };
     let reports = message.reports.into_iter();
-    Ok(Input::SenderReports {
+    Ok(ControllerInput::SenderReports {
         session,
         beat: message.beat,
         reports: reports
@@ -168,11 +168,11 @@ fn sender_reports(session: u64, peer: &Peer, message: v1::FromSender) -> Result<
 }
 
 fn sender_report(peer: &Peer, report: v1::SenderReport) -> Result<SenderReport, Refusal> {
-    Ok(match report.report.ok_or(Garbled::Missing("report"))? {
+    Ok(match report.report.ok_or(DecodeError::Missing("report"))? {
         SenderKind::Flow(told) => {
             let flow: FlowKey = translate::flow(told.flow)?;
             let demand = told.demand.map(|demand| translate::demand(Some(demand)));
-            let client = peer.client(&Pattern::from(flow));
+            let client = peer.client(&FlowPattern::from(flow));
             if client != flow.source {
                 return Err(weir_sed::DemandError::Foreign { client }.into());
             }
@@ -217,7 +217,7 @@ impl Agents for Services {
         peer.require(&Role::Switch(hello.name.clone()))?;
         let hello = Hello::parse(hello)?;
         let name = hello.name.clone();
-        let attach = |outgoing, answer| Input::Attach {
+        let attach = |outgoing, answer| ControllerInput::Attach {
             hello,
             outgoing,
             answer,
@@ -240,7 +240,7 @@ impl Flows for Services {
         let flows = translate::pattern(registration.flows).map_err(Refusal::from)?;
         let demand = translate::demand(registration.demand).map_err(Refusal::from)?;
         let client = peer.client(&flows);
-        let registered = self.ask(|answer| Input::Register {
+        let registered = self.ask(|answer| ControllerInput::Register {
             client,
             flows,
             demand,
@@ -258,7 +258,7 @@ impl Flows for Services {
         peer.require(&Role::Application)?;
         let flows = translate::pattern(Some(request.into_inner())).map_err(Refusal::from)?;
         let client = peer.client(&flows);
-        let withdrawn = self.ask(|answer| Input::Withdraw {
+        let withdrawn = self.ask(|answer| ControllerInput::Withdraw {
             client,
             flows,
             answer,
@@ -278,7 +278,7 @@ impl Flows for Services {
             return Err(Refusal::Hello.into());
         };
         let governor = hello.governor.map(governor);
-        let attach = |outgoing, answer| Input::AttachSender {
+        let attach = |outgoing, answer| ControllerInput::AttachSender {
             governor,
             outgoing,
             answer,
@@ -297,7 +297,7 @@ impl Operation for Services {
     ) -> Result<Response<v1::Status>, Status> {
         Peer::of(&request)?.require(&Role::Operator)?;
         let flows = request.into_inner().flows as usize;
-        let status = self.ask(|answer| Input::Show { flows, answer });
+        let status = self.ask(|answer| ControllerInput::Show { flows, answer });
         Ok(Response::new(status.await?))
     }
 }

@@ -5,7 +5,7 @@ use weir_units::{Duration, Time};
 
 use super::clock::Clock;
 use super::switches::{Port, Switch, Switches};
-use crate::term::Governor;
+use crate::term::LeaderEpoch;
 use crate::translate::{to_address, to_demand, to_flow};
 use crate::v1;
 
@@ -16,7 +16,7 @@ const USUAL_FLOWS: usize = 1000;
 pub(super) fn of(
     logic: &Logic,
     switches: &Switches,
-    governor: &Governor,
+    governor: &LeaderEpoch,
     clock: &Clock,
     flows: usize,
 ) -> v1::Status {

@@ -9,7 +9,7 @@ use tonic::Status;
 use weir_units::{Rate, Time};
 
 use super::refusal::Refusal;
-use crate::term::Governor;
+use crate::term::LeaderEpoch;
 use crate::translate;
 use crate::v1;
 
@@ -18,7 +18,7 @@ pub(super) type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
 
 /// A connection to somebody: what waits for it, and what it last said.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct SwitchSession {
     pub(super) id: u64,
     outgoing: Outgoing,
     /// Dropped with the session, so that whoever reads from it ends too.
@@ -34,7 +34,7 @@ const MOST_WAITING: usize = 200_000;
 /// How many orders go into one message, which keeps it well below gRPC's 4 MB.
 const PER_MESSAGE: usize = 10_000;
 
-impl Session {
+impl SwitchSession {
     pub(super) fn new(id: u64, outgoing: Outgoing, end: oneshot::Sender<()>, now: Time) -> Self {
         Self {
             id,
@@ -51,7 +51,7 @@ impl Session {
         self.say(message);
     }
 
-    pub(super) fn order(&mut self, order: &weir_sed::Order) {
+    pub(super) fn order(&mut self, order: &weir_sed::WindowOrder) {
         self.waiting.push(translate::to_order(order));
     }
 
@@ -105,7 +105,7 @@ pub(super) struct Port {
 pub(super) struct Hello {
     pub(super) name: String,
     pub(super) ports: Vec<Port>,
-    pub(super) governor: Option<Governor>,
+    pub(super) governor: Option<LeaderEpoch>,
 }
 
 /// How many ports a switch has at most.
@@ -148,8 +148,8 @@ impl Hello {
     }
 }
 
-pub(super) fn governor(governor: v1::Governor) -> Governor {
-    Governor {
+pub(super) fn governor(governor: v1::Governor) -> LeaderEpoch {
+    LeaderEpoch {
         name: governor.name,
         term: governor.term,
     }
@@ -160,7 +160,7 @@ pub(super) fn governor(governor: v1::Governor) -> Governor {
 pub(super) struct Switch {
     pub(super) name: String,
     pub(super) ports: Vec<Port>,
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<SwitchSession>,
 }
 
 /// All switches that have ever said hello, by the number that the logic knows them by.
@@ -187,7 +187,7 @@ impl Switches {
         Ok(number)
     }
 
-    pub(super) fn attach(&mut self, number: u32, hello: Hello, session: Session) {
+    pub(super) fn attach(&mut self, number: u32, hello: Hello, session: SwitchSession) {
         let switch = Switch {
             name: hello.name,
             ports: hello.ports,
@@ -203,11 +203,11 @@ impl Switches {
     }
 
     /// The session with this number, and its switch's.
-    pub(super) fn session(&mut self, id: u64) -> Option<(u32, &mut Session)> {
+    pub(super) fn session(&mut self, id: u64) -> Option<(u32, &mut SwitchSession)> {
         self.sessions().find(|(_, session)| session.id == id)
     }
 
-    pub(super) fn sessions(&mut self) -> impl Iterator<Item = (u32, &mut Session)> {
+    pub(super) fn sessions(&mut self) -> impl Iterator<Item = (u32, &mut SwitchSession)> {
         let switches = self.by_number.iter_mut();
         switches.filter_map(|(number, switch)| Some((*number, switch.session.as_mut()?)))
     }

@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
-use weir_sed::{Allowance, Demand, Order};
+use weir_sed::{Allowance, Demand, WindowOrder};
 use weir_units::{ByteSize, Duration as Span};
 use weir_wire::FlowKey;
 
-use super::{Due, Opened, SenderOptions, Wish};
+use super::{DatedDemand, NewFlow, SenderOptions, FlowRequest};
 use crate::agent::AgentState;
-use crate::attached::{End, FIRST_PAUSE, Governed, LONGEST_PAUSE, QUEUED, span};
+use crate::attached::{DisconnectCause, FIRST_PAUSE, LeaderLease, LONGEST_PAUSE, QUEUED, span};
 use crate::connect::connect;
 use crate::error::AgentError;
 use crate::lease::Lease;
-use crate::quota::Quota;
+use crate::quota::LogQuota;
 use crate::stream::Received;
 use crate::translate;
 use crate::v1;
@@ -29,41 +29,41 @@ use crate::v1::sender_report::Report;
 const COUNTERS: Duration = Duration::from_millis(5);
 
 /// The task.
-pub(super) struct Link {
+pub(super) struct SenderTask {
     options: SenderOptions,
     state: watch::Sender<AgentState>,
-    governed: Governed,
-    quota: Quota,
+    governed: LeaderLease,
+    quota: LogQuota,
     flows: Flows,
 }
 
 /// The flows that are open.
 #[derive(Default)]
 struct Flows {
-    open: BTreeMap<u64, Flow>,
+    open: BTreeMap<u64, OpenFlow>,
     /// The last one that was opened between the same ports.
     numbers: HashMap<FlowKey, u64>,
 }
 
-struct Flow {
-    opened: Opened,
-    due: Option<Due>,
+struct OpenFlow {
+    opened: NewFlow,
+    due: Option<DatedDemand>,
     /// When the controller has been told of it: its time counts from there.
     told_at: Option<Instant>,
     told_acknowledged: u64,
     window: Option<u32>,
 }
 
-type Attached = crate::attached::Attached<v1::FromSender>;
-type Wishes = mpsc::UnboundedReceiver<Wish>;
+type Attached = crate::attached::ControllerStream<v1::FromSender>;
+type Wishes = mpsc::UnboundedReceiver<FlowRequest>;
 
-impl Link {
+impl SenderTask {
     pub(super) fn new(options: SenderOptions, state: watch::Sender<AgentState>) -> Self {
         Self {
             options,
             state,
-            governed: Governed::default(),
-            quota: Quota::new(Instant::now()),
+            governed: LeaderLease::default(),
+            quota: LogQuota::new(Instant::now()),
             flows: Flows::default(),
         }
     }
@@ -80,7 +80,7 @@ impl Link {
                     }
                     Err(end) => end,
                 };
-                let End::Failed(error) = end else {
+                let DisconnectCause::Failed(error) = end else {
                     return;
                 };
                 self.flows.forget_controller();
@@ -102,11 +102,11 @@ impl Link {
         }
     }
 
-    async fn attach(&mut self, controller: &str, wishes: &mut Wishes) -> Result<Attached, End> {
+    async fn attach(&mut self, controller: &str, wishes: &mut Wishes) -> Result<Attached, DisconnectCause> {
         let governor = self.governed.governor(Instant::now());
         let attaching = attach(controller, &self.options, governor);
         let attached = self.flows.hear_for(wishes, attaching).await;
-        let attached = attached.unwrap_or(Err(End::Dropped))?;
+        let attached = attached.unwrap_or(Err(DisconnectCause::Dropped))?;
         self.state.send_replace(AgentState::Attached {
             controller: controller.to_owned(),
             governor: attached.lease.governor.clone(),
@@ -114,7 +114,7 @@ impl Link {
         Ok(attached)
     }
 
-    async fn follow(&mut self, mut attached: Attached, wishes: &mut Wishes) -> End {
+    async fn follow(&mut self, mut attached: Attached, wishes: &mut Wishes) -> DisconnectCause {
         let mut beats = interval(attached.heartbeat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut counters = interval(COUNTERS);
@@ -136,7 +136,7 @@ impl Link {
                         }
                         say_any(&attached, &mut reports).await
                     }
-                    None => Err(End::Dropped),
+                    None => Err(DisconnectCause::Dropped),
                 },
                 _ = counters.tick(), if self.flows.are_any() => {
                     reports.extend(self.flows.counters());
@@ -151,16 +151,16 @@ impl Link {
         }
     }
 
-    fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), End> {
+    fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), DisconnectCause> {
         let orders = self.governed.hear(lease, message)?;
         let lease = span(lease.obeyed());
         for order in orders {
             match translate::order(order)? {
-                Order::Allow { flow, window } => self.flows.allow(&flow, Some(window), lease),
-                Order::Release { flow } => self.flows.allow(&flow, None, lease),
-                Order::Renew => self.flows.renew(lease),
+                WindowOrder::Allow { flow, window } => self.flows.allow(&flow, Some(window), lease),
+                WindowOrder::Release { flow } => self.flows.allow(&flow, None, lease),
+                WindowOrder::Renew => self.flows.renew(lease),
                 // For switches.
-                Order::Retransmit { .. } | Order::Describe | Order::Remember { .. } => {}
+                WindowOrder::Retransmit { .. } | WindowOrder::Describe | WindowOrder::Remember { .. } => {}
             }
         }
         Ok(())
@@ -171,7 +171,7 @@ async fn attach(
     controller: &str,
     options: &SenderOptions,
     governor: Option<v1::Governor>,
-) -> Result<Attached, End> {
+) -> Result<Attached, DisconnectCause> {
     let channel = connect(controller, &options.credentials).await?;
     let (outgoing, queued) = mpsc::channel(QUEUED);
     let begin = Instant::now();
@@ -206,11 +206,11 @@ impl Flows {
     }
 
     /// A flow wants something; gives what the controller is to be told.
-    fn wish(&mut self, now: Instant, wish: Wish) -> Option<Report> {
+    fn wish(&mut self, now: Instant, wish: FlowRequest) -> Option<Report> {
         match wish {
-            Wish::Open(number, opened) => {
+            FlowRequest::Open(number, opened) => {
                 self.numbers.insert(opened.flow, number);
-                let flow = Flow {
+                let flow = OpenFlow {
                     opened,
                     due: None,
                     told_at: None,
@@ -220,13 +220,13 @@ impl Flows {
                 self.open.insert(number, flow);
                 None
             }
-            Wish::Demand(number, due) => {
+            FlowRequest::Demand(number, due) => {
                 let flow = self.open.get_mut(&number)?;
                 flow.due = Some(due);
                 flow.told_at.get_or_insert(now);
                 flow.report()
             }
-            Wish::Close(number) => {
+            FlowRequest::Close(number) => {
                 let flow = self.open.remove(&number)?.opened.flow;
                 // Another one between the same ports may have begun.
                 if self.numbers.get(&flow) != Some(&number) {
@@ -288,7 +288,7 @@ impl Flows {
     }
 }
 
-impl Flow {
+impl OpenFlow {
     /// What the controller has to know of it.
     fn report(&self) -> Option<Report> {
         let (due, told_at) = (self.due?, self.told_at?);
@@ -317,7 +317,7 @@ impl Flow {
 }
 
 /// Sends what there is, if there is anything.
-async fn say_any(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), End> {
+async fn say_any(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), DisconnectCause> {
     if reports.is_empty() {
         Ok(())
     } else {
@@ -326,7 +326,7 @@ async fn say_any(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), E
 }
 
 /// Sends what there is, or that the sender is there.
-async fn say(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), End> {
+async fn say(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), DisconnectCause> {
     let reports = reports.drain(..).map(|report| v1::SenderReport {
         report: Some(report),
     });

@@ -1,49 +1,49 @@
 //! What a controller tells.
 
-use weir_sed::{AgentConfig, Order};
+use weir_sed::{AgentConfig, WindowOrder};
 use weir_units::{ByteSize, Duration};
 use weir_wire::tcp::Sequence;
 
-use super::{Garbled, demand, flow, to_demand, to_flow};
+use super::{DecodeError, demand, flow, to_demand, to_flow};
 use crate::v1;
 use crate::v1::order::Order as Kind;
 
-pub(crate) fn order(order: v1::Order) -> Result<Order, Garbled> {
-    Ok(match order.order.ok_or(Garbled::Missing("order"))? {
-        Kind::Allow(allow) => Order::Allow {
+pub(crate) fn order(order: v1::Order) -> Result<WindowOrder, DecodeError> {
+    Ok(match order.order.ok_or(DecodeError::Missing("order"))? {
+        Kind::Allow(allow) => WindowOrder::Allow {
             flow: flow(allow.flow)?,
             window: allow.window_bytes,
         },
-        Kind::Release(released) => Order::Release {
+        Kind::Release(released) => WindowOrder::Release {
             flow: flow(Some(released))?,
         },
-        Kind::Retransmit(packet) => Order::Retransmit {
+        Kind::Retransmit(packet) => WindowOrder::Retransmit {
             flow: flow(packet.flow)?,
             sequence: Sequence::new(packet.sequence),
         },
-        Kind::Renew(_) => Order::Renew,
-        Kind::Describe(_) => Order::Describe,
-        Kind::Remember(remember) => Order::Remember {
+        Kind::Renew(_) => WindowOrder::Renew,
+        Kind::Describe(_) => WindowOrder::Describe,
+        Kind::Remember(remember) => WindowOrder::Remember {
             flow: flow(remember.flow)?,
             demand: demand(remember.demand)?,
         },
     })
 }
 
-pub(crate) fn to_order(order: &Order) -> v1::Order {
+pub(crate) fn to_order(order: &WindowOrder) -> v1::Order {
     let kind = match order {
-        Order::Allow { flow, window } => Kind::Allow(v1::Allow {
+        WindowOrder::Allow { flow, window } => Kind::Allow(v1::Allow {
             flow: Some(to_flow(flow)),
             window_bytes: *window,
         }),
-        Order::Release { flow } => Kind::Release(to_flow(flow)),
-        Order::Retransmit { flow, sequence } => Kind::Retransmit(v1::Packet {
+        WindowOrder::Release { flow } => Kind::Release(to_flow(flow)),
+        WindowOrder::Retransmit { flow, sequence } => Kind::Retransmit(v1::Packet {
             flow: Some(to_flow(flow)),
             sequence: sequence.number(),
         }),
-        Order::Renew => Kind::Renew(v1::Nothing {}),
-        Order::Describe => Kind::Describe(v1::Nothing {}),
-        Order::Remember { flow, demand } => Kind::Remember(v1::Remember {
+        WindowOrder::Renew => Kind::Renew(v1::Nothing {}),
+        WindowOrder::Describe => Kind::Describe(v1::Nothing {}),
+        WindowOrder::Remember { flow, demand } => Kind::Remember(v1::Remember {
             flow: Some(to_flow(flow)),
             demand: Some(to_demand(demand)),
         }),
@@ -69,8 +69,8 @@ const SHORTEST_INTERVAL: Duration = Duration::from_micros(100);
 pub(crate) fn settings(
     settings: Option<v1::AgentSettings>,
     lease: Duration,
-) -> Result<AgentConfig, Garbled> {
-    let settings = settings.ok_or(Garbled::Missing("settings"))?;
+) -> Result<AgentConfig, DecodeError> {
+    let settings = settings.ok_or(DecodeError::Missing("settings"))?;
     let interval = Duration::from_nanos(settings.counters_interval_nanoseconds);
     Ok(AgentConfig {
         threshold: ByteSize::from_bytes(settings.threshold_bytes.max(1)),

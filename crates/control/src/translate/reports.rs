@@ -1,48 +1,48 @@
 //! What an agent tells.
 
-use weir_sed::Report;
+use weir_sed::SwitchReport;
 use weir_units::Duration;
 use weir_wire::tcp::Sequence;
 
-use super::{Garbled, demand, flow, to_demand, to_flow};
+use super::{DecodeError, demand, flow, to_demand, to_flow};
 use crate::v1;
 use crate::v1::report::Report as Kind;
 
-pub(crate) fn report(report: v1::Report) -> Result<Report, Garbled> {
-    Ok(match report.report.ok_or(Garbled::Missing("report"))? {
-        Kind::Opened(opened) => Report::Opened {
+pub(crate) fn report(report: v1::Report) -> Result<SwitchReport, DecodeError> {
+    Ok(match report.report.ok_or(DecodeError::Missing("report"))? {
+        Kind::Opened(opened) => SwitchReport::Opened {
             flow: flow(opened.flow)?,
             port: opened.port,
             age: Duration::from_nanos(opened.age_nanoseconds),
             demand: opened.demand.map(|told| demand(Some(told))).transpose()?,
         },
-        Kind::Accepted(accepted) => Report::Accepted {
+        Kind::Accepted(accepted) => SwitchReport::Accepted {
             flow: flow(accepted.flow)?,
             segment: accepted.segment_bytes,
             reverse_port: accepted.reverse_port,
         },
-        Kind::Closed(closed) => Report::Closed {
+        Kind::Closed(closed) => SwitchReport::Closed {
             flow: flow(Some(closed))?,
         },
-        Kind::Congested(port) => Report::Congested { port },
-        Kind::Recovered(port) => Report::Recovered { port },
+        Kind::Congested(port) => SwitchReport::Congested { port },
+        Kind::Recovered(port) => SwitchReport::Recovered { port },
         Kind::Counters(counters) => {
             let told = counters.acknowledged.into_iter();
             let acknowledged = told.map(|told| Ok((flow(told.flow)?, told.bytes)));
-            Report::Counters {
-                acknowledged: acknowledged.collect::<Result<_, Garbled>>()?,
+            SwitchReport::Counters {
+                acknowledged: acknowledged.collect::<Result<_, DecodeError>>()?,
             }
         }
-        Kind::Dropped(packet) => Report::Dropped {
+        Kind::Dropped(packet) => SwitchReport::Dropped {
             flow: flow(packet.flow)?,
             sequence: Sequence::new(packet.sequence),
         },
     })
 }
 
-pub(crate) fn to_report(report: &Report) -> v1::Report {
+pub(crate) fn to_report(report: &SwitchReport) -> v1::Report {
     let kind = match report {
-        Report::Opened {
+        SwitchReport::Opened {
             flow,
             port,
             age,
@@ -53,7 +53,7 @@ pub(crate) fn to_report(report: &Report) -> v1::Report {
             age_nanoseconds: age.as_nanos(),
             demand: demand.as_ref().map(to_demand),
         }),
-        Report::Accepted {
+        SwitchReport::Accepted {
             flow,
             segment,
             reverse_port,
@@ -62,10 +62,10 @@ pub(crate) fn to_report(report: &Report) -> v1::Report {
             segment_bytes: *segment,
             reverse_port: *reverse_port,
         }),
-        Report::Closed { flow } => Kind::Closed(to_flow(flow)),
-        Report::Congested { port } => Kind::Congested(*port),
-        Report::Recovered { port } => Kind::Recovered(*port),
-        Report::Counters { acknowledged } => {
+        SwitchReport::Closed { flow } => Kind::Closed(to_flow(flow)),
+        SwitchReport::Congested { port } => Kind::Congested(*port),
+        SwitchReport::Recovered { port } => Kind::Recovered(*port),
+        SwitchReport::Counters { acknowledged } => {
             let told = acknowledged.iter().map(|(flow, bytes)| v1::Acknowledged {
                 flow: Some(to_flow(flow)),
                 bytes: *bytes,
@@ -73,7 +73,7 @@ pub(crate) fn to_report(report: &Report) -> v1::Report {
             let acknowledged = told.collect();
             Kind::Counters(v1::Counters { acknowledged })
         }
-        Report::Dropped { flow, sequence } => Kind::Dropped(v1::Packet {
+        SwitchReport::Dropped { flow, sequence } => Kind::Dropped(v1::Packet {
             flow: Some(to_flow(flow)),
             sequence: sequence.number(),
         }),

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use weir_sed::{Order, Report};
+use weir_sed::{WindowOrder, SwitchReport};
 use weir_wire::tcp::Sequence;
 
 use super::*;
@@ -36,7 +36,7 @@ fn any_demand() -> impl Strategy<Value = Demand> {
     })
 }
 
-fn any_report() -> impl Strategy<Value = Report> {
+fn any_report() -> impl Strategy<Value = SwitchReport> {
     let flow = any_flow();
     prop_oneof![
         (
@@ -44,42 +44,42 @@ fn any_report() -> impl Strategy<Value = Report> {
             any::<(u32, u64)>(),
             prop::option::of(any_demand())
         )
-            .prop_map(|(flow, (port, age), demand)| Report::Opened {
+            .prop_map(|(flow, (port, age), demand)| SwitchReport::Opened {
                 flow,
                 port,
                 age: Duration::from_nanos(age),
                 demand,
             }),
         (any_flow(), any::<(u32, u32)>()).prop_map(|(flow, (segment, reverse_port))| {
-            Report::Accepted {
+            SwitchReport::Accepted {
                 flow,
                 segment,
                 reverse_port,
             }
         }),
-        any_flow().prop_map(|flow| Report::Closed { flow }),
-        any::<u32>().prop_map(|port| Report::Congested { port }),
-        any::<u32>().prop_map(|port| Report::Recovered { port }),
+        any_flow().prop_map(|flow| SwitchReport::Closed { flow }),
+        any::<u32>().prop_map(|port| SwitchReport::Congested { port }),
+        any::<u32>().prop_map(|port| SwitchReport::Recovered { port }),
         prop::collection::vec((any_flow(), any::<u64>()), 0..5)
-            .prop_map(|acknowledged| Report::Counters { acknowledged }),
-        (flow, any::<u32>()).prop_map(|(flow, sequence)| Report::Dropped {
+            .prop_map(|acknowledged| SwitchReport::Counters { acknowledged }),
+        (flow, any::<u32>()).prop_map(|(flow, sequence)| SwitchReport::Dropped {
             flow,
             sequence: Sequence::new(sequence),
         }),
     ]
 }
 
-fn any_order() -> impl Strategy<Value = Order> {
+fn any_order() -> impl Strategy<Value = WindowOrder> {
     prop_oneof![
-        (any_flow(), any::<u32>()).prop_map(|(flow, window)| Order::Allow { flow, window }),
-        any_flow().prop_map(|flow| Order::Release { flow }),
-        (any_flow(), any::<u32>()).prop_map(|(flow, sequence)| Order::Retransmit {
+        (any_flow(), any::<u32>()).prop_map(|(flow, window)| WindowOrder::Allow { flow, window }),
+        any_flow().prop_map(|flow| WindowOrder::Release { flow }),
+        (any_flow(), any::<u32>()).prop_map(|(flow, sequence)| WindowOrder::Retransmit {
             flow,
             sequence: Sequence::new(sequence),
         }),
-        Just(Order::Renew),
-        Just(Order::Describe),
-        (any_flow(), any_demand()).prop_map(|(flow, demand)| Order::Remember { flow, demand }),
+        Just(WindowOrder::Renew),
+        Just(WindowOrder::Describe),
+        (any_flow(), any_demand()).prop_map(|(flow, demand)| WindowOrder::Remember { flow, demand }),
     ]
 }
 
@@ -104,17 +104,17 @@ fn what_makes_no_sense_is_named() {
         destination_port: 2,
         protocol: 6,
     };
-    assert_eq!(flow(None), Err(Garbled::Missing("flow")));
+    assert_eq!(flow(None), Err(DecodeError::Missing("flow")));
     let short = v1::Flow {
         source: vec![1, 2],
         ..good.clone()
     };
-    assert_eq!(flow(Some(short)), Err(Garbled::Address(2)));
+    assert_eq!(flow(Some(short)), Err(DecodeError::Address(2)));
     let mixed = v1::Flow {
         source: vec![0xfd; 16],
         ..good.clone()
     };
-    assert_eq!(flow(Some(mixed)), Err(Garbled::Families));
+    assert_eq!(flow(Some(mixed)), Err(DecodeError::Families));
     let port = v1::Flow {
         source_port: 65_536,
         ..good.clone()
@@ -139,5 +139,5 @@ fn what_makes_no_sense_is_named() {
         size_bytes: 1,
         within_nanoseconds: -5,
     };
-    assert_eq!(demand(Some(past)), Err(Garbled::Past(-5)));
+    assert_eq!(demand(Some(past)), Err(DecodeError::Past(-5)));
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use weir_control::certificates::Authority;
 use weir_control::{
-    Client, Controller, ControllerError, ControllerOptions, Credentials, Role, State, v1,
+    Client, Controller, ControllerError, ControllerOptions, Credentials, Role, EpochFile, v1,
 };
 use weir_sed::ControllerConfig;
 use weir_units::Duration as Span;
@@ -59,13 +59,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn start(certificates: &Certificates, state: State) -> Self {
+    pub(crate) fn start(certificates: &Certificates, state: EpochFile) -> Self {
         Self::start_with(certificates, state, config(), 1000)
     }
 
     pub(crate) fn start_with(
         certificates: &Certificates,
-        state: State,
+        state: EpochFile,
         config: ControllerConfig,
         flows_per_client: usize,
     ) -> Self {

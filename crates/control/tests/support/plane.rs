@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use weir_control::{AgentChannel, PortDescription};
-use weir_fabric::{Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Rule, Switch};
+use weir_fabric::{Faults, Link, Packet, EgressPort, PortIndex, Queue, Routes, Rule, Switch};
 use weir_sed::{Agent, AgentConfig};
 use weir_units::{ByteSize, Duration as Span, Rate, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, SynOptions};
@@ -186,7 +186,7 @@ fn switch() -> Switch<Frame> {
     let pipe = |seed| {
         let buffer = Rule::tail_drop(ByteSize::from_bytes(50_000_000));
         let link = Link::new(RATE, Span::from_micros(50));
-        Pipe::new(Queue::new([buffer], seed), link, Faults::none())
+        EgressPort::new(Queue::new([buffer], seed), link, Faults::none())
     };
     let routes = Routes::new()
         .with(0, [PortIndex::new(0)])
@@ -313,10 +313,10 @@ impl Running {
         while self.switch.next_timer().is_some_and(|next| next <= now) {
             self.switch.handle_timeout(now, |_, _| {});
         }
-        while let Some(frame) = self.switch.receive(now, PortIndex::new(1)) {
+        while let Some(frame) = self.switch.poll_delivered(now, PortIndex::new(1)) {
             self.receive(&frame);
         }
-        while let Some(frame) = self.switch.receive(now, PortIndex::new(0)) {
+        while let Some(frame) = self.switch.poll_delivered(now, PortIndex::new(0)) {
             self.acknowledge(&frame);
         }
         let numbers: Vec<_> = self.senders.keys().copied().collect();

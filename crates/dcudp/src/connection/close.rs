@@ -4,7 +4,7 @@ use weir_units::{Duration, Time};
 
 use super::{Connection, EndpointEvent, Event};
 use crate::error::{ConnectionError, Violation};
-use crate::packet::{Control, ControlKind, Header, Marks, Shutdown, ShutdownReason};
+use crate::packet::{Control, ControlKind, Header, HeaderFlags, Shutdown, ShutdownReason};
 use crate::sequence::SequenceNumber;
 
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl Connection {
         if due {
             let control = Control::Shutdown(shutdown);
             self.channel
-                .write_control(now, Marks::default(), &control, buffer);
+                .write_control(now, HeaderFlags::default(), &control, buffer);
         }
         if is_answer {
             self.drained();

@@ -11,7 +11,7 @@ use super::{Connection, Event, Setup};
 use crate::config::{DataKind, SMALLEST_PACKET, TransportConfig};
 use crate::error::ConnectionError;
 use crate::packet::{
-    Control, ControlHeader, ControlKind, HEADER_LENGTH, Handshake, HandshakeKind, Marks, Refusal,
+    Control, ControlHeader, ControlKind, HEADER_LENGTH, Handshake, HandshakeKind, HeaderFlags, Refusal,
     SocketId, Timestamp,
 };
 use crate::protection::{Session, SharedKey, tags_agree};
@@ -20,7 +20,7 @@ use crate::sequence::SequenceNumber;
 
 /// The handshake of a client.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct ClientHandshake {
     first: SequenceNumber,
     random: [u8; 16],
     cookie: u64,
@@ -42,7 +42,7 @@ const MOST_EARLY: usize = 64;
 
 /// What a server answers.
 #[derive(Debug)]
-pub(super) struct Response {
+pub(super) struct ServerResponse {
     first: SequenceNumber,
     random: [u8; 16],
     client_random: [u8; 16],
@@ -54,7 +54,7 @@ pub(super) struct Response {
     times_sent: u32,
 }
 
-impl Client {
+impl ClientHandshake {
     pub(super) fn new(now: Time, setup: &Setup) -> Self {
         let config = &setup.config;
         Self {
@@ -98,7 +98,7 @@ impl Client {
     }
 }
 
-impl Response {
+impl ServerResponse {
     pub(super) fn new(request: &Handshake, first: SequenceNumber, random: [u8; 16]) -> Self {
         Self {
             first,
@@ -172,7 +172,7 @@ pub(crate) fn reply(
     let mut buffer = Vec::with_capacity(HEADER_LENGTH + Handshake::LENGTH + 16);
     let header = ControlHeader {
         kind: ControlKind::Handshake,
-        marks: Marks::default(),
+        marks: HeaderFlags::default(),
         number: SequenceNumber::default(),
         timestamp: Timestamp::default(),
         destination,
@@ -357,7 +357,7 @@ impl Connection {
         let start = buffer.len();
         let control = Control::Handshake(handshake);
         self.channel
-            .write_control(now, Marks::default(), &control, buffer);
+            .write_control(now, HeaderFlags::default(), &control, buffer);
         sign(self.config.shared_key.as_deref(), start, buffer);
         true
     }

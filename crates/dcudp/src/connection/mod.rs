@@ -36,7 +36,7 @@ use crate::rtt::Rtt;
 use crate::sender::Sender;
 use crate::sequence::SequenceNumber;
 use close::State;
-use handshake::{Client, Response};
+use handshake::{ClientHandshake, ServerResponse};
 use stats::Counters;
 use timers::Timers;
 
@@ -74,9 +74,9 @@ pub struct Connection {
     local: Option<SocketAddr>,
     state: State,
     /// The handshake of a client, until it is complete.
-    client: Option<Client>,
+    client: Option<ClientHandshake>,
     /// What a server answers to its client's handshake.
-    response: Option<Response>,
+    response: Option<ServerResponse>,
     channel: Channel,
     rtt: Rtt,
     sender: Sender,
@@ -116,7 +116,7 @@ pub(crate) struct Setup {
 impl Connection {
     /// A connection that a client begins.
     pub(crate) fn connect(now: Time, setup: Setup) -> Self {
-        let client = Client::new(now, &setup);
+        let client = ClientHandshake::new(now, &setup);
         Self::new(now, setup, Some(client))
     }
 
@@ -124,7 +124,7 @@ impl Connection {
     pub(crate) fn accept(now: Time, setup: Setup, request: &Handshake) -> Self {
         let (first, random) = (setup.first, setup.random);
         let mut connection = Self::new(now, setup, None);
-        connection.response = Some(Response::new(request, first, random));
+        connection.response = Some(ServerResponse::new(request, first, random));
         if !request.rtt.is_zero() {
             connection.rtt.on_sample(request.rtt);
         }
@@ -132,7 +132,7 @@ impl Connection {
         connection
     }
 
-    fn new(now: Time, setup: Setup, client: Option<Client>) -> Self {
+    fn new(now: Time, setup: Setup, client: Option<ClientHandshake>) -> Self {
         let Setup {
             config,
             remote,

@@ -8,10 +8,10 @@ use super::close::State;
 use crate::channel::DataFields;
 use crate::mode::Mode;
 use crate::packet::{
-    Ack, Control, KeepAlive, LossRange, LossRanges, Marks, SocketId, write_loss_range,
+    Ack, Control, KeepAlive, LossRange, LossRanges, HeaderFlags, SocketId, write_loss_range,
 };
 use crate::sequence::SequenceNumber;
-use crate::stream_queue::Run;
+use crate::stream_queue::PacketRun;
 
 /// The kernel takes this many segments of one batch (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 64;
@@ -19,7 +19,7 @@ const MAX_SEGMENTS: usize = 64;
 const MAX_BATCH: usize = 65_507;
 
 /// What leaves next.
-enum Due {
+enum NextTransmit {
     /// What has been written, if anything: its codepoint, and the size of each datagram where there may be
     /// several.
     Written(Ecn, Option<usize>),
@@ -38,8 +38,8 @@ impl Connection {
     ) -> Option<Transmit> {
         let begin = buffer.len();
         let (ecn, segment) = match self.write_due(now, buffer, max_datagrams) {
-            Due::Written(ecn, segment) => (ecn, segment),
-            Due::Data => {
+            NextTransmit::Written(ecn, segment) => (ecn, segment),
+            NextTransmit::Data => {
                 let segment = self.transmit_data(now, buffer, max_datagrams);
                 (Ecn::Ect0, segment)
             }
@@ -57,8 +57,8 @@ impl Connection {
     ) -> Option<(Transmit, &'a [u8])> {
         let begin = buffer.len();
         let (ecn, segment) = match self.write_due(now, buffer, max_datagrams) {
-            Due::Written(ecn, segment) => (ecn, segment),
-            Due::Data => {
+            NextTransmit::Written(ecn, segment) => (ecn, segment),
+            NextTransmit::Data => {
                 if let Some(run) = self.transmit_run(now, max_datagrams) {
                     let transmit = self.batch(now, run.len(), Ecn::Ect0, Some(run.segment))?;
                     return Some((transmit, self.sender.buffer.stream.run(run)));
@@ -72,7 +72,7 @@ impl Connection {
     }
 
     /// Writes what goes before data.
-    fn write_due(&mut self, now: Time, buffer: &mut Vec<u8>, max_datagrams: usize) -> Due {
+    fn write_due(&mut self, now: Time, buffer: &mut Vec<u8>, max_datagrams: usize) -> NextTransmit {
         match self.state {
             State::Closed => {}
             State::Closing(_) => {
@@ -80,19 +80,19 @@ impl Connection {
             }
             State::Open => {
                 if self.transmit_handshake(now, buffer) {
-                    return Due::Written(Ecn::NotEct, None);
+                    return NextTransmit::Written(Ecn::NotEct, None);
                 }
                 if let Some(client) = &self.client {
                     let room = client.early_room().min(max_datagrams);
                     let segment = self.transmit_early(now, buffer, room);
-                    return Due::Written(Ecn::Ect0, segment);
+                    return NextTransmit::Written(Ecn::Ect0, segment);
                 }
                 if !self.transmit_control(now, buffer) {
-                    return Due::Data;
+                    return NextTransmit::Data;
                 }
             }
         }
-        Due::Written(Ecn::Ect0, None)
+        NextTransmit::Written(Ecn::Ect0, None)
     }
 
     /// A batch of this size leaves, if it has any.
@@ -151,23 +151,23 @@ impl Connection {
     }
 
     /// What data packets, ACK2 and OBS-change say of the sender's mode.
-    fn sender_marks(&self) -> Marks {
-        Marks {
+    fn sender_marks(&self) -> HeaderFlags {
+        HeaderFlags {
             observe: self.sender.mode == Mode::Congestion,
-            ..Marks::default()
+            ..HeaderFlags::default()
         }
     }
 
     /// What ACK, NAK and keep-alive packets say of the mode that the receiver wants.
-    fn receiver_marks(&self) -> Marks {
-        Marks {
+    fn receiver_marks(&self) -> HeaderFlags {
+        HeaderFlags {
             observe: self.receiver.observes(),
-            ..Marks::default()
+            ..HeaderFlags::default()
         }
     }
 
     fn transmit_ack(&mut self, now: Time, buffer: &mut Vec<u8>) {
-        let marks = Marks {
+        let marks = HeaderFlags {
             echo: self.receiver.echo,
             ..self.receiver_marks()
         };
@@ -264,12 +264,12 @@ impl Connection {
     }
 
     /// Completes data packets where they lie, if they are neither protected nor repeated.
-    fn transmit_run(&mut self, now: Time, max_datagrams: usize) -> Option<Run> {
+    fn transmit_run(&mut self, now: Time, max_datagrams: usize) -> Option<PacketRun> {
         // What was lost lies anywhere, and is little.
         if self.channel.is_protected() || self.sender.buffer.has_lost() {
             return None;
         }
-        let mut run: Option<Run> = None;
+        let mut run: Option<PacketRun> = None;
         for _ in 0..self.most_packets(max_datagrams) {
             let is_short = run.is_some_and(|run| run.len() % run.segment != 0);
             if is_short || !self.sender.buffer.can_extend(run) {
@@ -328,7 +328,7 @@ impl Connection {
     /// A data packet leaves: what its header says.
     fn on_data(&mut self, now: Time, count: u64) -> Option<DataFields> {
         let reduced = self.sender.on_sent(now, count, &self.rtt);
-        let marks = Marks {
+        let marks = HeaderFlags {
             reduced,
             ..self.sender_marks()
         };

@@ -31,7 +31,7 @@ pub struct Timestamp(pub u32);
 
 /// The three bits that DCUDP adds to UDT (section III-B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Marks {
+pub struct HeaderFlags {
     /// OBS: Congestion Mode. In data packets, ACK2 and OBS-change the sender's mode; in ACK, NAK and
     /// keep-alive packets the one that the receiver wants.
     pub observe: bool,
@@ -41,7 +41,7 @@ pub struct Marks {
     pub echo: bool,
 }
 
-impl Marks {
+impl HeaderFlags {
     fn bits(self) -> u32 {
         u32::from(self.observe) << 2 | u32::from(self.reduced) << 1 | u32::from(self.echo)
     }
@@ -57,7 +57,7 @@ impl Marks {
 
 /// Which part of a message a data packet carries. A stream's packets are all [`Position::Only`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Position {
+pub enum MessagePosition {
     /// Neither the first nor the last one. Without a payload: the end of all data.
     Middle,
     /// The last one of several.
@@ -68,7 +68,7 @@ pub enum Position {
     Only,
 }
 
-impl Position {
+impl MessagePosition {
     /// The position of a packet that is the first or the last one, or both, or neither.
     pub const fn new(first: bool, last: bool) -> Self {
         match (first, last) {
@@ -109,11 +109,11 @@ pub struct DataHeader {
     /// Which data packet it is.
     pub sequence: SequenceNumber,
     /// Which part of its message.
-    pub position: Position,
+    pub position: MessagePosition,
     /// Whether the message waits for those before it.
     pub in_order: bool,
     /// OBS, CWR, ECE.
-    pub marks: Marks,
+    pub marks: HeaderFlags,
     /// Which message; zero on streams.
     pub message: MessageNumber,
     /// When it was sent.
@@ -151,7 +151,7 @@ pub struct ControlHeader {
     /// What it says.
     pub kind: ControlKind,
     /// OBS, CWR, ECE.
-    pub marks: Marks,
+    pub marks: HeaderFlags,
     /// Which control packet it is, counted apart from data; an ACK2 has the number of its ACK.
     pub number: SequenceNumber,
     /// When it was sent.
@@ -198,9 +198,9 @@ impl Header {
         if first & CONTROL == 0 {
             let header = DataHeader {
                 sequence: SequenceNumber::new(first),
-                position: Position::from_bits(second >> POSITION_SHIFT),
+                position: MessagePosition::from_bits(second >> POSITION_SHIFT),
                 in_order: second & IN_ORDER != 0,
-                marks: Marks::from_bits(second >> DATA_MARKS_SHIFT),
+                marks: HeaderFlags::from_bits(second >> DATA_MARKS_SHIFT),
                 message: MessageNumber::new(second),
                 timestamp,
                 destination,
@@ -212,7 +212,7 @@ impl Header {
         }
         let header = ControlHeader {
             kind: ControlKind::from_code((first >> 16 & 0x7fff) as u16)?,
-            marks: Marks::from_bits(first >> CONTROL_MARKS_SHIFT),
+            marks: HeaderFlags::from_bits(first >> CONTROL_MARKS_SHIFT),
             number: SequenceNumber::new(second),
             timestamp,
             destination,

@@ -8,8 +8,8 @@ fn sequence() -> impl Strategy<Value = SequenceNumber> {
     any::<u32>().prop_map(SequenceNumber::new)
 }
 
-fn marks() -> impl Strategy<Value = Marks> {
-    any::<[bool; 3]>().prop_map(|[observe, reduced, echo]| Marks {
+fn marks() -> impl Strategy<Value = HeaderFlags> {
+    any::<[bool; 3]>().prop_map(|[observe, reduced, echo]| HeaderFlags {
         observe,
         reduced,
         echo,
@@ -20,7 +20,7 @@ fn data() -> impl Strategy<Value = DataHeader> {
     (sequence(), any::<[bool; 3]>(), marks(), any::<[u32; 3]>()).prop_map(
         |(sequence, [first, last, in_order], marks, words)| DataHeader {
             sequence,
-            position: Position::new(first, last),
+            position: MessagePosition::new(first, last),
             in_order,
             marks,
             message: MessageNumber::new(words[0]),

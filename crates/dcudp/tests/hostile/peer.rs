@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use weir_dcudp::packet::{
     Ack, Control, ControlHeader, DataHeader, Handshake, HandshakeKind, KeepAlive, LossRange,
-    LossRanges, Marks, Packet, Position, Shutdown, ShutdownReason, SocketId, Timestamp,
+    LossRanges, HeaderFlags, Packet, MessagePosition, Shutdown, ShutdownReason, SocketId, Timestamp,
     write_loss_range,
 };
 use weir_dcudp::{
@@ -233,11 +233,11 @@ impl Victim {
                 let header = DataHeader {
                     sequence: self.sequence(first),
                     position: if self.messages {
-                        Position::new(second & 1 != 0, second & 2 != 0)
+                        MessagePosition::new(second & 1 != 0, second & 2 != 0)
                     } else if second.is_multiple_of(16) {
-                        Position::Middle
+                        MessagePosition::Middle
                     } else {
-                        Position::Only
+                        MessagePosition::Only
                     },
                     in_order: second & 4 != 0,
                     marks: from_bits(marks),
@@ -308,8 +308,8 @@ impl Victim {
     }
 }
 
-fn from_bits(bits: u8) -> Marks {
-    Marks {
+fn from_bits(bits: u8) -> HeaderFlags {
+    HeaderFlags {
         observe: bits & 4 != 0,
         reduced: bits & 2 != 0,
         echo: bits & 1 != 0,

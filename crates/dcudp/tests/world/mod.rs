@@ -19,7 +19,7 @@ use weir_dcudp::{
     Connection, ConnectionError, ConnectionHandle, DataKind, Endpoint, Event, Route, ServerConfig,
     TransportConfig,
 };
-use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Queue, Rule};
+use weir_fabric::{FaultSettings, Faults, Link, Packet, EgressPort, Queue, Rule};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
 
@@ -127,7 +127,7 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) hosts: [Host; 2],
     /// `pipes[i]` carries what host `i` sends.
-    pub(crate) pipes: [Pipe<Datagram>; 2],
+    pub(crate) pipes: [EgressPort<Datagram>; 2],
     /// Sees, and may change or drop, what is about to arrive at a host.
     pub(crate) tap: Option<Tap>,
     batch: usize,
@@ -151,7 +151,7 @@ impl World {
         let pipe = |seed| {
             let link = Link::new(plan.rate, plan.delay);
             let queue = Queue::new(plan.rules.clone(), seed);
-            Pipe::new(queue, link, Faults::new(plan.faults, seed))
+            EgressPort::new(queue, link, Faults::new(plan.faults, seed))
         };
         let server = ServerConfig::new(Arc::new(plan.server.clone()));
         let mut world = Self {
@@ -203,7 +203,7 @@ impl World {
     }
 
     pub(crate) fn timeout(&self) -> Option<Time> {
-        let pipes = self.pipes.iter().filter_map(Pipe::timeout);
+        let pipes = self.pipes.iter().filter_map(EgressPort::timeout);
         let hosts = self.hosts.iter();
         let connections = hosts.filter_map(|host| host.connection.as_ref()?.1.timeout());
         pipes.chain(connections).min()
@@ -211,7 +211,7 @@ impl World {
 
     fn step(&mut self) {
         for index in 0..2 {
-            while let Some(datagram) = self.pipes[1 - index].receive(self.now) {
+            while let Some(datagram) = self.pipes[1 - index].poll_delivered(self.now) {
                 self.arrive(index, datagram);
             }
         }

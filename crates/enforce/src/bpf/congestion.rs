@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use super::error::BpfError;
-use super::loader::{self, Loaded};
+use super::loader::{self, LoadedProgram};
 use super::parameters::{Algorithm, Parameters};
 use super::socket::{Deadlines, Observations};
 
@@ -23,7 +23,7 @@ impl Dctcp {
     /// # Errors
     /// See [`BpfError`]: the name or a parameter is wrong, this build has no programs, the process may
     /// not load any, or the kernel takes none.
-    pub fn register(name: &str, parameters: &Parameters) -> Result<Registered, BpfError> {
+    pub fn register(name: &str, parameters: &Parameters) -> Result<RegisteredAlgorithm, BpfError> {
         register(Algorithm::Dctcp, name, parameters)
     }
 }
@@ -38,7 +38,7 @@ impl D2tcp {
     ///
     /// # Errors
     /// As for [`Dctcp::register`].
-    pub fn register(name: &str, parameters: &Parameters) -> Result<Registered, BpfError> {
+    pub fn register(name: &str, parameters: &Parameters) -> Result<RegisteredAlgorithm, BpfError> {
         register(Algorithm::D2tcp, name, parameters)
     }
 }
@@ -47,7 +47,7 @@ fn register(
     algorithm: Algorithm,
     name: &str,
     parameters: &Parameters,
-) -> Result<Registered, BpfError> {
+) -> Result<RegisteredAlgorithm, BpfError> {
     check_name(name)?;
     let fixed = parameters.fixed()?;
     loader::check_permission()?;
@@ -57,7 +57,7 @@ fn register(
         });
     }
     let loaded = loader::load(algorithm, name, fixed)?;
-    Ok(Registered {
+    Ok(RegisteredAlgorithm {
         name: name.to_owned(),
         algorithm,
         loaded,
@@ -78,13 +78,13 @@ fn check_name(name: &str) -> Result<(), BpfError> {
 /// A congestion control that the kernel offers until this is dropped, or until the process is gone:
 /// nothing is pinned. Sockets that have it then keep it until they close.
 #[derive(Debug)]
-pub struct Registered {
+pub struct RegisteredAlgorithm {
     name: String,
     algorithm: Algorithm,
-    loaded: Loaded,
+    loaded: LoadedProgram,
 }
 
-impl Registered {
+impl RegisteredAlgorithm {
     /// The name by which sockets select it.
     pub fn name(&self) -> &str {
         &self.name

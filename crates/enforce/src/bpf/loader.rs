@@ -10,7 +10,7 @@ use libbpf_rs::btf::types::Struct;
 use libbpf_rs::{Link, MapCore as _, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use super::error::BpfError;
-use super::parameters::{Algorithm, Fixed};
+use super::parameters::{Algorithm, RawParameters};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/congestion.o"));
 
@@ -23,14 +23,14 @@ const CAPABILITIES: [(&str, u32); 3] =
 
 /// A congestion control in the kernel.
 #[derive(Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedProgram {
     // Dropping the link unregisters the congestion control; the object's maps go after it.
     _link: Link,
     object: Object,
 }
 
 /// Loads the programs and registers `algorithm` as `name`.
-pub(super) fn load(algorithm: Algorithm, name: &str, fixed: Fixed) -> Result<Loaded, BpfError> {
+pub(super) fn load(algorithm: Algorithm, name: &str, fixed: RawParameters) -> Result<LoadedProgram, BpfError> {
     collect_log();
     check_kernel()?;
     let mut open = ObjectBuilder::default()
@@ -40,13 +40,13 @@ pub(super) fn load(algorithm: Algorithm, name: &str, fixed: Fixed) -> Result<Loa
     set_parameters(&mut open, fixed)?;
     let mut object = open.load().map_err(refused)?;
     let link = attach(&mut object, algorithm)?;
-    Ok(Loaded {
+    Ok(LoadedProgram {
         _link: link,
         object,
     })
 }
 
-impl Loaded {
+impl LoadedProgram {
     pub(super) fn observations(&self) -> Result<OwnedFd, BpfError> {
         self.map("observations")
     }
@@ -98,7 +98,7 @@ fn choose(open: &mut OpenObject, algorithm: Algorithm, name: &str) -> Result<(),
 }
 
 /// Writes `struct parameters` of bpf/dctcp.h.
-fn set_parameters(open: &mut OpenObject, fixed: Fixed) -> Result<(), BpfError> {
+fn set_parameters(open: &mut OpenObject, fixed: RawParameters) -> Result<(), BpfError> {
     let mut bytes = Vec::new();
     for number in [fixed.g, fixed.initial_alpha, fixed.min_window] {
         bytes.extend(number.to_ne_bytes());

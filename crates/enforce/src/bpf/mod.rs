@@ -31,7 +31,7 @@ mod socket_map;
 #[cfg(not(bpf_programs))]
 use absent as loader;
 
-pub use congestion::{D2tcp, Dctcp, Registered, kernel_offers};
+pub use congestion::{D2tcp, Dctcp, RegisteredAlgorithm, kernel_offers};
 pub use error::BpfError;
 pub use parameters::Parameters;
 pub use socket::{Deadlines, Observation, Observations};

@@ -37,19 +37,19 @@ impl Default for Parameters {
 
 /// [`Parameters`] as `struct parameters` of `bpf/dctcp.h` has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fixed {
+pub(super) struct RawParameters {
     pub(super) g: u32,
     pub(super) initial_alpha: u32,
     pub(super) min_window: u32,
 }
 
 impl Parameters {
-    pub(super) fn fixed(&self) -> Result<Fixed, BpfError> {
+    pub(super) fn fixed(&self) -> Result<RawParameters, BpfError> {
         within("g", self.g, 1e-5, 1.0)?;
         within("initial_alpha", self.initial_alpha, 0.0, 1.0)?;
         within("min_window", f64::from(self.min_window), 1.0, 10_000.0)?;
         let fraction = |value: f64| (value * f64::from(ONE)).round() as u32;
-        Ok(Fixed {
+        Ok(RawParameters {
             g: fraction(self.g),
             initial_alpha: fraction(self.initial_alpha),
             min_window: self.min_window,

@@ -25,7 +25,7 @@ pub(super) struct SocketMap<V> {
 
 /// The part of `union bpf_attr` that is about an element of a map.
 #[repr(C)]
-struct Element {
+struct MapElement {
     map: u32,
     padding: u32,
     key: u64,
@@ -35,7 +35,7 @@ struct Element {
 
 /// The part of `union bpf_attr` that asks for a description.
 #[repr(C)]
-struct Question {
+struct InfoRequest {
     object: u32,
     length: u32,
     description: u64,
@@ -95,7 +95,7 @@ impl<V: Plain> SocketMap<V> {
         value: u64,
     ) -> io::Result<()> {
         let key: libc::c_int = socket.as_raw_fd();
-        let attributes = Element {
+        let attributes = MapElement {
             map: self.map.as_raw_fd() as u32,
             padding: 0,
             key: std::ptr::from_ref(&key) as u64,
@@ -110,7 +110,7 @@ impl<V: Plain> SocketMap<V> {
 
 fn describe(map: BorrowedFd<'_>) -> io::Result<MapDescription> {
     let mut description = MapDescription::default();
-    let question = Question {
+    let question = InfoRequest {
         object: map.as_raw_fd() as u32,
         length: size_of::<MapDescription>() as u32,
         description: std::ptr::from_mut(&mut description) as u64,
@@ -151,14 +151,14 @@ mod tests {
 
     #[derive(Debug, Default)]
     #[repr(C)]
-    struct Four(u32);
+    struct FourByteKey(u32);
 
     // SAFETY: a number.
-    unsafe impl Plain for Four {}
+    unsafe impl Plain for FourByteKey {}
 
     #[test]
     fn what_is_no_map_is_refused() {
         let file = std::fs::File::open("/dev/null").unwrap();
-        assert!(SocketMap::<Four>::new(file.into()).is_err());
+        assert!(SocketMap::<FourByteKey>::new(file.into()).is_err());
     }
 }

@@ -10,15 +10,15 @@ use weir_units::Time;
 
 /// The words of an array map that the kernel and this process share.
 #[derive(Debug)]
-pub(super) struct SharedWords {
+pub(super) struct MappedWords {
     memory: NonNull<AtomicU64>,
     words: usize,
 }
 
 // SAFETY: the memory belongs to this value alone within the process, and its words are atomic.
-unsafe impl Send for SharedWords {}
+unsafe impl Send for MappedWords {}
 
-impl SharedWords {
+impl MappedWords {
     /// Maps the first `words` words of an array map's values.
     pub(super) fn map(map: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
         // SAFETY: a new mapping of a file, at an address that the kernel chooses.
@@ -45,7 +45,7 @@ impl SharedWords {
     }
 }
 
-impl Drop for SharedWords {
+impl Drop for MappedWords {
     fn drop(&mut self) {
         // SAFETY: the mapping that `map` has made, which nobody refers to any more.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.words * size_of::<u64>()) };
@@ -54,14 +54,14 @@ impl Drop for SharedWords {
 
 /// The caps of all slots: `struct cap` of `bpf/enforce.bpf.c`.
 #[derive(Debug)]
-pub(super) struct Caps(SharedWords);
+pub(super) struct Caps(MappedWords);
 
 /// Words of one cap: what is allowed, the floor, the expiry, the rate in bytes per second or zero.
 const WORDS: usize = 4;
 
 impl Caps {
     pub(super) fn map(map: BorrowedFd<'_>, slots: u32) -> io::Result<Self> {
-        SharedWords::map(map, slots as usize * WORDS).map(Self)
+        MappedWords::map(map, slots as usize * WORDS).map(Self)
     }
 
     /// Has a cap hold until a time of the monotonic clock.

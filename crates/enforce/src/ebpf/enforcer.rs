@@ -3,27 +3,27 @@
 use rustix::time::{ClockId, clock_gettime};
 use weir_metrics::Registry;
 use weir_policy::{Policy, PolicyFlow, PolicyRule};
-use weir_tcon::{HOLD, ObservedFlows, Round};
+use weir_tcon::{HOLD, ObservedFlows, SamplingRound};
 use weir_units::{Duration, Time};
 
-use super::event::{Event, KEY, Opened};
-use super::{Options, Plane};
+use super::event::{Event, KEY, FlowOpened};
+use super::{Options, DataPlane};
 use crate::bpf::BpfError;
-use crate::operation::{Enforce, Figures, FlowStatus, Status, Totals};
+use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, Status, Totals};
 
 /// Gives flows their controllers, and senders their windows.
 #[derive(Debug)]
 pub struct Enforcer {
-    plane: Plane,
-    flows: ObservedFlows<Tracked>,
-    figures: Option<Figures>,
+    plane: DataPlane,
+    flows: ObservedFlows<TrackedFlow>,
+    figures: Option<EnforcerMetrics>,
     heard: Vec<Event>,
     gone: Vec<String>,
 }
 
 /// What the programs know a flow by.
 #[derive(Debug)]
-struct Tracked {
+struct TrackedFlow {
     key: [u8; KEY],
     interface_index: u32,
     interface: String,
@@ -35,7 +35,7 @@ struct Tracked {
     "line {line}: `ecn = true`: at an interface nobody negotiates ECN for the ends; turn it on at both \
      (net.ipv4.tcp_ecn = 1), and leave `ecn` out"
 )]
-pub struct NotHere {
+pub struct NoSuchFlow {
     /// Where the rule begins in its file.
     pub line: u32,
 }
@@ -45,19 +45,19 @@ impl Enforcer {
     ///
     /// # Errors
     /// The first rule for which that is not so.
-    pub fn check(policy: &Policy) -> Result<(), NotHere> {
+    pub fn check(policy: &Policy) -> Result<(), NoSuchFlow> {
         let asks = |rule: &&PolicyRule| {
             let control = rule.control.as_ref();
             control.is_some_and(|control| control.ecn == Some(true))
         };
         match policy.rules.iter().find(asks) {
-            Some(rule) => Err(NotHere { line: rule.line }),
+            Some(rule) => Err(NoSuchFlow { line: rule.line }),
             None => Ok(()),
         }
     }
 
     /// Enforces a policy on the connections that open from now on.
-    pub fn new(plane: Plane, policy: Policy, options: &Options) -> Self {
+    pub fn new(plane: DataPlane, policy: Policy, options: &Options) -> Self {
         Self {
             plane,
             flows: ObservedFlows::new(policy, options.reports_per_second),
@@ -95,14 +95,14 @@ impl Enforcer {
         }
     }
 
-    fn on_opened(&mut self, now: Time, opened: &Opened) -> Result<(), BpfError> {
+    fn on_opened(&mut self, now: Time, opened: &FlowOpened) -> Result<(), BpfError> {
         let interface = self.plane.interface(opened.interface).map(str::to_owned);
         let flow = PolicyFlow {
             key: opened.flow,
             interface: interface.as_deref(),
             dscp: opened.dscp,
         };
-        let tracked = Tracked {
+        let tracked = TrackedFlow {
             key: opened.key,
             interface_index: opened.interface,
             interface: interface.clone().unwrap_or_default(),
@@ -122,18 +122,18 @@ impl Enforcer {
     }
 
     /// Whether an interface spaces the flow's segments.
-    fn is_paced(&self, flow: &Tracked) -> bool {
+    fn is_paced(&self, flow: &TrackedFlow) -> bool {
         self.plane.paces(flow.interface_index)
     }
 
-    fn on_round(&mut self, now: Time, round: Round) -> Result<(), BpfError> {
+    fn on_round(&mut self, now: Time, round: SamplingRound) -> Result<(), BpfError> {
         for (slot, cap) in self.flows.caps(|flow| self.is_paced(flow)) {
             self.plane.set_cap(slot, cap, now + HOLD);
         }
         self.plane.set_schedule(self.flows.schedule());
-        if round == Round::CapsAndSilentFlows {
+        if round == SamplingRound::CapsAndSilentFlows {
             self.gone.extend(self.plane.take_gone());
-            let active_at = |flow: &Tracked| self.plane.active_at(&flow.key);
+            let active_at = |flow: &TrackedFlow| self.plane.active_at(&flow.key);
             for (slot, flow) in self.flows.forget_silent(now, active_at) {
                 self.plane.forget(slot, &flow.key)?;
             }
@@ -150,7 +150,7 @@ impl Enforce for Enforcer {
     type Error = BpfError;
 
     fn set_registry(&mut self, registry: &Registry) {
-        self.figures = Some(Figures::register(registry, &self.totals()));
+        self.figures = Some(EnforcerMetrics::register(registry, &self.totals()));
     }
 
     fn set_policy(&mut self, policy: Policy) {
@@ -207,7 +207,7 @@ mod tests {
             let text = format!("[[rules]]\npass = true\n[[rules]]\ncongestion = \"dctcp\"\n{ecn}");
             Enforcer::check(&weir_scenario::parse_policy("test", &text).unwrap())
         };
-        assert_eq!(rules("ecn = true"), Err(NotHere { line: 3 }));
+        assert_eq!(rules("ecn = true"), Err(NoSuchFlow { line: 3 }));
         assert_eq!(rules("ecn = false"), Ok(()));
         assert_eq!(rules(""), Ok(()));
     }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use weir_policy::Dscp;
-use weir_tcon::{Beginning, Milestone, PLACES, Report};
+use weir_tcon::{FlowStart, DeliveryPoint, PLACES, ProgressReport};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::Sequence;
@@ -14,14 +14,14 @@ pub(super) const KEY: usize = 36;
 /// Something that a program has told.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Event {
-    Opened(Opened),
+    Opened(FlowOpened),
     Closed { slot: u32 },
-    Reported { slot: u32, seen: Box<Seen> },
+    Reported { slot: u32, seen: Box<FlowProgress> },
 }
 
 /// A connection whose handshake is complete.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Opened {
+pub(super) struct FlowOpened {
     pub(super) slot: u32,
     /// As the kernel's table has it.
     pub(super) key: [u8; KEY],
@@ -29,13 +29,13 @@ pub(super) struct Opened {
     pub(super) flow: FlowKey,
     pub(super) interface: u32,
     pub(super) dscp: Dscp,
-    pub(super) beginning: Beginning,
+    pub(super) beginning: FlowStart,
 }
 
 /// What was seen of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Seen {
-    pub(super) report: Report,
+pub(super) struct FlowProgress {
+    pub(super) report: ProgressReport,
     /// Acknowledgments of what was never sent, since the flow began.
     pub(super) forged: u64,
     /// Windows that were lowered, since the flow began.
@@ -45,7 +45,7 @@ pub(super) struct Seen {
 impl Event {
     /// `None` for what is none of the three.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut fields = Fields(bytes);
+        let mut fields = FieldReader(bytes);
         let (kind, slot) = (fields.number()?, fields.number()?);
         match kind {
             1 => read_opened(slot, fields).map(Self::Opened),
@@ -59,18 +59,18 @@ impl Event {
     }
 }
 
-fn read_opened(slot: u32, mut fields: Fields<'_>) -> Option<Opened> {
+fn read_opened(slot: u32, mut fields: FieldReader<'_>) -> Option<FlowOpened> {
     let (_now, rtt) = (fields.long()?, fields.long()?);
     let key: [u8; KEY] = fields.take()?;
     let (interface, first, segment_size) = (fields.number()?, fields.number()?, fields.number()?);
     let [_scale, _has_sack, has_ecn, traffic_class] = fields.take()?;
-    Some(Opened {
+    Some(FlowOpened {
         slot,
         key,
         flow: flow_of(&key)?,
         interface,
         dscp: Dscp::of_traffic_class(traffic_class),
-        beginning: Beginning {
+        beginning: FlowStart {
             first: Sequence::new(first),
             segment_size,
             is_marked: has_ecn != 0,
@@ -79,13 +79,13 @@ fn read_opened(slot: u32, mut fields: Fields<'_>) -> Option<Opened> {
     })
 }
 
-fn read_report(mut fields: Fields<'_>) -> Option<Seen> {
+fn read_report(mut fields: FieldReader<'_>) -> Option<FlowProgress> {
     let now = fields.time()?;
     let (delivered, marked, sent_again) = (fields.size()?, fields.size()?, fields.size()?);
     let (timeouts, forged, lowered) = (fields.long()?, fields.long()?, fields.long()?);
     let sent_at = fields.time()?;
     let passed_count = fields.number()? as usize;
-    let report = Report {
+    let report = ProgressReport {
         now,
         delivered,
         marked,
@@ -107,17 +107,17 @@ fn read_report(mut fields: Fields<'_>) -> Option<Seen> {
         skipped_at: fields.time()?,
         passed: read_places(passed_count, fields)?,
     };
-    Some(Seen {
+    Some(FlowProgress {
         report,
         forged,
         lowered,
     })
 }
 
-fn read_places(count: usize, mut fields: Fields<'_>) -> Option<[Option<Milestone>; PLACES]> {
+fn read_places(count: usize, mut fields: FieldReader<'_>) -> Option<[Option<DeliveryPoint>; PLACES]> {
     let mut places = [None; PLACES];
     for place in places.iter_mut().take(count) {
-        *place = Some(Milestone {
+        *place = Some(DeliveryPoint {
             passed_at: fields.time()?,
             upto: fields.size()?,
             sent_at: fields.time()?,
@@ -138,7 +138,7 @@ fn measured(nanos: u64) -> Option<Duration> {
 }
 
 fn flow_of(key: &[u8; KEY]) -> Option<FlowKey> {
-    let mut fields = Fields(key);
+    let mut fields = FieldReader(key);
     let (local, remote) = (fields.address()?, fields.address()?);
     let (local_port, remote_port) = (fields.take()?, fields.take()?);
     Some(FlowKey {
@@ -151,9 +151,9 @@ fn flow_of(key: &[u8; KEY]) -> Option<FlowKey> {
 }
 
 /// The fields of a structure, one after the other.
-struct Fields<'b>(&'b [u8]);
+struct FieldReader<'b>(&'b [u8]);
 
-impl Fields<'_> {
+impl FieldReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;

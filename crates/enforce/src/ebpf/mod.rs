@@ -48,9 +48,9 @@ mod tests;
 
 #[cfg(not(bpf_programs))]
 pub use absent::Plane;
-pub use enforcer::{Enforcer, NotHere};
+pub use enforcer::{Enforcer, NoSuchFlow};
 #[cfg(bpf_programs)]
-pub use plane::Plane;
+pub use plane::DataPlane;
 
 /// Which of the kernel's hooks the programs are put at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

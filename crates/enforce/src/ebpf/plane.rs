@@ -13,13 +13,13 @@ use weir_tcon::{Cap, ReportSchedule};
 use weir_units::{Duration, Time};
 
 use super::attachment::Attachment;
-use super::caps::{Caps, SharedWords};
+use super::caps::{Caps, MappedWords};
 use super::event::{Event, KEY};
 use super::interface::Interface;
 use super::{Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
-use crate::operation::{Kernel, Totals};
+use crate::operation::{KernelCounts, Totals};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
 
@@ -34,13 +34,13 @@ const NO_WAKEUP: u64 = 1;
 
 /// The programs at some interfaces of this thread's network namespace. Dropping it removes them.
 #[derive(Debug)]
-pub struct Plane {
+pub struct DataPlane {
     // The attachments go first, then what the programs use.
     attachments: Vec<(Interface, [Attachment; 2])>,
     ring: Ring,
     events: Arc<Mutex<Vec<Event>>>,
     caps: Caps,
-    settings: SharedWords,
+    settings: MappedWords,
     flows: MapHandle,
     slots: MapHandle,
     counters: MapHandle,
@@ -59,7 +59,7 @@ impl fmt::Debug for Ring {
     }
 }
 
-impl Plane {
+impl DataPlane {
     /// Loads the programs and puts them at each of the interfaces, both ways.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Plane {
         let object = load(options)?;
         let caps = Caps::map(map(&object, "caps")?.as_fd(), options.flows).map_err(mapping)?;
         let settings = map(&object, "settings")?;
-        let settings = SharedWords::map(settings.as_fd(), 2).map_err(mapping)?;
+        let settings = MappedWords::map(settings.as_fd(), 2).map_err(mapping)?;
         let slots = map(&object, "slots")?;
         for slot in 0..options.flows {
             push(&slots, slot).map_err(refused)?;
@@ -227,7 +227,7 @@ impl Plane {
             refused: count(2),
             unknown_packets: count(3),
             lowered: count(4),
-            kernel: Some(Kernel {
+            kernel: Some(KernelCounts {
                 reports: count(5),
                 lost_reports: count(6),
             }),

@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
-use weir_fabric::{ETHERNET_FRAMING, Faults, Link, Pipe, Queue, Rule};
+use weir_fabric::{ETHERNET_FRAMING, Faults, Link, EgressPort, Queue, Rule};
 use weir_metrics::Registry;
 use weir_sed::{Agent, AgentConfig};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::agent_figures::{AgentFigures, Counted};
-use super::{AttachError, Ends, Inline};
+use super::agent_figures::{AgentMetrics, AgentCounts};
+use super::{AttachError, InterfacePair, Inline};
 use crate::segment::Segment;
 
 /// How often interfaces are looked after, and figures brought up to date.
@@ -19,7 +19,7 @@ const ROUND: Duration = Duration::from_millis(250);
 
 /// What is in front of an interface: the queue of what leaves by it, and how fast that is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outlet {
+pub struct TxQueue {
     /// The rate, Ethernet's framing counted. One below that of the interface's own link has the queue here,
     /// where it is seen.
     pub rate: Rate,
@@ -27,12 +27,12 @@ pub struct Outlet {
     pub buffer: ByteSize,
 }
 
-impl Outlet {
-    fn pipe(self) -> Pipe<Segment> {
+impl TxQueue {
+    fn pipe(self) -> EgressPort<Segment> {
         let link = Link::new(self.rate, Duration::ZERO).with_framing(ETHERNET_FRAMING);
         // Nothing here is random.
         let queue = Queue::new([Rule::tail_drop(self.buffer)], 0);
-        Pipe::new(queue, link, Faults::none())
+        EgressPort::new(queue, link, Faults::none())
     }
 }
 
@@ -41,11 +41,11 @@ impl Outlet {
 /// What comes in at one leaves by the other through a queue of a given rate. Whoever has a channel to a
 /// controller carries reports and orders between the two in [`Self::step`].
 #[derive(Debug)]
-pub struct AgentCable {
+pub struct AgentBridge {
     cable: Inline,
-    ends: Ends,
+    ends: InterfacePair,
     wake: Waker,
-    figures: Option<AgentFigures>,
+    figures: Option<AgentMetrics>,
     looked: Time,
 }
 
@@ -65,7 +65,7 @@ impl Waker {
     }
 }
 
-impl AgentCable {
+impl AgentBridge {
     /// Joins two interfaces of the calling thread's network namespace, which take all frames from then on,
     /// whomever they are for. What leaves by each waits in the queue of its `outlets`. `seed` keeps those who
     /// choose the flows from choosing their places in the agent's table.
@@ -75,16 +75,16 @@ impl AgentCable {
     /// no permission.
     pub fn attach(
         interfaces: [&str; 2],
-        outlets: [Outlet; 2],
+        outlets: [TxQueue; 2],
         config: AgentConfig,
         seed: u64,
     ) -> Result<Self, AttachError> {
-        let (ends, ports) = Ends::join(interfaces)?;
+        let (ends, ports) = InterfacePair::join(interfaces)?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let wake = Waker(Arc::new(eventfd(0, flags).map_err(io::Error::from)?));
         let agent: Agent<Segment> = Agent::new(config, seed);
         Ok(Self {
-            cable: Inline::with_pipes(ports, outlets.map(Outlet::pipe), agent),
+            cable: Inline::with_pipes(ports, outlets.map(TxQueue::pipe), agent),
             ends,
             wake,
             figures: None,
@@ -99,7 +99,7 @@ impl AgentCable {
 
     /// Shows what it does in a registry too.
     pub fn set_registry(&mut self, registry: &Registry) {
-        self.figures = Some(AgentFigures::register(registry, &self.ends.names));
+        self.figures = Some(AgentMetrics::register(registry, &self.ends.names));
     }
 
     /// Passes frames on for a span. `exchange` is called whenever something has happened: it takes what the
@@ -137,13 +137,13 @@ impl AgentCable {
         self.ends.look_at(&self.cable.ports);
         if let Some(figures) = &self.figures {
             let agent: Option<&Agent<Segment>> = self.cable.element();
-            let counted = Counted {
+            let counted = AgentCounts {
                 agent: agent.map(Agent::counters).unwrap_or_default(),
                 cable: self.cable.counters,
                 overrun: self.ends.overrun,
             };
             let names = self.ends.names.iter().map(String::as_str);
-            let queues = self.cable.switch.ports().iter().map(Pipe::queue);
+            let queues = self.cable.switch.ports().iter().map(EgressPort::queue);
             let queues = names.zip(queues);
             let queues = queues.map(|(name, queue)| (name, queue.backlog(), queue.counters()));
             figures.set(&counted, queues);

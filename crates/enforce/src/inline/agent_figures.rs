@@ -2,25 +2,25 @@
 
 use std::sync::atomic::AtomicU64;
 
-use weir_fabric::{Counters as PipeCounters, Tally};
+use weir_fabric::{StageCounters as PipeCounters, PacketCount};
 use weir_metrics::prometheus::counter::Counter;
 use weir_metrics::prometheus::family::Family;
 use weir_metrics::prometheus::gauge::Gauge;
 use weir_metrics::{Registry, Row, Table, raise};
 use weir_sed::AgentCounters;
 
-use super::Counters;
+use super::InlineCounters;
 
 /// What the agent and its cable have counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
+pub(super) struct AgentCounts {
     pub(super) agent: AgentCounters,
-    pub(super) cable: Counters,
+    pub(super) cable: InlineCounters,
     /// Frames lost before they were read.
     pub(super) overrun: u64,
 }
 
-static COUNTERS: [Row<Counted>; 11] = [
+static COUNTERS: [Row<AgentCounts>; 11] = [
     Row::counter(
         "congested",
         "How often a queue became congested",
@@ -67,7 +67,7 @@ static COUNTERS: [Row<Counted>; 11] = [
     Row::counter(
         "undeliverable_frames",
         "Frames that the other interface had no room for, that were too long for it, or came while it was down",
-        |Counted { cable, .. }| cable.full + cable.too_long + cable.down,
+        |AgentCounts { cable, .. }| cable.full + cable.too_long + cable.down,
     ),
     Row::counter(
         "overrun_frames",
@@ -81,13 +81,13 @@ type Label = Vec<(&'static str, String)>;
 
 /// The metrics of an agent.
 #[derive(Clone, Debug)]
-pub(super) struct AgentFigures {
-    counters: Table<Counted>,
+pub(super) struct AgentMetrics {
+    counters: Table<AgentCounts>,
     queued: Family<Label, Gauge>,
     dropped: Family<Label, Counter<u64, AtomicU64>>,
 }
 
-impl AgentFigures {
+impl AgentMetrics {
     /// Registers them, for two interfaces.
     pub(super) fn register(registry: &Registry, interfaces: &[String; 2]) -> Self {
         let figures = registry.shared(|registry| {
@@ -114,8 +114,8 @@ impl AgentFigures {
     /// of the rest.
     pub(super) fn set<'a>(
         &self,
-        counted: &Counted,
-        queues: impl Iterator<Item = (&'a str, Tally, PipeCounters)>,
+        counted: &AgentCounts,
+        queues: impl Iterator<Item = (&'a str, PacketCount, PipeCounters)>,
     ) {
         self.counters.set(counted);
         for (name, waiting, counters) in queues {

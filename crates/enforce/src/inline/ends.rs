@@ -34,7 +34,7 @@ pub enum AttachError {
 
 /// Two interfaces by name, whose ports take all frames, whomever they are for.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct InterfacePair {
     pub(super) names: [String; 2],
     /// The names of those that have disappeared since somebody took them.
     pub(super) gone: Vec<String>,
@@ -43,7 +43,7 @@ pub(super) struct Ends {
     pub(super) overrun: u64,
 }
 
-impl Ends {
+impl InterfacePair {
     /// Opens both, in the calling thread's network namespace.
     pub(super) fn join(interfaces: [&str; 2]) -> Result<(Self, [Port; 2]), AttachError> {
         let [one, other] = interfaces.map(bind);

@@ -9,9 +9,9 @@ use weir_policy::Policy;
 use weir_tcon::{Limits, Tcon};
 use weir_units::Duration;
 
-use super::rules::Rules;
-use super::{AttachError, Ends, Inline};
-use crate::operation::{Enforce, Figures, FlowStatus, InLine, Status, Totals};
+use super::rules::PolicyRules;
+use super::{AttachError, InterfacePair, Inline};
+use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, InlineCounts, Status, Totals};
 use crate::segment::Segment;
 
 /// For how long frames pass before somebody else has a turn.
@@ -24,10 +24,10 @@ const STEPS_PER_ROUND: u64 = 5;
 #[derive(Debug)]
 pub struct Enforcer {
     cable: Inline,
-    ends: Ends,
+    ends: InterfacePair,
     /// Nobody writes to it.
     never: OwnedFd,
-    figures: Option<Figures>,
+    figures: Option<EnforcerMetrics>,
     steps: u64,
 }
 
@@ -44,8 +44,8 @@ impl Enforcer {
         limits: Limits,
         seed: u64,
     ) -> Result<Self, AttachError> {
-        let (ends, ports) = Ends::join(interfaces)?;
-        let rules = Box::new(Rules::new(policy, &ends.names));
+        let (ends, ports) = InterfacePair::join(interfaces)?;
+        let rules = Box::new(PolicyRules::new(policy, &ends.names));
         let tcon: Tcon<Segment> = Tcon::new(limits, rules, seed);
         Ok(Self {
             cable: Inline::new(ports, tcon),
@@ -82,11 +82,11 @@ impl Enforcer {
         }
     }
 
-    fn in_line(&self, tcon: &Tcon<Segment>) -> InLine {
+    fn in_line(&self, tcon: &Tcon<Segment>) -> InlineCounts {
         let passed = self.cable.counters;
         let counters = tcon.counters();
         let (kept, most) = (tcon.kept(), tcon.most_kept());
-        InLine {
+        InlineCounts {
             frames: passed.frames,
             untouched: passed.untouched,
             segments: passed.segments,
@@ -116,11 +116,11 @@ impl Enforce for Enforcer {
     type Error = io::Error;
 
     fn set_registry(&mut self, registry: &Registry) {
-        self.figures = Some(Figures::register(registry, &self.totals()));
+        self.figures = Some(EnforcerMetrics::register(registry, &self.totals()));
     }
 
     fn set_policy(&mut self, policy: Policy) {
-        let rules = Box::new(Rules::new(policy, &self.ends.names));
+        let rules = Box::new(PolicyRules::new(policy, &self.ends.names));
         if let Some(tcon) = self.cable.switch.element_mut::<Tcon<Segment>>() {
             tcon.set_policy(rules);
         }

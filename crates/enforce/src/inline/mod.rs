@@ -42,15 +42,15 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use weir_fabric::{Element, Faults, Link, Pipe, PortIndex, Queue, Routes, Switch};
+use weir_fabric::{Element, Faults, Link, EgressPort, PortIndex, Queue, Routes, Switch};
 use weir_units::{Duration, Rate, Time};
 
 use crate::port::Port;
-use crate::segment::{Pool, Run, Segment};
+use crate::segment::{FramePools, SegmentRun, Segment};
 
-pub use agent::{AgentCable, Outlet, Waker};
+pub use agent::{AgentBridge, TxQueue, Waker};
 pub use ends::AttachError;
-use ends::Ends;
+use ends::InterfacePair;
 pub use enforcer::Enforcer;
 
 /// How many frames are taken from one port before the other one has its turn.
@@ -62,7 +62,7 @@ const SIDES: [PortIndex; 2] = [PortIndex::new(0), PortIndex::new(1)];
 
 /// What has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct InlineCounters {
     /// Frames that came in, super-packets counted once.
     pub frames: u64,
     /// Of these, what is no IP packet, or none that makes sense: passed as it came.
@@ -84,11 +84,11 @@ pub struct Counters {
 pub struct Inline {
     ports: [Port; 2],
     switch: Switch<Segment>,
-    pool: Pool,
+    pool: FramePools,
     /// What is about to leave by each port.
-    leaving: [Option<Run>; 2],
+    leaving: [Option<SegmentRun>; 2],
     begun: Instant,
-    counters: Counters,
+    counters: InlineCounters,
 }
 
 impl Inline {
@@ -97,7 +97,7 @@ impl Inline {
         // Only the element holds packets: nothing else takes time, or has an end.
         let pipe = |seed| {
             let link = Link::new(Rate::MAX, Duration::ZERO);
-            Pipe::new(Queue::new([], seed), link, Faults::none())
+            EgressPort::new(Queue::new([], seed), link, Faults::none())
         };
         Self::with_pipes(ports, [pipe(0), pipe(1)], element)
     }
@@ -105,7 +105,7 @@ impl Inline {
     /// The same with a queue and a link in front of each port.
     fn with_pipes(
         ports: [Port; 2],
-        pipes: [Pipe<Segment>; 2],
+        pipes: [EgressPort<Segment>; 2],
         element: impl Element<Segment>,
     ) -> Self {
         let routes = Routes::new().with(0, [SIDES[0]]).with(1, [SIDES[1]]);
@@ -116,15 +116,15 @@ impl Inline {
         Self {
             ports,
             switch: switch.with_element(element),
-            pool: Pool::new(),
+            pool: FramePools::new(),
             leaving: [None, None],
             begun: Instant::now(),
-            counters: Counters::default(),
+            counters: InlineCounters::default(),
         }
     }
 
     /// What has passed so far.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> InlineCounters {
         self.counters
     }
 
@@ -273,12 +273,12 @@ impl Inline {
     /// Collects what the element has let go.
     fn collect(&mut self, now: Time) {
         for side in [0, 1] {
-            while let Some(segment) = self.switch.receive(now, SIDES[side]) {
+            while let Some(segment) = self.switch.poll_delivered(now, SIDES[side]) {
                 let run = &mut self.leaving[side];
                 if run.as_mut().is_some_and(|run| run.extend(&segment)) {
                     continue;
                 }
-                if let Some(run) = run.replace(Run::new(&segment)) {
+                if let Some(run) = run.replace(SegmentRun::new(&segment)) {
                     send(&self.ports[side], &run.frame().slices(), &mut self.counters);
                 }
             }
@@ -294,7 +294,7 @@ impl Inline {
     }
 }
 
-fn send(port: &Port, frame: &[IoSlice<'_>], counters: &mut Counters) {
+fn send(port: &Port, frame: &[IoSlice<'_>], counters: &mut InlineCounters) {
     match port.send(frame) {
         Ok(true) => {}
         Ok(false) => counters.full += 1,

@@ -1,22 +1,22 @@
 //! A policy as what TCon's element asks of flows between two interfaces.
 
 use weir_policy::{Dscp, Policy, PolicyFlow, PolicyRule, first_match};
-use weir_tcon::{Candidate, Choose, Treatment};
+use weir_tcon::{FlowInfo, PolicyLookup, FlowPolicy};
 
 use super::SIDES;
 
 /// The rules of a policy, each with what it makes of a flow, and the names of the two interfaces.
 #[derive(Debug)]
-pub(super) struct Rules {
-    rules: Vec<(PolicyRule, Option<Treatment>)>,
+pub(super) struct PolicyRules {
+    rules: Vec<(PolicyRule, Option<FlowPolicy>)>,
     interfaces: [String; 2],
 }
 
-impl Rules {
+impl PolicyRules {
     pub(super) fn new(policy: Policy, interfaces: &[String; 2]) -> Self {
         let rules = policy.rules.into_iter().map(|rule| {
             let control = rule.control.as_ref();
-            let treatment = control.map(|control| Treatment::by(control, rule.line));
+            let treatment = control.map(|control| FlowPolicy::by(control, rule.line));
             (rule, treatment)
         });
         Self {
@@ -26,7 +26,7 @@ impl Rules {
     }
 
     /// The interface that a flow's data leaves by: what comes in by the one leaves by the other.
-    fn interface(&self, flow: &Candidate) -> Option<&str> {
+    fn interface(&self, flow: &FlowInfo) -> Option<&str> {
         let [one, other] = &self.interfaces;
         let is = |port, side| port == Some(SIDES[side]);
         if is(flow.egress, 0) || is(flow.ingress, 1) {
@@ -36,8 +36,8 @@ impl Rules {
     }
 }
 
-impl Choose for Rules {
-    fn choose(&self, flow: &Candidate) -> Option<&Treatment> {
+impl PolicyLookup for PolicyRules {
+    fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
         let flow = PolicyFlow {
             key: flow.key,
             interface: self.interface(flow),
@@ -56,8 +56,8 @@ mod tests {
 
     use super::*;
 
-    fn candidate(source_port: u16, side: usize, dscp: u8) -> Candidate {
-        Candidate {
+    fn candidate(source_port: u16, side: usize, dscp: u8) -> FlowInfo {
+        FlowInfo {
             key: FlowKey {
                 source_port,
                 ..FlowKey::UNSPECIFIED
@@ -74,7 +74,7 @@ mod tests {
                     [[rules]]\ninterface = \"wan*\"\ndscp = \"ef\"\ncongestion = \"dctcp\"\n\
                     [[rules]]\ninterface = \"wan*\"\ncongestion = \"bbr\"\nbuffer = \"1MB\"\necn = true\n";
         let policy = parse_policy("test", text).unwrap();
-        let rules = Rules::new(policy, &["lan0".to_owned(), "wan0".to_owned()]);
+        let rules = PolicyRules::new(policy, &["lan0".to_owned(), "wan0".to_owned()]);
         assert_eq!(rules.choose(&candidate(22, 0, 0)), None);
         assert_eq!(
             rules.choose(&candidate(80, 1, 0)),
@@ -89,7 +89,7 @@ mod tests {
         let found = rules.choose(&candidate(80, 0, 0)).unwrap();
         let expected = (8, true, ByteSize::from_bytes(1_000_000));
         assert_eq!((found.rule, found.ecn, found.buffer), expected);
-        let back = Candidate {
+        let back = FlowInfo {
             ingress: None,
             egress: Some(SIDES[1]),
             ..candidate(80, 0, 0)

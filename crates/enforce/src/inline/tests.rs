@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use weir_fabric::{Output, Packet, Tally};
+use weir_fabric::{Output, Packet, PacketCount};
 use weir_wire::tcp::Flags;
 
 use super::*;
@@ -45,8 +45,8 @@ impl Element<Segment> for Meddler {
             out.forward(ingress, packet);
         }
     }
-    fn held(&self) -> Tally {
-        let mut held = Tally::ZERO;
+    fn held(&self) -> PacketCount {
+        let mut held = PacketCount::ZERO;
         (self.held.iter()).for_each(|(.., packet)| held.record(packet.length()));
         held
     }

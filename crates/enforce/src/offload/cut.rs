@@ -21,7 +21,7 @@ const UDP_LENGTH: usize = 4;
 
 /// What is changed of segments on their way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct HeaderChanges {
     /// Their ECN codepoint.
     pub ecn: Ecn,
     /// Their header of TCP, where they have one.
@@ -29,7 +29,7 @@ pub struct Changes {
 }
 
 /// Only the ECN codepoint.
-impl From<Ecn> for Changes {
+impl From<Ecn> for HeaderChanges {
     fn from(ecn: Ecn) -> Self {
         Self {
             ecn,
@@ -41,7 +41,7 @@ impl From<Ecn> for Changes {
 /// A frame made of consecutive segments of a super-packet: headers of its own, and the payload where it
 /// was.
 #[derive(Clone, Debug)]
-pub struct Cut<'a> {
+pub struct CutFrame<'a> {
     headers: [u8; LONGEST],
     length: usize,
     payload: &'a [u8],
@@ -55,12 +55,12 @@ impl SuperFrame {
     /// sequence number or length, FIN and PSH only with the last segment, CWR only with the first, an
     /// IPv4 identification that counts. A checksum that was left to be finished still is; one that was
     /// there is brought up to date. CWR that is added is only the first segment's.
-    pub fn cut(&self, range: Range<u16>, changes: impl Into<Changes>, to: MacAddress) -> Cut<'_> {
+    pub fn cut(&self, range: Range<u16>, changes: impl Into<HeaderChanges>, to: MacAddress) -> CutFrame<'_> {
         let layout = &self.layout;
         let last = range.end.min(layout.segments);
         let first = range.start.min(last);
         let payload = layout.payload_of(first, last);
-        let mut cut = Cut {
+        let mut cut = CutFrame {
             headers: [0; LONGEST],
             length: 0,
             payload: self.ethernet().get(payload.clone()).unwrap_or_default(),
@@ -75,7 +75,7 @@ impl SuperFrame {
         place.copy_from_slice(headers);
         cut.length = begin + headers.len();
 
-        let part = Part {
+        let part = SegmentRange {
             first: first == 0,
             last: last == layout.segments,
             changes: changes.into(),
@@ -98,7 +98,7 @@ impl SuperFrame {
 
     /// The segment at `index` as a network card puts it on the wire: alone, with these changes, to the
     /// address that it is for, and with its checksum finished.
-    pub fn on_wire(&self, index: u16, changes: impl Into<Changes>) -> Cut<'_> {
+    pub fn on_wire(&self, index: u16, changes: impl Into<HeaderChanges>) -> CutFrame<'_> {
         let mut cut = self.cut(index..index.saturating_add(1), changes, self.destination());
         let (layout, length) = (&self.layout, cut.length);
         let begin = VnetHeader::LENGTH + layout.transport;
@@ -123,7 +123,7 @@ impl SuperFrame {
     }
 
     /// Rewrites headers that begin with Ethernet's; tells the control bits of TCP.
-    fn rewrite(&self, headers: &mut [u8], to: MacAddress, part: &Part) -> Flags {
+    fn rewrite(&self, headers: &mut [u8], to: MacAddress, part: &SegmentRange) -> Flags {
         let layout = &self.layout;
         if let Some(place) = headers.first_chunk_mut() {
             *place = to;
@@ -160,10 +160,10 @@ impl SuperFrame {
 }
 
 /// Which part of a super-packet is cut out.
-struct Part {
+struct SegmentRange {
     first: bool,
     last: bool,
-    changes: Changes,
+    changes: HeaderChanges,
     /// Of its first segment.
     number: u16,
     /// Where its payload begins in the whole payload, and how long it is.
@@ -171,7 +171,7 @@ struct Part {
     payload: usize,
 }
 
-impl Part {
+impl SegmentRange {
     /// Rewrites sequence number and control bits.
     fn rewrite_tcp(&self, header: &mut [u8]) {
         if let Some(place) = header.get_mut(SEQUENCE..).and_then(<[u8]>::first_chunk_mut) {
@@ -204,7 +204,7 @@ fn pseudo_header(flow: &FlowKey, length: usize) -> u16 {
     Checksum::of_pseudo_header(source, destination, flow.protocol, length as u32).partial()
 }
 
-impl Cut<'_> {
+impl CutFrame<'_> {
     /// The frame with its virtio-net header, in two pieces, as a port sends it.
     pub fn slices(&self) -> [IoSlice<'_>; 2] {
         [IoSlice::new(self.headers()), IoSlice::new(self.payload)]

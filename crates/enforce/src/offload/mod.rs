@@ -14,7 +14,7 @@ mod vnet;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use cut::{Changes, Cut};
+pub use cut::{HeaderChanges, CutFrame};
 pub use frame::{FrameError, MacAddress, SuperFrame};
 pub use vlan::VlanTag;
 pub use vnet::{Gso, GsoKind, PartialChecksum, VnetError, VnetHeader};

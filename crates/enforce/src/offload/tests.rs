@@ -135,7 +135,7 @@ pub(crate) fn parsed(bytes: &[u8]) -> Result<SuperFrame, FrameError> {
     frame.parse(bytes.len()).map(|()| frame)
 }
 
-pub(crate) fn joined(cut: &Cut<'_>) -> Vec<u8> {
+pub(crate) fn joined(cut: &CutFrame<'_>) -> Vec<u8> {
     [cut.headers(), cut.payload()].concat()
 }
 

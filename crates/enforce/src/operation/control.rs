@@ -23,7 +23,7 @@ const LONGEST_QUESTION: u64 = 4096;
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Question {
+pub enum ControlRequest {
     /// What is being done.
     Status,
     /// Read the policy's file again.
@@ -33,7 +33,7 @@ pub enum Question {
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ControlResponse {
     /// To a question about the status.
     Status(Box<Status>),
     /// The policy of this file is in force; it has so many rules.
@@ -99,7 +99,7 @@ pub enum ControlError {
 ///
 /// # Errors
 /// [`ControlError`], which names the socket.
-pub fn ask(path: &Path, question: Question) -> Result<Answer, ControlError> {
+pub fn ask(path: &Path, question: ControlRequest) -> Result<ControlResponse, ControlError> {
     let unreachable = |source| ControlError::Unreachable {
         path: path.to_owned(),
         source,
@@ -122,15 +122,15 @@ pub fn ask(path: &Path, question: Question) -> Result<Answer, ControlError> {
 
 /// A question that waits for its answer.
 #[derive(Debug)]
-pub struct Asked {
+pub struct PendingRequest {
     /// The question.
-    pub question: Question,
-    reply: Sender<Answer>,
+    pub question: ControlRequest,
+    reply: Sender<ControlResponse>,
 }
 
-impl Asked {
+impl PendingRequest {
     /// Answers it.
-    pub fn answer(self, answer: Answer) {
+    pub fn answer(self, answer: ControlResponse) {
         // Whoever has asked may be gone.
         let _ = self.reply.send(answer);
     }
@@ -140,7 +140,7 @@ impl Asked {
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
-    questions: Receiver<Asked>,
+    questions: Receiver<PendingRequest>,
 }
 
 impl Control {
@@ -183,7 +183,7 @@ impl Control {
     }
 
     /// The next question, if there is one now.
-    pub fn next(&self) -> Option<Asked> {
+    pub fn next(&self) -> Option<PendingRequest> {
         self.questions.try_recv().ok()
     }
 }
@@ -195,14 +195,14 @@ impl Drop for Control {
     }
 }
 
-fn serve(listener: &UnixListener, questions: &Sender<Asked>) {
+fn serve(listener: &UnixListener, questions: &Sender<PendingRequest>) {
     for stream in listener.incoming().flatten() {
         // One that asks badly, or hangs up, has no answer.
         let _ = converse(stream, questions);
     }
 }
 
-fn converse(stream: UnixStream, questions: &Sender<Asked>) -> io::Result<()> {
+fn converse(stream: UnixStream, questions: &Sender<PendingRequest>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
@@ -210,7 +210,7 @@ fn converse(stream: UnixStream, questions: &Sender<Asked>) -> io::Result<()> {
     let question = serde_json::from_str(&line)?;
     let (reply, answer) = channel();
     let hung_up = |_| io::Error::from(io::ErrorKind::BrokenPipe);
-    questions.send(Asked { question, reply }).map_err(hung_up)?;
+    questions.send(PendingRequest { question, reply }).map_err(hung_up)?;
     let answer = answer
         .recv_timeout(PATIENCE)
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;
@@ -232,20 +232,20 @@ mod tests {
             Err(ControlError::InUse { .. })
         ));
         let asking = path.clone();
-        let thread = std::thread::spawn(move || ask(&asking, Question::Status));
+        let thread = std::thread::spawn(move || ask(&asking, ControlRequest::Status));
         let asked = loop {
             if let Some(asked) = control.next() {
                 break asked;
             }
             std::thread::yield_now();
         };
-        assert_eq!(asked.question, Question::Status);
-        asked.answer(Answer::Status(Box::default()));
+        assert_eq!(asked.question, ControlRequest::Status);
+        asked.answer(ControlResponse::Status(Box::default()));
         let answer = thread.join().unwrap().unwrap();
-        assert_eq!(answer, Answer::Status(Box::default()));
+        assert_eq!(answer, ControlResponse::Status(Box::default()));
         drop(control);
         assert!(!path.exists());
-        let error = ask(&path, Question::Reload).unwrap_err().to_string();
+        let error = ask(&path, ControlRequest::Reload).unwrap_err().to_string();
         assert!(
             error.contains("weir.sock") && error.contains("weir enforce"),
             "{error}"

@@ -2,11 +2,11 @@
 
 use weir_metrics::{Registry, Row, Table};
 
-use super::status::{InLine, Kernel, Totals};
+use super::status::{InlineCounts, KernelCounts, Totals};
 
 /// The metrics of an enforcer.
 #[derive(Clone, Debug)]
-pub struct Figures(Table<Totals>);
+pub struct EnforcerMetrics(Table<Totals>);
 
 static GAUGES: [Row<Totals>; 1] = [Row::gauge(
     "weir_enforce_flows",
@@ -122,15 +122,15 @@ static IN_LINE_COUNTERS: [Row<Totals>; 8] = [
     ),
 ];
 
-fn kernel(totals: &Totals) -> Kernel {
+fn kernel(totals: &Totals) -> KernelCounts {
     totals.kernel.unwrap_or_default()
 }
 
-fn in_line(totals: &Totals) -> InLine {
+fn in_line(totals: &Totals) -> InlineCounts {
     totals.in_line.unwrap_or_default()
 }
 
-impl Figures {
+impl EnforcerMetrics {
     /// Registers those that an enforcer with such totals has.
     pub fn register(registry: &Registry, totals: &Totals) -> Self {
         fn rows(part: bool, rows: &'static [Row<Totals>]) -> &'static [Row<Totals>] {

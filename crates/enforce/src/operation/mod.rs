@@ -8,8 +8,8 @@ mod status;
 use weir_metrics::Registry;
 use weir_policy::Policy;
 
-pub use figures::Figures;
-pub use status::{FlowStatus, InLine, Kernel, Status, Totals};
+pub use figures::EnforcerMetrics;
+pub use status::{FlowStatus, InlineCounts, KernelCounts, Status, Totals};
 
 /// A data plane that enforces a policy on the connections that open while it runs.
 pub trait Enforce {

@@ -44,15 +44,15 @@ pub struct Totals {
     pub sent_again: u64,
     /// What the programs in the kernel have counted, where there are such.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<Kernel>,
+    pub kernel: Option<KernelCounts>,
     /// What was counted in line, where the enforcer is a cable.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub in_line: Option<InLine>,
+    pub in_line: Option<InlineCounts>,
 }
 
 /// What the programs in the kernel have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kernel {
+pub struct KernelCounts {
     /// Reports that were begun.
     pub reports: u64,
     /// Reports for which there was no room: their news come with the next ones.
@@ -61,7 +61,7 @@ pub struct Kernel {
 
 /// What was counted between two interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InLine {
+pub struct InlineCounts {
     /// Frames that came in, super-packets counted once.
     pub frames: u64,
     /// Of these, those that are no IP packets that make sense: passed as they came.

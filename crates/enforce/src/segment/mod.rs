@@ -17,14 +17,14 @@ use weir_units::{ByteSize, Duration};
 use weir_wire::tcp::{self, Flags, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
-use crate::offload::{Changes, Cut, SuperFrame};
+use crate::offload::{HeaderChanges, CutFrame, SuperFrame};
 
-pub use pool::Pool;
-pub use run::Run;
+pub use pool::FramePools;
+pub use run::SegmentRun;
 
 /// A frame on its way, and what is known of when it came.
 #[derive(Debug)]
-pub struct Arrived {
+pub struct ReceivedFrame {
     /// The frame.
     pub frame: SuperFrame,
     /// For how long it may have waited to be read.
@@ -39,16 +39,16 @@ pub struct Arrived {
 /// checksums of super-packets are not there yet.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    from: Arc<Arrived>,
+    from: Arc<ReceivedFrame>,
     index: u16,
-    changes: Changes,
+    changes: HeaderChanges,
     length: u32,
     destination: u32,
 }
 
 impl Segment {
     /// The segment at `index` of a frame, for a destination of the switch that it is going to meet.
-    pub fn new(from: Arc<Arrived>, index: u16, destination: u32) -> Self {
+    pub fn new(from: Arc<ReceivedFrame>, index: u16, destination: u32) -> Self {
         Self {
             changes: from.frame.ecn().into(),
             // IP packets are shorter than 2^32 bytes.
@@ -60,7 +60,7 @@ impl Segment {
     }
 
     /// As a network card puts it on the wire: see [`SuperFrame::on_wire`].
-    pub fn on_wire(&self) -> Cut<'_> {
+    pub fn on_wire(&self) -> CutFrame<'_> {
         self.from.frame.on_wire(self.index, self.changes)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_units::Duration;
 
-use super::Arrived;
+use super::ReceivedFrame;
 use crate::offload::SuperFrame;
 
 /// A frame no longer than this is copied to a buffer of this size, so that small frames that wait for
@@ -17,22 +17,22 @@ const ATTEMPTS: usize = 4;
 /// Two kinds of buffers for frames. Whoever holds a frame has an `Arc` of it; the pool has another one, and takes
 /// the buffer back when its own is the last.
 #[derive(Debug)]
-pub struct Pool {
+pub struct FramePools {
     /// What is being read into.
     reading: SuperFrame,
-    small: VecDeque<Arc<Arrived>>,
-    large: VecDeque<Arc<Arrived>>,
+    small: VecDeque<Arc<ReceivedFrame>>,
+    large: VecDeque<Arc<ReceivedFrame>>,
     /// How many frames it has kept.
     kept: u64,
 }
 
-impl Default for Pool {
+impl Default for FramePools {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Pool {
+impl FramePools {
     /// A pool without buffers, but the one to read into.
     pub fn new() -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// Keeps what has been read, for whoever holds the result.
-    pub fn keep(&mut self, unread: Duration) -> Arc<Arrived> {
+    pub fn keep(&mut self, unread: Duration) -> Arc<ReceivedFrame> {
         let number = self.kept;
         self.kept += 1;
         if self.reading.bytes().len() <= SMALL {
@@ -71,10 +71,10 @@ impl Pool {
 /// A buffer that nobody uses, filled by `fill`. Frames leave about in the order in which they came, so
 /// the longest unused is in front.
 fn take(
-    pool: &mut VecDeque<Arc<Arrived>>,
+    pool: &mut VecDeque<Arc<ReceivedFrame>>,
     capacity: usize,
-    fill: impl FnOnce(&mut Arrived),
-) -> Arc<Arrived> {
+    fill: impl FnOnce(&mut ReceivedFrame),
+) -> Arc<ReceivedFrame> {
     for _ in 0..ATTEMPTS.min(pool.len()) {
         let Some(mut candidate) = pool.pop_front() else {
             break;
@@ -86,7 +86,7 @@ fn take(
         }
         pool.push_back(candidate);
     }
-    let mut new = Arrived {
+    let mut new = ReceivedFrame {
         frame: SuperFrame::with_capacity(capacity),
         unread: Duration::ZERO,
         number: 0,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     /// Reads an IPv4 packet of this length.
-    fn read(pool: &mut Pool, length: usize) -> Arc<Arrived> {
+    fn read(pool: &mut FramePools, length: usize) -> Arc<ReceivedFrame> {
         let frame = pool.reading();
         let all = VnetHeader::LENGTH + 14 + length;
         let buffer = frame.buffer_mut();
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn buffers_are_used_again_when_nobody_holds_them() {
-        let mut pool = Pool::new();
+        let mut pool = FramePools::new();
         for length in [100, 20_000] {
             let first = read(&mut pool, length);
             let second = read(&mut pool, length);

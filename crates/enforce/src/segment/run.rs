@@ -5,23 +5,23 @@ use std::sync::Arc;
 use weir_units::Duration;
 use weir_wire::tcp::Flags;
 
-use super::{Arrived, Segment};
-use crate::offload::{Changes, Cut, MacAddress};
+use super::{ReceivedFrame, Segment};
+use crate::offload::{HeaderChanges, CutFrame, MacAddress};
 
 /// Consecutive segments of one frame that have been changed alike: they leave as one frame again.
 #[derive(Debug)]
-pub struct Run {
-    from: Arc<Arrived>,
+pub struct SegmentRun {
+    from: Arc<ReceivedFrame>,
     first: u16,
     /// The segment after the last.
     end: u16,
-    changes: Changes,
+    changes: HeaderChanges,
 }
 
 /// What not every segment of a super-packet can say.
 const ALONE: Flags = Flags::from_bits(Flags::CWR.bits() | Flags::FIN.bits() | Flags::PSH.bits());
 
-impl Run {
+impl SegmentRun {
     /// A run of one segment.
     pub fn new(segment: &Segment) -> Self {
         Self {
@@ -56,13 +56,13 @@ impl Run {
     }
 
     /// The frame that they leave in, for this Ethernet address.
-    pub fn frame_to(&self, to: MacAddress) -> Cut<'_> {
+    pub fn frame_to(&self, to: MacAddress) -> CutFrame<'_> {
         let range = self.first..self.end;
         self.from.frame.cut(range, self.changes, to)
     }
 
     /// The frame that they leave in, for the address that it came with.
-    pub fn frame(&self) -> Cut<'_> {
+    pub fn frame(&self) -> CutFrame<'_> {
         self.frame_to(self.from.frame.destination())
     }
 }

@@ -43,8 +43,8 @@ fn act_on(packet: &mut Segment, acts: &[Act]) {
     }
 }
 
-fn arrived(described: &Described) -> Arc<Arrived> {
-    Arc::new(Arrived {
+fn arrived(described: &Described) -> Arc<ReceivedFrame> {
+    Arc::new(ReceivedFrame {
         frame: parsed(&described.bytes()).unwrap(),
         unread: Duration::ZERO,
         number: 0,
@@ -77,7 +77,7 @@ proptest! {
             prop_assert_eq!(sent.len() as u64, before.bytes() + 14 + VnetHeader::LENGTH as u64);
             prop_assert_eq!(header_of(&sent), packet.tcp());
             prop_assert_eq!(verified(&sent).ecn, packet.ecn().bits());
-            let frame = joined(&Run::new(&packet).frame());
+            let frame = joined(&SegmentRun::new(&packet).frame());
             prop_assert_eq!(header_of(&finished(frame)), packet.tcp());
             prop_assert_eq!((packet.destination(), packet.length()), (7, before));
         }
@@ -99,10 +99,10 @@ proptest! {
                 packet
             })
             .collect();
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<SegmentRun> = Vec::new();
         for packet in &packets {
             if !runs.last_mut().is_some_and(|run| run.extend(packet)) {
-                runs.push(Run::new(packet));
+                runs.push(SegmentRun::new(packet));
             }
         }
         let mut sent = Vec::new();
@@ -130,7 +130,7 @@ proptest! {
         let Ok(frame) = parsed(&bytes) else {
             return Ok(());
         };
-        let from = Arc::new(Arrived { frame, unread: Duration::ZERO, number: 0 });
+        let from = Arc::new(ReceivedFrame { frame, unread: Duration::ZERO, number: 0 });
         for index in 0..from.frame.segments() {
             let mut packet = Segment::new(Arc::clone(&from), index, 0);
             let before = joined(&packet.on_wire());
@@ -164,7 +164,7 @@ fn hundreds(bytes: usize) -> Described {
 #[test]
 fn pieces_know_their_burst_until_they_are_changed() {
     let described = hundreds(350);
-    let mut pool = Pool::new();
+    let mut pool = FramePools::new();
     let bursts = [(); 2].map(|()| {
         let bytes = described.bytes();
         let frame = pool.reading();
@@ -188,7 +188,7 @@ fn pieces_know_their_burst_until_they_are_changed() {
 fn what_says_cwr_by_a_change_travels_alone() {
     let from = arrived(&hundreds(300));
     let packet = |index| Segment::new(Arc::clone(&from), index, 0);
-    let mut run = Run::new(&packet(0));
+    let mut run = SegmentRun::new(&packet(0));
     assert!(run.extend(&packet(1)) && !run.extend(&packet(1)) && run.extend(&packet(2)));
     assert_eq!(run.segments(), 3);
     let reduced = |index| {
@@ -196,5 +196,5 @@ fn what_says_cwr_by_a_change_travels_alone() {
         packet.set_flags(Flags::ACK | Flags::CWR);
         packet
     };
-    assert!(!Run::new(&reduced(0)).extend(&reduced(1)));
+    assert!(!SegmentRun::new(&reduced(0)).extend(&reduced(1)));
 }

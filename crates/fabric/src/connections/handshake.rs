@@ -4,14 +4,14 @@ use weir_wire::tcp::{Flags, Options, Segment, Sequence, SynOptions};
 
 /// Which way a segment of a connection goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// From whoever sent the first SYN that was seen.
     Forth,
     /// Towards it.
     Back,
 }
 
-impl Way {
+impl Direction {
     /// The other way.
     pub const fn reversed(self) -> Self {
         match self {
@@ -64,20 +64,20 @@ impl Offer {
 }
 
 impl Handshake {
-    pub(super) fn record(&mut self, way: Way, offer: Offer) {
+    pub(super) fn record(&mut self, way: Direction, offer: Offer) {
         if let Some(place) = self.offers.get_mut(way.index()) {
             *place = Some(offer);
         }
     }
 
     /// What the SYN said that went `way`.
-    pub fn offer(&self, way: Way) -> Option<&Offer> {
+    pub fn offer(&self, way: Direction) -> Option<&Offer> {
         self.offers.get(way.index())?.as_ref()
     }
 
     /// By how many bits the windows are shifted of segments that go `way`, after the SYNs: not at all
     /// unless both ends have offered it (RFC 7323, section 2.2). `None` while a SYN is missing.
-    pub fn window_scale(&self, way: Way) -> Option<u8> {
+    pub fn window_scale(&self, way: Direction) -> Option<u8> {
         let own = self.offer(way)?.options.window_scale;
         let other = self.offer(way.reversed())?.options.window_scale;
         Some(other.and(own).unwrap_or(0))
@@ -85,7 +85,7 @@ impl Handshake {
 
     /// By how many bits the window of this segment is shifted, which goes `way`: that of a SYN is not
     /// (RFC 7323, section 2.2).
-    pub fn scale_of(&self, segment: &Segment, way: Way) -> Option<u8> {
+    pub fn scale_of(&self, segment: &Segment, way: Direction) -> Option<u8> {
         if segment.flags.contains(Flags::SYN) {
             Some(0)
         } else {
@@ -95,7 +95,7 @@ impl Handshake {
 
     /// The largest data, in bytes, of a segment that goes `way`: what the other end accepts (RFC 9293,
     /// section 3.7.1), less the room for time stamps (RFC 6691). `None` while a SYN is missing.
-    pub fn segment_size(&self, way: Way) -> Option<u32> {
+    pub fn segment_size(&self, way: Direction) -> Option<u32> {
         let accepted = self.offer(way.reversed())?.options.maximum_segment_size;
         let stamps = if self.has_timestamps() {
             TIMESTAMPS_LENGTH
@@ -150,37 +150,37 @@ mod tests {
 
     fn handshake(forth: Offer, back: Offer) -> Handshake {
         let mut handshake = Handshake::default();
-        handshake.record(Way::Forth, forth);
-        handshake.record(Way::Back, back);
+        handshake.record(Direction::Forth, forth);
+        handshake.record(Direction::Back, back);
         handshake
     }
 
     #[test]
     fn windows_are_shifted_if_both_ends_say_so() {
         let both = handshake(offer(Some(3), 1460, true), offer(Some(7), 1400, true));
-        assert_eq!(both.window_scale(Way::Forth), Some(3));
-        assert_eq!(both.window_scale(Way::Back), Some(7));
+        assert_eq!(both.window_scale(Direction::Forth), Some(3));
+        assert_eq!(both.window_scale(Direction::Back), Some(7));
         let one = handshake(offer(Some(3), 1460, true), offer(None, 1400, false));
-        assert_eq!(one.window_scale(Way::Forth), Some(0));
-        assert_eq!(one.window_scale(Way::Back), Some(0));
+        assert_eq!(one.window_scale(Direction::Forth), Some(0));
+        assert_eq!(one.window_scale(Direction::Back), Some(0));
         let mut half = Handshake::default();
-        half.record(Way::Forth, offer(Some(3), 1460, true));
-        assert_eq!(half.window_scale(Way::Forth), None);
+        half.record(Direction::Forth, offer(Some(3), 1460, true));
+        assert_eq!(half.window_scale(Direction::Forth), None);
         assert!(!half.is_complete() && !half.has_sack());
         let syn = Segment {
             flags: Flags::SYN,
             ..Segment::default()
         };
-        assert_eq!(half.scale_of(&syn, Way::Forth), Some(0));
+        assert_eq!(half.scale_of(&syn, Direction::Forth), Some(0));
     }
 
     #[test]
     fn segments_are_as_large_as_the_other_end_accepts() {
         let stamped = handshake(offer(None, 1460, true), offer(None, 1400, true));
-        assert_eq!(stamped.segment_size(Way::Forth), Some(1388));
-        assert_eq!(stamped.segment_size(Way::Back), Some(1448));
+        assert_eq!(stamped.segment_size(Direction::Forth), Some(1388));
+        assert_eq!(stamped.segment_size(Direction::Back), Some(1448));
         let plain = handshake(offer(None, 1460, true), offer(None, 5, false));
-        assert_eq!(plain.segment_size(Way::Forth), Some(5));
-        assert_eq!(plain.segment_size(Way::Back), Some(1460));
+        assert_eq!(plain.segment_size(Direction::Forth), Some(5));
+        assert_eq!(plain.segment_size(Direction::Back), Some(1460));
     }
 }

@@ -14,8 +14,8 @@ use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
 use crate::flow_hash::{hash_of, mix};
-pub use handshake::{Handshake, Offer, Way};
-use order::Order;
+pub use handshake::{Handshake, Offer, Direction};
+use order::RecencyList;
 
 /// How much a table remembers, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,15 +138,15 @@ pub struct ConnectionId(u32);
 #[derive(Debug)]
 pub struct Connections<T> {
     limits: ConnectionLimits,
-    places: HashMap<Endpoints, u32, Seeded>,
+    places: HashMap<Endpoints, u32, SeededState>,
     slots: Vec<Option<Connection<T>>>,
     free: Vec<u32>,
     /// Half-open connections, the oldest first.
-    half_open: Order,
+    half_open: RecencyList,
     /// Open ones, the one that has been silent longest first.
-    open: Order,
+    open: RecencyList,
     /// Those that are over.
-    closed: Order,
+    closed: RecencyList,
     /// The flow of the last segment, and its connection: the next one is often of the same.
     recent: Option<(FlowKey, ConnectionId)>,
     counters: ConnectionCounters,
@@ -162,7 +162,7 @@ impl<T: Default> Connections<T> {
         now: Time,
         flow: FlowKey,
         segment: &Segment,
-    ) -> Option<(Way, &mut Connection<T>)> {
+    ) -> Option<(Direction, &mut Connection<T>)> {
         let (id, way) = self.observe_by_id(now, flow, segment)?;
         Some((way, self.get_mut(id)?))
     }
@@ -173,7 +173,7 @@ impl<T: Default> Connections<T> {
         now: Time,
         flow: FlowKey,
         segment: &Segment,
-    ) -> Option<(ConnectionId, Way)> {
+    ) -> Option<(ConnectionId, Direction)> {
         let begins = begins(segment);
         let known = self.find(&flow).filter(|&id| {
             // A SYN with another number begins another connection between the same ports.
@@ -256,12 +256,12 @@ impl<T> Connections<T> {
     pub fn new(limits: ConnectionLimits, seed: u64) -> Self {
         Self {
             limits,
-            places: HashMap::with_hasher(Seeded(seed)),
+            places: HashMap::with_hasher(SeededState(seed)),
             slots: Vec::new(),
             free: Vec::new(),
-            half_open: Order::default(),
-            open: Order::default(),
-            closed: Order::default(),
+            half_open: RecencyList::default(),
+            open: RecencyList::default(),
+            closed: RecencyList::default(),
             recent: None,
             counters: ConnectionCounters::default(),
         }
@@ -343,7 +343,7 @@ impl<T> Connections<T> {
     }
 
     /// The connection at the head of `order`, if it has been silent for longer than `limit`.
-    fn silent(&self, order: &Order, now: Time, limit: Duration) -> Option<u32> {
+    fn silent(&self, order: &RecencyList, now: Time, limit: Duration) -> Option<u32> {
         let place = order.first()?;
         let connection = self.slots.get(place as usize)?.as_ref()?;
         (now.since(connection.last_seen) > limit).then_some(place)
@@ -368,7 +368,7 @@ impl<T> Connections<T> {
         }
     }
 
-    fn order(&mut self, stage: Stage) -> &mut Order {
+    fn order(&mut self, stage: Stage) -> &mut RecencyList {
         match stage {
             Stage::HalfOpen => &mut self.half_open,
             Stage::Open => &mut self.open,
@@ -389,16 +389,16 @@ impl<T> Connections<T> {
 }
 
 impl<T> Connection<T> {
-    fn way_of(&self, flow: &FlowKey) -> Way {
+    fn way_of(&self, flow: &FlowKey) -> Direction {
         if *flow == self.flow {
-            Way::Forth
+            Direction::Forth
         } else {
-            Way::Back
+            Direction::Back
         }
     }
 
     /// What a segment says about how far the connection has come.
-    fn follow(&mut self, way: Way, segment: &Segment) {
+    fn follow(&mut self, way: Direction, segment: &Segment) {
         let (own, other) = (way.index(), way.reversed().index());
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
@@ -461,9 +461,9 @@ impl std::hash::Hash for Endpoints {
 
 /// Hashes as the seed will have it.
 #[derive(Clone, Copy, Debug)]
-struct Seeded(u64);
+struct SeededState(u64);
 
-impl BuildHasher for Seeded {
+impl BuildHasher for SeededState {
     type Hasher = SeededHasher;
     fn build_hasher(&self) -> SeededHasher {
         SeededHasher(self.0)

@@ -2,14 +2,14 @@
 
 /// An order of places. A place is in it at most once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Order {
-    links: Vec<Link>,
+pub(super) struct RecencyList {
+    links: Vec<RecencyLink>,
     /// Before the first and behind the last.
-    ends: Link,
+    ends: RecencyLink,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct RecencyLink {
     previous: u32,
     next: u32,
 }
@@ -17,7 +17,7 @@ struct Link {
 /// No place: the beginning or the end.
 const NONE: u32 = u32::MAX;
 
-impl Default for Link {
+impl Default for RecencyLink {
     fn default() -> Self {
         Self {
             previous: NONE,
@@ -26,7 +26,7 @@ impl Default for Link {
     }
 }
 
-impl Order {
+impl RecencyList {
     /// The first place.
     pub(super) fn first(&self) -> Option<u32> {
         Some(self.ends.next).filter(|place| *place != NONE)
@@ -41,10 +41,10 @@ impl Order {
     pub(super) fn push(&mut self, place: u32) {
         let index = place as usize;
         if self.links.len() <= index {
-            self.links.resize(index + 1, Link::default());
+            self.links.resize(index + 1, RecencyLink::default());
         }
         let last = self.ends.previous;
-        *self.link(place) = Link {
+        *self.link(place) = RecencyLink {
             previous: last,
             next: NONE,
         };
@@ -54,13 +54,13 @@ impl Order {
 
     /// Takes a place out, which is in the order.
     pub(super) fn remove(&mut self, place: u32) {
-        let Link { previous, next } = std::mem::take(self.link(place));
+        let RecencyLink { previous, next } = std::mem::take(self.link(place));
         self.link(previous).next = next;
         self.link(next).previous = previous;
     }
 
     /// The link of a place; of no place, the ends'.
-    fn link(&mut self, place: u32) -> &mut Link {
+    fn link(&mut self, place: u32) -> &mut RecencyLink {
         match self.links.get_mut(place as usize) {
             Some(link) => link,
             None => &mut self.ends,
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    impl Order {
+    impl RecencyList {
         fn places(&self) -> Vec<u32> {
             let mut place = self.first();
             std::iter::from_fn(|| {
@@ -89,7 +89,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_a_list(places in prop::collection::vec(0_u32..20, 0..200)) {
-            let (mut order, mut list) = (Order::default(), Vec::new());
+            let (mut order, mut list) = (RecencyList::default(), Vec::new());
             for place in places {
                 match list.iter().position(|other| *other == place) {
                     Some(index) => {

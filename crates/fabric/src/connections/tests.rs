@@ -70,10 +70,10 @@ fn open(table: &mut Connections<u32>, now: Time, number: u16) {
 fn a_connection_from_its_first_syn_to_its_last_ack() {
     let (mut table, now) = (table(LIMITS), Time::ZERO);
     let (way, connection) = table.observe(now, flow(1), &syn()).unwrap();
-    assert_eq!((way, connection.is_open()), (Way::Forth, false));
+    assert_eq!((way, connection.is_open()), (Direction::Forth, false));
     connection.state = 42;
     let (way, connection) = table.observe(now, flow(1).reversed(), &syn_ack()).unwrap();
-    assert_eq!((way, connection.state), (Way::Back, 42));
+    assert_eq!((way, connection.state), (Direction::Back, 42));
     assert!(!connection.is_open());
     assert!(table.observe(now, flow(1), &ack()).unwrap().1.is_open());
     let fin = Flags::FIN | Flags::ACK;
@@ -114,7 +114,7 @@ fn a_reset_ends_it_and_another_syn_begins_another() {
     let connection = table.observe(now, flow(1), &other).unwrap().1;
     assert_eq!((connection.state, connection.is_open()), (0, false));
     assert_eq!(
-        connection.handshake.offer(Way::Forth).unwrap().sequence,
+        connection.handshake.offer(Direction::Forth).unwrap().sequence,
         Sequence::new(9000)
     );
     let reset = segment(Flags::RST | Flags::ACK, 0, 9001);
@@ -136,7 +136,7 @@ fn both_ends_may_open_it_at_once() {
     let (way, _) = table
         .observe(now, flow(1).reversed(), &segment(Flags::SYN, 500, 0))
         .unwrap();
-    assert_eq!(way, Way::Back);
+    assert_eq!(way, Direction::Back);
     table.observe(now, flow(1), &segment(Flags::SYN | Flags::ACK, 100, 501));
     table.observe(now, flow(1).reversed(), &syn_ack());
     assert!(table.observe(now, flow(1), &ack()).unwrap().1.is_open());

@@ -5,7 +5,7 @@ use weir_wire::Ecn;
 
 use super::{FaultSettings, Faults, Reordering, Script, Verdict};
 use crate::counters::DropReason;
-use crate::packet::testing::Numbered;
+use crate::packet::testing::NumberedPacket;
 use crate::packet::{Packet, flip_byte};
 use crate::random::Probability;
 
@@ -14,17 +14,17 @@ fn at(nanos: u64) -> Time {
 }
 
 /// Sends packets 0, 1, 2, … one nanosecond apart and returns (time out, number).
-fn pass(faults: &mut Faults<Numbered>, packets: u64) -> Vec<(u64, u64)> {
+fn pass(faults: &mut Faults<NumberedPacket>, packets: u64) -> Vec<(u64, u64)> {
     for number in 0..packets {
-        faults.send(at(number), Numbered::new(number, 100));
+        faults.send(at(number), NumberedPacket::new(number, 100));
     }
     drain(faults)
 }
 
-fn drain(faults: &mut Faults<Numbered>) -> Vec<(u64, u64)> {
+fn drain(faults: &mut Faults<NumberedPacket>) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     while let Some(time) = faults.timeout() {
-        if let Some(packet) = faults.receive(time) {
+        if let Some(packet) = faults.poll_released(time) {
             out.push((time.as_nanos(), packet.number));
         }
     }
@@ -54,9 +54,9 @@ fn down_drops_all_until_up() {
         },
         1,
     );
-    faults.send(at(0), Numbered::new(0, 100));
+    faults.send(at(0), NumberedPacket::new(0, 100));
     faults.set(FaultSettings::default());
-    faults.send(at(1), Numbered::new(1, 100));
+    faults.send(at(1), NumberedPacket::new(1, 100));
     assert_eq!(drain(&mut faults), [(1, 1)]);
     assert_eq!(faults.counters().dropped.by(DropReason::Down).packets, 1);
 }
@@ -170,9 +170,9 @@ fn a_packet_with_bytes_is_damaged_and_its_copy_is_not() {
     };
     let mut faults = Faults::new(settings, 1);
     faults.send(at(0), Frame([7; 20]));
-    let damaged = faults.receive(at(0)).unwrap().0;
+    let damaged = faults.poll_released(at(0)).unwrap().0;
     assert_eq!(damaged.iter().filter(|&&byte| byte != 7).count(), 1);
-    assert_eq!(faults.receive(at(0)).unwrap().0, [7; 20]);
+    assert_eq!(faults.poll_released(at(0)).unwrap().0, [7; 20]);
     assert_eq!(faults.disturbances().corrupted.packets, 1);
 }
 
@@ -193,19 +193,19 @@ fn a_script_hits_the_packets_it_names() {
     assert_eq!(pass(&mut faults, 4), [(1, 1), (1, 1), (2, 0), (3, 3)]);
 
     let mut faults = Faults::none();
-    let even = |packet: &Numbered| packet.number.is_multiple_of(2);
+    let even = |packet: &NumberedPacket| packet.number.is_multiple_of(2);
     faults.set_script(Some(Script::matching(
         even,
         Verdict::RewriteEcn(Ecn::NotEct),
     )));
-    faults.send(at(0), Numbered::new(0, 1));
-    faults.send(at(0), Numbered::new(1, 1));
+    faults.send(at(0), NumberedPacket::new(0, 1));
+    faults.send(at(0), NumberedPacket::new(1, 1));
     assert_eq!(
-        faults.receive(at(0)).map(|packet| packet.ecn),
+        faults.poll_released(at(0)).map(|packet| packet.ecn),
         Some(Ecn::NotEct)
     );
     assert_eq!(
-        faults.receive(at(0)).map(|packet| packet.ecn),
+        faults.poll_released(at(0)).map(|packet| packet.ecn),
         Some(Ecn::Ect0)
     );
     assert_eq!(faults.disturbances().ecn_rewritten.packets, 1);

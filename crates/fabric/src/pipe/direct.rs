@@ -12,28 +12,28 @@ mod tests;
 
 use weir_units::{ByteSize, Time};
 
-use super::{Pipe, Place};
-use crate::link::Moment;
+use super::{EgressPort, QueuedPacket};
+use crate::link::TransmitSnapshot;
 use crate::packet::Packet;
 
 /// A packet that is certain to come.
 #[derive(Debug)]
-pub(super) struct Announced<P> {
+pub(super) struct FastForwarded<P> {
     /// When it comes, and where: of those that come at the same time the lowest number is the first.
     order: (Time, u32),
     /// The link before it is sent.
-    before: Moment,
+    before: TransmitSnapshot,
     /// When it reaches the link's far end.
     pub(super) arrival: Time,
     length: ByteSize,
     pub(super) packet: P,
 }
 
-impl<P: Packet + Clone> Pipe<P> {
+impl<P: Packet + Clone> EgressPort<P> {
     /// Whether nothing but the link decides what becomes of a packet of this length.
     #[inline]
     pub(crate) fn is_plain(&self, length: ByteSize) -> bool {
-        self.undisturbed && !self.queue.watched && length <= self.link.mtu()
+        self.fault_free && !self.queue.watched && length <= self.link.mtu()
     }
 
     /// A packet enters. Where nothing can happen to it before it has come out, it is given back with
@@ -43,7 +43,7 @@ impl<P: Packet + Clone> Pipe<P> {
     #[inline(always)]
     pub fn send_through(&mut self, now: Time, packet: P, until: Time) -> Option<(Time, P)> {
         let length = packet.length();
-        let is_alone = self.line.is_empty() && self.announced.is_empty();
+        let is_alone = self.queued.is_empty() && self.fast_forwarded.is_empty();
         if !is_alone || !self.is_plain(length) || self.link.delay().is_zero() {
             self.send(now, packet);
             return None;
@@ -51,7 +51,7 @@ impl<P: Packet + Clone> Pipe<P> {
         self.queue.pass(length);
         let times = self.link.transmit(now, length);
         if times.1 >= until {
-            self.line_up(times, length, packet);
+            self.enqueue(times, length, packet);
             return None;
         }
         self.delivered.record(length);
@@ -64,39 +64,39 @@ impl<P: Packet + Clone> Pipe<P> {
     pub(crate) fn announce(&mut self, entry: Time, from: u32, packet: P) -> bool {
         let length = packet.length();
         self.queue.pass(length);
-        let mut announced = Announced {
+        let mut announced = FastForwarded {
             order: (entry, from),
             before: self.link.moment(),
             arrival: Time::MAX,
             length,
             packet,
         };
-        let last = self.announced.back();
+        let last = self.fast_forwarded.back();
         if last.is_some_and(|last| last.order > announced.order) {
             return self.squeeze_in(announced);
         }
         (_, announced.arrival) = self.link.transmit(entry, length);
         let is_next = self.next_arrival == Time::MAX;
         self.next_arrival = self.next_arrival.min(announced.arrival);
-        self.announced.push_back(announced);
+        self.fast_forwarded.push_back(announced);
         is_next
     }
 
     /// Puts a packet before others that come later.
     #[cold]
-    fn squeeze_in(&mut self, announced: Announced<P>) -> bool {
+    fn squeeze_in(&mut self, announced: FastForwarded<P>) -> bool {
         let order = announced.order;
-        let place = self.announced.partition_point(|other| other.order <= order);
-        if let Some(next) = self.announced.get(place) {
+        let place = self.fast_forwarded.partition_point(|other| other.order <= order);
+        if let Some(next) = self.fast_forwarded.get(place) {
             self.link.go_back(next.before);
         }
-        self.announced.insert(place, announced);
+        self.fast_forwarded.insert(place, announced);
         self.transmit_announced(place)
     }
 
     /// Gives those from a place on to the link anew. Tells whether [`Self::timeout`] has changed.
     fn transmit_announced(&mut self, place: usize) -> bool {
-        for announced in self.announced.iter_mut().skip(place) {
+        for announced in self.fast_forwarded.iter_mut().skip(place) {
             announced.before = self.link.moment();
             let entry = announced.order.0;
             (_, announced.arrival) = self.link.transmit(entry, announced.length);
@@ -109,8 +109,8 @@ impl<P: Packet + Clone> Pipe<P> {
     /// The first packet that was announced comes and goes: nobody is before it.
     #[inline(always)]
     pub(super) fn deliver_announced(&mut self) -> Option<P> {
-        let first = self.announced.pop_front()?;
-        self.next_arrival = match self.announced.front() {
+        let first = self.fast_forwarded.pop_front()?;
+        self.next_arrival = match self.fast_forwarded.front() {
             Some(next) => next.arrival,
             None => Time::MAX,
         };
@@ -121,13 +121,13 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Lets a packet enter now by the way in with the number `from`, before others that were announced.
     #[cold]
     pub(crate) fn send_between(&mut self, now: Time, from: u32, packet: P) {
-        while let Some(first) = self.announced.front() {
+        while let Some(first) = self.fast_forwarded.front() {
             if first.order > (now, from) {
                 break;
             }
             self.take_in_first();
         }
-        if let Some(next) = self.announced.front() {
+        if let Some(next) = self.fast_forwarded.front() {
             self.link.go_back(next.before);
         }
         self.send(now, packet);
@@ -137,7 +137,7 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Whether packets have been announced.
     #[inline]
     pub(crate) fn has_announced(&self) -> bool {
-        !self.announced.is_empty()
+        !self.fast_forwarded.is_empty()
     }
 
     /// Takes in all that was announced: the pipe is looked at, or changes.
@@ -151,8 +151,8 @@ impl<P: Packet + Clone> Pipe<P> {
     /// Puts the first packet that was announced into the line.
     #[cold]
     fn take_in_first(&mut self) {
-        if let Some(first) = self.announced.pop_front() {
-            self.line.push_back(Place {
+        if let Some(first) = self.fast_forwarded.pop_front() {
+            self.queued.push_back(QueuedPacket {
                 start: first.before.free_at().max(first.order.0),
                 arrival: first.arrival,
                 length: first.length,

@@ -1,23 +1,23 @@
 //! A packet's way through queue, link and faults.
 
 use super::*;
-use crate::packet::testing::Numbered;
+use crate::packet::testing::NumberedPacket;
 
 fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
 /// 1 byte takes 1 ns, and 100 ns pass until it arrives.
-fn pipe(rules: impl Into<Vec<Rule>>) -> Pipe<Numbered> {
+fn pipe(rules: impl Into<Vec<Rule>>) -> EgressPort<NumberedPacket> {
     let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100));
-    Pipe::new(Queue::new(rules, 1), link, Faults::none())
+    EgressPort::new(Queue::new(rules, 1), link, Faults::none())
 }
 
-fn drain(pipe: &mut Pipe<Numbered>) -> Vec<(u64, u64)> {
+fn drain(pipe: &mut EgressPort<NumberedPacket>) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     while let Some(time) = pipe.timeout() {
         out.extend(
-            pipe.receive(time)
+            pipe.poll_delivered(time)
                 .map(|packet| (time.as_nanos(), packet.number)),
         );
     }
@@ -27,14 +27,14 @@ fn drain(pipe: &mut Pipe<Numbered>) -> Vec<(u64, u64)> {
 #[test]
 fn the_packet_being_sent_is_not_in_the_queue() {
     let mut pipe = pipe([Rule::tail_drop(ByteSize::from_bytes(10))]);
-    assert_eq!(pipe.send(at(0), Numbered::new(0, 10)), Admission::Queued);
-    assert_eq!(pipe.send(at(0), Numbered::new(1, 10)), Admission::Queued);
+    assert_eq!(pipe.send(at(0), NumberedPacket::new(0, 10)), Admission::Queued);
+    assert_eq!(pipe.send(at(0), NumberedPacket::new(1, 10)), Admission::Queued);
     assert_eq!(
-        pipe.send(at(9), Numbered::new(2, 10)),
+        pipe.send(at(9), NumberedPacket::new(2, 10)),
         Admission::Dropped(DropReason::Tail)
     );
     // The first is out at 10 ns, before what arrives then.
-    assert_eq!(pipe.send(at(10), Numbered::new(3, 10)), Admission::Queued);
+    assert_eq!(pipe.send(at(10), NumberedPacket::new(3, 10)), Admission::Queued);
     assert_eq!(drain(&mut pipe), [(110, 0), (120, 1), (130, 3)]);
 }
 
@@ -42,7 +42,7 @@ fn the_packet_being_sent_is_not_in_the_queue() {
 fn larger_than_the_mtu_is_dropped_for_that_reason() {
     let mut pipe = pipe([]);
     pipe.set_mtu(ByteSize::from_bytes(9));
-    let admission = pipe.send(at(0), Numbered::new(0, 10));
+    let admission = pipe.send(at(0), NumberedPacket::new(0, 10));
     assert_eq!(admission, Admission::Dropped(DropReason::Mtu));
     assert_eq!(pipe.counters().dropped.by(DropReason::Mtu).packets, 1);
     assert_eq!(pipe.timeout(), None);
@@ -52,8 +52,8 @@ fn larger_than_the_mtu_is_dropped_for_that_reason() {
 fn a_stopped_pipe_keeps_its_packets_until_it_gets_a_rate() {
     let mut pipe = pipe([]);
     pipe.set_rate(at(0), Rate::ZERO);
-    pipe.send(at(0), Numbered::new(0, 10));
-    pipe.send(at(5), Numbered::new(1, 10));
+    pipe.send(at(0), NumberedPacket::new(0, 10));
+    pipe.send(at(5), NumberedPacket::new(1, 10));
     assert_eq!(pipe.timeout(), None);
     pipe.settle(at(5));
     assert_eq!(pipe.queue().backlog().packets, 2);
@@ -64,8 +64,8 @@ fn a_stopped_pipe_keeps_its_packets_until_it_gets_a_rate() {
 #[test]
 fn a_link_that_goes_down_loses_what_is_on_the_way() {
     let mut pipe = pipe([]);
-    pipe.send(at(0), Numbered::new(0, 10));
-    pipe.send(at(50), Numbered::new(1, 10));
+    pipe.send(at(0), NumberedPacket::new(0, 10));
+    pipe.send(at(50), NumberedPacket::new(1, 10));
     // The first has arrived at 110 ns; nobody has asked for it yet.
     pipe.set_faults(
         at(120),
@@ -81,29 +81,29 @@ fn a_link_that_goes_down_loses_what_is_on_the_way() {
 #[test]
 fn rules_and_delay_change_under_way() {
     let mut pipe = pipe([]);
-    pipe.send(at(0), Numbered::new(0, 10));
+    pipe.send(at(0), NumberedPacket::new(0, 10));
     pipe.set_delay(at(0), Duration::from_nanos(500));
     pipe.set_rules([Rule::tail_drop(ByteSize::ZERO)]);
     assert_eq!(
-        pipe.send(at(20), Numbered::new(1, 10)),
+        pipe.send(at(20), NumberedPacket::new(1, 10)),
         Admission::Dropped(DropReason::Tail)
     );
     pipe.set_rules([]);
-    pipe.send(at(20), Numbered::new(2, 10));
+    pipe.send(at(20), NumberedPacket::new(2, 10));
     assert_eq!(drain(&mut pipe), [(110, 0), (530, 2)]);
 }
 
 #[test]
 fn a_time_line_changes_a_pipe() {
     let mut timeline = crate::Timeline::new([
-        (at(100), Change::Rate(Rate::from_gbps(4))),
-        (at(200), Change::AddedDelay(Duration::from_nanos(1000))),
-        (at(300), Change::Mtu(ByteSize::from_bytes(9))),
-        (at(400), Change::Mtu(ByteSize::from_bytes(10))),
-        (at(400), Change::Delay(Duration::from_nanos(50))),
-        (at(2000), Change::Down(true)),
-        (at(2500), Change::Down(false)),
-        (at(2500), Change::AddedDelay(Duration::ZERO)),
+        (at(100), PortChange::Rate(Rate::from_gbps(4))),
+        (at(200), PortChange::AddedDelay(Duration::from_nanos(1000))),
+        (at(300), PortChange::Mtu(ByteSize::from_bytes(9))),
+        (at(400), PortChange::Mtu(ByteSize::from_bytes(10))),
+        (at(400), PortChange::Delay(Duration::from_nanos(50))),
+        (at(2000), PortChange::Down(true)),
+        (at(2500), PortChange::Down(false)),
+        (at(2500), PortChange::AddedDelay(Duration::ZERO)),
     ])
     .unwrap();
     let mut pipe = pipe([]);
@@ -117,11 +117,11 @@ fn a_time_line_changes_a_pipe() {
             while let Some((time, change)) = timeline.due(now) {
                 pipe.apply(time, change);
             }
-            while let Some(packet) = pipe.receive(now) {
+            while let Some(packet) = pipe.poll_delivered(now) {
                 out.push((now.as_nanos(), packet.number));
             }
         }
-        pipe.send(at(sent), Numbered::new(number as u64, 10));
+        pipe.send(at(sent), NumberedPacket::new(number as u64, 10));
     }
     out.extend(drain(&mut pipe));
     // 0: before everything. 1: at the far end after 200 ns, with the rate it began with. 2: half the
@@ -135,10 +135,10 @@ fn a_time_line_changes_a_pipe() {
 #[test]
 fn occupancy_is_exact_however_late_it_is_asked_for() {
     let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100));
-    let mut pipe = Pipe::new(Queue::new([], 1).with_occupancy(), link, Faults::none());
+    let mut pipe = EgressPort::new(Queue::new([], 1).with_occupancy(), link, Faults::none());
     // The first is sent at once; the second waits from 0 to 10, the third to 20.
     for number in 0..3 {
-        pipe.send(at(0), Numbered::new(number, 10));
+        pipe.send(at(0), NumberedPacket::new(number, 10));
     }
     pipe.settle(at(40));
     let occupancy = pipe.queue().occupancy().unwrap();
@@ -169,28 +169,28 @@ mod line {
         ) {
             let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(delay));
             let rules = [Rule::tail_drop(ByteSize::from_bytes(150))];
-            let mut pipe = Pipe::new(Queue::new(rules, 1), link, Faults::none());
+            let mut pipe = EgressPort::new(Queue::new(rules, 1), link, Faults::none());
             let mut now = Time::ZERO;
             for (wait, length, kind) in steps {
                 now += Duration::from_nanos(wait);
                 match kind {
                     0 => {
-                        pipe.receive(now);
+                        pipe.poll_delivered(now);
                     }
                     1 => pipe.set_rate(now, Rate::from_gbps(length % 9)),
                     _ => {
-                        pipe.send(now, Numbered::new(0, length));
+                        pipe.send(now, NumberedPacket::new(0, length));
                     }
                 }
                 pipe.settle(now);
-                let tally = |places: &mut dyn Iterator<Item = &Place<Numbered>>| {
-                    let mut tally = Tally::ZERO;
+                let tally = |places: &mut dyn Iterator<Item = &QueuedPacket<NumberedPacket>>| {
+                    let mut tally = PacketCount::ZERO;
                     places.for_each(|place| tally.record(place.length));
                     tally
                 };
-                prop_assert_eq!(tally(&mut pipe.line.iter().skip(pipe.started)), pipe.queue().backlog());
-                prop_assert_eq!(tally(&mut pipe.line.iter().take(pipe.started)), pipe.in_flight());
-                let arrivals = pipe.line.iter().map(|place| place.arrival);
+                prop_assert_eq!(tally(&mut pipe.queued.iter().skip(pipe.started)), pipe.queue().backlog());
+                prop_assert_eq!(tally(&mut pipe.queued.iter().take(pipe.started)), pipe.in_flight());
+                let arrivals = pipe.queued.iter().map(|place| place.arrival);
                 let next = arrivals.clone().next().filter(|arrival| *arrival < Time::MAX);
                 prop_assert_eq!(next, pipe.timeout());
                 prop_assert!(arrivals.is_sorted());
@@ -209,7 +209,7 @@ mod line {
             let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100));
             let queue = Queue::new([], 1);
             let queue = if watched { queue.with_occupancy() } else { queue };
-            let mut pipe: Pipe<Numbered> = Pipe::new(queue, link, Faults::none());
+            let mut pipe: EgressPort<NumberedPacket> = EgressPort::new(queue, link, Faults::none());
             let mut model = Model::new();
             let (mut now, mut number) = (0, 0);
             for (wait, length, kind) in steps {
@@ -227,14 +227,14 @@ mod line {
                     }
                     2 => {
                         let mut out = Vec::new();
-                        while let Some(packet) = pipe.receive(at(now)) {
+                        while let Some(packet) = pipe.poll_delivered(at(now)) {
                             out.push(packet.number);
                         }
                         prop_assert_eq!(out, model.receive(now));
                     }
                     _ => {
                         number += 1;
-                        pipe.send(at(now), Numbered::new(number, length));
+                        pipe.send(at(now), NumberedPacket::new(number, length));
                         model.send(now, number, length);
                     }
                 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::discipline;
 use crate::packet::Packet;
-use crate::packet::testing::Numbered;
+use crate::packet::testing::NumberedPacket;
 use crate::random::Probability;
 use crate::rule::Class;
 use weir_units::Duration;
@@ -12,7 +12,7 @@ use weir_units::Duration;
 struct Waiting {
     queue: Queue,
     now: Time,
-    packets: std::collections::VecDeque<Numbered>,
+    packets: std::collections::VecDeque<NumberedPacket>,
 }
 
 impl Waiting {
@@ -24,7 +24,7 @@ impl Waiting {
         }
     }
 
-    fn push(&mut self, mut packet: Numbered) -> Admission {
+    fn push(&mut self, mut packet: NumberedPacket) -> Admission {
         let length = packet.length();
         let admission = self
             .queue
@@ -40,7 +40,7 @@ impl Waiting {
         admission
     }
 
-    fn pop(&mut self) -> Option<Numbered> {
+    fn pop(&mut self) -> Option<NumberedPacket> {
         let packet = self.packets.pop_front()?;
         self.queue.leave(self.now, packet.length());
         Some(packet)
@@ -49,25 +49,25 @@ impl Waiting {
 
 const THOUSAND: ByteSize = ByteSize::from_bytes(1000);
 
-fn not_ect(number: u64) -> Numbered {
-    Numbered {
+fn not_ect(number: u64) -> NumberedPacket {
+    NumberedPacket {
         ecn: Ecn::NotEct,
-        ..Numbered::new(number, 500)
+        ..NumberedPacket::new(number, 500)
     }
 }
 
 #[test]
 fn tail_drop_by_bytes_fills_the_queue_to_the_last_byte() {
     let mut queue = Waiting::new([Rule::tail_drop(THOUSAND)], 0);
-    assert_eq!(queue.push(Numbered::new(0, 400)), Admission::Queued);
+    assert_eq!(queue.push(NumberedPacket::new(0, 400)), Admission::Queued);
     assert_eq!(
-        queue.push(Numbered::new(1, 601)),
+        queue.push(NumberedPacket::new(1, 601)),
         Admission::Dropped(DropReason::Tail)
     );
-    assert_eq!(queue.push(Numbered::new(2, 600)), Admission::Queued);
+    assert_eq!(queue.push(NumberedPacket::new(2, 600)), Admission::Queued);
     assert_eq!(
         queue.queue.backlog(),
-        Tally {
+        PacketCount {
             packets: 2,
             size: THOUSAND
         }
@@ -84,10 +84,10 @@ fn tail_drop_by_bytes_fills_the_queue_to_the_last_byte() {
 #[test]
 fn tail_drop_by_packets_ignores_their_length() {
     let mut queue = Waiting::new([Rule::tail_drop_packets(2)], 0);
-    assert_eq!(queue.push(Numbered::new(0, 1)), Admission::Queued);
-    assert_eq!(queue.push(Numbered::new(1, 65_535)), Admission::Queued);
+    assert_eq!(queue.push(NumberedPacket::new(0, 1)), Admission::Queued);
+    assert_eq!(queue.push(NumberedPacket::new(1, 65_535)), Admission::Queued);
     assert_eq!(
-        queue.push(Numbered::new(2, 1)),
+        queue.push(NumberedPacket::new(2, 1)),
         Admission::Dropped(DropReason::Tail)
     );
 }
@@ -96,7 +96,7 @@ fn tail_drop_by_packets_ignores_their_length() {
 fn step_marking_starts_above_the_threshold() {
     let mut queue = Waiting::new([Rule::mark_above(THOUSAND)], 0);
     let admissions: Vec<_> = (0..4)
-        .map(|number| queue.push(Numbered::new(number, 500)))
+        .map(|number| queue.push(NumberedPacket::new(number, 500)))
         .collect();
     // The third finds exactly the threshold, the fourth more.
     use Admission::{Marked, Queued};
@@ -111,9 +111,9 @@ fn step_marking_starts_above_the_threshold() {
 #[test]
 fn step_marking_by_packets() {
     let mut queue = Waiting::new([Rule::mark_above_packets(1)], 0);
-    assert_eq!(queue.push(Numbered::new(0, 1)), Admission::Queued);
-    assert_eq!(queue.push(Numbered::new(1, 1)), Admission::Queued);
-    assert_eq!(queue.push(Numbered::new(2, 1)), Admission::Marked);
+    assert_eq!(queue.push(NumberedPacket::new(0, 1)), Admission::Queued);
+    assert_eq!(queue.push(NumberedPacket::new(1, 1)), Admission::Queued);
+    assert_eq!(queue.push(NumberedPacket::new(2, 1)), Admission::Marked);
 }
 
 #[test]
@@ -131,20 +131,20 @@ fn not_ect_packets_are_never_marked_but_may_be_dropped_by_a_rule_of_their_own() 
     let mut strict = Waiting::new([mark, drop], 0);
     assert_eq!(strict.push(not_ect(0)), Admission::Queued);
     assert_eq!(strict.push(not_ect(1)), Admission::Dropped(DropReason::Red));
-    assert_eq!(strict.push(Numbered::new(2, 500)), Admission::Marked);
+    assert_eq!(strict.push(NumberedPacket::new(2, 500)), Admission::Marked);
 }
 
 #[test]
 fn a_mark_that_was_there_already_is_not_counted() {
     let mut queue = Waiting::new([Rule::mark_randomly(Probability::ALWAYS)], 0);
     assert_eq!(
-        queue.push(Numbered {
+        queue.push(NumberedPacket {
             ecn: Ecn::Ce,
             ..not_ect(0)
         }),
         Admission::Queued
     );
-    assert_eq!(queue.queue.marked(), Tally::ZERO);
+    assert_eq!(queue.queue.marked(), PacketCount::ZERO);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn random_marking_and_dropping_keep_their_fractions() {
         let mut queue = Waiting::new(rules, 7);
         let packets = 200_000;
         for number in 0..packets {
-            queue.push(Numbered::new(number, 1000));
+            queue.push(NumberedPacket::new(number, 1000));
             queue.pop();
         }
         let near = |count: u64, out_of: u64| {
@@ -178,10 +178,10 @@ fn random_marking_and_dropping_keep_their_fractions() {
 #[test]
 fn rules_can_change_under_way() {
     let mut queue = Waiting::new([], 0);
-    assert_eq!(queue.push(Numbered::new(0, 5000)), Admission::Queued);
+    assert_eq!(queue.push(NumberedPacket::new(0, 5000)), Admission::Queued);
     queue.queue.set_rules([Rule::tail_drop(THOUSAND)]);
     assert_eq!(
-        queue.push(Numbered::new(1, 1)),
+        queue.push(NumberedPacket::new(1, 1)),
         Admission::Dropped(DropReason::Tail)
     );
     assert_eq!(queue.pop().map(|packet| packet.number), Some(0));
@@ -212,7 +212,7 @@ fn two_thresholds_mark_by_the_same_chance_between_them_and_never_drop() {
     ];
     let marked = |ecn, backlog| {
         let queue = offer(rules, ecn, backlog, 10_000);
-        assert_eq!(queue.counters().dropped.total(), Tally::ZERO);
+        assert_eq!(queue.counters().dropped.total(), PacketCount::ZERO);
         queue.marked().packets
     };
     assert_eq!(marked(Ecn::Ect0, 1000), 0);
@@ -251,7 +251,7 @@ fn the_shared_queue_marks_one_kind_and_drops_the_other() {
     // At the buffer's edge only the buffer drops ECT packets.
     assert_eq!(
         offer(rules, ect, 9500, 1).counters().dropped.total(),
-        Tally::ZERO
+        PacketCount::ZERO
     );
 }
 
@@ -262,7 +262,7 @@ fn junos_drops_at_the_threshold_at_which_it_marks() {
     assert_eq!(offer(rules, Ecn::Ect1, 2001, 1).marked().packets, 1);
     let by = |backlog| offer(rules, Ecn::NotEct, backlog, 1).counters().dropped;
     assert_eq!(by(2001).by(DropReason::Tail).packets, 1);
-    assert_eq!(by(2000).total(), Tally::ZERO);
+    assert_eq!(by(2000).total(), PacketCount::ZERO);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
     let mut queue = Waiting::new([rule], 1);
     // Averages: 0, 250, 625; an ECT packet is never dropped.
     for number in 0..3 {
-        assert_eq!(queue.push(Numbered::new(number, 500)), Admission::Queued);
+        assert_eq!(queue.push(NumberedPacket::new(number, 500)), Admission::Queued);
     }
     assert_eq!(queue.queue.average(), Some(bytes(625)));
     let reason = DropReason::Tail;

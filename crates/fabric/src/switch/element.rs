@@ -5,9 +5,9 @@ use std::fmt;
 
 use weir_units::Time;
 
-use crate::counters::{DropReason, Tally};
+use crate::counters::{DropReason, PacketCount};
 use crate::packet::Packet;
-use crate::pipe::Pipe;
+use crate::pipe::EgressPort;
 
 use super::PortIndex;
 use super::ports::Ports;
@@ -52,8 +52,8 @@ pub trait Element<P>: Any + fmt::Debug + Send {
     }
 
     /// What it holds of the packets that it was given. By default nothing.
-    fn held(&self) -> Tally {
-        Tally::ZERO
+    fn held(&self) -> PacketCount {
+        PacketCount::ZERO
     }
 }
 
@@ -101,12 +101,12 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
     /// The pipe at a port as it was when something last happened there: its queue is no shorter than it is
     /// now.
     #[inline]
-    pub fn pipe_before(&self, port: PortIndex) -> Option<&Pipe<P>> {
+    pub fn pipe_before(&self, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports.pipes().get(port.index())
     }
 
     /// The pipe at a port, up to date as of now.
-    pub fn pipe(&mut self, port: PortIndex) -> Option<&Pipe<P>> {
+    pub fn pipe(&mut self, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports
             .alter(port, &mut self.changed, |pipe| pipe.settle(self.now));
         self.pipe_before(port)

@@ -2,27 +2,27 @@
 
 use weir_units::Time;
 
-use crate::counters::{Counters, DropReason, Tally};
+use crate::counters::{StageCounters, DropReason, PacketCount};
 use crate::packet::Packet;
-use crate::pipe::Pipe;
+use crate::pipe::EgressPort;
 
 use super::error::SwitchError;
 use super::routes::{PortIndex, Routes};
-use super::shared_buffer::{Account, SharedBuffer};
+use super::shared_buffer::{BufferUsage, SharedBuffer};
 
 /// Pipes, the routes to them, and the buffer that they share.
 #[derive(Debug)]
 pub(super) struct Ports<P> {
-    pipes: Vec<Pipe<P>>,
+    pipes: Vec<EgressPort<P>>,
     routes: Routes,
     seed: u64,
-    account: Option<Account>,
+    account: Option<BufferUsage>,
     /// What happens outside the pipes.
-    counters: Counters,
+    counters: StageCounters,
 }
 
 impl<P: Packet + Clone> Ports<P> {
-    pub(super) fn new(pipes: Vec<Pipe<P>>, routes: Routes, seed: u64) -> Result<Self, SwitchError> {
+    pub(super) fn new(pipes: Vec<EgressPort<P>>, routes: Routes, seed: u64) -> Result<Self, SwitchError> {
         let count = pipes.len();
         let astray = routes.iter().find(|(_, port)| port.index() >= count);
         if let Some((destination, port)) = astray {
@@ -37,17 +37,17 @@ impl<P: Packet + Clone> Ports<P> {
             routes,
             seed,
             account: None,
-            counters: Counters::default(),
+            counters: StageCounters::default(),
         })
     }
 
     pub(super) fn with_shared_buffer(mut self, buffer: SharedBuffer) -> Result<Self, SwitchError> {
-        self.pipes.iter_mut().for_each(Pipe::watch);
-        self.account = Some(Account::new(buffer, &self.pipes)?);
+        self.pipes.iter_mut().for_each(EgressPort::watch);
+        self.account = Some(BufferUsage::new(buffer, &self.pipes)?);
         Ok(self)
     }
 
-    pub(super) fn pipes(&self) -> &[Pipe<P>] {
+    pub(super) fn pipes(&self) -> &[EgressPort<P>] {
         &self.pipes
     }
 
@@ -140,13 +140,13 @@ impl<P: Packet + Clone> Ports<P> {
     }
 
     #[inline(always)]
-    pub(super) fn receive(&mut self, now: Time, port: PortIndex) -> Option<P> {
+    pub(super) fn poll_delivered(&mut self, now: Time, port: PortIndex) -> Option<P> {
         let pipe = self.pipes.get_mut(port.index())?;
         let Some(account) = &mut self.account else {
-            return pipe.receive(now);
+            return pipe.poll_delivered(now);
         };
         let before = pipe.queue().backlog().size;
-        let packet = pipe.receive(now);
+        let packet = pipe.poll_delivered(now);
         account.release(before - pipe.queue().backlog().size);
         packet
     }
@@ -156,7 +156,7 @@ impl<P: Packet + Clone> Ports<P> {
         &mut self,
         port: PortIndex,
         changed: &mut impl FnMut(PortIndex, Option<Time>),
-        act: impl FnOnce(&mut Pipe<P>),
+        act: impl FnOnce(&mut EgressPort<P>),
     ) {
         let Some(pipe) = self.pipes.get_mut(port.index()) else {
             return;
@@ -173,14 +173,14 @@ impl<P: Packet + Clone> Ports<P> {
         }
     }
 
-    pub(super) fn counters(&self) -> Counters {
+    pub(super) fn counters(&self) -> StageCounters {
         let mut counters = self.counters;
         for pipe in &self.pipes {
             let within = pipe.counters();
             counters = counters
-                + Counters {
+                + StageCounters {
                     // It came in at the switch's entrance, and was counted there.
-                    arrived: Tally::ZERO,
+                    arrived: PacketCount::ZERO,
                     ..within
                 };
         }

@@ -11,7 +11,7 @@ use std::collections::binary_heap::PeekMut;
 use weir_units::{ByteSize, Time};
 
 use crate::packet::Packet;
-use crate::pipe::Pipe;
+use crate::pipe::EgressPort;
 
 use super::error::SwitchError;
 use super::routes::PortIndex;
@@ -20,12 +20,12 @@ use super::routes::PortIndex;
 #[derive(Clone, Debug)]
 pub struct SharedBuffer {
     size: ByteSize,
-    limit: Limit,
+    limit: PortLimit,
 }
 
 /// The most that one port may hold.
 #[derive(Clone, Debug)]
-enum Limit {
+enum PortLimit {
     /// This much, port by port.
     Static(Vec<ByteSize>),
     /// This many times what is free.
@@ -45,7 +45,7 @@ impl SharedBuffer {
     pub fn with_limits(size: ByteSize, limits: impl Into<Vec<ByteSize>>) -> Self {
         Self {
             size,
-            limit: Limit::Static(limits.into()),
+            limit: PortLimit::Static(limits.into()),
         }
     }
 
@@ -55,7 +55,7 @@ impl SharedBuffer {
         if alpha.is_finite() && alpha > 0.0 {
             Ok(Self {
                 size,
-                limit: Limit::Dynamic(alpha),
+                limit: PortLimit::Dynamic(alpha),
             })
         } else {
             Err(BufferError { alpha })
@@ -66,8 +66,8 @@ impl SharedBuffer {
     fn room(&self, port: PortIndex, backlog: ByteSize, used: ByteSize) -> ByteSize {
         let free = self.size - used;
         let limit = match &self.limit {
-            Limit::Static(limits) => limits.get(port.index()).copied().unwrap_or(ByteSize::ZERO),
-            Limit::Dynamic(alpha) => free.mul_f64(*alpha),
+            PortLimit::Static(limits) => limits.get(port.index()).copied().unwrap_or(ByteSize::ZERO),
+            PortLimit::Dynamic(alpha) => free.mul_f64(*alpha),
         };
         limit.min(backlog + free)
     }
@@ -75,7 +75,7 @@ impl SharedBuffer {
 
 /// Who holds how much of the buffer.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct BufferUsage {
     buffer: SharedBuffer,
     /// The backlogs of all queues, as far as they are up to date.
     used: ByteSize,
@@ -85,12 +85,12 @@ pub(super) struct Account {
     watched: Vec<bool>,
 }
 
-impl Account {
+impl BufferUsage {
     pub(super) fn new<P: Packet + Clone>(
         buffer: SharedBuffer,
-        pipes: &[Pipe<P>],
+        pipes: &[EgressPort<P>],
     ) -> Result<Self, SwitchError> {
-        if let Limit::Static(limits) = &buffer.limit
+        if let PortLimit::Static(limits) = &buffer.limit
             && limits.len() != pipes.len()
         {
             return Err(SwitchError::Limits {
@@ -113,7 +113,7 @@ impl Account {
     /// Sends a packet by `port`, if the buffer has room for it.
     pub(super) fn send<P: Packet + Clone>(
         &mut self,
-        pipes: &mut [Pipe<P>],
+        pipes: &mut [EgressPort<P>],
         now: Time,
         port: PortIndex,
         packet: P,
@@ -137,7 +137,7 @@ impl Account {
 
     /// Sees to it that a port with a queue has an entry.
     #[inline]
-    pub(super) fn watch<P: Packet + Clone>(&mut self, port: PortIndex, pipe: &Pipe<P>) {
+    pub(super) fn watch<P: Packet + Clone>(&mut self, port: PortIndex, pipe: &EgressPort<P>) {
         if let Some(watched) = self.watched.get_mut(port.index())
             && !*watched
             && let Some(departure) = pipe.next_departure()
@@ -149,7 +149,7 @@ impl Account {
 
     /// Lets leave what left by `now`.
     #[inline]
-    fn settle<P: Packet + Clone>(&mut self, pipes: &mut [Pipe<P>], now: Time) {
+    fn settle<P: Packet + Clone>(&mut self, pipes: &mut [EgressPort<P>], now: Time) {
         while let Some(mut first) = self.departures.peek_mut() {
             let Reverse((time, port)) = *first;
             if time > now {

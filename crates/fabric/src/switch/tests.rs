@@ -62,9 +62,9 @@ fn bytes(count: u64) -> ByteSize {
 }
 
 /// 1 byte takes 1 ns, and 50 ns pass until it arrives.
-fn pipe() -> Pipe<Sent> {
+fn pipe() -> EgressPort<Sent> {
     let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(50));
-    Pipe::new(Queue::new([], 1), link, Faults::none())
+    EgressPort::new(Queue::new([], 1), link, Faults::none())
 }
 
 /// Host 0 is behind port 0, host 1 behind port 1.
@@ -110,7 +110,7 @@ impl Caller {
                 break;
             };
             for port in [CLIENT, SERVER] {
-                while let Some(packet) = self.switch.receive(now, port) {
+                while let Some(packet) = self.switch.poll_delivered(now, port) {
                     self.out.push((now.as_nanos(), port, packet));
                 }
                 self.entries[port.index()] = self.switch.timeout(port);
@@ -121,7 +121,7 @@ impl Caller {
                     .handle_timeout(now, |port, next| entries[port.index()] = next);
             }
         }
-        assert_eq!(self.switch.inside(), Tally::ZERO);
+        assert_eq!(self.switch.inside(), PacketCount::ZERO);
     }
 
     fn arrivals(&self) -> Vec<(u64, PortIndex, u64)> {
@@ -147,7 +147,7 @@ fn packets_leave_by_the_port_on_their_way() {
     let client = caller.switch.port(CLIENT).unwrap();
     assert_eq!(client.counters().departed.packets, 1);
     assert!(caller.switch.port(PortIndex::new(2)).is_none());
-    assert_eq!(caller.switch.receive(at(999), PortIndex::new(2)), None);
+    assert_eq!(caller.switch.poll_delivered(at(999), PortIndex::new(2)), None);
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn a_change_at_a_port_is_told() {
                 entries[port.index()] = next;
             });
     };
-    apply(&mut caller, 0, Change::Rate(Rate::ZERO));
+    apply(&mut caller, 0, PortChange::Rate(Rate::ZERO));
     caller.forward(5, CLIENT, packet(1, 0));
     assert_eq!(caller.entries, [None; 2]);
-    apply(&mut caller, 1000, Change::Rate(Rate::from_gbps(4)));
+    apply(&mut caller, 1000, PortChange::Rate(Rate::from_gbps(4)));
     caller.run();
     assert_eq!(caller.arrivals(), [(1250, SERVER, 0)]);
 }
@@ -245,8 +245,8 @@ impl Element<Sent> for Hold {
             }
         }
     }
-    fn held(&self) -> Tally {
-        let mut held = Tally::ZERO;
+    fn held(&self) -> PacketCount {
+        let mut held = PacketCount::ZERO;
         self.held
             .iter()
             .for_each(|(.., packet)| held.record(packet.length()));
@@ -389,7 +389,7 @@ fn a_dynamic_threshold_shrinks_as_the_buffer_fills() {
 fn a_stopped_port_frees_its_space_when_it_goes_on() {
     let buffer = SharedBuffer::with_limits(bytes(200), [bytes(200), bytes(200)]);
     let mut switch = switch().with_shared_buffer(buffer).unwrap();
-    let gbps = |count| Change::Rate(Rate::from_gbps(count));
+    let gbps = |count| PortChange::Rate(Rate::from_gbps(count));
     switch.apply(at(0), SERVER, gbps(0), |_, _| {});
     let full = |switch: &mut Switch<Sent>, nanos| {
         let before = switch.counters().dropped.by(DropReason::Buffer);
@@ -411,7 +411,7 @@ fn a_stopped_port_frees_its_space_when_it_goes_on() {
 fn rules_still_apply_beside_the_shared_buffer() {
     let port = || {
         let link = Link::new(Rate::from_gbps(8), Duration::ZERO);
-        Pipe::new(
+        EgressPort::new(
             Queue::new([Rule::tail_drop(bytes(100))], 1),
             link,
             Faults::none(),

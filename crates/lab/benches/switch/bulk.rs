@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration as Wait, Instant};
 
-use weir_lab::switch::Report;
+use weir_lab::switch::SwitchReport;
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::host::Namespace;
@@ -25,7 +25,7 @@ pub(crate) struct Bulk {
     pub(crate) frames: f64,
     /// The part of the time that the switch's thread was running.
     pub(crate) switch_share: f64,
-    pub(crate) report: Report,
+    pub(crate) report: SwitchReport,
 }
 
 pub(crate) fn measure(settings: Settings, span: Wait) -> Result<Bulk, Failure> {

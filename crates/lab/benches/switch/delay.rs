@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::Duration as Wait;
 
 use rustix::time::{ClockId, clock_gettime};
-use weir_lab::switch::Report;
+use weir_lab::switch::SwitchReport;
 use weir_units::Duration;
 
 use crate::network::{ADDRESSES, Settings};
@@ -16,7 +16,7 @@ const PORT: u16 = 7001;
 pub(crate) struct Delays {
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
-    pub(crate) report: Report,
+    pub(crate) report: SwitchReport,
 }
 
 pub(crate) fn measure(settings: Settings, count: usize) -> Result<Delays, Failure> {

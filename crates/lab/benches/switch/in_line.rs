@@ -4,9 +4,9 @@ use std::time::Duration as Wait;
 
 use rustix::event::{EventfdFlags, eventfd};
 use weir_congestion::AlgorithmSpec;
-use weir_enforce::inline::{Counters, Inline};
+use weir_enforce::inline::{InlineCounters, Inline};
 use weir_enforce::segment::Segment;
-use weir_tcon::{Limits, Tcon, Treatment};
+use weir_tcon::{Limits, Tcon, FlowPolicy};
 use weir_units::Rate;
 
 use crate::Failure;
@@ -16,9 +16,9 @@ use crate::network::{Ends, Kind, Settings};
 /// What came of it.
 struct InLine {
     goodput: Rate,
-    counters: Counters,
+    counters: InlineCounters,
     tcon: weir_tcon::Counters,
-    kept: weir_fabric::Tally,
+    kept: weir_fabric::PacketCount,
     /// For how long the flow ran, in seconds.
     seconds: f64,
 }
@@ -45,7 +45,7 @@ pub(crate) fn measure() -> Result<(), Failure> {
 
 fn run(settings: Settings, congestion: &AlgorithmSpec) -> Result<InLine, Failure> {
     let ends = Ends::new(&settings)?;
-    let treatment = Treatment::new(congestion.clone());
+    let treatment = FlowPolicy::new(congestion.clone());
     let devices = ends.devices;
     let stop = eventfd(0, EventfdFlags::NONBLOCK)?;
     std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_enforce::port::{PacketSocket, Port, Tap};
-use weir_lab::switch::{Handle, Owners, Report, Setup, Socket, start};
+use weir_lab::switch::{SwitchHandle, AddressOwners, SwitchReport, SwitchSetup, HostSocket, start};
 use weir_scenario::{PortIndex, Scenario};
 use weir_units::{Duration, Rate};
 
@@ -50,7 +50,7 @@ impl Default for Settings {
 /// Two hosts, of which the first one sends.
 pub(crate) struct Network {
     pub(crate) hosts: [Namespace; 2],
-    switch: Handle,
+    switch: SwitchHandle,
     /// Where the outer ends of veth pairs are.
     _middle: Namespace,
 }
@@ -131,7 +131,7 @@ impl Network {
             middle,
         } = Ends::new(&settings)?;
         let sockets = (1_u8..).zip(devices).zip(&own);
-        let sockets = sockets.map(|((number, device), port)| Socket {
+        let sockets = sockets.map(|((number, device), port)| HostSocket {
             port: *port,
             device,
             mac: mac(number),
@@ -139,12 +139,12 @@ impl Network {
         let sockets = sockets.collect();
         let addresses = ADDRESSES.into_iter().map(IpAddr::V4).zip(own).collect();
         let now = clock_gettime(ClockId::Monotonic);
-        let switch = start(Setup {
+        let switch = start(SwitchSetup {
             scenario: &scenario,
             epoch: now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64,
             sockets,
             addresses,
-            owners: Owners::default(),
+            owners: AddressOwners::default(),
             demands: Vec::new(),
             copier: None,
         })?;
@@ -160,7 +160,7 @@ impl Network {
         Ok(self.switch.begin()?)
     }
 
-    pub(crate) fn stop(self) -> Result<Report, Failure> {
+    pub(crate) fn stop(self) -> Result<SwitchReport, Failure> {
         Ok(self.switch.stop()?)
     }
 }

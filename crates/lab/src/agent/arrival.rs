@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::context::{Context, Events};
-use super::meter::Meter;
-use crate::control::{Event, FlowFailure, FlowOrder};
+use super::context::{FlowContext, EventSender};
+use super::meter::FlowMeter;
+use crate::control::{AgentEvent, FlowFailure, FlowOrder};
 
 /// What this host cannot do.
 pub(super) fn impossible(problem: impl fmt::Display) -> FlowFailure {
@@ -16,14 +16,14 @@ pub(super) fn impossible(problem: impl fmt::Display) -> FlowFailure {
 
 /// A part of a flow that is reported when it is over, however it ends.
 #[derive(Debug)]
-pub(super) struct Arrival {
-    pub(super) meter: Arc<Meter>,
-    events: Events,
+pub(super) struct PartialTransfer {
+    pub(super) meter: Arc<FlowMeter>,
+    events: EventSender,
 }
 
-impl Arrival {
-    pub(super) fn new(order: &FlowOrder, context: &Context, whole: &Arc<Meter>) -> Self {
-        let meter = Meter::part_of(whole);
+impl PartialTransfer {
+    pub(super) fn new(order: &FlowOrder, context: &FlowContext, whole: &Arc<FlowMeter>) -> Self {
+        let meter = FlowMeter::part_of(whole);
         meter.note(|outcome| {
             outcome.flow = order.flow;
             outcome.role = Some(order.role);
@@ -35,12 +35,12 @@ impl Arrival {
     }
 }
 
-impl Drop for Arrival {
+impl Drop for PartialTransfer {
     fn drop(&mut self) {
         let outcome = self.meter.outcome();
         // One that has not said which it is, is none.
         if outcome.arrival.is_some() {
-            self.events.tell(Event::Finished(Box::new(outcome)));
+            self.events.tell(AgentEvent::Finished(Box::new(outcome)));
         }
     }
 }

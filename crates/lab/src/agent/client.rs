@@ -10,37 +10,37 @@ use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, Workload
 use weir_traffic::transport::Transport;
 use weir_units::{ByteSize, Duration, Rate};
 
-use super::arrival::{Arrival, impossible};
-use super::context::Context;
+use super::arrival::{PartialTransfer, impossible};
+use super::context::FlowContext;
 use super::datagrams;
 use super::dial::Dialer;
-use super::meter::Meter;
-use super::preface::Preface;
+use super::meter::FlowMeter;
+use super::preface::TransferHeader;
 use super::request_client::RequestClient;
 use super::server::INCAST_REQUEST;
-use super::ticks::Ticks;
+use super::ticks::PacketSchedule;
 use super::transports;
-use crate::clock::{Alarm, Clock};
-use crate::control::{Event, FlowFailure, FlowOrder, LiveTransport};
+use crate::clock::{RunTimer, Clock};
+use crate::control::{AgentEvent, FlowFailure, FlowOrder, LiveTransport};
 
 /// A client at work.
 struct Client<'a, T> {
     transport: &'a T,
     order: &'a FlowOrder,
-    context: &'a Context,
-    meter: &'a Arc<Meter>,
+    context: &'a FlowContext,
+    meter: &'a Arc<FlowMeter>,
     clock: Clock,
-    alarm: Alarm,
+    alarm: RunTimer,
 }
 
 /// Does what the order says, from its start on.
 pub(super) async fn run(
     order: &FlowOrder,
-    context: &Context,
-    meter: &Arc<Meter>,
+    context: &FlowContext,
+    meter: &Arc<FlowMeter>,
 ) -> Result<(), FlowFailure> {
     let clock = context.clock().await;
-    let mut alarm = Alarm::new(clock).map_err(impossible)?;
+    let mut alarm = RunTimer::new(clock).map_err(impossible)?;
     alarm.until(order.start).await.map_err(impossible)?;
     meter.note(|outcome| outcome.started = Some(clock.now()));
     let host = (context, meter);
@@ -76,8 +76,8 @@ pub(super) async fn run(
 async fn work<T: Transport>(
     transport: &T,
     order: &FlowOrder,
-    (context, meter): (&Context, &Arc<Meter>),
-    (clock, alarm): (Clock, Alarm),
+    (context, meter): (&FlowContext, &Arc<FlowMeter>),
+    (clock, alarm): (Clock, RunTimer),
 ) -> Result<(), FlowFailure> {
     let client = Client {
         transport,
@@ -142,7 +142,7 @@ impl<T: Transport> Client<'_, T> {
         arrivals: Arrivals,
     ) -> Result<(), FlowFailure> {
         let start = self.clock.now();
-        let mut ticks = Ticks::new(start, rate, packet, arrivals, self.order.seed);
+        let mut ticks = PacketSchedule::new(start, rate, packet, arrivals, self.order.seed);
         let mut link = self.dialer()?.dial(self.meter).await?;
         link.open_one_way().await?;
         let payload = packet.bytes().saturating_sub(TCP_HEADERS.bytes()).max(1);
@@ -159,7 +159,7 @@ impl<T: Transport> Client<'_, T> {
             return transfer(&dialer, self.meter, self.clock, 0, size).await;
         }
         let begin = |number| {
-            let arrival = Arrival::new(self.order, self.context, self.meter);
+            let arrival = PartialTransfer::new(self.order, self.context, self.meter);
             arrive(&dialer, arrival, self.clock, number, size)
         };
         // A round does not wait for the one before.
@@ -229,7 +229,7 @@ impl<T: Transport> Client<'_, T> {
                 return Ok(());
             };
             let answer = client.ask().await;
-            self.context.events.tell(Event::EpochDone {
+            self.context.events.tell(AgentEvent::EpochDone {
                 flow: self.order.flow,
                 number,
                 asked: answer.asked,
@@ -266,7 +266,7 @@ impl<T: Transport> Client<'_, T> {
                 Some(()) = running.next() => continue,
             }
             let size = sizes.quantile(random.fraction());
-            let arrival = Arrival::new(self.order, self.context, self.meter);
+            let arrival = PartialTransfer::new(self.order, self.context, self.meter);
             running.push(arrive(&dialer, arrival, self.clock, number, size));
             number += 1;
             next += random.exponential(of_pair);
@@ -277,7 +277,7 @@ impl<T: Transport> Client<'_, T> {
 /// One of the transfers of a `poisson` flow, which fails for itself.
 async fn arrive<C: weir_traffic::transport::Client>(
     dialer: &Dialer<C>,
-    arrival: Arrival,
+    arrival: PartialTransfer,
     clock: Clock,
     number: u64,
     size: ByteSize,
@@ -295,14 +295,14 @@ async fn arrive<C: weir_traffic::transport::Client>(
 
 async fn transfer<C: weir_traffic::transport::Client>(
     dialer: &Dialer<C>,
-    meter: &Arc<Meter>,
+    meter: &Arc<FlowMeter>,
     clock: Clock,
     number: u64,
     size: ByteSize,
 ) -> Result<(), FlowFailure> {
-    let preface = Preface {
+    let preface = TransferHeader {
         number,
-        size: Preface::size(size),
+        size: TransferHeader::size(size),
         started: clock.now(),
     };
     meter.note(|outcome| outcome.size = Some(preface.size));

@@ -9,25 +9,25 @@ use weir_net::tls::Identity;
 
 use super::tls::TlsConfigs;
 use crate::clock::Clock;
-use crate::control::Event;
+use crate::control::AgentEvent;
 
 /// Where events go.
 #[derive(Clone, Debug)]
-pub(super) struct Events(mpsc::UnboundedSender<Event>);
+pub(super) struct EventSender(mpsc::UnboundedSender<AgentEvent>);
 
 /// What a flow sees of its host and of the run. Clones see the same.
 #[derive(Clone, Debug)]
-pub(super) struct Context {
-    pub(super) events: Events,
+pub(super) struct FlowContext {
+    pub(super) events: EventSender,
     pub(super) identity: Identity,
-    pub(super) signals: Signals,
+    pub(super) signals: RunSignals,
     pub(super) tls: Arc<TlsConfigs>,
-    shared: Arc<Shared>,
+    shared: Arc<HostState>,
 }
 
 /// What the director says to all flows.
 #[derive(Clone, Debug)]
-pub(super) struct Signals {
+pub(super) struct RunSignals {
     /// The run's time, once it has begun.
     pub(super) clock: watch::Receiver<Option<Clock>>,
     /// The epoch that is on, with an epochs workload.
@@ -37,29 +37,29 @@ pub(super) struct Signals {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct HostState {
     /// Which address took the place of which.
     addresses: Mutex<HashMap<IpAddr, IpAddr>>,
     /// Where the flows of an incast group wait for each other.
     rounds: Mutex<HashMap<String, Arc<Barrier>>>,
 }
 
-impl Events {
-    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Event>) {
+impl EventSender {
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<AgentEvent>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         (Self(sender), receiver)
     }
 
     /// Tells the director. Where the director is gone there is nobody to tell.
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn tell(&self, event: AgentEvent) {
         if self.0.send(event).is_err() {
             tracing::debug!("an event comes too late");
         }
     }
 }
 
-impl Context {
-    pub(super) fn new(events: Events, identity: Identity, signals: Signals) -> Self {
+impl FlowContext {
+    pub(super) fn new(events: EventSender, identity: Identity, signals: RunSignals) -> Self {
         Self {
             events,
             identity,

@@ -6,10 +6,10 @@ use weir_traffic::udp::{Arrived, EcnCodepoint, Udp};
 use weir_units::{ByteSize, Duration};
 
 use super::arrival::impossible;
-use super::meter::Meter;
-use super::ticks::Ticks;
+use super::meter::FlowMeter;
+use super::ticks::PacketSchedule;
 use super::transports::unusable;
-use crate::clock::Alarm;
+use crate::clock::RunTimer;
 use crate::control::{FlowFailure, FlowOrder};
 
 /// How far datagrams may be apart that leave together.
@@ -24,8 +24,8 @@ const HEADERS_V6: ByteSize = ByteSize::from_bytes(48);
 pub(super) async fn send(
     ecn: UdpEcn,
     order: &FlowOrder,
-    meter: &Meter,
-    mut alarm: Alarm,
+    meter: &FlowMeter,
+    mut alarm: RunTimer,
 ) -> Result<(), FlowFailure> {
     let Workload::Cbr {
         rate,
@@ -51,7 +51,7 @@ pub(super) async fn send(
         UdpEcn::Ect0 => Some(EcnCodepoint::Ect0),
         UdpEcn::Ect1 => Some(EcnCodepoint::Ect1),
     };
-    let mut ticks = Ticks::new(alarm.now(), rate, packet, arrivals, order.seed);
+    let mut ticks = PacketSchedule::new(alarm.now(), rate, packet, arrivals, order.seed);
     let socket = Udp::bind(*local).map_err(unusable)?;
     loop {
         let due = ticks.wait(&mut alarm, QUANTUM).await;
@@ -72,7 +72,7 @@ pub(super) fn bind(order: &FlowOrder) -> Result<Vec<Udp>, FlowFailure> {
 }
 
 /// Counts what arrives until the task is ended.
-pub(super) async fn receive(sockets: &[Udp], meter: &Meter) -> Result<(), FlowFailure> {
+pub(super) async fn receive(sockets: &[Udp], meter: &FlowMeter) -> Result<(), FlowFailure> {
     let receiving = sockets.iter().map(|socket| async move {
         let mut count = |arrived: Arrived| {
             meter.count_delivered(arrived.payload.bytes());

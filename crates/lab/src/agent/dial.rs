@@ -8,16 +8,16 @@ use weir_traffic::transport::{Client, Connection, Start, Transport};
 use weir_units::Duration;
 
 use super::arrival::impossible;
-use super::context::Context;
-use super::link::Link;
-use super::meter::Meter;
+use super::context::FlowContext;
+use super::link::FlowConnection;
+use super::meter::FlowMeter;
 use super::transports::{broken, unusable};
 use crate::clock::Clock;
-use crate::control::{Event, FlowFailure, FlowOrder};
+use crate::control::{AgentEvent, FlowFailure, FlowOrder};
 
 /// Opens a flow's connections.
 pub(super) struct Dialer<C> {
-    context: Context,
+    context: FlowContext,
     clock: Clock,
     flow: u64,
     client: C,
@@ -32,7 +32,7 @@ impl<C: Client> Dialer<C> {
     pub(super) fn new<T: Transport<Client = C>>(
         transport: &T,
         order: &FlowOrder,
-        context: &Context,
+        context: &FlowContext,
         clock: Clock,
     ) -> Result<Self, FlowFailure> {
         if order.local.is_empty() || order.peer.is_empty() {
@@ -71,15 +71,15 @@ impl<C: Client> Dialer<C> {
     /// Opens a connection.
     pub(super) async fn dial(
         &self,
-        meter: &Arc<Meter>,
-    ) -> Result<Link<C::Connection>, FlowFailure> {
+        meter: &Arc<FlowMeter>,
+    ) -> Result<FlowConnection<C::Connection>, FlowFailure> {
         let peer = self.peer[self.turns % self.peer.len()];
         let connecting = self.client.connect(Some(self.local()), peer, Start::Full);
         let connection = connecting.await.map_err(broken)?;
         if let Some(events) = connection.path_events() {
             self.report_paths(events, meter.clone());
         }
-        Link::new(connection, meter)
+        FlowConnection::new(connection, meter)
     }
 
     /// The address to begin from, as it is now.
@@ -90,13 +90,13 @@ impl<C: Client> Dialer<C> {
     }
 
     /// Has the director told what happens to a connection's paths, until it is over.
-    fn report_paths(&self, mut paths: PathEvents, meter: Arc<Meter>) {
+    fn report_paths(&self, mut paths: PathEvents, meter: Arc<FlowMeter>) {
         let (events, clock, flow) = (self.context.events.clone(), self.clock, self.flow);
         tokio::spawn(async move {
             while let Some(news) = paths.next().await {
                 let moved = matches!(news, PathNews::Event(PathEvent::Moved { .. }));
                 meter.note(|outcome| outcome.moves += u64::from(moved));
-                events.tell(Event::Path {
+                events.tell(AgentEvent::Path {
                     flow,
                     at: clock.now(),
                     moved,

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::arrival::impossible;
-use super::context::Context;
-use super::meter::Meter;
+use super::context::FlowContext;
+use super::meter::FlowMeter;
 use super::{client, server};
-use crate::clock::Alarm;
-use crate::control::{Event, FlowFailure, FlowOrder, Role};
+use crate::clock::RunTimer;
+use crate::control::{AgentEvent, FlowFailure, FlowOrder, Role};
 
 /// Carries out an order until it is done, its time is over or the run is, and reports.
-pub(super) async fn carry_out(order: FlowOrder, context: Context, meter: Arc<Meter>) {
+pub(super) async fn carry_out(order: FlowOrder, context: FlowContext, meter: Arc<FlowMeter>) {
     meter.note(|outcome| {
         outcome.flow = order.flow;
         outcome.role = Some(order.role);
@@ -24,10 +24,10 @@ pub(super) async fn carry_out(order: FlowOrder, context: Context, meter: Arc<Met
     // Connections were closed with the futures, and have handed in their counters.
     context
         .events
-        .tell(Event::Finished(Box::new(meter.outcome())));
+        .tell(AgentEvent::Finished(Box::new(meter.outcome())));
 }
 
-async fn work(order: &FlowOrder, context: &Context, meter: &Arc<Meter>) -> Result<(), FlowFailure> {
+async fn work(order: &FlowOrder, context: &FlowContext, meter: &Arc<FlowMeter>) -> Result<(), FlowFailure> {
     match order.role {
         Role::Client => client::run(order, context, meter).await,
         Role::Server => server::run(order, context, meter).await,
@@ -35,16 +35,16 @@ async fn work(order: &FlowOrder, context: &Context, meter: &Arc<Meter>) -> Resul
 }
 
 /// Waits for the end of a client's time.
-async fn is_over(order: &FlowOrder, context: &Context) -> Result<(), FlowFailure> {
+async fn is_over(order: &FlowOrder, context: &FlowContext) -> Result<(), FlowFailure> {
     let stop = order.stop.filter(|_| order.role == Role::Client);
     let Some(stop) = stop else {
         return std::future::pending().await;
     };
-    let mut alarm = Alarm::new(context.clock().await).map_err(impossible)?;
+    let mut alarm = RunTimer::new(context.clock().await).map_err(impossible)?;
     alarm.until(stop).await.map_err(impossible)
 }
 
-fn settle(meter: &Meter, result: Result<(), FlowFailure>) {
+fn settle(meter: &FlowMeter, result: Result<(), FlowFailure>) {
     if let Err(failure) = result {
         tracing::debug!(%failure, "a flow ends before its time");
         meter.fail(failure);

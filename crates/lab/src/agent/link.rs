@@ -9,23 +9,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 use weir_traffic::transport::{Connection, StreamKind, receive_exactly, send_all};
 
-use super::meter::{Meter, Watch};
+use super::meter::{FlowMeter, ProbeGuard};
 use super::payload::BLOCK;
 use crate::control::FlowFailure;
 
 /// A connection. Dropping it before [`Link::close`] cuts it off, with what has not been sent yet.
 #[derive(Debug)]
-pub(super) struct Link<C: Connection> {
+pub(super) struct FlowConnection<C: Connection> {
     connection: C,
-    meter: Arc<Meter>,
+    meter: Arc<FlowMeter>,
     closed: bool,
     /// After the connection: the counters are read last.
-    _watch: Watch,
+    _watch: ProbeGuard,
 }
 
-impl<C: Connection> Link<C> {
+impl<C: Connection> FlowConnection<C> {
     /// Begins to count what the connection does.
-    pub(super) fn new(connection: C, meter: &Arc<Meter>) -> Result<Self, FlowFailure> {
+    pub(super) fn new(connection: C, meter: &Arc<FlowMeter>) -> Result<Self, FlowFailure> {
         let probe = connection.probe().map_err(|error| FlowFailure::Order {
             problem: format!("no descriptor is left: {error}"),
         })?;
@@ -182,7 +182,7 @@ impl<C: Connection> Link<C> {
     }
 }
 
-impl<C: Connection> Drop for Link<C> {
+impl<C: Connection> Drop for FlowConnection<C> {
     fn drop(&mut self) {
         if !self.closed {
             self.connection.abort();

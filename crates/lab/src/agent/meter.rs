@@ -14,16 +14,16 @@ use crate::control::{Completion, FlowFailure, FlowOutcome, FlowSample};
 
 /// The counts of one end of a flow, or of one of its arrivals.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct FlowMeter {
     delivered: AtomicU64,
     /// Where what is counted here is counted too.
-    whole: Option<Arc<Meter>>,
-    books: Mutex<Books>,
+    whole: Option<Arc<FlowMeter>>,
+    books: Mutex<RareCounts>,
 }
 
 /// What is counted seldom.
 #[derive(Debug, Default)]
-struct Books {
+struct RareCounts {
     outcome: FlowOutcome,
     /// Of connections that are closed, together.
     closed: PathSample,
@@ -32,12 +32,12 @@ struct Books {
 
 /// A connection that is watched until this is dropped.
 #[derive(Debug)]
-pub(super) struct Watch {
-    meter: Arc<Meter>,
+pub(super) struct ProbeGuard {
+    meter: Arc<FlowMeter>,
     probe: Probe,
 }
 
-impl Meter {
+impl FlowMeter {
     /// The meter of a part of the flow.
     pub(super) fn part_of(whole: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
@@ -81,13 +81,13 @@ impl Meter {
     }
 
     /// Watches a connection that is open.
-    pub(super) fn watch(self: &Arc<Self>, probe: Probe) -> Watch {
+    pub(super) fn watch(self: &Arc<Self>, probe: Probe) -> ProbeGuard {
         self.each(|meter| {
             let mut books = meter.books();
             books.outcome.connections += 1;
             books.open.push(probe.clone());
         });
-        Watch {
+        ProbeGuard {
             meter: self.clone(),
             probe,
         }
@@ -140,12 +140,12 @@ impl Meter {
     }
 
     /// Nothing that holds the lock can panic.
-    fn books(&self) -> MutexGuard<'_, Books> {
+    fn books(&self) -> MutexGuard<'_, RareCounts> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Books {
+impl RareCounts {
     /// All connections together; the window is the mean of those that are open.
     fn sum(&self) -> PathSample {
         let mut sum = self.closed;
@@ -167,7 +167,7 @@ fn add(sum: &mut PathSample, sample: &PathSample) {
     sum.min_rtt = sum.min_rtt.into_iter().chain(sample.min_rtt).min();
 }
 
-impl Drop for Watch {
+impl Drop for ProbeGuard {
     fn drop(&mut self) {
         let last = self.probe.sample().unwrap_or_default();
         self.meter.each(|meter| meter.close(&self.probe, &last));
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_part_counts_for_the_whole() {
-        let whole = Arc::new(Meter::default());
-        let part = Meter::part_of(&whole);
+        let whole = Arc::new(FlowMeter::default());
+        let part = FlowMeter::part_of(&whole);
         part.count_delivered(5);
         whole.count_delivered(2);
         let watch = part.watch(probe());
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_first_reason_of_a_failure_counts() {
-        let meter = Meter::default();
+        let meter = FlowMeter::default();
         let failure = |problem: &str| FlowFailure::Order {
             problem: problem.to_owned(),
         };

@@ -48,9 +48,9 @@ use weir_traffic::processor::processor_time;
 use weir_units::{Duration, Time};
 
 use crate::clock::Clock;
-use crate::control::{self, Event, HostChange, MessageError, Order, Sample};
-use context::{Context, Events, Signals};
-use meter::Meter;
+use crate::control::{self, AgentEvent, HostChange, MessageError, HostCommand, HostSample};
+use context::{FlowContext, EventSender, RunSignals};
+use meter::FlowMeter;
 
 /// Why an agent ends before it is told to.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +83,7 @@ pub async fn run(
     change: impl FnMut(&HostChange) -> Result<(), String>,
 ) -> Result<(), AgentError> {
     let identity = Identity::self_signed(["weir-lab"])?;
-    let (tell, told) = Events::new();
+    let (tell, told) = EventSender::new();
     let agent = Agent::new(tell, identity);
     tokio::try_join!(agent.work(orders, change), report(told, events))?;
     Ok(())
@@ -91,11 +91,11 @@ pub async fn run(
 
 /// Writes events up to the last one.
 async fn report(
-    mut told: mpsc::UnboundedReceiver<Event>,
+    mut told: mpsc::UnboundedReceiver<AgentEvent>,
     mut events: impl AsyncWrite + Unpin,
 ) -> Result<(), AgentError> {
     while let Some(event) = told.recv().await {
-        let is_last = matches!(event, Event::Stopped { .. });
+        let is_last = matches!(event, AgentEvent::Stopped { .. });
         events.write_all(&control::encode(&event)?).await?;
         if is_last || told.is_empty() {
             events.flush().await?;
@@ -108,34 +108,34 @@ async fn report(
 }
 
 struct Agent {
-    events: Events,
-    context: Context,
+    events: EventSender,
+    context: FlowContext,
     clock: watch::Sender<Option<Clock>>,
     epoch: watch::Sender<Option<u64>>,
     stop: watch::Sender<bool>,
     flows: JoinSet<u64>,
-    meters: BTreeMap<u64, Arc<Meter>>,
+    meters: BTreeMap<u64, Arc<FlowMeter>>,
     /// When samples are sent unasked.
     ticker: Option<tokio::time::Interval>,
 }
 
 impl Agent {
-    fn new(events: Events, identity: Identity) -> Self {
+    fn new(events: EventSender, identity: Identity) -> Self {
         let (clock, epoch, stop) = (
             watch::Sender::new(None),
             watch::Sender::new(None),
             watch::Sender::new(false),
         );
-        events.tell(Event::Ready {
+        events.tell(AgentEvent::Ready {
             fingerprint: identity.fingerprint().to_string(),
         });
-        let signals = Signals {
+        let signals = RunSignals {
             clock: clock.subscribe(),
             epoch: epoch.subscribe(),
             stop: stop.subscribe(),
         };
         Self {
-            context: Context::new(events.clone(), identity, signals),
+            context: FlowContext::new(events.clone(), identity, signals),
             events,
             clock,
             epoch,
@@ -162,7 +162,7 @@ impl Agent {
                     }
                     let order = control::decode(&line)?;
                     line.clear();
-                    if order == Order::Stop {
+                    if order == HostCommand::Stop {
                         return self.end().await;
                     }
                     self.follow(order, &mut change);
@@ -173,10 +173,10 @@ impl Agent {
         }
     }
 
-    fn follow(&mut self, order: Order, change: &mut impl FnMut(&HostChange) -> Result<(), String>) {
+    fn follow(&mut self, order: HostCommand, change: &mut impl FnMut(&HostChange) -> Result<(), String>) {
         match order {
-            Order::Start(order) => {
-                let (flow, meter) = (order.flow, Arc::new(Meter::default()));
+            HostCommand::Start(order) => {
+                let (flow, meter) = (order.flow, Arc::new(FlowMeter::default()));
                 self.meters.insert(flow, meter.clone());
                 let work = flow::carry_out(*order, self.context.clone(), meter);
                 self.flows.spawn(async move {
@@ -184,25 +184,25 @@ impl Agent {
                     flow
                 });
             }
-            Order::Begin { epoch, interval } => {
+            HostCommand::Begin { epoch, interval } => {
                 self.clock.send_replace(Some(Clock::since(epoch)));
                 self.ticker = interval.map(ticker);
             }
-            Order::Sample => self.sample(),
-            Order::Epoch { number } => {
+            HostCommand::Sample => self.sample(),
+            HostCommand::Epoch { number } => {
                 self.epoch.send_replace(Some(number));
             }
-            Order::Host(asked) => {
+            HostCommand::Host(asked) => {
                 let error = change(&asked).err();
                 if let (HostChange::Address { was, is, .. }, None) = (&asked, &error) {
                     self.context.replace_address(*was, *is);
                 }
-                self.events.tell(Event::Changed {
+                self.events.tell(AgentEvent::Changed {
                     change: asked,
                     error,
                 });
             }
-            Order::Stop => {}
+            HostCommand::Stop => {}
         }
     }
 
@@ -214,7 +214,7 @@ impl Agent {
     fn sample(&self) {
         let clock = *self.clock.borrow();
         let flows = self.meters.iter().map(|(flow, meter)| meter.sample(*flow));
-        self.events.tell(Event::Sample(Sample {
+        self.events.tell(AgentEvent::Sample(HostSample {
             at: clock.map_or(Time::ZERO, Clock::now),
             cpu: processor_time(),
             flows: flows.collect(),
@@ -227,7 +227,7 @@ impl Agent {
         while let Some(ended) = self.flows.join_next().await {
             self.forget(ended?);
         }
-        self.events.tell(Event::Stopped {
+        self.events.tell(AgentEvent::Stopped {
             cpu: processor_time(),
         });
         Ok(())

@@ -8,7 +8,7 @@ pub(super) const LENGTH: usize = 24;
 
 /// The first bytes of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Preface {
+pub(super) struct TransferHeader {
     /// With random arrivals its number, from 0; otherwise 0.
     pub(super) number: u64,
     /// Everything, this included.
@@ -17,7 +17,7 @@ pub(super) struct Preface {
     pub(super) started: Time,
 }
 
-impl Preface {
+impl TransferHeader {
     /// The size that a transfer of this size has.
     pub(super) fn size(asked: ByteSize) -> ByteSize {
         asked.max(ByteSize::from_bytes(LENGTH as u64))
@@ -61,19 +61,19 @@ mod tests {
     proptest! {
         #[test]
         fn it_comes_back_as_it_was(number: u64, size: u64, started: u64) {
-            let preface = Preface {
+            let preface = TransferHeader {
                 number,
                 size: ByteSize::from_bytes(size),
                 started: Time::from_nanos(started),
             };
-            prop_assert_eq!(Preface::decode(preface.encode()), preface);
+            prop_assert_eq!(TransferHeader::decode(preface.encode()), preface);
             prop_assert!(preface.rest() <= size);
         }
     }
 
     #[test]
     fn nothing_is_smaller() {
-        let sizes = [0, 1, 24, 25].map(|size| Preface::size(ByteSize::from_bytes(size)).bytes());
+        let sizes = [0, 1, 24, 25].map(|size| TransferHeader::size(ByteSize::from_bytes(size)).bytes());
         assert_eq!(sizes, [24, 24, 24, 25]);
     }
 }

@@ -10,8 +10,8 @@ use weir_units::{ByteSize, Duration, Time};
 
 use super::arrival::impossible;
 use super::dial::Dialer;
-use super::link::{ASKING, Link};
-use super::meter::Meter;
+use super::link::{ASKING, FlowConnection};
+use super::meter::FlowMeter;
 use crate::clock::Clock;
 use crate::control::FlowFailure;
 
@@ -21,16 +21,16 @@ const REST: StdDuration = StdDuration::from_millis(10);
 /// Asks over one connection at a time.
 pub(super) struct RequestClient<C: Client> {
     dialer: Dialer<C>,
-    meter: Arc<Meter>,
+    meter: Arc<FlowMeter>,
     clock: Clock,
     request: u64,
     response: u64,
-    link: Option<Link<C::Connection>>,
+    link: Option<FlowConnection<C::Connection>>,
 }
 
 /// What became of a request.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct RequestOutcome {
     /// When it was asked first.
     pub(super) asked: Time,
     /// How long it took from then on.
@@ -44,7 +44,7 @@ impl<C: Client> RequestClient<C> {
     /// With the sizes of requests and responses.
     pub(super) fn new(
         dialer: Dialer<C>,
-        meter: &Arc<Meter>,
+        meter: &Arc<FlowMeter>,
         clock: Clock,
         sizes: (ByteSize, ByteSize),
     ) -> Result<Self, FlowFailure> {
@@ -63,7 +63,7 @@ impl<C: Client> RequestClient<C> {
     }
 
     /// Opens the connection, if there is none.
-    pub(super) async fn connect(&mut self) -> Result<&mut Link<C::Connection>, FlowFailure> {
+    pub(super) async fn connect(&mut self) -> Result<&mut FlowConnection<C::Connection>, FlowFailure> {
         match &mut self.link {
             Some(link) => Ok(link),
             none => Ok(none.insert(self.dialer.dial(&self.meter).await?)),
@@ -71,7 +71,7 @@ impl<C: Client> RequestClient<C> {
     }
 
     /// Makes a request. The handshake of a connection that it needs belongs to its time.
-    pub(super) async fn ask(&mut self) -> Answer {
+    pub(super) async fn ask(&mut self) -> RequestOutcome {
         let asked = self.clock.now();
         let mut attempts = 1;
         let result = loop {
@@ -101,7 +101,7 @@ impl<C: Client> RequestClient<C> {
             outcome.requests_repeated += attempts - 1;
             outcome.requests_failed += u64::from(result.is_err());
         });
-        Answer {
+        RequestOutcome {
             asked,
             took,
             attempts,

@@ -9,15 +9,15 @@ use weir_traffic::transport::{Connection, Incoming, Listener, Transport};
 use weir_traffic::udp::Udp;
 use weir_units::{ByteSize, Duration};
 
-use super::arrival::{Arrival, impossible};
-use super::context::Context;
+use super::arrival::{PartialTransfer, impossible};
+use super::context::FlowContext;
 use super::datagrams;
-use super::link::Link;
-use super::meter::Meter;
-use super::preface::Preface;
+use super::link::FlowConnection;
+use super::meter::FlowMeter;
+use super::preface::TransferHeader;
 use super::transports::{self, broken, unusable};
-use crate::clock::Alarm;
-use crate::control::{Event, FlowFailure, FlowOrder, LiveTransport};
+use crate::clock::RunTimer;
+use crate::control::{AgentEvent, FlowFailure, FlowOrder, LiveTransport};
 
 /// The size of the requests of an incast's receiver, which the simulator does without.
 pub(super) const INCAST_REQUEST: u64 = 8;
@@ -25,8 +25,8 @@ pub(super) const INCAST_REQUEST: u64 = 8;
 /// Does what the order says until the task is ended.
 pub(super) async fn run(
     order: &FlowOrder,
-    context: &Context,
-    meter: &Arc<Meter>,
+    context: &FlowContext,
+    meter: &Arc<FlowMeter>,
 ) -> Result<(), FlowFailure> {
     match &order.transport {
         LiveTransport::Tcp(settings) => {
@@ -63,8 +63,8 @@ pub(super) async fn run(
 async fn take_connections<T: Transport>(
     transport: &T,
     order: &FlowOrder,
-    context: &Context,
-    meter: &Arc<Meter>,
+    context: &FlowContext,
+    meter: &Arc<FlowMeter>,
 ) -> Result<(), FlowFailure> {
     let listener = transport.listen(&order.local).map_err(unusable)?;
     announce(order, context, listener.addresses().map_err(impossible)?);
@@ -88,8 +88,8 @@ async fn take_connections<T: Transport>(
     }
 }
 
-fn announce(order: &FlowOrder, context: &Context, addresses: Vec<std::net::SocketAddr>) {
-    context.events.tell(Event::Listening {
+fn announce(order: &FlowOrder, context: &FlowContext, addresses: Vec<std::net::SocketAddr>) {
+    context.events.tell(AgentEvent::Listening {
         flow: order.flow,
         addresses,
     });
@@ -99,8 +99,8 @@ fn announce(order: &FlowOrder, context: &Context, addresses: Vec<std::net::Socke
 async fn serve<I: Incoming>(
     incoming: I,
     order: &FlowOrder,
-    context: &Context,
-    meter: &Arc<Meter>,
+    context: &FlowContext,
+    meter: &Arc<FlowMeter>,
 ) -> Result<(), FlowFailure> {
     match &order.workload {
         Workload::Bulk | Workload::Cbr { .. } => {
@@ -114,7 +114,7 @@ async fn serve<I: Incoming>(
             receive_transfer(link, context, meter, false).await
         }
         Workload::Transfer { .. } | Workload::Poisson { .. } => {
-            let arrival = Arrival::new(order, context, meter);
+            let arrival = PartialTransfer::new(order, context, meter);
             let link = establish(incoming, &arrival.meter).await?;
             receive_transfer(link, context, &arrival.meter, true).await
         }
@@ -149,20 +149,20 @@ async fn serve<I: Incoming>(
 /// Lets a client in.
 async fn establish<I: Incoming>(
     incoming: I,
-    meter: &Arc<Meter>,
-) -> Result<Link<I::Connection>, FlowFailure> {
+    meter: &Arc<FlowMeter>,
+) -> Result<FlowConnection<I::Connection>, FlowFailure> {
     let connection = incoming.establish().await.map_err(broken)?;
-    Link::new(connection, meter)
+    FlowConnection::new(connection, meter)
 }
 
 async fn receive_transfer<C: Connection>(
-    mut link: Link<C>,
-    context: &Context,
-    meter: &Meter,
+    mut link: FlowConnection<C>,
+    context: &FlowContext,
+    meter: &FlowMeter,
     is_arrival: bool,
 ) -> Result<(), FlowFailure> {
     link.accept_one_way().await?;
-    let preface = Preface::decode(link.receive_head().await?);
+    let preface = TransferHeader::decode(link.receive_head().await?);
     meter.note(|outcome| {
         outcome.arrival = is_arrival.then_some(preface.number);
         outcome.size = Some(preface.size);
@@ -181,7 +181,7 @@ async fn receive_transfer<C: Connection>(
 }
 
 async fn answer<C: Connection>(
-    mut link: Link<C>,
+    mut link: FlowConnection<C>,
     request: ByteSize,
     response: ByteSize,
     connection: ConnectionUse,
@@ -202,14 +202,14 @@ async fn answer<C: Connection>(
 /// The receiver of an incast asks all of its senders at once, each by its own flow; the flows wait
 /// for each other before each round and after it.
 async fn ask_in_rounds<C: Connection>(
-    mut link: Link<C>,
+    mut link: FlowConnection<C>,
     order: &FlowOrder,
-    context: &Context,
-    meter: &Meter,
+    context: &FlowContext,
+    meter: &FlowMeter,
     (rounds, response, pause): (u32, ByteSize, Duration),
 ) -> Result<(), FlowFailure> {
     let clock = context.clock().await;
-    let mut alarm = Alarm::new(clock).map_err(impossible)?;
+    let mut alarm = RunTimer::new(clock).map_err(impossible)?;
     let others = context.round_of(&order.group, order.companions);
     for round in 1..=rounds {
         others.wait().await;

@@ -6,18 +6,18 @@ use weir_network::Random;
 use weir_scenario::Arrivals;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::clock::Alarm;
+use crate::clock::RunTimer;
 
 /// The times of packets, as the simulator draws them.
 #[derive(Debug)]
-pub(super) struct Ticks {
+pub(super) struct PacketSchedule {
     interval: Duration,
     arrivals: Arrivals,
     random: Random,
     next: Time,
 }
 
-impl Ticks {
+impl PacketSchedule {
     /// Packets of this IP length at this rate, the first at `start`.
     pub(super) fn new(
         start: Time,
@@ -37,7 +37,7 @@ impl Ticks {
 
     /// Waits until packets are due, up to `quantum` longer where they follow each other faster than
     /// that; how many there are.
-    pub(super) async fn wait(&mut self, alarm: &mut Alarm, quantum: Duration) -> io::Result<u64> {
+    pub(super) async fn wait(&mut self, alarm: &mut RunTimer, quantum: Duration) -> io::Result<u64> {
         let wake = if self.interval < quantum {
             self.next + quantum
         } else {
@@ -65,10 +65,10 @@ impl Ticks {
 mod tests {
     use super::*;
 
-    fn ticks(arrivals: Arrivals) -> Ticks {
+    fn ticks(arrivals: Arrivals) -> PacketSchedule {
         // 12 µs for 1500 bytes.
         let packet = ByteSize::from_bytes(1500);
-        Ticks::new(
+        PacketSchedule::new(
             Time::from_nanos(500),
             Rate::from_gbps(1),
             packet,

@@ -15,7 +15,7 @@ use weir_traffic::tls::Tls;
 use weir_units::{ByteSize, Duration};
 
 use super::arrival::impossible;
-use super::context::Context;
+use super::context::FlowContext;
 use super::tls::PROTOCOL;
 use crate::control::{FlowFailure, FlowOrder, Role};
 
@@ -39,7 +39,7 @@ pub(super) fn tcp(order: &FlowOrder, settings: &TcpSettings) -> Tcp {
 /// TLS over kernel TCP.
 pub(super) fn tls(
     order: &FlowOrder,
-    context: &Context,
+    context: &FlowContext,
     settings: &TcpSettings,
     options: &TlsOptions,
 ) -> Result<Tls, FlowFailure> {
@@ -63,7 +63,7 @@ pub(super) fn tls(
 /// DCQUIC.
 pub(super) fn quic(
     order: &FlowOrder,
-    context: &Context,
+    context: &FlowContext,
     options: &QuicOptions,
     congestion: &AlgorithmSpec,
 ) -> Result<Dcquic, FlowFailure> {
@@ -99,7 +99,7 @@ fn quic_client(
 
 fn quic_server(
     builder: EndpointBuilder,
-    context: &Context,
+    context: &FlowContext,
 ) -> Result<EndpointBuilder, FlowFailure> {
     let tls = ServerTls::new(context.identity.clone())
         .application_protocols([PROTOCOL])

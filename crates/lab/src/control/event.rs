@@ -11,7 +11,7 @@ use super::{HostChange, Role};
 /// What an agent tells the director.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
+pub enum AgentEvent {
     /// The agent takes orders.
     Ready {
         /// The fingerprint of the certificate that this host's servers show.
@@ -25,7 +25,7 @@ pub enum Event {
         addresses: Vec<SocketAddr>,
     },
     /// How flows stand.
-    Sample(Sample),
+    Sample(HostSample),
     /// A request of an epoch has been answered, or given up.
     EpochDone {
         /// The client's flow.
@@ -69,7 +69,7 @@ pub enum Event {
 
 /// How the flows of a host stand at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct HostSample {
     /// The moment.
     pub at: Time,
     /// The CPU time of the process since it began.

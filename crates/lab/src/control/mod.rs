@@ -18,8 +18,8 @@ mod tests;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use event::{Completion, Event, FlowFailure, FlowOutcome, FlowSample, Sample};
-pub use order::{FlowOrder, HostChange, LiveTransport, Order, Role};
+pub use event::{Completion, AgentEvent, FlowFailure, FlowOutcome, FlowSample, HostSample};
+pub use order::{FlowOrder, HostChange, LiveTransport, HostCommand, Role};
 
 /// A line that is no message.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use crate::tcp_options::socket_settings;
 /// What the director tells an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
-pub enum Order {
+pub enum HostCommand {
     /// Begins a flow's part in this host.
     Start(Box<FlowOrder>),
     /// Sets the epoch: clients start at their times from here on.

@@ -223,15 +223,15 @@ fn host_change() -> impl Strategy<Value = HostChange> {
     ]
 }
 
-fn order() -> impl Strategy<Value = Order> {
+fn order() -> impl Strategy<Value = HostCommand> {
     prop_oneof![
-        flow_order().prop_map(|order| Order::Start(Box::new(order))),
+        flow_order().prop_map(|order| HostCommand::Start(Box::new(order))),
         (any::<u64>(), option::of(span()))
-            .prop_map(|(epoch, interval)| Order::Begin { epoch, interval }),
-        Just(Order::Sample),
-        any::<u64>().prop_map(|number| Order::Epoch { number }),
-        host_change().prop_map(Order::Host),
-        Just(Order::Stop),
+            .prop_map(|(epoch, interval)| HostCommand::Begin { epoch, interval }),
+        Just(HostCommand::Sample),
+        any::<u64>().prop_map(|number| HostCommand::Epoch { number }),
+        host_change().prop_map(HostCommand::Host),
+        Just(HostCommand::Stop),
     ]
 }
 
@@ -284,7 +284,7 @@ fn outcome() -> impl Strategy<Value = FlowOutcome> {
     )
 }
 
-fn sample() -> impl Strategy<Value = Sample> {
+fn sample() -> impl Strategy<Value = HostSample> {
     let flow =
         (any::<u64>(), counters(), option::of(size())).prop_map(|(flow, counters, window)| {
             FlowSample {
@@ -293,17 +293,17 @@ fn sample() -> impl Strategy<Value = Sample> {
                 window,
             }
         });
-    (time(), span(), vec(flow, 0..5)).prop_map(|(at, cpu, flows)| Sample { at, cpu, flows })
+    (time(), span(), vec(flow, 0..5)).prop_map(|(at, cpu, flows)| HostSample { at, cpu, flows })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = AgentEvent> {
     prop_oneof![
-        ".*".prop_map(|fingerprint| Event::Ready { fingerprint }),
+        ".*".prop_map(|fingerprint| AgentEvent::Ready { fingerprint }),
         (any::<u64>(), vec(address(), 0..3))
-            .prop_map(|(flow, addresses)| Event::Listening { flow, addresses }),
-        sample().prop_map(Event::Sample),
+            .prop_map(|(flow, addresses)| AgentEvent::Listening { flow, addresses }),
+        sample().prop_map(AgentEvent::Sample),
         (any::<[u64; 3]>(), time(), option::of(span())).prop_map(
-            |([flow, number, attempts], asked, took)| Event::EpochDone {
+            |([flow, number, attempts], asked, took)| AgentEvent::EpochDone {
                 flow,
                 number,
                 asked,
@@ -312,17 +312,17 @@ fn event() -> impl Strategy<Value = Event> {
             }
         ),
         (any::<u64>(), time(), any::<bool>(), ".*").prop_map(|(flow, at, moved, news)| {
-            Event::Path {
+            AgentEvent::Path {
                 flow,
                 at,
                 moved,
                 news,
             }
         }),
-        outcome().prop_map(|outcome| Event::Finished(Box::new(outcome))),
+        outcome().prop_map(|outcome| AgentEvent::Finished(Box::new(outcome))),
         (host_change(), option::of(".*"))
-            .prop_map(|(change, error)| Event::Changed { change, error }),
-        span().prop_map(|cpu| Event::Stopped { cpu }),
+            .prop_map(|(change, error)| AgentEvent::Changed { change, error }),
+        span().prop_map(|cpu| AgentEvent::Stopped { cpu }),
     ]
 }
 
@@ -335,26 +335,26 @@ proptest! {
     fn orders_come_back_as_they_were(order in order()) {
         let line = encode(&order).unwrap();
         prop_assert!(is_one_line(&line));
-        prop_assert_eq!(decode::<Order>(&line).unwrap(), order);
+        prop_assert_eq!(decode::<HostCommand>(&line).unwrap(), order);
     }
 
     #[test]
     fn events_come_back_as_they_were(event in event()) {
         let line = encode(&event).unwrap();
         prop_assert!(is_one_line(&line));
-        prop_assert_eq!(decode::<Event>(&line).unwrap(), event);
+        prop_assert_eq!(decode::<AgentEvent>(&line).unwrap(), event);
     }
 
     #[test]
     fn a_line_that_is_cut_off_is_an_error(order in order(), part in 0.0..1.0_f64) {
         let line = encode(&order).unwrap();
         let end = ((line.len() - 1) as f64 * part) as usize;
-        prop_assert!(decode::<Order>(&line[..end]).is_err());
+        prop_assert!(decode::<HostCommand>(&line[..end]).is_err());
     }
 
     #[test]
     fn whatever_comes_is_read_or_refused(line: Vec<u8>) {
-        let _ = decode::<Order>(&line);
-        let _ = decode::<Event>(&line);
+        let _ = decode::<HostCommand>(&line);
+        let _ = decode::<AgentEvent>(&line);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use weir_congestion::{AlgorithmSpec, Value};
-use weir_enforce::bpf::{self, D2tcp, Dctcp, Parameters, Registered};
+use weir_enforce::bpf::{self, D2tcp, Dctcp, Parameters, RegisteredAlgorithm};
 use weir_scenario::{Group, Scenario, Transport};
 
 use crate::error::{CongestionError, LabError};
@@ -16,7 +16,7 @@ use crate::tcp_options::kernel_name;
 #[derive(Debug, Default)]
 pub(super) struct KernelAlgorithms {
     names: BTreeMap<String, String>,
-    registered: Vec<(AlgorithmSpec, Registered)>,
+    registered: Vec<(AlgorithmSpec, RegisteredAlgorithm)>,
     /// What the kernel's differ in from what the scenario says.
     pub(super) notes: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl KernelAlgorithms {
     }
 
     /// Registers a congestion control under a name that is this run's alone: it is the whole machine's.
-    fn register(&self, congestion: &AlgorithmSpec) -> Result<Registered, CongestionError> {
+    fn register(&self, congestion: &AlgorithmSpec) -> Result<RegisteredAlgorithm, CongestionError> {
         let number = self.registered.len();
         let name = format!(
             "w{}{}_{number}",

@@ -6,22 +6,22 @@ use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::flows::LiveFlow;
-use crate::control::{Completion, FlowOutcome, Role, Sample};
+use crate::control::{Completion, FlowOutcome, Role, HostSample};
 
 /// All flows, in the order of their numbers.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(super) struct FlowTable {
     /// All flows.
-    pub(super) accounts: Vec<Account>,
+    pub(super) accounts: Vec<FlowStats>,
     /// From when on what ends say of themselves comes after the run's end.
     closed: bool,
 }
 
 /// What is known of a flow.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct FlowStats {
     pub(super) flow: LiveFlow,
-    ends: [End; 2],
+    ends: [FlowEnd; 2],
     /// What the flow had achieved at the end of the warm-up.
     pub(super) before: FlowCounters,
     /// Of flows that arrive at random: those that are over.
@@ -29,16 +29,16 @@ pub(super) struct Account {
 }
 
 #[derive(Debug, Default)]
-struct End {
+struct FlowEnd {
     achieved: FlowCounters,
     window: Option<ByteSize>,
     outcome: Option<FlowOutcome>,
 }
 
-impl Books {
+impl FlowTable {
     /// Nothing has happened to these.
     pub(super) fn new(flows: Vec<LiveFlow>) -> Self {
-        let account = |flow| Account {
+        let account = |flow| FlowStats {
             flow,
             ends: Default::default(),
             before: FlowCounters::ZERO,
@@ -51,13 +51,13 @@ impl Books {
     }
 
     /// Those of the group at this position.
-    pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = &Account> {
+    pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = &FlowStats> {
         let accounts = self.accounts.iter();
         accounts.filter(move |account| account.flow.group == group)
     }
 
     /// A host says how its flows stand.
-    pub(super) fn take_sample(&mut self, host: usize, sample: &Sample) {
+    pub(super) fn take_sample(&mut self, host: usize, sample: &HostSample) {
         for of in &sample.flows {
             if let Some(account) = account(&mut self.accounts, of.flow) {
                 let end = account.end(account.role_of(host));
@@ -100,12 +100,12 @@ impl Books {
     }
 }
 
-fn account(accounts: &mut [Account], flow: u64) -> Option<&mut Account> {
+fn account(accounts: &mut [FlowStats], flow: u64) -> Option<&mut FlowStats> {
     accounts.get_mut(usize::try_from(flow).ok()?)
 }
 
-impl Account {
-    fn end(&mut self, role: Role) -> &mut End {
+impl FlowStats {
+    fn end(&mut self, role: Role) -> &mut FlowEnd {
         &mut self.ends[side(role)]
     }
 

@@ -4,17 +4,17 @@ use std::time::Duration as StdDuration;
 
 use indexmap::IndexMap;
 use tokio::time::timeout;
-use weir_results::{EpochRecord, HostSummary, Observation, Recorder, RunSummary, World};
+use weir_results::{EpochRecord, HostSummary, Observation, Recorder, RunSummary, RunKind};
 use weir_traffic::processor::processor_time;
 use weir_units::{Duration, Time};
 
-use super::hosts::Heard;
-use super::rounds::Purpose;
+use super::hosts::HostMessage;
+use super::rounds::SamplePurpose;
 use super::session::Session;
-use super::summary::{self, Span};
+use super::summary::{self, MeasuredSpan};
 use crate::LabError;
-use crate::control::{Event, Order};
-use crate::switch::Report;
+use crate::control::{AgentEvent, HostCommand};
+use crate::switch::SwitchReport;
 
 /// How long hosts may take to answer.
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
@@ -37,14 +37,14 @@ impl Session<'_> {
             Some(_) => Time::ZERO,
             None => self.begin,
         };
-        let span = Span { begin, end };
+        let span = MeasuredSpan { begin, end };
         self.record(span, recorder)?;
         Ok(self.summary(span, interrupted, report, cpu))
     }
 
     /// Has all hosts say how their flows stand; gives the moment of that.
     async fn last_answers(&mut self, recorder: &mut dyn Recorder) -> Result<Time, LabError> {
-        self.ask(Purpose::End).await?;
+        self.ask(SamplePurpose::End).await?;
         loop {
             let heard = timeout(PATIENCE, self.hosts.next()).await;
             let heard = heard.map_err(|_| LabError::Silence)?;
@@ -56,18 +56,18 @@ impl Session<'_> {
 
     /// Has all flows end; gives the hosts' CPU times.
     async fn stop_hosts(&mut self) -> Result<Vec<Duration>, LabError> {
-        self.hosts.tell_all(&Order::Stop).await?;
+        self.hosts.tell_all(&HostCommand::Stop).await?;
         let mut cpu: Vec<Option<Duration>> = vec![None; self.hosts.count()];
         while cpu.iter().any(Option::is_none) {
             match timeout(PATIENCE, self.hosts.next()).await {
-                Ok(Some((host, Heard::Event(Event::Finished(outcome))))) => {
+                Ok(Some((host, HostMessage::Event(AgentEvent::Finished(outcome))))) => {
                     self.books.take_outcome(host, *outcome);
                 }
-                Ok(Some((host, Heard::Event(Event::Stopped { cpu: used })))) => {
+                Ok(Some((host, HostMessage::Event(AgentEvent::Stopped { cpu: used })))) => {
                     cpu[host] = Some(used);
                 }
                 // A host may end once it has said that.
-                Ok(Some((host, Heard::Closed))) if cpu[host].is_none() => {
+                Ok(Some((host, HostMessage::Closed))) if cpu[host].is_none() => {
                     return Err(self.resources.processes.gone(host));
                 }
                 Ok(Some(_)) => {}
@@ -77,7 +77,7 @@ impl Session<'_> {
         Ok(cpu.into_iter().flatten().collect())
     }
 
-    fn record(&self, span: Span, recorder: &mut dyn Recorder) -> Result<(), LabError> {
+    fn record(&self, span: MeasuredSpan, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for account in &self.books.accounts {
             for record in summary::flow_records(self.scenario, account, span) {
                 recorder.record(Observation::Flow(record))?;
@@ -102,9 +102,9 @@ impl Session<'_> {
 
     fn summary(
         self,
-        span: Span,
+        span: MeasuredSpan,
         interrupted: bool,
-        report: Report,
+        report: SwitchReport,
         cpu: Vec<Duration>,
     ) -> RunSummary {
         let Self {
@@ -131,7 +131,7 @@ impl Session<'_> {
         let groups = summary::groups(scenario, &books, epochs.as_ref(), span);
         let mut summary = RunSummary {
             seed: scenario.seed,
-            world: World::Live,
+            world: RunKind::Live,
             simulated: span.end.since(Time::ZERO),
             warm_up: span.begin.since(Time::ZERO),
             cpu: cpu.into_iter().fold(processor_time(), |sum, cpu| sum + cpu),

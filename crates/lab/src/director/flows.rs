@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use weir_network::{Drawer, Random, Seeds};
+use weir_network::{RngStream, Random, Seeds};
 use weir_scenario::{Group, HostIndex, Node, Scenario, Workload};
 use weir_units::{Rate, Time};
 
 use crate::control::{FlowOrder, LiveTransport, Role};
-use crate::plan::{Ends, Plan};
+use crate::plan::{AddressPair, Plan};
 
 /// A flow between two hosts. Its position among all flows is its number in orders and events.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(super) struct LiveFlow {
     pub(super) start: Time,
     /// When the transfers start that follow the first, in rounds.
     later_starts: Vec<Time>,
-    ends: Ends,
+    ends: AddressPair,
     /// The rates of the links that both ends leave by.
     rates: (Rate, Rate),
     companions: u32,
@@ -38,8 +38,8 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
     let seeds = Seeds::new(scenario.seed);
     let mut flows: Vec<LiveFlow> = Vec::new();
     for (position, group) in scenario.groups.iter().enumerate() {
-        let mut random = Random::new(seeds.of(Drawer::Workload, position));
-        let companions = Companions::of(group);
+        let mut random = Random::new(seeds.of(RngStream::Workload, position));
+        let companions = ConcurrentFlows::of(group);
         let arrives_at_random = matches!(group.workload, Workload::Poisson { .. });
         let per_pair = if arrives_at_random { 1 } else { group.flows };
         let each = group
@@ -53,7 +53,7 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
             };
             // Numbers below are the groups' own.
             let drawer = scenario.groups.len() + flows.len();
-            let seed = seeds.of(Drawer::Workload, drawer);
+            let seed = seeds.of(RngStream::Workload, drawer);
             flows.push(LiveFlow {
                 group: position,
                 index,
@@ -90,7 +90,7 @@ fn later_starts(group: &Group, seed: u64) -> Vec<Time> {
 }
 
 /// How many flows a flow has to do with, itself included ([`FlowOrder::companions`]).
-enum Companions {
+enum ConcurrentFlows {
     Nobody,
     /// As many as end at the same host.
     AtHost(BTreeMap<HostIndex, u32>),
@@ -98,7 +98,7 @@ enum Companions {
     All(u32),
 }
 
-impl Companions {
+impl ConcurrentFlows {
     fn of(group: &Group) -> Self {
         match group.workload {
             Workload::Incast { .. } => {

@@ -8,19 +8,19 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::LabError;
-use crate::control::{Event, MessageError, Order, decode, encode};
+use crate::control::{AgentEvent, MessageError, HostCommand, decode, encode};
 
 /// The control sockets of all hosts.
 pub(super) struct Hosts {
     names: Vec<String>,
     orders: Vec<OwnedWriteHalf>,
-    heard: UnboundedReceiver<(usize, Heard)>,
+    heard: UnboundedReceiver<(usize, HostMessage)>,
 }
 
 /// What a host's socket gives.
-pub(super) enum Heard {
+pub(super) enum HostMessage {
     /// A message.
-    Event(Event),
+    Event(AgentEvent),
     /// Something that is none.
     Nonsense(MessageError),
     /// Nothing any more.
@@ -59,7 +59,7 @@ impl Hosts {
     }
 
     /// Tells one host. That one is gone shows where its events are heard.
-    pub(super) async fn tell(&mut self, host: usize, order: &Order) -> Result<(), LabError> {
+    pub(super) async fn tell(&mut self, host: usize, order: &HostCommand) -> Result<(), LabError> {
         let line = encode(order).map_err(|source| LabError::Message {
             host: self.name(host),
             source,
@@ -69,7 +69,7 @@ impl Hosts {
     }
 
     /// Tells all hosts.
-    pub(super) async fn tell_all(&mut self, order: &Order) -> Result<(), LabError> {
+    pub(super) async fn tell_all(&mut self, order: &HostCommand) -> Result<(), LabError> {
         let line = encode(order).map_err(|source| LabError::Message {
             host: "all hosts".to_owned(),
             source,
@@ -87,24 +87,24 @@ impl Hosts {
     }
 
     /// The next thing that any of them says.
-    pub(super) async fn next(&mut self) -> Option<(usize, Heard)> {
+    pub(super) async fn next(&mut self) -> Option<(usize, HostMessage)> {
         self.heard.recv().await
     }
 }
 
-async fn listen(host: usize, read: OwnedReadHalf, said: UnboundedSender<(usize, Heard)>) {
+async fn listen(host: usize, read: OwnedReadHalf, said: UnboundedSender<(usize, HostMessage)>) {
     let mut lines = BufReader::new(read);
     let mut line = Vec::new();
     loop {
         line.clear();
         let heard = match lines.read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => Heard::Closed,
+            Ok(0) | Err(_) => HostMessage::Closed,
             Ok(_) => match decode(&line) {
-                Ok(event) => Heard::Event(event),
-                Err(error) => Heard::Nonsense(error),
+                Ok(event) => HostMessage::Event(event),
+                Err(error) => HostMessage::Nonsense(error),
             },
         };
-        let is_over = !matches!(heard, Heard::Event(_));
+        let is_over = !matches!(heard, HostMessage::Event(_));
         // Where nobody listens any more there is nothing to say.
         if said.send((host, heard)).is_err() || is_over {
             return;

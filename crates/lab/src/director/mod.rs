@@ -32,8 +32,8 @@ use weir_scenario::Scenario;
 use weir_units::Time;
 
 use crate::LabError;
-use crate::plan::{Machine, Plan};
-use crate::runs::Runs;
+use crate::plan::{MachineLimits, Plan};
+use crate::runs::RunDirectories;
 use preparation::Preparation;
 
 /// Whether a scenario can be run live on this machine. Nothing is made.
@@ -41,7 +41,7 @@ use preparation::Preparation;
 /// # Errors
 /// What is in the way.
 pub fn check(scenario: &Scenario) -> Result<Plan, LabError> {
-    let machine = Machine::this().map_err(LabError::system("looking at this machine"))?;
+    let machine = MachineLimits::this().map_err(LabError::system("looking at this machine"))?;
     machine.check_rights()?;
     machine.check_network(scenario.live.network)?;
     let plan = Plan::new(scenario)?;
@@ -59,7 +59,7 @@ pub fn check(scenario: &Scenario) -> Result<Plan, LabError> {
 /// See [`LabError`]. What was recorded by then has been recorded.
 pub fn run(
     scenario: &Scenario,
-    runs: &Runs,
+    runs: &RunDirectories,
     recorder: &mut dyn Recorder,
     watch: &mut dyn FnMut(Time) -> bool,
 ) -> Result<RunSummary, LabError> {

@@ -7,20 +7,20 @@ use std::time::Duration as StdDuration;
 use rustix::time::ClockId;
 use tokio::time::timeout;
 use weir_scenario::{PortIndex, Scenario, Topology, Transport, Workload};
-use weir_sed::{Demand, Rule as DemandRule};
+use weir_sed::{Demand, DemandRule as DemandRule};
 
 use super::algorithms::KernelAlgorithms;
 use super::flows::{LiveFlow, flows};
-use super::hosts::{Heard, Hosts};
-use super::processes::{Built, Processes};
+use super::hosts::{HostMessage, Hosts};
+use super::processes::{PreparedHost, Processes};
 use super::resources::Resources;
 use super::session::Session;
 use crate::LabError;
 use crate::clock::{self, Clock};
-use crate::control::{Event, LiveTransport, Order, Role};
+use crate::control::{AgentEvent, LiveTransport, HostCommand, Role};
 use crate::plan::{HostPlan, Plan};
-use crate::runs::{RunRecord, Runs};
-use crate::switch::{self, Owners, Setup, Socket};
+use crate::runs::{RunRecord, RunDirectories};
+use crate::switch::{self, AddressOwners, SwitchSetup, HostSocket};
 use crate::tcp_options::unsupported;
 
 /// How long hosts may take to say what was asked, beside the time that many of them take.
@@ -35,7 +35,7 @@ pub(super) struct Preparation<'s> {
     scenario: &'s Scenario,
     plan: &'s Plan,
     flows: Vec<LiveFlow>,
-    sockets: Vec<Socket>,
+    sockets: Vec<HostSocket>,
     resources: Resources,
     notes: Vec<String>,
 }
@@ -45,7 +45,7 @@ impl<'s> Preparation<'s> {
     pub(super) fn new(
         scenario: &'s Scenario,
         plan: &'s Plan,
-        runs: &Runs,
+        runs: &RunDirectories,
     ) -> Result<Self, LabError> {
         let algorithms = KernelAlgorithms::for_groups(scenario)?;
         let made = runs.create();
@@ -87,7 +87,7 @@ impl<'s> Preparation<'s> {
             notes,
         } = self;
         let names = plan.hosts.iter().map(|host| host.name.clone()).collect();
-        let mut talk = Talk {
+        let mut talk = HostDialogue {
             hosts: Hosts::new(names, resources.processes.controls()?)?,
             resources: &mut resources,
         };
@@ -96,7 +96,7 @@ impl<'s> Preparation<'s> {
         for (number, flow) in flows.iter().enumerate() {
             let group = &scenario.groups[flow.group];
             let order = flow.server(number, group, &transports[flow.group]);
-            let order = Order::Start(Box::new(order));
+            let order = HostCommand::Start(Box::new(order));
             talk.hosts.tell(flow.to.index(), &order).await?;
         }
         let listening = talk.listening(flows.len()).await?;
@@ -105,7 +105,7 @@ impl<'s> Preparation<'s> {
             let peer = listening.get(&(number as u64)).cloned().unwrap_or_default();
             let pin = pins[flow.to.index()].clone();
             let order = flow.client(number, group, &transports[flow.group], peer, pin);
-            let order = Order::Start(Box::new(order));
+            let order = HostCommand::Start(Box::new(order));
             talk.hosts
                 .tell(flow.host(Role::Client).index(), &order)
                 .await?;
@@ -115,7 +115,7 @@ impl<'s> Preparation<'s> {
         let epoch = now + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX / 2);
         let snap = scenario.measurements.snap_length;
         let (copier, copies) = wants_packets.then(|| switch::copies(snap)).unzip();
-        let switch = switch::start(Setup {
+        let switch = switch::start(SwitchSetup {
             scenario,
             epoch,
             sockets,
@@ -124,7 +124,7 @@ impl<'s> Preparation<'s> {
             demands: demands(scenario, &flows, &listening),
             copier,
         })?;
-        let begin = Order::Begin {
+        let begin = HostCommand::Begin {
             epoch,
             interval: None,
         };
@@ -140,17 +140,17 @@ impl<'s> Preparation<'s> {
 }
 
 /// Talking to hosts before the run.
-struct Talk<'r> {
+struct HostDialogue<'r> {
     hosts: Hosts,
     resources: &'r mut Resources,
 }
 
-impl Talk<'_> {
+impl HostDialogue<'_> {
     /// Waits until all hosts take orders; gives their servers' fingerprints.
     async fn ready(&mut self) -> Result<Vec<String>, LabError> {
         let mut pins: Vec<Option<String>> = vec![None; self.hosts.count()];
         while pins.iter().any(Option::is_none) {
-            if let (host, Event::Ready { fingerprint }) = self.next().await? {
+            if let (host, AgentEvent::Ready { fingerprint }) = self.next().await? {
                 pins[host] = Some(fingerprint);
             }
         }
@@ -165,10 +165,10 @@ impl Talk<'_> {
         let mut listening = BTreeMap::new();
         while listening.len() < flows {
             match self.next().await? {
-                (_, Event::Listening { flow, addresses }) => {
+                (_, AgentEvent::Listening { flow, addresses }) => {
                     listening.insert(flow, addresses);
                 }
-                (host, Event::Finished(outcome)) => {
+                (host, AgentEvent::Finished(outcome)) => {
                     let failure = outcome.failure.map(|failure| failure.to_string());
                     return Err(LabError::Host {
                         host: self.hosts.name(host),
@@ -181,14 +181,14 @@ impl Talk<'_> {
         Ok(listening)
     }
 
-    async fn next(&mut self) -> Result<(usize, Event), LabError> {
+    async fn next(&mut self) -> Result<(usize, AgentEvent), LabError> {
         match timeout(PATIENCE, self.hosts.next()).await {
-            Ok(Some((host, Heard::Event(event)))) => Ok((host, event)),
-            Ok(Some((host, Heard::Nonsense(source)))) => Err(LabError::Message {
+            Ok(Some((host, HostMessage::Event(event)))) => Ok((host, event)),
+            Ok(Some((host, HostMessage::Nonsense(source)))) => Err(LabError::Message {
                 host: self.hosts.name(host),
                 source,
             }),
-            Ok(Some((host, Heard::Closed))) => Err(self.resources.processes.gone(host)),
+            Ok(Some((host, HostMessage::Closed))) => Err(self.resources.processes.gone(host)),
             Ok(None) | Err(_) => Err(LabError::Silence),
         }
     }
@@ -224,7 +224,7 @@ fn options_refused(scenario: &Scenario) -> impl Iterator<Item = String> {
 }
 
 /// Settings that this kernel does not have, once for all hosts.
-fn settings_refused(built: &[Built]) -> Option<String> {
+fn settings_refused(built: &[PreparedHost]) -> Option<String> {
     let mut refused: Vec<&str> = built
         .iter()
         .flat_map(|built| &built.refused)
@@ -236,11 +236,11 @@ fn settings_refused(built: &[Built]) -> Option<String> {
 }
 
 /// The interfaces that the switch joins.
-fn sockets(topology: &Topology, plan: &Plan, built: Vec<Built>) -> Vec<Socket> {
+fn sockets(topology: &Topology, plan: &Plan, built: Vec<PreparedHost>) -> Vec<HostSocket> {
     let hosts = plan.hosts.iter().zip(built);
     let ends = hosts.flat_map(|(host, built)| host.nics.iter().zip(built.taps));
     ends.filter_map(|(nic, tap)| {
-        Some(Socket {
+        Some(HostSocket {
             port: port(topology, nic.port)?,
             device: tap.into(),
             mac: nic.mac,
@@ -250,7 +250,7 @@ fn sockets(topology: &Topology, plan: &Plan, built: Vec<Built>) -> Vec<Socket> {
 }
 
 /// The hosts by all addresses that they will ever have.
-fn owners(scenario: &Scenario, plan: &Plan) -> Owners {
+fn owners(scenario: &Scenario, plan: &Plan) -> AddressOwners {
     let hosts = scenario.topology.host_indices().zip(&plan.hosts);
     hosts
         .flat_map(|(index, host)| {

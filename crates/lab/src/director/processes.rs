@@ -32,7 +32,7 @@ struct HostProcess {
 }
 
 /// What a host process has made.
-pub(super) struct Built {
+pub(super) struct PreparedHost {
     /// The other ends of its interfaces, in their order.
     pub(super) taps: Vec<Tap>,
     /// Settings that the kernel does not have.
@@ -63,7 +63,7 @@ impl Processes {
     }
 
     /// Waits until all have made their namespaces.
-    pub(super) fn built(&mut self) -> Result<Vec<Built>, LabError> {
+    pub(super) fn built(&mut self) -> Result<Vec<PreparedHost>, LabError> {
         self.hosts.iter_mut().map(HostProcess::built).collect()
     }
 
@@ -105,7 +105,7 @@ impl HostProcess {
         })
     }
 
-    fn built(&mut self) -> Result<Built, LabError> {
+    fn built(&mut self) -> Result<PreparedHost, LabError> {
         let received = handover::receive(&self.control);
         let received = received.map_err(|error| self.broken("listening to a host", error));
         let (line, descriptors) = received?;
@@ -117,7 +117,7 @@ impl HostProcess {
             source: source.into(),
         })?;
         match answer {
-            HostAnswer::Built { refused } => Ok(Built {
+            HostAnswer::Built { refused } => Ok(PreparedHost {
                 taps: descriptors.into_iter().map(Tap::from).collect(),
                 refused,
             }),

@@ -6,14 +6,14 @@ use weir_units::Time;
 
 /// Rounds of questions that are not answered by all hosts yet, the oldest first.
 #[derive(Debug)]
-pub(super) struct Rounds {
+pub(super) struct SampleRounds {
     hosts: usize,
-    open: VecDeque<Round>,
+    open: VecDeque<SampleRound>,
 }
 
 #[derive(Debug)]
-struct Round {
-    purpose: Purpose,
+struct SampleRound {
+    purpose: SamplePurpose,
     answered: Vec<bool>,
     /// When the last of those answered that have.
     at: Time,
@@ -21,7 +21,7 @@ struct Round {
 
 /// Why it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum SamplePurpose {
     /// For the samples of groups.
     Sample,
     /// The warm-up is over.
@@ -30,7 +30,7 @@ pub(super) enum Purpose {
     End,
 }
 
-impl Rounds {
+impl SampleRounds {
     /// With so many hosts.
     pub(super) fn new(hosts: usize) -> Self {
         Self {
@@ -40,8 +40,8 @@ impl Rounds {
     }
 
     /// All hosts have been asked.
-    pub(super) fn ask(&mut self, purpose: Purpose) {
-        self.open.push_back(Round {
+    pub(super) fn ask(&mut self, purpose: SamplePurpose) {
+        self.open.push_back(SampleRound {
             purpose,
             answered: vec![false; self.hosts],
             at: Time::ZERO,
@@ -52,12 +52,12 @@ impl Rounds {
     pub(super) fn is_sampling(&self) -> bool {
         self.open
             .iter()
-            .any(|round| round.purpose == Purpose::Sample)
+            .any(|round| round.purpose == SamplePurpose::Sample)
     }
 
     /// A host has answered, of this moment. The round that is complete with that, and its moment.
-    pub(super) fn answered(&mut self, host: usize, at: Time) -> Option<(Purpose, Time)> {
-        let waits = |round: &&mut Round| round.answered.get(host) == Some(&false);
+    pub(super) fn answered(&mut self, host: usize, at: Time) -> Option<(SamplePurpose, Time)> {
+        let waits = |round: &&mut SampleRound| round.answered.get(host) == Some(&false);
         let round = self.open.iter_mut().find(waits)?;
         round.answered[host] = true;
         round.at = round.at.max(at);
@@ -78,17 +78,17 @@ mod tests {
     #[test]
     fn rounds_are_complete_in_their_order() {
         let at = Time::from_nanos;
-        let mut rounds = Rounds::new(2);
-        rounds.ask(Purpose::Sample);
+        let mut rounds = SampleRounds::new(2);
+        rounds.ask(SamplePurpose::Sample);
         assert!(rounds.is_sampling());
         assert_eq!(rounds.answered(0, at(5)), None);
-        rounds.ask(Purpose::EndOfWarmUp);
+        rounds.ask(SamplePurpose::EndOfWarmUp);
         assert_eq!(rounds.answered(0, at(7)), None);
-        assert_eq!(rounds.answered(1, at(4)), Some((Purpose::Sample, at(5))));
+        assert_eq!(rounds.answered(1, at(4)), Some((SamplePurpose::Sample, at(5))));
         assert!(!rounds.is_sampling());
         assert_eq!(
             rounds.answered(1, at(8)),
-            Some((Purpose::EndOfWarmUp, at(8)))
+            Some((SamplePurpose::EndOfWarmUp, at(8)))
         );
         assert_eq!(rounds.answered(1, at(9)), None, "nobody asked");
         assert_eq!(rounds.answered(7, at(9)), None, "nobody is there");

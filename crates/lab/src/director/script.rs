@@ -1,27 +1,27 @@
 //! What happens to the network while the run goes on, by time and by epoch.
 
-use weir_fabric::Change;
+use weir_fabric::PortChange;
 use weir_network::faults;
 use weir_scenario::{PortIndex, Scenario};
 use weir_units::Time;
 
 /// Something that happens to a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Happening {
+pub(super) enum PortEvent {
     /// Its link changes.
-    Change(Change),
+    Change(PortChange),
     /// The host that it belongs to gets another address there.
     Address,
 }
 
 /// All that is to happen, the next last.
 #[derive(Debug)]
-pub(super) struct Script {
-    by_time: Vec<(Time, PortIndex, Happening)>,
-    by_epoch: Vec<(u32, PortIndex, Happening)>,
+pub(super) struct EventSchedule {
+    by_time: Vec<(Time, PortIndex, PortEvent)>,
+    by_epoch: Vec<(u32, PortIndex, PortEvent)>,
 }
 
-impl Script {
+impl EventSchedule {
     /// A scenario's faults.
     pub(super) fn new(scenario: &Scenario) -> Self {
         Self {
@@ -39,13 +39,13 @@ impl Script {
     }
 
     /// The next thing that is to have happened by `now`.
-    pub(super) fn due(&mut self, now: Time) -> Option<(PortIndex, Happening)> {
+    pub(super) fn due(&mut self, now: Time) -> Option<(PortIndex, PortEvent)> {
         let next = self.by_time.pop_if(|(time, ..)| *time <= now)?;
         Some((next.1, next.2))
     }
 
     /// The next thing that is to have happened when this epoch begins.
-    pub(super) fn due_in_epoch(&mut self, epoch: u64) -> Option<(PortIndex, Happening)> {
+    pub(super) fn due_in_epoch(&mut self, epoch: u64) -> Option<(PortIndex, PortEvent)> {
         let next = self
             .by_epoch
             .pop_if(|(number, ..)| u64::from(*number) <= epoch)?;
@@ -55,13 +55,13 @@ impl Script {
 
 /// Both by the clock that they share, the latest first.
 fn merged<T: Ord + Copy>(
-    changes: Vec<(T, PortIndex, Change)>,
+    changes: Vec<(T, PortIndex, PortChange)>,
     addresses: Vec<(T, PortIndex)>,
-) -> Vec<(T, PortIndex, Happening)> {
+) -> Vec<(T, PortIndex, PortEvent)> {
     let changes = changes.into_iter();
-    let changes = changes.map(|(at, port, change)| (at, port, Happening::Change(change)));
+    let changes = changes.map(|(at, port, change)| (at, port, PortEvent::Change(change)));
     let addresses = addresses.into_iter();
-    let addresses = addresses.map(|(at, port)| (at, port, Happening::Address));
+    let addresses = addresses.map(|(at, port)| (at, port, PortEvent::Address));
     let mut all: Vec<_> = changes.chain(addresses).collect();
     // Stable: what happens at once happens in the file's order.
     all.sort_by_key(|(at, ..)| *at);
@@ -107,7 +107,7 @@ mod tests {
             delay = "1ms"
         "#;
         let scenario = Scenario::parse("test.toml", text, &[]).unwrap().scenario;
-        let mut script = Script::new(&scenario);
+        let mut script = EventSchedule::new(&scenario);
         let at = |millis| Time::ZERO + Duration::from_millis(millis);
         assert_eq!(script.timeout(), Some(at(1000)));
         assert_eq!(script.due(at(999)), None);
@@ -117,9 +117,9 @@ mod tests {
         assert_eq!(
             due,
             [
-                Happening::Change(Change::Down(true)),
-                Happening::Address,
-                Happening::Change(Change::Down(false))
+                PortEvent::Change(PortChange::Down(true)),
+                PortEvent::Address,
+                PortEvent::Change(PortChange::Down(false))
             ]
         );
         assert_eq!(script.timeout(), None);

@@ -1,24 +1,24 @@
 //! A run, from its beginning to its end.
 
 use weir_counters::FlowCounters;
-use weir_fabric::Change;
-use weir_network::{Drawer, Random, Seeds};
+use weir_fabric::PortChange;
+use weir_network::{RngStream, Random, Seeds};
 use weir_results::{GroupSample, Observation, PortSample, Recorder, RunSummary};
 use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::books::{Account, Books};
+use super::books::{FlowStats, FlowTable};
 use super::epochs::{Epochs, Request};
 use super::flows::LiveFlow;
-use super::hosts::{Heard, Hosts};
+use super::hosts::{HostMessage, Hosts};
 use super::resources::Resources;
-use super::rounds::{Purpose, Rounds};
-use super::script::{Happening, Script};
+use super::rounds::{SamplePurpose, SampleRounds};
+use super::script::{PortEvent, EventSchedule};
 use crate::LabError;
-use crate::clock::{Alarm, Clock};
-use crate::control::{Event, HostChange, Order};
+use crate::clock::{RunTimer, Clock};
+use crate::control::{AgentEvent, HostChange, HostCommand};
 use crate::plan::Plan;
-use crate::switch::{Copies, Handle, Report, SwitchError};
+use crate::switch::{CaptureReceiver, SwitchHandle, SwitchReport, SwitchError};
 
 /// How often somebody who watches is told the time at least.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -32,14 +32,14 @@ pub(super) struct Session<'s> {
     clock: Clock,
     pub(super) hosts: Hosts,
     /// Until it is stopped.
-    switch: Option<Handle>,
+    switch: Option<SwitchHandle>,
     /// The packets of measured ports, if they are wanted.
-    copies: Option<Copies>,
+    copies: Option<CaptureReceiver>,
     pub(super) resources: Resources,
-    pub(super) books: Books,
-    script: Script,
+    pub(super) books: FlowTable,
+    script: EventSchedule,
     pub(super) epochs: Option<Epochs>,
-    rounds: Rounds,
+    rounds: SampleRounds,
     sampling: Sampling,
     /// When the warm-up ends; `None` once it has.
     pub(super) warm_up: Option<Time>,
@@ -61,7 +61,7 @@ struct Sampling {
 
 impl Sampling {
     fn new(scenario: &Scenario) -> Self {
-        let seed = Seeds::new(scenario.seed).of(Drawer::Samples, 0);
+        let seed = Seeds::new(scenario.seed).of(RngStream::Samples, 0);
         let mut sampling = Self {
             random: Random::new(seed),
             interval: scenario.measurements.sample_interval.max(LEAST_INTERVAL),
@@ -84,7 +84,7 @@ impl<'s> Session<'s> {
     /// A run of these flows by these hosts, which begins when the clock does.
     pub(super) fn new(
         (scenario, plan, flows): (&'s Scenario, &'s Plan, Vec<LiveFlow>),
-        (hosts, (switch, copies), resources): (Hosts, (Handle, Option<Copies>), Resources),
+        (hosts, (switch, copies), resources): (Hosts, (SwitchHandle, Option<CaptureReceiver>), Resources),
         clock: Clock,
         mut notes: Vec<String>,
     ) -> Self {
@@ -98,14 +98,14 @@ impl<'s> Session<'s> {
             scenario,
             plan,
             clock,
-            rounds: Rounds::new(hosts.count()),
+            rounds: SampleRounds::new(hosts.count()),
             hosts,
             switch: Some(switch),
             copies,
             resources,
             epochs: epochs(scenario, &flows),
-            books: Books::new(flows),
-            script: Script::new(scenario),
+            books: FlowTable::new(flows),
+            script: EventSchedule::new(scenario),
             sampling: Sampling::new(scenario),
             warm_up: Some(Time::ZERO + scenario.warm_up),
             begin: Time::ZERO,
@@ -121,7 +121,7 @@ impl<'s> Session<'s> {
         watch: &mut dyn FnMut(Time) -> bool,
     ) -> Result<RunSummary, LabError> {
         let end = Time::ZERO + self.scenario.duration;
-        let mut alarm = Alarm::new(self.clock).map_err(LabError::system("waiting"))?;
+        let mut alarm = RunTimer::new(self.clock).map_err(LabError::system("waiting"))?;
         self.begin_epoch().await?;
         let mut goes_on = true;
         while goes_on && self.clock.now() < end && !self.is_complete() {
@@ -162,34 +162,34 @@ impl<'s> Session<'s> {
         if self.warm_up.is_some_and(|end| end <= now) {
             self.warm_up = None;
             self.switch()?.begin()?;
-            self.ask(Purpose::EndOfWarmUp).await?;
+            self.ask(SamplePurpose::EndOfWarmUp).await?;
         }
         if self.sampling.next <= now {
             self.sampling.schedule(now);
             self.sample_ports(recorder)?;
             if !self.rounds.is_sampling() {
-                self.ask(Purpose::Sample).await?;
+                self.ask(SamplePurpose::Sample).await?;
             }
         }
         Ok(())
     }
 
-    pub(super) async fn ask(&mut self, purpose: Purpose) -> Result<(), LabError> {
+    pub(super) async fn ask(&mut self, purpose: SamplePurpose) -> Result<(), LabError> {
         self.rounds.ask(purpose);
-        self.hosts.tell_all(&Order::Sample).await
+        self.hosts.tell_all(&HostCommand::Sample).await
     }
 
-    async fn bring_about(&mut self, port: PortIndex, happening: Happening) -> Result<(), LabError> {
+    async fn bring_about(&mut self, port: PortIndex, happening: PortEvent) -> Result<(), LabError> {
         match happening {
-            Happening::Change(change) => {
+            PortEvent::Change(change) => {
                 self.switch()?.apply(port, change)?;
                 match change {
-                    Change::Down(true) => self.set_carrier(port, false).await,
-                    Change::Down(false) => self.set_carrier(port, true).await,
+                    PortChange::Down(true) => self.set_carrier(port, false).await,
+                    PortChange::Down(false) => self.set_carrier(port, true).await,
                     _ => Ok(()),
                 }
             }
-            Happening::Address => self.change_address(port).await,
+            PortEvent::Address => self.change_address(port).await,
         }
     }
 
@@ -204,7 +204,7 @@ impl<'s> Session<'s> {
         } else {
             HostChange::InterfaceDown { interface }
         };
-        self.hosts.tell(host.index(), &Order::Host(change)).await
+        self.hosts.tell(host.index(), &HostCommand::Host(change)).await
     }
 
     async fn change_address(&mut self, port: PortIndex) -> Result<(), LabError> {
@@ -224,7 +224,7 @@ impl<'s> Session<'s> {
             was: *was,
             is: *is,
         };
-        self.hosts.tell(host.index(), &Order::Host(change)).await
+        self.hosts.tell(host.index(), &HostCommand::Host(change)).await
     }
 
     /// The next epoch begins, if there is one, and with it what is to happen then.
@@ -239,22 +239,22 @@ impl<'s> Session<'s> {
         while let Some((port, happening)) = self.script.due_in_epoch(number) {
             self.bring_about(port, happening).await?;
         }
-        self.hosts.tell_all(&Order::Epoch { number }).await
+        self.hosts.tell_all(&HostCommand::Epoch { number }).await
     }
 
     /// What a host said. The moment of the last answers, when all have given them.
     pub(super) async fn on_heard(
         &mut self,
-        heard: Option<(usize, Heard)>,
+        heard: Option<(usize, HostMessage)>,
         recorder: &mut dyn Recorder,
     ) -> Result<Option<Time>, LabError> {
         match heard {
-            Some((host, Heard::Event(event))) => self.on_event(host, event, recorder).await,
-            Some((host, Heard::Nonsense(source))) => Err(LabError::Message {
+            Some((host, HostMessage::Event(event))) => self.on_event(host, event, recorder).await,
+            Some((host, HostMessage::Nonsense(source))) => Err(LabError::Message {
                 host: self.hosts.name(host),
                 source,
             }),
-            Some((host, Heard::Closed)) => Err(self.resources.processes.gone(host)),
+            Some((host, HostMessage::Closed)) => Err(self.resources.processes.gone(host)),
             None => Err(LabError::Silence),
         }
     }
@@ -262,16 +262,16 @@ impl<'s> Session<'s> {
     async fn on_event(
         &mut self,
         host: usize,
-        event: Event,
+        event: AgentEvent,
         recorder: &mut dyn Recorder,
     ) -> Result<Option<Time>, LabError> {
         match event {
-            Event::Sample(sample) => {
+            AgentEvent::Sample(sample) => {
                 self.books.take_sample(host, &sample);
                 let complete = self.rounds.answered(host, sample.at);
                 return self.on_round(complete, recorder);
             }
-            Event::EpochDone {
+            AgentEvent::EpochDone {
                 flow,
                 number,
                 asked,
@@ -290,8 +290,8 @@ impl<'s> Session<'s> {
                     self.begin_epoch().await?;
                 }
             }
-            Event::Finished(outcome) => self.books.take_outcome(host, *outcome),
-            Event::Changed {
+            AgentEvent::Finished(outcome) => self.books.take_outcome(host, *outcome),
+            AgentEvent::Changed {
                 change,
                 error: Some(error),
             } => {
@@ -300,11 +300,11 @@ impl<'s> Session<'s> {
                     problem: format!("{change:?}: {error}"),
                 });
             }
-            Event::Path { flow, news, .. } => tracing::info!(flow, news, "a path"),
-            Event::Changed { .. }
-            | Event::Ready { .. }
-            | Event::Listening { .. }
-            | Event::Stopped { .. } => {}
+            AgentEvent::Path { flow, news, .. } => tracing::info!(flow, news, "a path"),
+            AgentEvent::Changed { .. }
+            | AgentEvent::Ready { .. }
+            | AgentEvent::Listening { .. }
+            | AgentEvent::Stopped { .. } => {}
         }
         Ok(None)
     }
@@ -312,32 +312,32 @@ impl<'s> Session<'s> {
     /// All hosts have answered a question.
     fn on_round(
         &mut self,
-        complete: Option<(Purpose, Time)>,
+        complete: Option<(SamplePurpose, Time)>,
         recorder: &mut dyn Recorder,
     ) -> Result<Option<Time>, LabError> {
         match complete {
-            Some((Purpose::Sample, at)) => self.sample_groups(at, recorder)?,
-            Some((Purpose::EndOfWarmUp, at)) => {
+            Some((SamplePurpose::Sample, at)) => self.sample_groups(at, recorder)?,
+            Some((SamplePurpose::EndOfWarmUp, at)) => {
                 self.books.mark();
                 self.begin = at;
             }
-            Some((Purpose::End, at)) => return Ok(Some(at)),
+            Some((SamplePurpose::End, at)) => return Ok(Some(at)),
             None => {}
         }
         Ok(None)
     }
 
-    fn switch(&self) -> Result<&Handle, LabError> {
+    fn switch(&self) -> Result<&SwitchHandle, LabError> {
         Ok(self.switch.as_ref().ok_or(SwitchError::Gone)?)
     }
 
-    pub(super) fn stop_switch(&mut self) -> Result<Report, LabError> {
+    pub(super) fn stop_switch(&mut self) -> Result<SwitchReport, LabError> {
         Ok(self.switch.take().ok_or(SwitchError::Gone)?.stop()?)
     }
 
     /// The packets that have been copied so far.
     pub(super) fn record_packets(&self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
-        for batch in self.copies.iter().flat_map(Copies::take) {
+        for batch in self.copies.iter().flat_map(CaptureReceiver::take) {
             for (port, frame) in batch.frames() {
                 recorder.record(Observation::Frame(port, &frame))?;
             }
@@ -362,8 +362,8 @@ impl<'s> Session<'s> {
 
     fn sample_groups(&mut self, at: Time, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for (position, group) in self.scenario.groups.iter().enumerate() {
-            let achieved: FlowCounters = self.books.of_group(position).map(Account::achieved).sum();
-            let windows = self.books.of_group(position).filter_map(Account::window);
+            let achieved: FlowCounters = self.books.of_group(position).map(FlowStats::achieved).sum();
+            let windows = self.books.of_group(position).filter_map(FlowStats::window);
             let windows: Vec<_> = windows.collect();
             let (last, before) = self.sampling.groups[position];
             self.sampling.groups[position] = (at, achieved);

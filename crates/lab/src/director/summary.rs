@@ -10,20 +10,20 @@ use weir_results::{
 use weir_scenario::{Scenario, Workload};
 use weir_units::{Duration, Time};
 
-use super::books::{Account, Books};
+use super::books::{FlowStats, FlowTable};
 use super::epochs::{Epochs, Request};
 use crate::control::{FlowOutcome, Role};
 
 /// The part of a run that counts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct MeasuredSpan {
     /// The end of the warm-up.
     pub(super) begin: Time,
     /// The end of the run.
     pub(super) end: Time,
 }
 
-impl Span {
+impl MeasuredSpan {
     fn length(self) -> Duration {
         self.end.since(self.begin)
     }
@@ -32,9 +32,9 @@ impl Span {
 /// What all groups achieved.
 pub(super) fn groups(
     scenario: &Scenario,
-    books: &Books,
+    books: &FlowTable,
     epochs: Option<&Epochs>,
-    span: Span,
+    span: MeasuredSpan,
 ) -> Vec<(String, GroupSummary)> {
     let groups = scenario.groups.iter().enumerate();
     let mut groups: Vec<_> = groups
@@ -63,12 +63,12 @@ pub(super) fn groups(
     groups
 }
 
-fn summary(books: &Books, group: usize, span: Span) -> GroupSummary {
-    let since = |account: &Account| account.achieved().since(account.before);
+fn summary(books: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSummary {
+    let since = |account: &FlowStats| account.achieved().since(account.before);
     let achieved: FlowCounters = books.of_group(group).map(since).sum();
-    let completions = |account: &'_ Account| account.completions(span.begin).collect::<Vec<_>>();
+    let completions = |account: &'_ FlowStats| account.completions(span.begin).collect::<Vec<_>>();
     let mut completions: Vec<Duration> = books.of_group(group).flat_map(completions).collect();
-    let count = |account: &Account| match account.arrivals().count() {
+    let count = |account: &FlowStats| match account.arrivals().count() {
         0 => 1,
         arrivals => arrivals as u64,
     };
@@ -86,7 +86,7 @@ fn summary(books: &Books, group: usize, span: Span) -> GroupSummary {
 }
 
 /// How all transfers with deadlines went, if there are any.
-pub(super) fn deadlines(scenario: &Scenario, books: &Books, span: Span) -> Option<DeadlineSummary> {
+pub(super) fn deadlines(scenario: &Scenario, books: &FlowTable, span: MeasuredSpan) -> Option<DeadlineSummary> {
     let groups = scenario.groups.iter().enumerate();
     let due = groups.filter_map(|(position, group)| {
         Some(due_transfers(books, position, group.deadline?, span.end))
@@ -95,8 +95,8 @@ pub(super) fn deadlines(scenario: &Scenario, books: &Books, span: Span) -> Optio
 }
 
 /// A group's transfers that are over, or were due by `now`.
-fn due_transfers(books: &Books, group: usize, within: Duration, now: Time) -> Vec<DueTransfer> {
-    let transfer = |account: &Account, outcomes: Vec<&FlowOutcome>| {
+fn due_transfers(books: &FlowTable, group: usize, within: Duration, now: Time) -> Vec<DueTransfer> {
+    let transfer = |account: &FlowStats, outcomes: Vec<&FlowOutcome>| {
         // The client knows when it began, and the server when everything was there.
         let of = |role| outcomes.iter().find(|outcome| outcome.role == Some(role));
         let (client, server) = (of(Role::Client), of(Role::Server));
@@ -124,12 +124,12 @@ fn due_transfers(books: &Books, group: usize, within: Duration, now: Time) -> Ve
 }
 
 /// Whether a flow has no end of its own.
-fn is_endless(account: &Account) -> bool {
+fn is_endless(account: &FlowStats) -> bool {
     account.arrivals().next().is_none() && account.outcomes().all(|outcome| outcome.size.is_none())
 }
 
 /// How a group's requests in step went.
-fn in_step(books: &Books, group: usize, epochs: &Epochs, span: Span) -> EpochSummary {
+fn in_step(books: &FlowTable, group: usize, epochs: &Epochs, span: MeasuredSpan) -> EpochSummary {
     let is_own = |request: &&Request| {
         let account = books.accounts.get(request.flow as usize);
         account.is_some_and(|account| account.flow.group == group)
@@ -155,8 +155,8 @@ fn in_step(books: &Books, group: usize, epochs: &Epochs, span: Span) -> EpochSum
 /// A row for each flow, those included that arrived at random.
 pub(super) fn flow_records<'r>(
     scenario: &'r Scenario,
-    account: &'r Account,
-    span: Span,
+    account: &'r FlowStats,
+    span: MeasuredSpan,
 ) -> Vec<FlowRecord<'r>> {
     let arrivals: Vec<_> = account.arrivals().collect();
     if arrivals.is_empty() {
@@ -170,9 +170,9 @@ pub(super) fn flow_records<'r>(
 
 fn record<'r>(
     scenario: &'r Scenario,
-    account: &Account,
+    account: &FlowStats,
     outcomes: impl Iterator<Item = &'r FlowOutcome>,
-    span: Span,
+    span: MeasuredSpan,
 ) -> FlowRecord<'r> {
     let outcomes: Vec<&FlowOutcome> = outcomes.collect();
     let of = |role| outcomes.iter().find(|outcome| outcome.role == Some(role));
@@ -214,7 +214,7 @@ fn record<'r>(
 }
 
 /// What one should know of flows that did not end as they should.
-pub(super) fn failures(scenario: &Scenario, books: &Books) -> Vec<String> {
+pub(super) fn failures(scenario: &Scenario, books: &FlowTable) -> Vec<String> {
     let mut notes = Vec::new();
     for (position, group) in scenario.groups.iter().enumerate() {
         let outcomes = || {

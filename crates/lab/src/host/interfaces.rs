@@ -22,7 +22,7 @@ use weir_netlink::Client;
 
 use super::HostError;
 use crate::control::HostChange;
-use crate::plan::{HostPlan, Neighbour, Nic};
+use crate::plan::{HostPlan, Neighbour, HostInterface};
 
 /// Every namespace's first interface.
 const LOOPBACK: u32 = 1;
@@ -36,11 +36,11 @@ const MAIN_TABLE: u32 = 254;
 /// The interfaces as they are.
 pub(super) struct Interfaces {
     netlink: Client,
-    nics: Vec<Configured>,
+    nics: Vec<ConfiguredInterface>,
     metrics: Vec<RouteMetric>,
 }
 
-struct Configured {
+struct ConfiguredInterface {
     name: String,
     index: u32,
 }
@@ -74,7 +74,7 @@ impl Interfaces {
         Ok((interfaces, taps))
     }
 
-    fn configure(&mut self, nic: &Nic, neighbours: &[Neighbour]) -> io::Result<()> {
+    fn configure(&mut self, nic: &HostInterface, neighbours: &[Neighbour]) -> io::Result<()> {
         let index = index_of(&nic.name)?;
         // A link's address cannot change while it is up.
         self.netlink.change(link(index, |link| {
@@ -90,7 +90,7 @@ impl Interfaces {
         let position = self.nics.len();
         let address = nic.address();
         let name = nic.name.clone();
-        self.nics.push(Configured { name, index });
+        self.nics.push(ConfiguredInterface { name, index });
         self.add_address(position, address)?;
         let unbound = self.route(index, address, MAIN_TABLE, position as u32);
         self.netlink.set(Message::NewRoute(unbound))?;

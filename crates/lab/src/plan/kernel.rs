@@ -49,7 +49,7 @@ pub(super) fn settings(
     host: HostIndex,
 ) -> Result<Vec<KernelSetting>, PlanError> {
     let mut settings = links(scenario.live.address_family);
-    let wishes = Wishes::new(scenario, host);
+    let wishes = KernelRequirements::new(scenario, host);
     settings.extend(wishes.tcp()?);
     Ok(settings)
 }
@@ -59,7 +59,7 @@ pub(super) fn initial_window(
     scenario: &Scenario,
     host: HostIndex,
 ) -> Result<Option<u32>, PlanError> {
-    let wishes = Wishes::new(scenario, host);
+    let wishes = KernelRequirements::new(scenario, host);
     // A group that says nothing has the kernel's.
     wishes
         .unanimous("congestion.initial_window", |(group, ..)| {
@@ -76,7 +76,7 @@ pub(super) fn initial_window(
 /// Whether the TCP connections of `host` acknowledge every segment at once, as groups say that have flows
 /// to or from it.
 pub(super) fn quick_acks(scenario: &Scenario, host: HostIndex) -> Result<bool, PlanError> {
-    let wishes = Wishes::new(scenario, host);
+    let wishes = KernelRequirements::new(scenario, host);
     let quick = wishes.unanimous("tcp.ack_every", |(_, options, _)| {
         Some(options.delayed_ack.ack_every == 1)
     })?;
@@ -110,13 +110,13 @@ fn links(family: AddressFamily) -> Vec<KernelSetting> {
 }
 
 /// What the groups want that have flows at a host.
-struct Wishes<'s> {
+struct KernelRequirements<'s> {
     host: &'s str,
     /// With whether the host opens the group's connections.
     tcp: Vec<(&'s Group, &'s TcpOptions, bool)>,
 }
 
-impl<'s> Wishes<'s> {
+impl<'s> KernelRequirements<'s> {
     fn new(scenario: &'s Scenario, host: HostIndex) -> Self {
         let tcp = scenario.groups.iter().filter_map(|group| {
             let opens = group.from.contains(&host);

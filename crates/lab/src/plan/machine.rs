@@ -14,7 +14,7 @@ use super::{Plan, PlanError};
 
 /// What the lab takes of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineLimits {
     /// Whether this process is root's.
     pub is_root: bool,
     /// Whether there is /dev/net/tun.
@@ -34,7 +34,7 @@ const PER_FLOW: u64 = 512 << 10;
 /// What the director has open beside its hosts' control sockets and interfaces.
 const FILES: u64 = 64;
 
-impl Machine {
+impl MachineLimits {
     /// This one.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_machine_says_what_it_lacks() {
-        let machine = Machine {
+        let machine = MachineLimits {
             is_root: true,
             has_tun: true,
             addresses: vec!["10.213.7.1".parse().unwrap()],
@@ -132,12 +132,12 @@ mod tests {
             files: 1024,
         };
         assert_eq!(machine.check_rights(), Ok(()));
-        let nobody = Machine {
+        let nobody = MachineLimits {
             is_root: false,
             ..machine.clone()
         };
         assert_eq!(nobody.check_rights(), Err(PlanError::NotRoot));
-        let no_tun = Machine {
+        let no_tun = MachineLimits {
             has_tun: false,
             ..machine.clone()
         };

@@ -13,8 +13,8 @@ mod tests;
 pub use error::PlanError;
 pub(crate) use kernel::INITIAL_WINDOW;
 pub use kernel::KernelSetting;
-pub use machine::Machine;
-pub use pairs::Ends;
+pub use machine::MachineLimits;
+pub use pairs::AddressPair;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -37,7 +37,7 @@ pub struct HostPlan {
     /// The host's name in the scenario.
     pub name: String,
     /// Its interfaces, in the order of its ports.
-    pub nics: Vec<Nic>,
+    pub nics: Vec<HostInterface>,
     /// Who it talks to.
     pub neighbours: Vec<Neighbour>,
     /// What its kernel is set to, in the order in which it is written.
@@ -50,7 +50,7 @@ pub struct HostPlan {
 
 /// An interface: the end of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nic {
+pub struct HostInterface {
     /// The position of its port among the topology's.
     pub port: usize,
     /// What the namespace calls it.
@@ -105,7 +105,7 @@ impl Plan {
         for index in topology.host_indices() {
             let mut nics = Vec::new();
             for (position, port) in topology.ports_of(Node::Host(index)).enumerate() {
-                nics.push(Nic {
+                nics.push(HostInterface {
                     port: port.index(),
                     name: format!("eth{position}"),
                     mac: mac(index, position),
@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// The interface at a port of the topology, with its host.
-    pub fn nic(&self, topology: &Topology, port: PortIndex) -> Option<(HostIndex, &Nic)> {
+    pub fn nic(&self, topology: &Topology, port: PortIndex) -> Option<(HostIndex, &HostInterface)> {
         let host = topology.port(port).from.host()?;
         let mut nics = self.host(host).nics.iter();
         let nic = nics.find(|nic| nic.port == port.index())?;
@@ -156,7 +156,7 @@ impl Plan {
         for host in topology.host_indices() {
             let takes = !opens[host.index()];
             let own: Vec<PortIndex> = topology.ports_of(Node::Host(host)).collect();
-            let leads = |peer: HostIndex, nic: &Nic| {
+            let leads = |peer: HostIndex, nic: &HostInterface| {
                 let leads = |port: &PortIndex| {
                     let arrival = pairs::arrival(topology, &routes, *port, peer);
                     arrival.is_some_and(|port| port.index() == nic.port)
@@ -183,7 +183,7 @@ impl Plan {
     }
 }
 
-impl Nic {
+impl HostInterface {
     /// Its address at the start.
     pub fn address(&self) -> IpAddr {
         self.addresses[0]

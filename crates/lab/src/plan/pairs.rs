@@ -9,7 +9,7 @@ use super::Plan;
 /// The addresses of a flow's two hosts, the preferred first. Those at equal positions belong together as
 /// long as both hosts have more: packets that leave by the one interface arrive at the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct AddressPair {
     /// Of the host that opens the flow.
     pub from: Vec<IpAddr>,
     /// Of the other.
@@ -25,7 +25,7 @@ impl Plan {
         group: &Group,
         (from, to): (HostIndex, HostIndex),
         number: u64,
-    ) -> Ends {
+    ) -> AddressPair {
         let ways = group.ways(topology, routes, (from, to), number);
         let arrivals = ways.iter();
         let arrivals = arrivals.filter_map(|port| arrival(topology, routes, *port, to));
@@ -35,7 +35,7 @@ impl Plan {
                 there.push(port);
             }
         }
-        Ends {
+        AddressPair {
             from: self.addresses(topology, &ways),
             to: self.addresses(topology, &there),
         }

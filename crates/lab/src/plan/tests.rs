@@ -87,7 +87,7 @@ fn hosts_get_interfaces_and_know_those_they_talk_to() {
         .hosts
         .iter()
         .flat_map(|host| &host.nics)
-        .map(Nic::address)
+        .map(HostInterface::address)
         .collect();
     assert_eq!(addresses.len(), 3);
     let host = |name: &str| plan.hosts.iter().find(|host| host.name == name).unwrap();

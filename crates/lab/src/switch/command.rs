@@ -5,14 +5,14 @@ use std::sync::mpsc::Sender;
 
 use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
-use weir_fabric::Change;
+use weir_fabric::PortChange;
 use weir_results::Drops;
 use weir_scenario::PortIndex;
 use weir_units::{ByteSize, Time};
 
 /// An interface of a host.
 #[derive(Debug)]
-pub struct Socket {
+pub struct HostSocket {
     /// The host's port that it stands for.
     pub port: PortIndex,
     /// Where its frames come out and go in.
@@ -23,7 +23,7 @@ pub struct Socket {
 
 /// A measured port at one moment. Counters have run since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct PortReading {
     /// Which port.
     pub port: PortIndex,
     /// The moment.
@@ -42,11 +42,11 @@ pub struct Sample {
 
 /// What the switch is told.
 #[derive(Debug)]
-pub(super) enum Command {
-    Apply(PortIndex, Change),
+pub(super) enum SwitchCommand {
+    Apply(PortIndex, PortChange),
     Assign(IpAddr, PortIndex),
     Withdraw(IpAddr),
     Begin,
-    Sample(Sender<Vec<Sample>>),
+    Sample(Sender<Vec<PortReading>>),
     Stop,
 }

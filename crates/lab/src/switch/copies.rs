@@ -5,7 +5,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use weir_enforce::offload::Cut;
+use weir_enforce::offload::CutFrame;
 use weir_enforce::segment::Segment;
 use weir_results::capture::CapturedFrame;
 use weir_units::{ByteSize, Duration, Time};
@@ -18,28 +18,28 @@ const WAITING: usize = 256;
 
 /// The switch's end.
 #[derive(Debug)]
-pub struct Copier {
+pub struct CaptureSender {
     /// How much of each frame is kept.
     snap: usize,
-    batch: Batch,
-    out: SyncSender<Batch>,
+    batch: CaptureBatch,
+    out: SyncSender<CaptureBatch>,
     /// Packets that nobody got.
     lost: u64,
 }
 
 /// The other end.
 #[derive(Debug)]
-pub struct Copies(Receiver<Batch>);
+pub struct CaptureReceiver(Receiver<CaptureBatch>);
 
 /// Copies of frames, in the order in which they passed.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct CaptureBatch {
     bytes: Vec<u8>,
-    copies: Vec<Copied>,
+    copies: Vec<CapturedCopy>,
 }
 
 #[derive(Debug)]
-struct Copied {
+struct CapturedCopy {
     time: Time,
     /// The position of its port among the measured ones.
     port: usize,
@@ -50,18 +50,18 @@ struct Copied {
 }
 
 /// Both ends. Of each frame the first `snap` bytes are kept.
-pub fn copies(snap: ByteSize) -> (Copier, Copies) {
+pub fn copies(snap: ByteSize) -> (CaptureSender, CaptureReceiver) {
     let (out, taken) = sync_channel(WAITING);
-    let copier = Copier {
+    let copier = CaptureSender {
         snap: snap.as_usize(),
-        batch: Batch::default(),
+        batch: CaptureBatch::default(),
         out,
         lost: 0,
     };
-    (copier, Copies(taken))
+    (copier, CaptureReceiver(taken))
 }
 
-impl Copier {
+impl CaptureSender {
     /// A packet has passed the measured port at this position: it is copied as a network card would have
     /// put it on the wire.
     pub(super) fn copy(&mut self, time: Time, port: usize, packet: &Segment) {
@@ -95,21 +95,21 @@ impl Copier {
     }
 }
 
-impl Copies {
+impl CaptureReceiver {
     /// What has been copied since this was last asked.
-    pub fn take(&self) -> impl Iterator<Item = Batch> {
+    pub fn take(&self) -> impl Iterator<Item = CaptureBatch> {
         self.0.try_iter()
     }
 }
 
-impl Batch {
-    fn add(&mut self, time: Time, port: usize, snap: usize, frame: &Cut<'_>) {
+impl CaptureBatch {
+    fn add(&mut self, time: Time, port: usize, snap: usize, frame: &CutFrame<'_>) {
         let (headers, payload) = (frame.ethernet(), frame.payload());
         let kept = headers.len().min(snap);
         self.bytes.extend_from_slice(&headers[..kept]);
         let kept = payload.len().min(snap - kept);
         self.bytes.extend_from_slice(&payload[..kept]);
-        self.copies.push(Copied {
+        self.copies.push(CapturedCopy {
             time,
             port,
             end: self.bytes.len(),

@@ -1,6 +1,6 @@
 //! How faithful the emulation is: how late packets were, and whether busy links kept their rates.
 
-use weir_fabric::Tally;
+use weir_fabric::PacketCount;
 use weir_results::{AchievedRate, Emulation};
 use weir_scenario::{PortIndex, Topology};
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -21,26 +21,26 @@ pub(super) struct Fidelity {
     /// What 99 % of the errors may not exceed.
     latest: Duration,
     /// For each port of the topology.
-    paces: Vec<Pace>,
+    paces: Vec<LinkPace>,
 }
 
 /// How fast a link has sent while it was busy.
 #[derive(Clone, Debug)]
-struct Pace {
+struct LinkPace {
     rate: Rate,
     framing: ByteSize,
     /// What it had delivered when it was last looked at, and when that was due.
-    seen: Tally,
+    seen: PacketCount,
     due: Time,
     /// What is going on.
-    stretch: Option<Stretch>,
+    stretch: Option<PacketTrain>,
     /// All that were long enough.
-    busy: Busy,
+    busy: BusyPeriod,
 }
 
 /// Packets that followed each other without a gap.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct PacketTrain {
     /// When the first one was handed on.
     begin: Time,
     /// When the last one was.
@@ -50,7 +50,7 @@ struct Stretch {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Busy {
+struct BusyPeriod {
     size: ByteSize,
     /// As the link's rate has it.
     asked: Duration,
@@ -61,13 +61,13 @@ struct Busy {
 impl Fidelity {
     /// Results are not to be believed from a 99th percentile of the delay error above `latest` on.
     pub(super) fn new(topology: &Topology, latest: Duration) -> Self {
-        let pace = |port: &weir_scenario::Port| Pace {
+        let pace = |port: &weir_scenario::Port| LinkPace {
             rate: port.rate,
             framing: port.framing,
-            seen: Tally::ZERO,
+            seen: PacketCount::ZERO,
             due: Time::ZERO,
             stretch: None,
-            busy: Busy::default(),
+            busy: BusyPeriod::default(),
         };
         Self {
             lateness: Distribution::new(),
@@ -81,7 +81,7 @@ impl Fidelity {
     pub(super) fn begin(&mut self) {
         (self.lateness, self.error) = (Distribution::new(), Distribution::new());
         for pace in &mut self.paces {
-            (pace.stretch, pace.busy) = (None, Busy::default());
+            (pace.stretch, pace.busy) = (None, BusyPeriod::default());
         }
     }
 
@@ -107,7 +107,7 @@ impl Fidelity {
 
     /// A port's link has delivered a packet that was `due`; all that it has delivered is `delivered`.
     #[inline]
-    pub(super) fn link_delivered(&mut self, port: usize, due: Time, now: Time, delivered: Tally) {
+    pub(super) fn link_delivered(&mut self, port: usize, due: Time, now: Time, delivered: PacketCount) {
         if let Some(pace) = self.paces.get_mut(port)
             && pace.rate < Rate::MAX
             && !pace.rate.is_zero()
@@ -171,8 +171,8 @@ impl Fidelity {
     }
 }
 
-impl Pace {
-    fn advance(&mut self, due: Time, now: Time, delivered: Tally) {
+impl LinkPace {
+    fn advance(&mut self, due: Time, now: Time, delivered: PacketCount) {
         let new = delivered - self.seen;
         let size = new.size + self.framing * new.packets;
         // Transmissions without a gap end as far apart as the later ones take, to a nanosecond.
@@ -186,7 +186,7 @@ impl Pace {
             }
             _ => {
                 self.close();
-                self.stretch = Some(Stretch {
+                self.stretch = Some(PacketTrain {
                     begin: now,
                     end: now,
                     size: ByteSize::ZERO,
@@ -209,7 +209,7 @@ impl Pace {
     }
 }
 
-impl Busy {
+impl BusyPeriod {
     fn rate(&self) -> Option<AchievedRate> {
         (!self.took.is_zero() && !self.asked.is_zero()).then(|| AchievedRate {
             asked: Rate::from_size_over(self.size, self.asked),
@@ -251,7 +251,7 @@ mod tests {
     fn after(count: u64, stretched: u64) -> Emulation {
         let topology = topology();
         let mut fidelity = Fidelity::new(&topology, Duration::from_micros(250));
-        let mut delivered = Tally::ZERO;
+        let mut delivered = PacketCount::ZERO;
         for number in 1..=count {
             delivered.record(ByteSize::from_bytes(1000));
             let due = Time::from_nanos(8000 * number);

@@ -7,57 +7,57 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
-use weir_fabric::Change;
+use weir_fabric::PortChange;
 use weir_scenario::{PortIndex, Scenario};
-use weir_sed::Rule as DemandRule;
+use weir_sed::DemandRule as DemandRule;
 
-use super::command::{Command, Sample, Socket};
-use super::copies::Copier;
-use super::owners::Owners;
-use super::runner::{Report, Runner};
+use super::command::{SwitchCommand, PortReading, HostSocket};
+use super::copies::CaptureSender;
+use super::owners::AddressOwners;
+use super::runner::{SwitchReport, SwitchThread};
 use super::{SwitchError, schedule};
 use crate::clock::Clock;
 
 /// What the switch is made of.
 #[derive(Debug)]
-pub struct Setup<'a> {
+pub struct SwitchSetup<'a> {
     /// The network, what is in the paths of its switches, what is measured, and how exact it has to be.
     pub scenario: &'a Scenario,
     /// The run's time zero, in nanoseconds of `CLOCK_MONOTONIC`; it may be to come.
     pub epoch: u64,
     /// The interfaces of the hosts.
-    pub sockets: Vec<Socket>,
+    pub sockets: Vec<HostSocket>,
     /// The addresses of the hosts, each with the host's port that packets for it come in by.
     pub addresses: Vec<(IpAddr, PortIndex)>,
     /// Whose all addresses are.
-    pub owners: Owners,
+    pub owners: AddressOwners,
     /// What the controller of SED knows of flows, where there is one.
     pub demands: Vec<DemandRule>,
     /// Who copies the packets that pass the measured ports, if they are wanted.
-    pub copier: Option<Copier>,
+    pub copier: Option<CaptureSender>,
 }
 
 /// A switch that runs. Dropped, it stops, and closes the hosts' interfaces.
 #[derive(Debug)]
-pub struct Handle {
-    commands: Sender<Command>,
+pub struct SwitchHandle {
+    commands: Sender<SwitchCommand>,
     wake: Arc<OwnedFd>,
     /// Until it is stopped.
-    thread: Option<JoinHandle<Result<Report, SwitchError>>>,
+    thread: Option<JoinHandle<Result<SwitchReport, SwitchError>>>,
 }
 
 /// Starts a switch in a thread of its own, with real-time priority where that is allowed.
 ///
 /// # Errors
 /// A network that cannot be built; no thread.
-pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
+pub fn start(setup: SwitchSetup<'_>) -> Result<SwitchHandle, SwitchError> {
     let (commands, orders) = channel();
     let (answer, started) = channel();
     let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
     let wake = eventfd(0, flags).map_err(SwitchError::at("making an eventfd"))?;
     let wake = Arc::new(wake);
     let scenario = setup.scenario.clone();
-    let Setup {
+    let SwitchSetup {
         epoch,
         sockets,
         addresses,
@@ -72,7 +72,7 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
         let real_time = schedule::raise_priority();
         let clock = Clock::since_now_or(epoch);
         let middle = (owners, demands);
-        match Runner::new(&scenario, clock, middle, sockets, &addresses) {
+        match SwitchThread::new(&scenario, clock, middle, sockets, &addresses) {
             Ok(runner) => {
                 // Whoever does not wait for the answer has dropped the handle.
                 let _ = answer.send(Ok(()));
@@ -88,7 +88,7 @@ pub fn start(setup: Setup<'_>) -> Result<Handle, SwitchError> {
         .name("weir-switch".to_owned())
         .spawn(run)
         .map_err(SwitchError::at("starting the switch's thread"))?;
-    let handle = Handle {
+    let handle = SwitchHandle {
         commands,
         wake,
         thread: Some(thread),
@@ -101,13 +101,13 @@ fn answer_of<T>(receiver: &Receiver<T>) -> Result<T, SwitchError> {
     receiver.recv().map_err(|_| SwitchError::Gone)
 }
 
-impl Handle {
+impl SwitchHandle {
     /// Changes a port's link from now on.
     ///
     /// # Errors
     /// The switch has stopped.
-    pub fn apply(&self, port: PortIndex, change: Change) -> Result<(), SwitchError> {
-        self.tell(Command::Apply(port, change))
+    pub fn apply(&self, port: PortIndex, change: PortChange) -> Result<(), SwitchError> {
+        self.tell(SwitchCommand::Apply(port, change))
     }
 
     /// Packets for `address` come in by this port of a host from now on.
@@ -115,7 +115,7 @@ impl Handle {
     /// # Errors
     /// The switch has stopped.
     pub fn assign(&self, address: IpAddr, port: PortIndex) -> Result<(), SwitchError> {
-        self.tell(Command::Assign(address, port))
+        self.tell(SwitchCommand::Assign(address, port))
     }
 
     /// Nobody has `address` from now on: packets for it are dropped as they come from their host.
@@ -123,7 +123,7 @@ impl Handle {
     /// # Errors
     /// The switch has stopped.
     pub fn withdraw(&self, address: IpAddr) -> Result<(), SwitchError> {
-        self.tell(Command::Withdraw(address))
+        self.tell(SwitchCommand::Withdraw(address))
     }
 
     /// The warm-up is over: what is measured begins anew.
@@ -131,7 +131,7 @@ impl Handle {
     /// # Errors
     /// The switch has stopped.
     pub fn begin(&self) -> Result<(), SwitchError> {
-        self.tell(Command::Begin)
+        self.tell(SwitchCommand::Begin)
     }
 
     /// The measured ports as they are. It blocks until the switch's thread has answered, which takes
@@ -139,9 +139,9 @@ impl Handle {
     ///
     /// # Errors
     /// The switch has stopped.
-    pub fn sample(&self) -> Result<Vec<Sample>, SwitchError> {
+    pub fn sample(&self) -> Result<Vec<PortReading>, SwitchError> {
         let (answer, samples) = channel();
-        self.tell(Command::Sample(answer))?;
+        self.tell(SwitchCommand::Sample(answer))?;
         answer_of(&samples)
     }
 
@@ -149,26 +149,26 @@ impl Handle {
     ///
     /// # Errors
     /// It has stopped before, and why.
-    pub fn stop(mut self) -> Result<Report, SwitchError> {
+    pub fn stop(mut self) -> Result<SwitchReport, SwitchError> {
         self.join().unwrap_or(Err(SwitchError::Gone))
     }
 
-    fn tell(&self, command: Command) -> Result<(), SwitchError> {
+    fn tell(&self, command: SwitchCommand) -> Result<(), SwitchError> {
         let told = self.commands.send(command);
         // A counter that cannot take more wakes too.
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
         told.map_err(|_| SwitchError::Gone)
     }
 
-    fn join(&mut self) -> Option<Result<Report, SwitchError>> {
+    fn join(&mut self) -> Option<Result<SwitchReport, SwitchError>> {
         let thread = self.thread.take()?;
         // Where it is gone already, its result says why.
-        let _ = self.tell(Command::Stop);
+        let _ = self.tell(SwitchCommand::Stop);
         Some(thread.join().unwrap_or(Err(SwitchError::Gone)))
     }
 }
 
-impl Drop for Handle {
+impl Drop for SwitchHandle {
     fn drop(&mut self) {
         self.join();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use weir_enforce::port::Port;
-use weir_enforce::segment::{Pool, Segment};
+use weir_enforce::segment::{FramePools, Segment};
 use weir_network::Network;
 use weir_units::Time;
 
@@ -18,9 +18,9 @@ const SEGMENTS: u32 = 64;
 
 /// What frames are read into, and where they are to go.
 #[derive(Debug)]
-pub(super) struct Intake {
+pub(super) struct RxBatch {
     clock: Clock,
-    pool: Pool,
+    pool: FramePools,
     /// Which destination of the network an address is.
     pub(super) destinations: FxHashMap<IpAddr, u32>,
     /// Frames that were read.
@@ -29,11 +29,11 @@ pub(super) struct Intake {
     pub(super) ignored: u64,
 }
 
-impl Intake {
+impl RxBatch {
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             clock,
-            pool: Pool::new(),
+            pool: FramePools::new(),
             destinations: FxHashMap::default(),
             read: 0,
             ignored: 0,

@@ -50,9 +50,9 @@ mod schedule;
 mod tests;
 mod waiter;
 
-pub use command::{Sample, Socket};
-pub use copies::{Batch, Copier, Copies, copies};
+pub use command::{PortReading, HostSocket};
+pub use copies::{CaptureBatch, CaptureSender, CaptureReceiver, copies};
 pub use error::SwitchError;
-pub use handle::{Handle, Setup, start};
-pub use owners::Owners;
-pub use runner::Report;
+pub use handle::{SwitchHandle, SwitchSetup, start};
+pub use owners::AddressOwners;
+pub use runner::SwitchReport;

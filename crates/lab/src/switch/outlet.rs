@@ -2,7 +2,7 @@
 
 use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
-use weir_enforce::segment::{Run, Segment};
+use weir_enforce::segment::{SegmentRun, Segment};
 use weir_units::Time;
 
 use super::fidelity::Fidelity;
@@ -11,34 +11,34 @@ use crate::clock::Clock;
 
 /// What waits to be handed to a host's interface: consecutive segments of one frame.
 #[derive(Debug, Default)]
-pub(super) struct Outlet {
-    pending: Option<Pending>,
+pub(super) struct TxPort {
+    pending: Option<PendingSegment>,
     pub(super) losses: Losses,
 }
 
 #[derive(Debug)]
-struct Pending {
-    run: Run,
+struct PendingSegment {
+    run: SegmentRun,
     /// When the first and the last came out of the last link.
     due: (Time, Time),
 }
 
 /// Where an outlet leads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Exit<'a> {
+pub(super) struct TxTarget<'a> {
     pub(super) port: &'a Port,
     pub(super) to: MacAddress,
     pub(super) clock: Clock,
 }
 
-impl Outlet {
+impl TxPort {
     /// Adds a segment that was `due`; what cannot travel with it goes first. Tells whether it is the
     /// first that waits.
     pub(super) fn push(
         &mut self,
         due: Time,
         segment: &Segment,
-        exit: Exit<'_>,
+        exit: TxTarget<'_>,
         fidelity: &mut Fidelity,
     ) -> bool {
         if let Some(pending) = &mut self.pending
@@ -49,16 +49,16 @@ impl Outlet {
         }
         let is_first = self.pending.is_none();
         self.flush(exit, fidelity);
-        self.pending = Some(Pending {
-            run: Run::new(segment),
+        self.pending = Some(PendingSegment {
+            run: SegmentRun::new(segment),
             due: (due, due),
         });
         is_first
     }
 
     /// Hands over what waits.
-    pub(super) fn flush(&mut self, exit: Exit<'_>, fidelity: &mut Fidelity) {
-        let Some(Pending { run, due }) = self.pending.take() else {
+    pub(super) fn flush(&mut self, exit: TxTarget<'_>, fidelity: &mut Fidelity) {
+        let Some(PendingSegment { run, due }) = self.pending.take() else {
             return;
         };
         let count = u64::from(run.segments());

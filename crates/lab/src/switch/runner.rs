@@ -8,22 +8,22 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::time::ClockId;
 use smallvec::{SmallVec, smallvec};
 use weir_enforce::segment::Segment;
-use weir_fabric::Change;
+use weir_fabric::PortChange;
 use weir_network::{ControlPlane, Network, PortMeter, Seeds};
 use weir_results::{Emulation, PortSummary, TconSummary};
 use weir_scenario::{PortIndex, Scenario, Topology};
-use weir_sed::{Demands, Rule as DemandRule};
+use weir_sed::{DemandTable, DemandRule as DemandRule};
 use weir_units::{Duration, Time};
 
 use super::SwitchError;
-use super::command::{Command, Sample, Socket};
-use super::copies::Copier;
+use super::command::{SwitchCommand, PortReading, HostSocket};
+use super::copies::CaptureSender;
 use super::fidelity::Fidelity;
-use super::intake::Intake;
+use super::intake::RxBatch;
 use super::losses::Losses;
-use super::outlet::{Exit, Outlet};
-use super::owners::Owners;
-use super::waiter::Waiter;
+use super::outlet::{TxTarget, TxPort};
+use super::owners::AddressOwners;
+use super::waiter::WakeUpLatency;
 use crate::clock::{self, Clock};
 
 /// How many packets may come out before they are handed over.
@@ -35,7 +35,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// What a switch has done.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct SwitchReport {
     /// The measured ports by name, since the end of the warm-up.
     pub ports: Vec<(String, PortSummary)>,
     /// What switches with transparent congestion control did, by name, since the start.
@@ -56,7 +56,7 @@ pub struct Report {
 
 /// Everything that the thread has.
 #[derive(Debug)]
-pub(super) struct Runner {
+pub(super) struct SwitchThread {
     clock: Clock,
     /// By how much the clock is ahead of the run's.
     lead: Duration,
@@ -67,15 +67,15 @@ pub(super) struct Runner {
     controlled_at: Time,
     /// Until when the network has been driven.
     reached: Time,
-    doors: Vec<Door>,
+    doors: Vec<SwitchInterface>,
     /// For each port of the topology that leads to a host, the position of the host's door.
     door_at: Vec<Option<usize>>,
-    intake: Intake,
+    intake: RxBatch,
     /// How many packets are about to be handed over, and at which doors.
     leaving: usize,
     open: Vec<usize>,
     meters: Vec<PortMeter>,
-    copier: Option<Copier>,
+    copier: Option<CaptureSender>,
     fidelity: Fidelity,
     /// The CPU time used before the measurement began.
     cpu_before: Duration,
@@ -83,7 +83,7 @@ pub(super) struct Runner {
 
 /// Why the thread is awake.
 #[derive(Debug)]
-struct Woken {
+struct WakeReason {
     by_orders: bool,
     /// The doors that have frames, and since when these may have been there.
     doors: SmallVec<[usize; DOORS]>,
@@ -92,16 +92,16 @@ struct Woken {
 
 /// An interface of a host, in and out.
 #[derive(Debug)]
-struct Door {
-    socket: Socket,
-    outlet: Outlet,
+struct SwitchInterface {
+    socket: HostSocket,
+    outlet: TxPort,
     /// Whether the interface still exists.
     exists: bool,
 }
 
-impl Socket {
-    fn exit(&self, clock: Clock) -> Exit<'_> {
-        Exit {
+impl HostSocket {
+    fn exit(&self, clock: Clock) -> TxTarget<'_> {
+        TxTarget {
             port: &self.device,
             to: self.mac,
             clock,
@@ -109,12 +109,12 @@ impl Socket {
     }
 }
 
-impl Runner {
+impl SwitchThread {
     pub(super) fn new(
         scenario: &Scenario,
         (clock, lead): (Clock, Duration),
-        (owners, demands): (Owners, Vec<DemandRule>),
-        sockets: Vec<Socket>,
+        (owners, demands): (AddressOwners, Vec<DemandRule>),
+        sockets: Vec<HostSocket>,
         addresses: &[(IpAddr, PortIndex)],
     ) -> Result<Self, SwitchError> {
         let topology = scenario.topology.clone();
@@ -122,7 +122,7 @@ impl Runner {
         let seeds = Seeds::new(scenario.seed);
         let mut network = Network::new(&topology, measured, seeds)?;
         network.add_tcon(&topology, seeds, &owners);
-        let demands = Demands::new(demands, usize::MAX);
+        let demands = DemandTable::new(demands, usize::MAX);
         let sed = ControlPlane::new(scenario, seeds, demands, &mut network);
         let mut door_at = vec![None; topology.ports.len()];
         for (position, socket) in sockets.iter().enumerate() {
@@ -130,9 +130,9 @@ impl Runner {
                 *door = Some(position);
             }
         }
-        let door = |socket| Door {
+        let door = |socket| SwitchInterface {
             socket,
-            outlet: Outlet::default(),
+            outlet: TxPort::default(),
             exists: true,
         };
         let mut runner = Self {
@@ -144,7 +144,7 @@ impl Runner {
             reached: Time::ZERO,
             doors: sockets.into_iter().map(door).collect(),
             door_at,
-            intake: Intake::new(clock),
+            intake: RxBatch::new(clock),
             leaving: 0,
             open: Vec::new(),
             meters: measured
@@ -163,7 +163,7 @@ impl Runner {
     }
 
     /// Has the packets that pass measured ports copied, if there is somebody who does it.
-    pub(super) fn with_copier(mut self, copier: Option<Copier>) -> Self {
+    pub(super) fn with_copier(mut self, copier: Option<CaptureSender>) -> Self {
         self.network.set_tapped(copier.is_some());
         self.copier = copier;
         self
@@ -172,11 +172,11 @@ impl Runner {
     /// Works until it is told to stop.
     pub(super) fn run(
         mut self,
-        orders: &Receiver<Command>,
+        orders: &Receiver<SwitchCommand>,
         wake: &OwnedFd,
         real_time: bool,
-    ) -> Result<Report, SwitchError> {
-        let mut waiter = Waiter::new(self.clock);
+    ) -> Result<SwitchReport, SwitchError> {
+        let mut waiter = WakeUpLatency::new(self.clock);
         loop {
             self.deliver_due();
             let woken = self.wait(wake, &mut waiter)?;
@@ -277,7 +277,7 @@ impl Runner {
     }
 
     /// Waits for what is due next, for frames of hosts whose links have room, and for orders.
-    fn wait(&self, wake: &OwnedFd, waiter: &mut Waiter) -> Result<Woken, SwitchError> {
+    fn wait(&self, wake: &OwnedFd, waiter: &mut WakeUpLatency) -> Result<WakeReason, SwitchError> {
         let now = self.clock.now();
         let due = self.network.next().0.min(self.controlled_at);
         let mut until = due.min(now + IDLE);
@@ -308,7 +308,7 @@ impl Runner {
         let mut ready = sources.iter().map(|source| !source.revents().is_empty());
         let by_orders = ready.next().unwrap_or(false);
         let doors = ready.zip(positions).filter(|(ready, _)| *ready);
-        Ok(Woken {
+        Ok(WakeReason {
             by_orders,
             doors: doors.map(|(_, position)| position).collect(),
             there_since,
@@ -324,40 +324,40 @@ impl Runner {
         door.exists = intake.read(&door.socket.device, port, there_since, network);
     }
 
-    fn is_told_to_stop(&mut self, orders: &Receiver<Command>, wake: &OwnedFd) -> bool {
+    fn is_told_to_stop(&mut self, orders: &Receiver<SwitchCommand>, wake: &OwnedFd) -> bool {
         // Before the orders are taken: what comes after them wakes the thread once more.
         let _ = rustix::io::read(wake, &mut [0; 8]);
         loop {
             match orders.try_recv() {
-                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return true,
+                Ok(SwitchCommand::Stop) | Err(TryRecvError::Disconnected) => return true,
                 Ok(command) => self.obey(command),
                 Err(TryRecvError::Empty) => return false,
             }
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: SwitchCommand) {
         // Nothing may happen in the network before what has been due.
         self.deliver_due();
         let now = self.clock.now().max(self.reached);
         match command {
-            Command::Apply(port, change) => self.apply(now, port, change),
-            Command::Assign(address, port) => self.assign(address, port),
-            Command::Withdraw(address) => {
+            SwitchCommand::Apply(port, change) => self.apply(now, port, change),
+            SwitchCommand::Assign(address, port) => self.assign(address, port),
+            SwitchCommand::Withdraw(address) => {
                 self.intake.destinations.remove(&address);
             }
-            Command::Begin => self.begin(now),
-            Command::Sample(answer) => {
+            SwitchCommand::Begin => self.begin(now),
+            SwitchCommand::Sample(answer) => {
                 // Whoever does not wait for it does not want it.
                 let _ = answer.send(self.sample(now));
             }
-            Command::Stop => {}
+            SwitchCommand::Stop => {}
         }
     }
 
-    fn apply(&mut self, now: Time, port: PortIndex, change: Change) {
+    fn apply(&mut self, now: Time, port: PortIndex, change: PortChange) {
         self.network.apply(now, port, change);
-        if let Change::Rate(rate) = change {
+        if let PortChange::Rate(rate) = change {
             self.fidelity.set_rate(port, rate);
             let meters = self.meters.iter_mut();
             for meter in meters.filter(|meter| meter.port == port) {
@@ -384,14 +384,14 @@ impl Runner {
         self.cpu_before = clock::read(ClockId::ThreadCPUTime);
     }
 
-    fn sample(&mut self, now: Time) -> Vec<Sample> {
+    fn sample(&mut self, now: Time) -> Vec<PortReading> {
         let mut samples = Vec::with_capacity(self.meters.len());
         for meter in &self.meters {
             let Some(pipe) = self.network.settle(now, meter.port) else {
                 continue;
             };
             let sample = meter.sample(now, pipe);
-            samples.push(Sample {
+            samples.push(PortReading {
                 port: meter.port,
                 time: now - self.lead,
                 queue: sample.queue,
@@ -404,7 +404,7 @@ impl Runner {
         samples
     }
 
-    fn report(mut self, real_time: bool) -> Report {
+    fn report(mut self, real_time: bool) -> SwitchReport {
         self.deliver_due();
         let now = self.clock.now().max(self.reached);
         let mut ports = Vec::with_capacity(self.meters.len());
@@ -420,7 +420,7 @@ impl Runner {
         }
         let cpu = clock::read(ClockId::ThreadCPUTime);
         let cpu = cpu.checked_sub(self.cpu_before).unwrap_or(Duration::ZERO);
-        Report {
+        SwitchReport {
             ports,
             tcon: self.network.tcon_summaries(&self.topology),
             emulation: self.fidelity.emulation(&self.topology, losses, cpu),
@@ -428,7 +428,7 @@ impl Runner {
             frames: self.intake.read,
             ignored: self.intake.ignored,
             undeliverable: losses.down,
-            uncopied: self.copier.map_or(0, Copier::finish),
+            uncopied: self.copier.map_or(0, CaptureSender::finish),
         }
     }
 }

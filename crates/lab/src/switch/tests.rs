@@ -8,7 +8,7 @@ use std::time::{Duration as Wait, Instant};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use weir_enforce::offload::{Gso, GsoKind, PartialChecksum, SuperFrame, VnetHeader};
 use weir_enforce::port::Tap;
-use weir_fabric::Change;
+use weir_fabric::PortChange;
 use weir_scenario::{PortIndex, Scenario, Topology};
 use weir_units::{ByteSize, Time};
 use weir_wire::{Ecn, FlowKey};
@@ -23,8 +23,8 @@ struct Lab {
     scenario: Scenario,
     topology: Topology,
     hosts: Vec<(PortIndex, Tap)>,
-    switch: Handle,
-    copies: Copies,
+    switch: SwitchHandle,
+    copies: CaptureReceiver,
 }
 
 /// How much of each packet is copied.
@@ -54,7 +54,7 @@ impl Lab {
         for port in &own {
             let (inside, outside) = pair();
             hosts.push((*port, Tap::from(outside)));
-            sockets.push(Socket {
+            sockets.push(HostSocket {
                 port: *port,
                 device: Tap::from(inside).into(),
                 mac: [2, 0, 0, 0, 0, port.index() as u8],
@@ -73,7 +73,7 @@ impl Lab {
             [(address(*port), host), (address_v6(*port), host)]
         });
         let (copier, copies) = copies(SNAP);
-        let switch = start(Setup {
+        let switch = start(SwitchSetup {
             scenario: &scenario,
             epoch: 0,
             sockets,
@@ -273,7 +273,7 @@ fn copies_are_what_was_on_the_wire() {
     let report = lab.switch.stop().unwrap();
     assert_eq!(report.uncopied, 0);
     let batches: Vec<_> = lab.copies.take().collect();
-    let frames: Vec<_> = batches.iter().flat_map(Batch::frames).collect();
+    let frames: Vec<_> = batches.iter().flat_map(CaptureBatch::frames).collect();
     let seen: Vec<_> = frames
         .iter()
         .map(|(port, frame)| (*port, frame.bytes.len(), frame.length))
@@ -294,7 +294,7 @@ fn copies_are_what_was_on_the_wire() {
 fn faults_hold_from_when_they_are_ordered() {
     let lab = Lab::new(PAIR, &["switch->b"]);
     let (link, b) = (lab.port("switch->b"), address(lab.port("b->switch")));
-    lab.switch.apply(link, Change::Down(true)).unwrap();
+    lab.switch.apply(link, PortChange::Down(true)).unwrap();
     // Orders are obeyed in order: once this is answered, the link is down.
     assert_eq!(lab.switch.sample().unwrap()[0].drops.down, 0);
     lab.send("a->switch", b, b"lost", 100);
@@ -302,7 +302,7 @@ fn faults_hold_from_when_they_are_ordered() {
     while lab.switch.sample().unwrap()[0].drops.down == 0 {
         assert!(begin.elapsed() < LONG, "nothing is dropped");
     }
-    lab.switch.apply(link, Change::Down(false)).unwrap();
+    lab.switch.apply(link, PortChange::Down(false)).unwrap();
     lab.switch.begin().unwrap();
     assert_eq!(lab.switch.sample().unwrap()[0].drops.down, 1);
     lab.send("a->switch", b, b"found", 100);
@@ -321,17 +321,17 @@ fn before_the_epoch_time_passes_too() {
     lab.hosts = vec![(lab.port("a->switch"), Tap::from(outside))];
     let (own, other) = pair();
     lab.hosts.push((b, Tap::from(own)));
-    let socket = |port, device| Socket {
+    let socket = |port, device| HostSocket {
         port,
         device: Tap::from(device).into(),
         mac: [2; 6],
     };
-    lab.switch = start(Setup {
+    lab.switch = start(SwitchSetup {
         scenario: &lab.scenario,
         epoch: u64::MAX,
         sockets: vec![socket(lab.port("a->switch"), inside), socket(b, other)],
         addresses: vec![(address(b), b)],
-        owners: Owners::default(),
+        owners: AddressOwners::default(),
         demands: Vec::new(),
         copier: None,
     })
@@ -416,12 +416,12 @@ fn a_network_that_cannot_be_is_refused() {
         size: ByteSize::ZERO,
         limit: weir_scenario::SharedLimit::Dynamic(f64::NAN),
     });
-    let refused = start(Setup {
+    let refused = start(SwitchSetup {
         scenario: &scenario,
         epoch: 0,
         sockets: Vec::new(),
         addresses: Vec::new(),
-        owners: Owners::default(),
+        owners: AddressOwners::default(),
         demands: Vec::new(),
         copier: None,
     });

@@ -34,7 +34,7 @@ const AT_ONCE: Duration = Duration::from_micros(2);
 
 /// Knows how late the thread wakes.
 #[derive(Debug)]
-pub(super) struct Waiter {
+pub(super) struct WakeUpLatency {
     clock: Clock,
     /// How late sleep ends: most of the time not later.
     lateness: Duration,
@@ -50,7 +50,7 @@ pub(super) struct Waiter {
     lively: Time,
 }
 
-impl Waiter {
+impl WakeUpLatency {
     pub(super) fn new(clock: Clock) -> Self {
         let now = clock.now();
         Self {
@@ -155,9 +155,9 @@ mod tests {
 
     use super::*;
 
-    fn waiter() -> Waiter {
+    fn waiter() -> WakeUpLatency {
         // Zero until far in the future: nothing here depends on the clock.
-        let mut waiter = Waiter::new(Clock::since(u64::MAX));
+        let mut waiter = WakeUpLatency::new(Clock::since(u64::MAX));
         waiter.settled = Time::ZERO;
         waiter
     }

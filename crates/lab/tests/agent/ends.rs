@@ -1,6 +1,6 @@
 //! Workloads in which flows keep step: incast and epochs; and what an agent says in between.
 
-use weir_lab::control::{Event, FlowOrder, LiveTransport, Order, Role};
+use weir_lab::control::{AgentEvent, FlowOrder, LiveTransport, HostCommand, Role};
 use weir_scenario::Workload;
 use weir_units::{ByteSize, Duration};
 
@@ -30,7 +30,7 @@ async fn incast(transport: &LiveTransport) {
             pin: Some(receiver.fingerprint.clone()),
             ..order(Role::Client, transport, &workload)
         };
-        senders.order(&Order::Start(Box::new(at_sender))).await;
+        senders.order(&HostCommand::Start(Box::new(at_sender))).await;
     }
     senders.begin().await;
     receiver.begin().await;
@@ -42,7 +42,7 @@ async fn incast(transport: &LiveTransport) {
     senders.stop().await;
     let (mut rounds, mut delivered) = (0, 0);
     for event in receiver.stop().await {
-        if let Event::Finished(outcome) = event {
+        if let AgentEvent::Finished(outcome) = event {
             assert_eq!(outcome.failure, None, "{transport:?}");
             rounds += outcome.completions.len();
             delivered += outcome.counters.delivered.bytes();
@@ -79,14 +79,14 @@ async fn epochs(transport: &LiveTransport) {
         pin: Some(server.fingerprint.clone()),
         ..order(Role::Client, transport, &workload)
     };
-    client.order(&Order::Start(Box::new(order))).await;
+    client.order(&HostCommand::Start(Box::new(order))).await;
     client.begin().await;
     server.begin().await;
     for epoch in 0..u64::from(EPOCHS) {
-        client.order(&Order::Epoch { number: epoch }).await;
+        client.order(&HostCommand::Epoch { number: epoch }).await;
         let (number, took, attempts) = client
             .find(|event| match event {
-                Event::EpochDone {
+                AgentEvent::EpochDone {
                     flow: FLOW,
                     number,
                     took,
@@ -123,7 +123,7 @@ fn samples_tell_how_flows_stand() {
             peer: listening,
             ..order(Role::Client, &tcp(), &workload)
         };
-        client.order(&Order::Start(Box::new(order))).await;
+        client.order(&HostCommand::Start(Box::new(order))).await;
         client.begin().await;
         server.begin().await;
         let mut last = ByteSize::ZERO;

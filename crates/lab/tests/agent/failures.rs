@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use weir_lab::agent::AgentError;
 use weir_lab::control::{
-    Event, FlowFailure, FlowOrder, FlowOutcome, HostChange, LiveTransport, Order, Role,
+    AgentEvent, FlowFailure, FlowOrder, FlowOutcome, HostChange, LiveTransport, HostCommand, Role,
 };
 use weir_scenario::{ConnectionUse, Workload};
 use weir_traffic::tcp::TcpSettings;
@@ -25,7 +25,7 @@ fn requests(count: u32) -> Workload {
 /// What becomes of a client whose server is not there.
 async fn alone(order: FlowOrder) -> FlowOutcome {
     let mut host = Host::start().await;
-    host.order(&Order::Start(Box::new(order))).await;
+    host.order(&HostCommand::Start(Box::new(order))).await;
     host.begin().await;
     let outcome = host.finished().await;
     host.stop().await;
@@ -118,7 +118,7 @@ fn a_peer_that_dies() {
             peer: listening,
             ..order(Role::Client, &tcp(), &workload)
         };
-        client.order(&Order::Start(Box::new(order))).await;
+        client.order(&HostCommand::Start(Box::new(order))).await;
         client.begin().await;
         server.begin().await;
         // It is in the middle of it when its server is killed.
@@ -168,10 +168,10 @@ fn the_address_that_took_the_place_of_another_is_used() {
             was: "192.0.2.1".parse().unwrap(),
             is: "127.0.0.5".parse().unwrap(),
         };
-        client.order(&Order::Host(change.clone())).await;
+        client.order(&HostCommand::Host(change.clone())).await;
         assert_eq!(
             client.next().await,
-            Some(Event::Changed {
+            Some(AgentEvent::Changed {
                 change,
                 error: None,
             })
@@ -179,15 +179,15 @@ fn the_address_that_took_the_place_of_another_is_used() {
         let down = HostChange::InterfaceDown {
             interface: "lo".to_owned(),
         };
-        client.order(&Order::Host(down)).await;
+        client.order(&HostCommand::Host(down)).await;
         let told = client.next().await;
-        assert!(matches!(told, Some(Event::Changed { error: Some(_), .. })));
+        assert!(matches!(told, Some(AgentEvent::Changed { error: Some(_), .. })));
         let order = FlowOrder {
             local: vec!["192.0.2.1:0".parse().unwrap()],
             peer: listening,
             ..order(Role::Client, &tcp(), &workload)
         };
-        client.order(&Order::Start(Box::new(order))).await;
+        client.order(&HostCommand::Start(Box::new(order))).await;
         client.begin().await;
         let outcome = client.finished().await;
         assert_eq!((outcome.flow, outcome.failure), (FLOW, None));
@@ -200,7 +200,7 @@ fn the_address_that_took_the_place_of_another_is_used() {
 fn a_director_that_is_gone_or_talks_nonsense() {
     run(async {
         let mut host = Host::start().await;
-        host.order(&Order::Start(Box::new(order(
+        host.order(&HostCommand::Start(Box::new(order(
             Role::Server,
             &tcp(),
             &Workload::Bulk,

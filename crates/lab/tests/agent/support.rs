@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use weir_congestion::AlgorithmSpec;
 use weir_lab::agent::{self, AgentError};
 use weir_lab::control::{
-    self, Event, FlowOrder, FlowOutcome, HostChange, LiveTransport, Order, Role, Sample,
+    self, AgentEvent, FlowOrder, FlowOutcome, HostChange, LiveTransport, HostCommand, Role, HostSample,
 };
 use weir_scenario::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
@@ -47,13 +47,13 @@ impl Host {
             task,
         };
         match host.next().await {
-            Some(Event::Ready { fingerprint }) => host.fingerprint = fingerprint,
+            Some(AgentEvent::Ready { fingerprint }) => host.fingerprint = fingerprint,
             other => panic!("{other:?}"),
         }
         host
     }
 
-    pub(crate) async fn order(&mut self, order: &Order) {
+    pub(crate) async fn order(&mut self, order: &HostCommand) {
         self.line(&control::encode(order).unwrap()).await;
     }
 
@@ -62,7 +62,7 @@ impl Host {
     }
 
     /// The next event; `None` where there will be no more.
-    pub(crate) async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<AgentEvent> {
         let mut line = Vec::new();
         match self.events.read_until(b'\n', &mut line).await.unwrap() {
             0 => None,
@@ -71,7 +71,7 @@ impl Host {
     }
 
     /// Skips events up to one that is looked for.
-    pub(crate) async fn find<T>(&mut self, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
+    pub(crate) async fn find<T>(&mut self, mut wanted: impl FnMut(AgentEvent) -> Option<T>) -> T {
         loop {
             let event = self.next().await.expect("the agent is gone");
             if let Some(found) = wanted(event) {
@@ -81,10 +81,10 @@ impl Host {
     }
 
     /// Asks how flows stand.
-    pub(crate) async fn sample(&mut self) -> Sample {
-        self.order(&Order::Sample).await;
+    pub(crate) async fn sample(&mut self) -> HostSample {
+        self.order(&HostCommand::Sample).await;
         self.find(|event| match event {
-            Event::Sample(sample) => Some(sample),
+            AgentEvent::Sample(sample) => Some(sample),
             _ => None,
         })
         .await
@@ -93,7 +93,7 @@ impl Host {
     /// Waits for a flow as a whole.
     pub(crate) async fn finished(&mut self) -> FlowOutcome {
         self.find(|event| match event {
-            Event::Finished(outcome) if outcome.arrival.is_none() => Some(*outcome),
+            AgentEvent::Finished(outcome) if outcome.arrival.is_none() => Some(*outcome),
             _ => None,
         })
         .await
@@ -101,10 +101,10 @@ impl Host {
 
     /// Starts a server, and waits until it listens.
     pub(crate) async fn listen(&mut self, order: FlowOrder) -> Vec<SocketAddr> {
-        self.order(&Order::Start(Box::new(order))).await;
+        self.order(&HostCommand::Start(Box::new(order))).await;
         self.find(|event| match event {
-            Event::Listening { addresses, .. } => Some(addresses),
-            Event::Finished(outcome) => panic!("{outcome:?}"),
+            AgentEvent::Listening { addresses, .. } => Some(addresses),
+            AgentEvent::Finished(outcome) => panic!("{outcome:?}"),
             _ => None,
         })
         .await
@@ -115,26 +115,26 @@ impl Host {
         let now = clock_gettime(ClockId::Monotonic);
         let epoch = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         let interval = None;
-        self.order(&Order::Begin { epoch, interval }).await;
+        self.order(&HostCommand::Begin { epoch, interval }).await;
     }
 
     /// Ends the run, and checks that the agent ends well: what it said until then.
-    pub(crate) async fn stop(mut self) -> Vec<Event> {
-        self.order(&Order::Stop).await;
+    pub(crate) async fn stop(mut self) -> Vec<AgentEvent> {
+        self.order(&HostCommand::Stop).await;
         let mut events = Vec::new();
         while let Some(event) = self.next().await {
             events.push(event);
         }
-        assert!(matches!(events.last(), Some(Event::Stopped { .. })));
+        assert!(matches!(events.last(), Some(AgentEvent::Stopped { .. })));
         self.task.await.unwrap().unwrap();
         events
     }
 }
 
 /// The outcomes among events.
-pub(crate) fn finished(events: Vec<Event>) -> Vec<FlowOutcome> {
+pub(crate) fn finished(events: Vec<AgentEvent>) -> Vec<FlowOutcome> {
     let outcomes = events.into_iter().filter_map(|event| match event {
-        Event::Finished(outcome) => Some(*outcome),
+        AgentEvent::Finished(outcome) => Some(*outcome),
         _ => None,
     });
     outcomes.collect()

@@ -1,6 +1,6 @@
 //! Every workload over every transport.
 
-use weir_lab::control::{Event, FlowOrder, FlowOutcome, LiveTransport, Order, Role};
+use weir_lab::control::{AgentEvent, FlowOrder, FlowOutcome, LiveTransport, HostCommand, Role};
 use weir_scenario::{Arrivals, ConnectionUse, Distribution, Workload};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
@@ -38,7 +38,7 @@ async fn flow(transport: &LiveTransport, workload: &Workload, until: Until) -> R
         pin: Some(server.fingerprint.clone()),
         ..order(Role::Client, transport, workload)
     };
-    client.order(&Order::Start(Box::new(order))).await;
+    client.order(&HostCommand::Start(Box::new(order))).await;
     // The server's epoch is the earlier one: by its clock more packets are due, never fewer.
     for host in [&mut server, &mut client] {
         host.begin().await;
@@ -53,11 +53,11 @@ async fn flow(transport: &LiveTransport, workload: &Workload, until: Until) -> R
     }
     of_client.extend(finished(client.stop().await));
     let mut of_server = Vec::new();
-    server.order(&Order::Sample).await;
+    server.order(&HostCommand::Sample).await;
     let over = server
         .find(|event| match event {
-            Event::Sample(sample) => Some(sample.at),
-            Event::Finished(outcome) => {
+            AgentEvent::Sample(sample) => Some(sample.at),
+            AgentEvent::Finished(outcome) => {
                 of_server.push(*outcome);
                 None
             }
@@ -77,9 +77,9 @@ async fn flow(transport: &LiveTransport, workload: &Workload, until: Until) -> R
     }
 }
 
-fn complete_arrival(event: Event) -> Option<FlowOutcome> {
+fn complete_arrival(event: AgentEvent) -> Option<FlowOutcome> {
     match event {
-        Event::Finished(outcome) if outcome.arrival.is_some() && outcome.ended.is_some() => {
+        AgentEvent::Finished(outcome) if outcome.arrival.is_some() && outcome.ended.is_some() => {
             Some(*outcome)
         }
         _ => None,
@@ -151,7 +151,7 @@ fn a_client_stops_at_its_time() {
             stop: Some(stop),
             ..order(Role::Client, &tcp(), &Workload::Bulk)
         };
-        client.order(&Order::Start(Box::new(order))).await;
+        client.order(&HostCommand::Start(Box::new(order))).await;
         client.begin().await;
         let outcome = client.finished().await;
         assert_eq!((outcome.ended, outcome.failure), (None, None));

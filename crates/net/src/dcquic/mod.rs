@@ -13,33 +13,33 @@ use weir_units::Time;
 use weir_wire::Transmit;
 
 use crate::allocation::Allocation;
-use crate::buffers::ReceiveBuffers;
-use crate::clock::Moment;
+use crate::buffers::ReusedBuffers;
+use crate::clock::LazyNow;
 use crate::error::ConnectionError;
 use crate::lost_events::LostEvents;
-use crate::path_news::Announcer;
-use crate::protocol::{Arrival, Protocol, Route};
+use crate::path_news::PathEventSender;
+use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::sockets::Hold;
-use crate::waiting::Waiting;
+use crate::waiting::Waiters;
 
 /// The length of the connection IDs that an endpoint issues, in bytes.
 pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
 
 /// A connection, shared.
-pub(crate) type Link = crate::link::Link<Core>;
+pub(crate) type Link = crate::link::SharedConnection<ConnectionState>;
 /// What an endpoint's handles, connections and driver share.
-pub(crate) type Shared = crate::shared::Shared<Core, Link>;
+pub(crate) type Shared = crate::shared::SharedEndpoint<ConnectionState, Link>;
 /// A connection on which something is done.
-pub(crate) type Locked<'l> = crate::link::Locked<'l, Core>;
+pub(crate) type Locked<'l> = crate::link::WriteGuard<'l, ConnectionState>;
 
 /// A connection's engine, and what surrounds it.
-pub(crate) struct Core {
+pub(crate) struct ConnectionState {
     pub(crate) engine: Engine,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: Waiters,
     /// Its deadlines, and what it may have on its way because of them.
     pub(crate) allocation: Allocation,
     /// Who hears of the connection's paths.
-    pub(crate) announcer: Announcer,
+    pub(crate) announcer: PathEventSender,
     /// Why the connection is over.
     pub(crate) error: Option<ConnectionError>,
     /// The handshake is complete, and the driver does not know yet.
@@ -53,14 +53,14 @@ pub(crate) struct Core {
 
 /// A stream that has been opened, and whether early data may have opened it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedStream {
     pub(crate) id: StreamId,
     pub(crate) early: bool,
 }
 
 /// What else an endpoint's connections share.
 #[derive(Default)]
-pub(crate) struct Settings {
+pub(crate) struct EndpointSettings {
     /// Clients find this endpoint at its addresses.
     pub(crate) is_server: bool,
     /// Changes of the machine's addresses are noticed.
@@ -71,20 +71,20 @@ pub(crate) struct Settings {
     pub(crate) lost_events: Option<Arc<LostEvents>>,
 }
 
-impl Protocol for Core {
+impl Protocol for ConnectionState {
     type Endpoint = weir_quic::Endpoint;
     type Engine = Engine;
     type EndpointEvent = EndpointEvent;
-    type Settings = Settings;
-    type Buffers = ReceiveBuffers;
+    type Settings = EndpointSettings;
+    type Buffers = ReusedBuffers;
     type Key = [u8; CONNECTION_ID_LENGTH];
 
     fn new(engine: Engine) -> Self {
         Self {
             engine,
-            waiting: Waiting::default(),
+            waiting: Waiters::default(),
             allocation: Allocation::default(),
-            announcer: Announcer::default(),
+            announcer: PathEventSender::default(),
             error: None,
             connected: false,
             early_data_rejected: false,
@@ -93,7 +93,7 @@ impl Protocol for Core {
     }
 
     /// The connection ID of a packet with a short header.
-    fn key(_: &Arrival, datagram: &[u8]) -> Option<Self::Key> {
+    fn key(_: &DatagramMeta, datagram: &[u8]) -> Option<Self::Key> {
         let (first, rest) = datagram.split_first()?;
         if first & 0x80 != 0 {
             return None;
@@ -104,10 +104,10 @@ impl Protocol for Core {
     fn route(
         endpoint: &mut Self::Endpoint,
         now: Time,
-        arrival: &Arrival,
+        arrival: &DatagramMeta,
         datagram: &mut [u8],
     ) -> Route<Engine> {
-        let Arrival { remote, local, ecn } = *arrival;
+        let DatagramMeta { remote, local, ecn } = *arrival;
         match endpoint.route(now, remote, local, ecn, datagram) {
             weir_quic::Route::Connection(handle) => Route::Connection(handle.0),
             weir_quic::Route::New(handle, engine) => Route::New(handle.0, engine),
@@ -133,8 +133,8 @@ impl Protocol for Core {
         self.engine.poll_endpoint_event()
     }
 
-    fn handle_datagram(&mut self, now: Time, arrival: &Arrival, datagram: &mut [u8]) {
-        let Arrival { remote, local, ecn } = *arrival;
+    fn handle_datagram(&mut self, now: Time, arrival: &DatagramMeta, datagram: &mut [u8]) {
+        let DatagramMeta { remote, local, ecn } = *arrival;
         (self.engine).handle_datagram(now, remote, local, ecn, datagram);
     }
 
@@ -164,7 +164,7 @@ impl Protocol for Core {
         self.engine.handle_too_large(now, transmit);
     }
 
-    fn timeout(&self, _: &mut Moment<'_>, _is_blocked: bool) -> Option<Time> {
+    fn timeout(&self, _: &mut LazyNow<'_>, _is_blocked: bool) -> Option<Time> {
         let times = [
             self.engine.timeout(),
             self.waiting.next_deadline(),
@@ -181,7 +181,7 @@ impl Protocol for Core {
         }
     }
 
-    fn take_events(&mut self, now: &mut Moment<'_>, woken: &mut Vec<Waker>) -> bool {
+    fn take_events(&mut self, now: &mut LazyNow<'_>, woken: &mut Vec<Waker>) -> bool {
         self.wake_waiting(woken);
         if self.error.is_some() {
             self.allocation = Allocation::default();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use weir_quic::{Direction, Event, PathError, StreamId};
 use weir_units::Time;
 
-use super::{Core, Locked, Opened};
+use super::{ConnectionState, Locked, OpenedStream};
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::path_news::PathNews;
 use crate::sockets::Hold;
@@ -16,13 +16,13 @@ impl Locked<'_> {
     /// Closes the connection with a code and words for the peer, if it is not over already.
     pub(crate) fn close(&mut self, code: u64, reason: &[u8]) {
         let now = self.now();
-        if Core::close(self, now, code, reason) {
+        if ConnectionState::close(self, now, code, reason) {
             self.send();
         }
     }
 }
 
-impl Core {
+impl ConnectionState {
     /// Closes the connection with a code and words for the peer; `false` where it is over already.
     pub(super) fn close(&mut self, now: Time, code: u64, reason: &[u8]) -> bool {
         if self.error.is_some() {
@@ -91,14 +91,14 @@ impl Core {
     }
 
     /// Opens a stream where the handshake, early data and the peer's limit allow it now.
-    pub(crate) fn open(&mut self, direction: Direction, early: bool) -> Option<Opened> {
+    pub(crate) fn open(&mut self, direction: Direction, early: bool) -> Option<OpenedStream> {
         let established = self.engine.is_established();
         let may_be_early = early && !self.early_data_rejected && self.engine.has_early_keys();
         if !established && !may_be_early {
             return None;
         }
         let id = self.engine.open(direction)?;
-        Some(Opened {
+        Some(OpenedStream {
             id,
             early: !established,
         })
@@ -106,7 +106,7 @@ impl Core {
 
     /// Whether a stream went down with the early data that opened it. Its number may belong to
     /// another stream by now.
-    pub(crate) fn is_rejected(&self, opened: Opened) -> bool {
+    pub(crate) fn is_rejected(&self, opened: OpenedStream) -> bool {
         opened.early && self.early_data_rejected
     }
 

@@ -7,7 +7,7 @@ use weir_dcudp::EndpointCounters;
 use weir_units::Duration;
 
 use super::config::DcudpConfig;
-use super::connection::{DcudpConnection, Kind};
+use super::connection::{DcudpConnection, ServiceKind};
 use super::endpoint::Endpoint;
 use super::error::DcudpConnectError;
 use crate::error::{DeadlinePassed, EndpointError};
@@ -47,7 +47,7 @@ impl DcudpClient {
     /// # Errors
     /// [`DcudpConnectError`]; that no server answers is known after the transport's
     /// `handshake_timeout`.
-    pub async fn connect<K: Kind>(
+    pub async fn connect<K: ServiceKind>(
         &self,
         remote: SocketAddr,
     ) -> Result<DcudpConnection<K>, DcudpConnectError> {

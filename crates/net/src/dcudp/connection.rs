@@ -14,7 +14,7 @@ use super::state::Link;
 use crate::waiting::wait;
 
 /// What a connection carries: [`Stream`] or [`Messages`].
-pub trait Kind: sealed::Sealed + Send + Sync + Unpin + 'static {
+pub trait ServiceKind: sealed::Sealed + Send + Sync + Unpin + 'static {
     /// As the engine calls it.
     const DATA: DataKind;
 }
@@ -27,11 +27,11 @@ pub struct Stream;
 #[derive(Debug)]
 pub struct Messages;
 
-impl Kind for Stream {
+impl ServiceKind for Stream {
     const DATA: DataKind = DataKind::Stream;
 }
 
-impl Kind for Messages {
+impl ServiceKind for Messages {
     const DATA: DataKind = DataKind::Messages;
 }
 
@@ -48,13 +48,13 @@ mod sealed {
 /// what was not delivered is lost. Where this end had finished before
 /// ([`DcudpConnection::finish`], or `shutdown` of a stream), all that was written is still delivered, as
 /// long as the runtime runs.
-pub struct DcudpConnection<K: Kind> {
+pub struct DcudpConnection<K: ServiceKind> {
     pub(super) link: Arc<Link>,
     pub(super) finished: bool,
     kind: PhantomData<K>,
 }
 
-impl<K: Kind> DcudpConnection<K> {
+impl<K: ServiceKind> DcudpConnection<K> {
     pub(super) fn new(link: Arc<Link>) -> Self {
         Self {
             link,
@@ -177,13 +177,13 @@ impl fmt::Debug for DcudpWatch {
     }
 }
 
-impl<K: Kind> Drop for DcudpConnection<K> {
+impl<K: ServiceKind> Drop for DcudpConnection<K> {
     fn drop(&mut self) {
         self.leave();
     }
 }
 
-impl<K: Kind> fmt::Debug for DcudpConnection<K> {
+impl<K: ServiceKind> fmt::Debug for DcudpConnection<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DcudpConnection")
             .field("remote", &self.remote_address())

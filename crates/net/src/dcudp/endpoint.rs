@@ -12,7 +12,7 @@ use super::state::{Link, Shared};
 use crate::driver::Driver;
 use crate::error::EndpointError;
 use crate::random::seed;
-use crate::socket::Place;
+use crate::socket::BindAddress;
 use crate::sockets::Sockets;
 use crate::timers::Timers;
 
@@ -31,7 +31,7 @@ impl Endpoint {
     ) -> Result<Self, EndpointError> {
         config.transport.validate()?;
         let runtime = Runtime::try_current().map_err(|_| EndpointError::NoRuntime)?;
-        let place = Place {
+        let place = BindAddress {
             address,
             interface: config.interface,
         };

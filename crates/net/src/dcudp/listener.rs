@@ -8,7 +8,7 @@ use weir_dcudp::EndpointCounters;
 use weir_units::Duration;
 
 use super::config::DcudpConfig;
-use super::connection::{DcudpConnection, Kind, Stream};
+use super::connection::{DcudpConnection, ServiceKind, Stream};
 use super::endpoint::Endpoint;
 use crate::error::{DeadlinePassed, EndpointError};
 
@@ -19,12 +19,12 @@ use crate::error::{DeadlinePassed, EndpointError};
 ///
 /// When it is dropped no connection is taken any more, and those that nobody accepted are cut off;
 /// the others go on.
-pub struct DcudpListener<K: Kind = Stream> {
+pub struct DcudpListener<K: ServiceKind = Stream> {
     endpoint: Endpoint,
     kind: PhantomData<K>,
 }
 
-impl<K: Kind> DcudpListener<K> {
+impl<K: ServiceKind> DcudpListener<K> {
     /// Binds a socket, on the current tokio runtime; port 0 takes any free port.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl<K: Kind> DcudpListener<K> {
     }
 }
 
-impl<K: Kind> fmt::Debug for DcudpListener<K> {
+impl<K: ServiceKind> fmt::Debug for DcudpListener<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DcudpListener")
             .field("local", &self.local_address())

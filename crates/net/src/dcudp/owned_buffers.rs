@@ -8,7 +8,7 @@ use std::mem;
 use bytes::BytesMut;
 use quinn_udp::RecvMeta;
 
-use crate::buffers::{BATCH, BUFFER, Buffers, Message};
+use crate::buffers::{BATCH, BUFFER, RecvBuffers, Message};
 
 /// What is shorter than this is moved to memory of its own size, as what is read late would otherwise
 /// keep a whole buffer in use for a few bytes.
@@ -21,7 +21,7 @@ const MOST_LENT: usize = 64;
 pub(crate) struct OwnedBuffers {
     chunks: [BytesMut; BATCH],
     metas: [RecvMeta; BATCH],
-    lent: Lent,
+    lent: SpareBuffers,
 }
 
 impl Default for OwnedBuffers {
@@ -29,7 +29,7 @@ impl Default for OwnedBuffers {
         Self {
             chunks: std::array::from_fn(|_| BytesMut::zeroed(BUFFER)),
             metas: [RecvMeta::default(); BATCH],
-            lent: Lent::default(),
+            lent: SpareBuffers::default(),
         }
     }
 }
@@ -40,8 +40,8 @@ impl Message for BytesMut {
     }
 }
 
-impl Buffers for OwnedBuffers {
-    type Message<'b> = BytesMut;
+impl RecvBuffers for OwnedBuffers {
+    type ReceivedBatch<'b> = BytesMut;
 
     fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]) {
         let slices = self.chunks.each_mut().map(|chunk| IoSliceMut::new(chunk));
@@ -70,9 +70,9 @@ impl Buffers for OwnedBuffers {
 /// Buffers whose contents are still to be read, the oldest first: zeroing a new one costs a third of what the
 /// kernel takes to fill it.
 #[derive(Default)]
-struct Lent(VecDeque<BytesMut>);
+struct SpareBuffers(VecDeque<BytesMut>);
 
-impl Lent {
+impl SpareBuffers {
     /// Puts a whole buffer in the place of `rest`, what is left of one whose beginning has been given away.
     fn exchange(&mut self, rest: &mut BytesMut) {
         let returned = self.0.front_mut().and_then(whole);

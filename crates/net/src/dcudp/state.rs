@@ -10,19 +10,19 @@ use weir_wire::Transmit;
 
 use super::error::DcudpError;
 use super::owned_buffers::OwnedBuffers;
-use crate::clock::Moment;
-use crate::protocol::{Arrival, Protocol, Route};
+use crate::clock::LazyNow;
+use crate::protocol::{DatagramMeta, Protocol, Route};
 
 /// How often a connection is looked at while its socket is full.
 const WHILE_FULL: Duration = Duration::from_millis(1);
 
 /// A connection, shared.
-pub(super) type Link = crate::link::Link<Core>;
+pub(super) type Link = crate::link::SharedConnection<DcudpState>;
 /// What an endpoint's handles, connections and driver share.
-pub(super) type Shared = crate::shared::Shared<Core, Link>;
+pub(super) type Shared = crate::shared::SharedEndpoint<DcudpState, Link>;
 
 /// A connection's engine, and what surrounds it.
-pub(crate) struct Core {
+pub(crate) struct DcudpState {
     pub(super) engine: Engine,
     /// How the connection ended, if it has.
     pub(super) end: Option<Result<(), DcudpError>>,
@@ -33,7 +33,7 @@ pub(crate) struct Core {
     pub(super) watchers: Vec<Waker>,
 }
 
-impl Core {
+impl DcudpState {
     fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         woken.extend(self.reader.take());
         woken.extend(self.writer.take());
@@ -63,7 +63,7 @@ impl Core {
     }
 }
 
-impl Protocol for Core {
+impl Protocol for DcudpState {
     type Endpoint = weir_dcudp::Endpoint;
     type Engine = Engine;
     type EndpointEvent = EndpointEvent;
@@ -82,7 +82,7 @@ impl Protocol for Core {
     }
 
     /// The sender, and the name in the packet of the connection that it is for; zero names none.
-    fn key(arrival: &Arrival, datagram: &[u8]) -> Option<Self::Key> {
+    fn key(arrival: &DatagramMeta, datagram: &[u8]) -> Option<Self::Key> {
         let name = datagram.get(12..16)?.first_chunk().copied()?;
         (name != [0; 4]).then_some((arrival.remote, name))
     }
@@ -90,7 +90,7 @@ impl Protocol for Core {
     fn route(
         endpoint: &mut Self::Endpoint,
         now: Time,
-        arrival: &Arrival,
+        arrival: &DatagramMeta,
         datagram: &mut [u8],
     ) -> Route<Engine> {
         match endpoint.route(now, arrival.remote, arrival.local, datagram) {
@@ -120,7 +120,7 @@ impl Protocol for Core {
         self.engine.poll_endpoint_event()
     }
 
-    fn handle_datagram(&mut self, now: Time, arrival: &Arrival, datagram: BytesMut) {
+    fn handle_datagram(&mut self, now: Time, arrival: &DatagramMeta, datagram: BytesMut) {
         (self.engine).handle_datagram(now, arrival.remote, arrival.ecn, datagram);
     }
 
@@ -150,7 +150,7 @@ impl Protocol for Core {
         self.engine.abort(now, 0);
     }
 
-    fn timeout(&self, now: &mut Moment<'_>, is_blocked: bool) -> Option<Time> {
+    fn timeout(&self, now: &mut LazyNow<'_>, is_blocked: bool) -> Option<Time> {
         let next = self.engine.timeout()?;
         if is_blocked {
             // The pacer's time has come, and the socket's has not: that wakes the driver by itself.
@@ -165,7 +165,7 @@ impl Protocol for Core {
         }
     }
 
-    fn take_events(&mut self, _: &mut Moment<'_>, woken: &mut Vec<Waker>) -> bool {
+    fn take_events(&mut self, _: &mut LazyNow<'_>, woken: &mut Vec<Waker>) -> bool {
         while let Some(event) = self.engine.poll_event() {
             match event {
                 Event::Connected => woken.append(&mut self.watchers),

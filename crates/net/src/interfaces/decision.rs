@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::table::Usable;
-use crate::socket::Place;
+use crate::socket::BindAddress;
 
 /// What to do about one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum AddressAction {
     /// Its address is there again: bind it, and hold paths from there ready.
     Reopen(usize),
     /// Its interface has this address instead: bind that one, and go on from there.
@@ -22,7 +22,7 @@ pub(crate) enum Action {
 
 /// Remembers where addresses were seen.
 #[derive(Debug, Default)]
-pub(crate) struct Decisions {
+pub(crate) struct AddressTracker {
     /// The interface of each place's address, once it was seen. Addresses that were never seen
     /// (all of 127.0.0.0/8 but one) are let alone.
     seen_on: Vec<Option<String>>,
@@ -30,10 +30,10 @@ pub(crate) struct Decisions {
     before: BTreeSet<IpAddr>,
 }
 
-impl Decisions {
+impl AddressTracker {
     /// What to do about the places, each of which has its socket or not: what restores addresses
     /// comes first, so that those who leave others find somewhere to go.
-    pub(crate) fn decide(&mut self, places: &[(Place, bool)], usable: &Usable) -> Vec<Action> {
+    pub(crate) fn decide(&mut self, places: &[(BindAddress, bool)], usable: &Usable) -> Vec<AddressAction> {
         self.seen_on.resize(places.len(), None);
         let (mut gains, mut losses) = (Vec::new(), Vec::new());
         let mut taken: BTreeSet<IpAddr> = places.iter().map(|(place, _)| ip(place)).collect();
@@ -48,7 +48,7 @@ impl Decisions {
             if let Some((_, interface)) = here {
                 self.seen_on[index] = Some(interface.clone());
                 if !open {
-                    gains.push(Action::Reopen(index));
+                    gains.push(AddressAction::Reopen(index));
                     standing[index] = true;
                 }
             } else if let Some(interface) = self.seen_on[index].clone() {
@@ -58,7 +58,7 @@ impl Decisions {
                 match replacement(place, &interface, alone, &taken, usable) {
                     Some(instead) => {
                         taken.insert(instead);
-                        gains.push(Action::Replace(index, instead));
+                        gains.push(AddressAction::Replace(index, instead));
                         standing[index] = true;
                     }
                     None if *open => losses.push(index),
@@ -74,7 +74,7 @@ impl Decisions {
             // The last one stays: its address may come back.
             if another {
                 standing[index] = false;
-                gains.push(Action::Close(index));
+                gains.push(AddressAction::Close(index));
             }
         }
         gains
@@ -92,7 +92,7 @@ impl Decisions {
 /// The address that takes the place of one that is gone: another one of the same interface, or
 /// of any, where that was the only place and is not bound to an interface.
 fn replacement(
-    place: &Place,
+    place: &BindAddress,
     interface: &str,
     alone: bool,
     taken: &BTreeSet<IpAddr>,
@@ -115,11 +115,11 @@ fn replacement(
     here.or_else(anywhere).map(|(candidate, _)| *candidate)
 }
 
-fn ip(place: &Place) -> IpAddr {
+fn ip(place: &BindAddress) -> IpAddr {
     place.address.ip().to_canonical()
 }
 
-fn allowed(place: &Place, interface: &str) -> bool {
+fn allowed(place: &BindAddress, interface: &str) -> bool {
     place
         .interface
         .as_deref()

@@ -9,36 +9,36 @@ use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::LinkMessage;
 use weir_netlink::{Content, Datagram, Socket};
 
-use super::table::Table;
+use super::table::InterfaceTable;
 
 const RTM_NEWROUTE: u16 = 24;
 
 /// A request for everything of a kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Dump {
+enum DumpRequest {
     Links,
     Addresses,
 }
 
 /// What was asked, and what the kernel told so far.
 #[derive(Default)]
-pub(super) struct Dialogue {
+pub(super) struct NetlinkDump {
     /// Links and addresses as they are; not complete while an answer is due.
-    pub(super) table: Table,
+    pub(super) table: InterfaceTable,
     /// What was asked for and not answered yet.
-    asked: Option<Dump>,
+    asked: Option<DumpRequest>,
 }
 
 /// What a batch of messages changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct TableChanges {
     /// A link or an address.
     pub(crate) addresses: bool,
     /// There is a new route.
     pub(crate) routes: bool,
 }
 
-impl Dialogue {
+impl NetlinkDump {
     /// Whether everything that was asked for is answered.
     pub(super) fn is_complete(&self) -> bool {
         self.asked.is_none()
@@ -46,15 +46,15 @@ impl Dialogue {
 
     /// Forgets what it knows, and asks for all that there is.
     pub(super) fn start_over(&mut self, socket: &mut Socket) -> io::Result<()> {
-        self.table = Table::default();
-        self.ask(socket, Dump::Links)
+        self.table = InterfaceTable::default();
+        self.ask(socket, DumpRequest::Links)
     }
 
     /// The kernel answers one such request at a time.
-    fn ask(&mut self, socket: &mut Socket, what: Dump) -> io::Result<()> {
+    fn ask(&mut self, socket: &mut Socket, what: DumpRequest) -> io::Result<()> {
         let message = match what {
-            Dump::Links => RouteNetlinkMessage::GetLink(LinkMessage::default()),
-            Dump::Addresses => RouteNetlinkMessage::GetAddress(AddressMessage::default()),
+            DumpRequest::Links => RouteNetlinkMessage::GetLink(LinkMessage::default()),
+            DumpRequest::Addresses => RouteNetlinkMessage::GetAddress(AddressMessage::default()),
         };
         socket.request(message, NLM_F_DUMP)?;
         self.asked = Some(what);
@@ -69,7 +69,7 @@ impl Dialogue {
         &mut self,
         socket: &mut Socket,
         datagram: Datagram<'_>,
-        news: &mut News,
+        news: &mut TableChanges,
     ) -> io::Result<()> {
         for message in datagram.messages() {
             match message.content() {
@@ -96,12 +96,12 @@ impl Dialogue {
         &mut self,
         socket: &mut Socket,
         is_good: bool,
-        news: &mut News,
+        news: &mut TableChanges,
     ) -> io::Result<()> {
         match self.asked {
             Some(_) if !is_good => self.start_over(socket),
-            Some(Dump::Links) => self.ask(socket, Dump::Addresses),
-            Some(Dump::Addresses) | None => {
+            Some(DumpRequest::Links) => self.ask(socket, DumpRequest::Addresses),
+            Some(DumpRequest::Addresses) | None => {
                 self.asked = None;
                 news.addresses = true;
                 Ok(())

@@ -15,4 +15,4 @@ mod table;
 mod watch;
 
 pub(crate) use netlink::current;
-pub(crate) use watch::Watch;
+pub(crate) use watch::AddressWatcher;

@@ -12,8 +12,8 @@ use tokio::io::unix::AsyncFd;
 use weir_netlink::{BUFFER, Socket};
 use weir_quic::Interfaces;
 
-use super::dialogue::{Dialogue, News};
-use super::table::Table;
+use super::dialogue::{NetlinkDump, TableChanges};
+use super::table::InterfaceTable;
 
 /// `RTMGRP_LINK`, `_IPV4_IFADDR`, `_IPV4_ROUTE`, `_IPV6_IFADDR` and `_IPV6_ROUTE`.
 const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
@@ -25,7 +25,7 @@ const PATIENCE: Span = Span::from_millis(500);
 pub(crate) struct Netlink {
     socket: AsyncFd<Socket>,
     buffer: Vec<u8>,
-    pub(super) dialogue: Dialogue,
+    pub(super) dialogue: NetlinkDump,
 }
 
 impl Netlink {
@@ -38,7 +38,7 @@ impl Netlink {
         let mut netlink = Self {
             socket,
             buffer: vec![0; BUFFER],
-            dialogue: Dialogue::default(),
+            dialogue: NetlinkDump::default(),
         };
         netlink.start_over()?;
         Ok(netlink)
@@ -48,8 +48,8 @@ impl Netlink {
     ///
     /// # Errors
     /// The socket's. Where messages were lost it begins anew by itself.
-    pub(crate) async fn news(&mut self) -> io::Result<News> {
-        let mut news = News::default();
+    pub(crate) async fn news(&mut self) -> io::Result<TableChanges> {
+        let mut news = TableChanges::default();
         loop {
             let received = {
                 let mut guard = self.socket.readable().await?;
@@ -63,7 +63,7 @@ impl Netlink {
                 Ok(datagram) => {
                     let socket = self.socket.get_mut();
                     self.dialogue.read(socket, datagram, &mut news)?;
-                    if self.dialogue.is_complete() && news != News::default() {
+                    if self.dialogue.is_complete() && news != TableChanges::default() {
                         return Ok(news);
                     }
                 }
@@ -89,9 +89,9 @@ pub(crate) fn current() -> Option<Interfaces> {
         .ok()
 }
 
-fn ask_once() -> io::Result<Table> {
+fn ask_once() -> io::Result<InterfaceTable> {
     let mut socket = Socket::open(0, SocketFlags::empty())?;
-    let mut dialogue = Dialogue::default();
+    let mut dialogue = NetlinkDump::default();
     dialogue.start_over(&mut socket)?;
     let (asked_at, mut buffer) = (Instant::now(), vec![0; BUFFER]);
     while !dialogue.is_complete() {
@@ -101,7 +101,7 @@ fn ask_once() -> io::Result<Table> {
         }
         sockopt::set_socket_timeout(&socket, Timeout::Recv, Some(left))?;
         match socket.receive(&mut buffer) {
-            Ok(datagram) => dialogue.read(&mut socket, datagram, &mut News::default())?,
+            Ok(datagram) => dialogue.read(&mut socket, datagram, &mut TableChanges::default())?,
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -29,13 +29,13 @@ pub(crate) type Usable = BTreeSet<(IpAddr, String)>;
 /// What the kernel told so far. Of each message only the header and the few attributes that matter
 /// are read, so that newer kernels cannot tell more than is understood.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
-    links: BTreeMap<u32, Link>,
+pub(crate) struct InterfaceTable {
+    links: BTreeMap<u32, InterfaceState>,
     addresses: BTreeSet<(u32, IpAddr)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Link {
+struct InterfaceState {
     name: String,
     /// Up, and with a carrier.
     running: bool,
@@ -44,7 +44,7 @@ struct Link {
     mtu: Option<u32>,
 }
 
-impl Table {
+impl InterfaceTable {
     /// A message of the kernel's: its type and what follows its header. Other types change nothing.
     pub(crate) fn apply(&mut self, kind: u16, payload: &[u8]) -> Result<(), DecodeError> {
         match kind {
@@ -68,7 +68,7 @@ impl Table {
         let name = attribute(payload, LINK_HEADER, IFLA_IFNAME)?.unwrap_or_default();
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         let mtu = attribute(payload, LINK_HEADER, IFLA_MTU)?.and_then(|bytes| number(&bytes));
-        let link = Link {
+        let link = InterfaceState {
             name: String::from_utf8_lossy(name).into_owned(),
             running: header.flags.contains(LinkFlags::Up | LinkFlags::Running),
             is_loopback: header.flags.contains(LinkFlags::Loopback),
@@ -189,14 +189,14 @@ mod tests {
 
     const RUNNING: LinkFlags = LinkFlags::Up.union(LinkFlags::Running);
 
-    fn usable(table: &Table) -> Vec<String> {
+    fn usable(table: &InterfaceTable) -> Vec<String> {
         let usable = table.usable().into_iter();
         usable.map(|(ip, name)| format!("{ip}%{name}")).collect()
     }
 
     #[test]
     fn addresses_are_usable_while_their_link_runs() {
-        let mut table = Table::default();
+        let mut table = InterfaceTable::default();
         let none = AddressFlags::empty();
         table.apply(RTM_NEWLINK, &link(2, "eth0", RUNNING)).unwrap();
         table
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_link_that_is_deleted_takes_its_addresses_with_it() {
-        let mut table = Table::default();
+        let mut table = InterfaceTable::default();
         table.apply(RTM_NEWLINK, &link(2, "eth0", RUNNING)).unwrap();
         let added = address(2, "10.0.0.1", AddressFlags::empty());
         table.apply(RTM_NEWADDR, &added).unwrap();
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn interfaces_have_the_mtu_that_was_told_last() {
-        let mut table = Table::default();
+        let mut table = InterfaceTable::default();
         let flags = RUNNING | LinkFlags::Loopback;
         table.apply(RTM_NEWLINK, &link(1, "lo", flags)).unwrap();
         table.apply(RTM_NEWLINK, &link(2, "eth0", RUNNING)).unwrap();
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn tentative_addresses_wait_for_their_proof() {
-        let mut table = Table::default();
+        let mut table = InterfaceTable::default();
         table.apply(RTM_NEWLINK, &link(2, "eth0", RUNNING)).unwrap();
         let tentative = address(2, "fd00::1", AddressFlags::Tentative);
         table.apply(RTM_NEWADDR, &tentative).unwrap();
@@ -281,7 +281,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_message_can_upset_it(kind in 0_u16..32, payload in prop::collection::vec(any::<u8>(), 0..64)) {
-            let mut table = Table::default();
+            let mut table = InterfaceTable::default();
             let _ = table.apply(kind, &payload);
             table.usable();
             table.interfaces();

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use weir_quic::Interfaces;
 
-use super::decision::{Action, Decisions};
-use super::dialogue::News;
+use super::decision::{AddressAction, AddressTracker};
+use super::dialogue::TableChanges;
 use super::netlink::Netlink;
 use super::table::Usable;
 use crate::dcquic::Shared;
 use crate::error::EndpointError;
 
 /// Sees to it that an endpoint's sockets and connections follow the machine's addresses.
-pub(crate) struct Watch {
+pub(crate) struct AddressWatcher {
     netlink: Netlink,
-    decisions: Decisions,
+    decisions: AddressTracker,
     /// The interfaces' sizes as connections know them.
     interfaces: Arc<Interfaces>,
     /// Addresses that are gone and that some connection cannot leave, as there is no other way to
@@ -24,7 +24,7 @@ pub(crate) struct Watch {
     stuck: Vec<IpAddr>,
 }
 
-impl Watch {
+impl AddressWatcher {
     /// Must be called within a tokio runtime.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Watch {
     pub(crate) fn open() -> io::Result<Self> {
         Ok(Self {
             netlink: Netlink::open()?,
-            decisions: Decisions::default(),
+            decisions: AddressTracker::default(),
             interfaces: Arc::default(),
             stuck: Vec::new(),
         })
@@ -51,7 +51,7 @@ impl Watch {
         }
     }
 
-    fn act(&mut self, shared: &Shared, news: News) {
+    fn act(&mut self, shared: &Shared, news: TableChanges) {
         if !news.addresses && self.stuck.is_empty() {
             return;
         }
@@ -77,9 +77,9 @@ impl Watch {
         let places = shared.sockets.places();
         for action in self.decisions.decide(&places, usable) {
             match action {
-                Action::Reopen(place) => shared.reopen_place(place),
-                Action::Close(place) => shared.close_place(place),
-                Action::Replace(place, ip) => {
+                AddressAction::Reopen(place) => shared.reopen_place(place),
+                AddressAction::Close(place) => shared.close_place(place),
+                AddressAction::Replace(place, ip) => {
                     let port = places
                         .get(place)
                         .map_or(0, |(place, _)| place.address.port());

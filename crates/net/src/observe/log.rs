@@ -10,11 +10,11 @@ use weir_quic::observe::{Interest, Observation, Observer, Packet, Subject};
 use weir_units::Time;
 
 /// Makes the spans of an endpoint's connections.
-pub(super) struct Log {
+pub(super) struct EndpointLog {
     endpoint: Span,
 }
 
-impl Log {
+impl EndpointLog {
     pub(super) fn new(local: SocketAddr) -> Self {
         Self {
             endpoint: debug_span!("endpoint", %local),
@@ -32,19 +32,19 @@ impl Log {
             side = ?subject.side,
             remote = %subject.remote,
         );
-        Some(Box::new(Logger {
+        Some(Box::new(LogObserver {
             span,
             packets: enabled!(Level::TRACE),
         }))
     }
 }
 
-struct Logger {
+struct LogObserver {
     span: Span,
     packets: bool,
 }
 
-impl Logger {
+impl LogObserver {
     fn packet(&self, what: &'static str, packet: &Packet<'_>) {
         let Packet {
             level,
@@ -57,7 +57,7 @@ impl Logger {
     }
 }
 
-impl Observer for Logger {
+impl Observer for LogObserver {
     fn interest(&self) -> Interest {
         if self.packets {
             Interest::Everything

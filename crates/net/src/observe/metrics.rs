@@ -183,7 +183,7 @@ impl EndpointMetrics {
     }
 
     pub(super) fn observer(metrics: &Arc<Self>) -> Box<dyn Observer> {
-        Box::new(Counting {
+        Box::new(MetricsObserver {
             metrics: metrics.clone(),
             began: None,
             is_complete: false,
@@ -253,7 +253,7 @@ fn labels(endpoint: &str, label: Option<(&'static str, &str)>) -> Labels {
 }
 
 /// Counts one connection.
-struct Counting {
+struct MetricsObserver {
     metrics: Arc<EndpointMetrics>,
     /// When it began; `None` before.
     began: Option<Time>,
@@ -265,7 +265,7 @@ struct Counting {
     sampled: (PathId, u64),
 }
 
-impl Counting {
+impl MetricsObserver {
     fn begin(&mut self, now: Time, side: Side) {
         self.began = Some(now);
         self.metrics.open.inc();
@@ -298,7 +298,7 @@ impl Counting {
     }
 }
 
-impl Observer for Counting {
+impl Observer for MetricsObserver {
     fn interest(&self) -> Interest {
         Interest::Changes
     }
@@ -328,7 +328,7 @@ impl Observer for Counting {
     }
 }
 
-impl Drop for Counting {
+impl Drop for MetricsObserver {
     fn drop(&mut self) {
         if self.began.is_some() {
             self.metrics.open.dec();

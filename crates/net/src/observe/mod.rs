@@ -18,31 +18,31 @@ use weir_units::{Duration, Time};
 use crate::dcquic::Shared;
 use crate::error::EndpointError;
 use crate::lost_events::LostEvents;
-use log::Log;
+use log::EndpointLog;
 use metrics::EndpointMetrics;
 pub(crate) use metrics::Registry;
-use qlog::Writer;
+use qlog::QlogWriter;
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct ObserverOptions {
     /// Where qlog files go; `QLOGDIR` says it otherwise.
     pub(crate) qlog: Option<PathBuf>,
     pub(crate) metrics: Option<Registry>,
 }
 
 /// Watches all connections of an endpoint.
-pub(crate) struct Watchers {
-    log: Log,
-    qlog: Option<Writer>,
+pub(crate) struct EndpointObservers {
+    log: EndpointLog,
+    qlog: Option<QlogWriter>,
     metrics: Option<Arc<EndpointMetrics>>,
 }
 
-impl Watchers {
+impl EndpointObservers {
     /// # Errors
     /// [`EndpointError::Qlog`] where files cannot be written.
     pub(crate) fn new(
-        wishes: Wishes,
+        wishes: ObserverOptions,
         local: SocketAddr,
         epoch: Duration,
     ) -> Result<Self, EndpointError> {
@@ -51,13 +51,13 @@ impl Watchers {
             .qlog
             .or_else(|| from_environment().map(PathBuf::from));
         let open = |directory: &Path| {
-            Writer::open(directory, epoch).map_err(|source| EndpointError::Qlog {
+            QlogWriter::open(directory, epoch).map_err(|source| EndpointError::Qlog {
                 directory: directory.to_owned(),
                 source,
             })
         };
         Ok(Self {
-            log: Log::new(local),
+            log: EndpointLog::new(local),
             qlog: directory.as_deref().map(open).transpose()?,
             metrics: wishes
                 .metrics
@@ -67,7 +67,7 @@ impl Watchers {
 
     /// Events that qlog files could not take.
     pub(crate) fn lost_events(&self) -> Option<Arc<LostEvents>> {
-        self.qlog.as_ref().map(Writer::lost_events)
+        self.qlog.as_ref().map(QlogWriter::lost_events)
     }
 
     /// What only the endpoint itself counts is asked for before each scrape.
@@ -78,7 +78,7 @@ impl Watchers {
     }
 }
 
-impl Observers for Watchers {
+impl Observers for EndpointObservers {
     fn observe(&self, subject: &Subject) -> Option<Box<dyn Observer>> {
         let qlog = self.qlog.as_ref().map(|writer| writer.observer(subject));
         let metrics = self.metrics.as_ref().map(EndpointMetrics::observer);
@@ -86,15 +86,15 @@ impl Observers for Watchers {
         let mut all: Vec<_> = [qlog, metrics, log].into_iter().flatten().collect();
         match all.len() {
             0 | 1 => all.pop(),
-            _ => Some(Box::new(Several(all))),
+            _ => Some(Box::new(ObserverList(all))),
         }
     }
 }
 
 /// Several observers of one connection.
-struct Several(Vec<Box<dyn Observer>>);
+struct ObserverList(Vec<Box<dyn Observer>>);
 
-impl Observer for Several {
+impl Observer for ObserverList {
     fn interest(&self) -> Interest {
         let mut interests = self.0.iter().map(|observer| observer.interest());
         if interests.any(|interest| interest == Interest::Everything) {

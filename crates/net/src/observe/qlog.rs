@@ -22,7 +22,7 @@ const QUEUE: usize = 256;
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Writes the files of one endpoint.
-pub(super) struct Writer {
+pub(super) struct QlogWriter {
     directory: PathBuf,
     epoch: Duration,
     queue: Option<SyncSender<Message>>,
@@ -42,7 +42,7 @@ struct LogFile {
     opened: Mutex<Option<File>>,
 }
 
-impl Writer {
+impl QlogWriter {
     /// Begins to write files to a directory, which is made where there is none.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Writer {
     }
 
     pub(super) fn observer(&self, subject: &Subject) -> Box<dyn Observer> {
-        let sink = Queued {
+        let sink = QlogObserver {
             file: Arc::new(LogFile {
                 path: self.directory.join(file_name(subject)),
                 opened: Mutex::default(),
@@ -88,7 +88,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for QlogWriter {
     /// Waits until the files are complete. No connection is left then.
     fn drop(&mut self) {
         self.queue = None;
@@ -99,13 +99,13 @@ impl Drop for Writer {
 }
 
 /// A connection's way to its file.
-struct Queued {
+struct QlogObserver {
     file: Arc<LogFile>,
     queue: Option<SyncSender<Message>>,
     lost: Arc<LostEvents>,
 }
 
-impl Sink for Queued {
+impl Sink for QlogObserver {
     fn write(&mut self, batch: Batch) {
         let Some(queue) = &self.queue else { return };
         let events = batch.events;
@@ -164,7 +164,7 @@ mod tests {
     fn a_full_queue_loses_events_and_holds_up_nobody() {
         let (queue, messages) = sync_channel(2);
         let lost = Arc::new(LostEvents::default());
-        let mut sink = Queued {
+        let mut sink = QlogObserver {
             file: file("/dev/null"),
             queue: Some(queue),
             lost: lost.clone(),

@@ -11,9 +11,9 @@ use weir_quic::Direction;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{CALL_CANCELLED, CALL_DEADLINE, DEFAULT_SIZE_LIMIT, MESSAGE_TOO_LARGE};
-use crate::chunks::Chunks;
+use crate::chunks::ReadChunks;
 use crate::connection::Connection;
-use crate::dcquic::{Core, Opened};
+use crate::dcquic::{ConnectionState, OpenedStream};
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::handle::Handle;
 use crate::waiting::wait;
@@ -57,9 +57,9 @@ enum Progress {
     Begun,
     /// The rest of the request, while there is one, and what came of the response.
     Running {
-        opened: Opened,
+        opened: OpenedStream,
         rest: Option<Bytes>,
-        response: Chunks,
+        response: ReadChunks,
     },
     Done,
 }
@@ -116,7 +116,7 @@ impl Call {
     fn advance(
         &mut self,
         cx: &mut Context<'_>,
-        core: &mut Core,
+        core: &mut ConnectionState,
         sent: &mut bool,
     ) -> Poll<Result<Bytes, CallError>> {
         loop {
@@ -133,7 +133,7 @@ impl Call {
                     self.progress = Progress::Running {
                         opened,
                         rest: Some(self.request.clone()),
-                        response: Chunks::default(),
+                        response: ReadChunks::default(),
                     };
                 }
                 Progress::Running { opened, .. } if core.is_rejected(*opened) => {
@@ -209,7 +209,7 @@ impl Call {
     fn check_deadline(
         &mut self,
         cx: &mut Context<'_>,
-        core: &mut Core,
+        core: &mut ConnectionState,
         now: Time,
     ) -> Result<(), CallError> {
         let Some(span) = self.deadline else {
@@ -226,7 +226,7 @@ impl Call {
     }
 
     /// Resets and stops the stream, and forgets who waits for it.
-    fn abandon(&mut self, core: &mut Core, code: u64) -> bool {
+    fn abandon(&mut self, core: &mut ConnectionState, code: u64) -> bool {
         let Progress::Running { opened, .. } = self.progress else {
             return false;
         };
@@ -244,9 +244,9 @@ impl Call {
 
 /// Reads what is there; ready at the response's end.
 fn read_response(
-    core: &mut Core,
-    opened: Opened,
-    response: &mut Chunks,
+    core: &mut ConnectionState,
+    opened: OpenedStream,
+    response: &mut ReadChunks,
     limit: ByteSize,
 ) -> Poll<Result<(), ReadError>> {
     let limit = limit.as_usize();

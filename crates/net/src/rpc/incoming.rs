@@ -9,7 +9,7 @@ use weir_units::ByteSize;
 
 use super::{CALL_UNANSWERED, MESSAGE_TOO_LARGE};
 use crate::connection::Connection;
-use crate::dcquic::Opened;
+use crate::dcquic::OpenedStream;
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
@@ -59,7 +59,7 @@ impl Connection {
     /// [`ConnectionError`] where the connection is over.
     pub async fn accept_call(&self) -> Result<IncomingCall, ConnectionError> {
         let id = std::future::poll_fn(|cx| self.poll_accept(cx, Direction::Bidirectional)).await?;
-        let opened = Opened { id, early: false };
+        let opened = OpenedStream { id, early: false };
         Ok(IncomingCall {
             connection: self.clone(),
             send: SendStream::new(self.handle.clone(), opened),

@@ -10,7 +10,7 @@ const SEGMENT: usize = 100;
 
 fn socket() -> Socket {
     let buffer = ByteSize::from_mib(1);
-    let place = Place {
+    let place = BindAddress {
         address: "127.0.0.1:0".parse().unwrap(),
         interface: None,
     };
@@ -81,8 +81,8 @@ async fn what_is_for_port_zero_spoils_nothing() {
 fn only_a_full_socket_and_a_size_are_more_than_a_loss() {
     let remote = "192.0.2.1:9".parse().unwrap();
     let refused = |code| not_sent(&io::Error::from_raw_os_error(code), remote);
-    assert_eq!(refused(libc::EMSGSIZE), Err(NotSent::TooLarge));
-    assert_eq!(refused(libc::EAGAIN), Err(NotSent::Full));
+    assert_eq!(refused(libc::EMSGSIZE), Err(SendError::TooLarge));
+    assert_eq!(refused(libc::EAGAIN), Err(SendError::Full));
     for code in [libc::EINVAL, libc::EIO, libc::EPERM, libc::ENETUNREACH] {
         assert_eq!(refused(code), Ok(()));
     }

@@ -10,11 +10,11 @@ use rustls::server::StoresServerSessions;
 
 pub(super) struct Sessions {
     capacity: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<StoredSession>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredSession {
     sessions: HashMap<Vec<u8>, Vec<u8>>,
     /// The keys in the order in which they came, those taken included until their turn comes.
     order: VecDeque<Vec<u8>>,
@@ -28,7 +28,7 @@ impl Sessions {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoredSession> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 
 use weir_net::Duration;
-use weir_net::dcudp::{DcudpClient, DcudpConfig, DcudpConnection, DcudpListener, Kind};
+use weir_net::dcudp::{DcudpClient, DcudpConfig, DcudpConnection, DcudpListener, ServiceKind};
 use weir_units::Rate;
 
 /// Bounds every test; reached only by one that hangs.
@@ -41,13 +41,13 @@ fn config() -> DcudpConfig {
 }
 
 /// Both ends of a connection, and the sockets.
-struct Pair<K: Kind> {
+struct Pair<K: ServiceKind> {
     client: DcudpConnection<K>,
     server: DcudpConnection<K>,
     sockets: (DcudpClient, DcudpListener<K>),
 }
 
-async fn pair_with<K: Kind>(address: SocketAddr, config: DcudpConfig) -> Pair<K> {
+async fn pair_with<K: ServiceKind>(address: SocketAddr, config: DcudpConfig) -> Pair<K> {
     let listener = DcudpListener::<K>::bind(address, config.clone()).unwrap();
     let client = DcudpClient::towards(address, config).unwrap();
     let (began, taken) = tokio::join!(client.connect(listener.local_address()), listener.accept());
@@ -58,7 +58,7 @@ async fn pair_with<K: Kind>(address: SocketAddr, config: DcudpConfig) -> Pair<K>
     }
 }
 
-async fn pair<K: Kind>() -> Pair<K> {
+async fn pair<K: ServiceKind>() -> Pair<K> {
     pair_with(loopback(), config()).await
 }
 

@@ -11,12 +11,12 @@ use crate::{Code, TransportError};
 
 /// Where in its life a connection stands.
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum LifeCycle {
     /// Handshake or data.
     Open,
     /// We closed: CONNECTION_CLOSE is sent, and again in answer to what still comes.
     Closing {
-        message: Message,
+        message: CloseMessage,
         /// Whether a CONNECTION_CLOSE is to be sent now.
         due: bool,
         /// Packets that came in since, and how many of them call for the next answer.
@@ -32,12 +32,12 @@ pub(super) enum State {
 
 /// What CONNECTION_CLOSE says.
 #[derive(Clone, Debug)]
-pub(super) enum Message {
+pub(super) enum CloseMessage {
     Transport(TransportError),
     Application { code: u64, reason: Vec<u8> },
 }
 
-impl Message {
+impl CloseMessage {
     /// The frame. Before the handshake is complete an application's words would be readable by
     /// anyone, so a bare APPLICATION_ERROR stands for them (RFC 9000, section 10.2.3).
     pub(super) fn frame(&self, one_rtt: bool) -> Close<'_> {
@@ -63,7 +63,7 @@ impl Message {
 impl Connection {
     /// Closes the connection with the application's code and words for the peer.
     pub fn close(&mut self, now: Time, code: u64, reason: &[u8]) {
-        let message = Message::Application {
+        let message = CloseMessage::Application {
             code,
             reason: reason.to_vec(),
         };
@@ -75,18 +75,18 @@ impl Connection {
         tracing::debug!(%error, remote = %self.path().remote, "closing");
         self.begin_closing(
             now,
-            Message::Transport(error.clone()),
+            CloseMessage::Transport(error.clone()),
             ConnectionError::Transport(error),
         );
     }
 
-    fn begin_closing(&mut self, now: Time, message: Message, error: ConnectionError) {
-        if !matches!(self.state, State::Open) {
+    fn begin_closing(&mut self, now: Time, message: CloseMessage, error: ConnectionError) {
+        if !matches!(self.state, LifeCycle::Open) {
             return;
         }
         self.end(now, error);
         let until = now + self.closing_period();
-        self.state = State::Closing {
+        self.state = LifeCycle::Closing {
             message,
             due: true,
             received: 0,
@@ -98,7 +98,7 @@ impl Connection {
 
     /// Says that the connection is over, if that is news.
     pub(super) fn end(&mut self, now: Time, error: ConnectionError) {
-        if matches!(self.state, State::Open) {
+        if matches!(self.state, LifeCycle::Open) {
             self.report(now, &Observation::Closed(&error));
             self.events.push_back(Event::Closed(error));
         }
@@ -123,7 +123,7 @@ impl Connection {
 
     /// Falls silent until the peer's last packets are gone.
     pub(super) fn drain(&mut self, now: Time) {
-        self.state = State::Draining {
+        self.state = LifeCycle::Draining {
             until: now + self.closing_period(),
         };
     }
@@ -135,8 +135,8 @@ impl Connection {
     }
 
     pub(super) fn drained(&mut self, now: Time) {
-        if !matches!(self.state, State::Closed) {
-            self.state = State::Closed;
+        if !matches!(self.state, LifeCycle::Closed) {
+            self.state = LifeCycle::Closed;
             self.endpoint_events.push_back(EndpointEvent::Drained);
             self.report_changes(now);
             // The application may keep its handle for long; the observer's work is done.
@@ -146,7 +146,7 @@ impl Connection {
 
     /// A packet came in while closing: answers fewer and fewer of them.
     pub(super) fn on_packet_while_closing(&mut self) {
-        if let State::Closing {
+        if let LifeCycle::Closing {
             due,
             received,
             answer_at,
@@ -169,11 +169,11 @@ impl Connection {
 
     /// Whether the connection is over or about to be: nothing can be sent or received on it.
     pub fn is_closed(&self) -> bool {
-        !matches!(self.state, State::Open)
+        !matches!(self.state, LifeCycle::Open)
     }
 
     /// Whether nothing is left to do: the value may be dropped.
     pub fn is_drained(&self) -> bool {
-        matches!(self.state, State::Closed)
+        matches!(self.state, LifeCycle::Closed)
     }
 }

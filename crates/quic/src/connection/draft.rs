@@ -17,12 +17,12 @@ pub(super) const SMALLEST_ROOM: usize = 96;
 const SAMPLE_OFFSET: usize = 4;
 
 /// A packet without its frames yet.
-pub(super) struct Draft {
+pub(super) struct PacketBuilder {
     pub(super) level: Level,
     path: PathId,
     number: u64,
     number_length: usize,
-    header: Header,
+    header: PacketHeader,
     /// Where it begins in the buffer.
     start: usize,
     payload_start: usize,
@@ -31,21 +31,21 @@ pub(super) struct Draft {
     tag_length: usize,
 }
 
-enum Header {
+enum PacketHeader {
     Long(LongHeader),
     Short { number_offset: usize },
 }
 
 /// How a packet leaves, for those who watch.
 #[derive(Clone, Copy)]
-pub(super) struct Leaving {
+pub(super) struct SentPacketInfo {
     pub(super) now: Time,
     pub(super) ecn: Ecn,
     pub(super) is_mtu_probe: bool,
 }
 
 /// A finished packet.
-pub(super) struct Finished {
+pub(super) struct BuiltPacket {
     /// Its size in bytes.
     pub(super) size: usize,
     /// Whether PADDING was added, which makes it count against the window (RFC 9002, section 2).
@@ -62,7 +62,7 @@ impl Connection {
         level: Level,
         buffer: &mut Vec<u8>,
         end: usize,
-    ) -> Result<Option<Draft>, TransportError> {
+    ) -> Result<Option<PacketBuilder>, TransportError> {
         self.begin_packet_on(self.paths[0].id, level, buffer, end)
     }
 
@@ -76,7 +76,7 @@ impl Connection {
         level: Level,
         buffer: &mut Vec<u8>,
         end: usize,
-    ) -> Result<Option<Draft>, TransportError> {
+    ) -> Result<Option<PacketBuilder>, TransportError> {
         let start = buffer.len();
         let Some((_, key)) = self.keys.local(level, self.side) else {
             return Ok(None);
@@ -111,7 +111,7 @@ impl Connection {
         {
             packet::clear_fixed_bit(&mut buffer[start]);
         }
-        Ok(Some(Draft {
+        Ok(Some(PacketBuilder {
             level,
             path,
             number,
@@ -131,7 +131,7 @@ impl Connection {
         number: u64,
         number_length: usize,
         buffer: &mut Vec<u8>,
-    ) -> Header {
+    ) -> PacketHeader {
         let kind = match level {
             Level::Initial => LongKind::Initial {
                 token: &self.validation.token,
@@ -148,7 +148,7 @@ impl Connection {
                     number,
                     number_length,
                 );
-                return Header::Short { number_offset };
+                return PacketHeader::Short { number_offset };
             }
         };
         let version = match level {
@@ -164,17 +164,17 @@ impl Connection {
             number_length,
             size_limit: self.datagram_limit(),
         };
-        Header::Long(packet::write_long_header(buffer, &fields))
+        PacketHeader::Long(packet::write_long_header(buffer, &fields))
     }
 
     /// Pads the packet so that it ends at `pad_to` at least, seals and protects it.
     pub(super) fn finish_packet(
         &mut self,
-        draft: &Draft,
+        draft: &PacketBuilder,
         buffer: &mut Vec<u8>,
         pad_to: usize,
-        leaving: Leaving,
-    ) -> Finished {
+        leaving: SentPacketInfo,
+    ) -> BuiltPacket {
         let sampled = draft.payload_start + SAMPLE_OFFSET.saturating_sub(draft.number_length);
         let frames_end = buffer.len().max(sampled);
         let payload_end = frames_end
@@ -182,12 +182,12 @@ impl Connection {
             .min(draft.limit);
         buffer.resize(payload_end + draft.tag_length, 0);
         let number_offset = match &draft.header {
-            Header::Long(header) => {
+            PacketHeader::Long(header) => {
                 let end = buffer.len();
                 header.finish(buffer, end);
                 header.number_offset
             }
-            Header::Short { number_offset } => *number_offset,
+            PacketHeader::Short { number_offset } => *number_offset,
         };
         if let Some(reporter) = &mut self.reporter {
             let packet = Packet {
@@ -206,19 +206,19 @@ impl Connection {
             packet_key.seal(draft.number, draft.payload_start - draft.start, packet);
             header_key.protect(number_offset - draft.start, packet);
         }
-        Finished {
+        BuiltPacket {
             size: buffer.len() - draft.start,
             padded: payload_end > frames_end,
         }
     }
 
     /// Gives a packet up that got no frames.
-    pub(super) fn abandon_packet(draft: &Draft, buffer: &mut Vec<u8>) {
+    pub(super) fn abandon_packet(draft: &PacketBuilder, buffer: &mut Vec<u8>) {
         buffer.truncate(draft.start);
     }
 }
 
-impl Draft {
+impl PacketBuilder {
     /// Whether no frame has been written yet.
     pub(super) fn is_empty(&self, buffer: &[u8]) -> bool {
         buffer.len() == self.payload_start

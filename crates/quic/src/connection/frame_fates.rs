@@ -6,7 +6,7 @@ use super::Connection;
 use super::control_frames::ControlFrames;
 use super::crypto_stream::CryptoStream;
 use super::ids::RemoteIds;
-use super::report::Reporter;
+use super::report::StateReporter;
 use crate::Space;
 use crate::observe::LostPacket;
 use crate::path::Path;
@@ -21,7 +21,7 @@ pub(super) struct FrameFates<'c> {
     remote_ids: &'c mut RemoteIds,
     control: &'c mut ControlFrames,
     retransmitted: &'c mut u64,
-    reporter: &'c mut Option<Box<Reporter>>,
+    reporter: &'c mut Option<Box<StateReporter>>,
 }
 
 impl Connection {

@@ -18,7 +18,7 @@ const MAX_INITIAL: u64 = 16 * 1024;
 
 /// How far the handshake has come.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct HandshakeProgress {
     /// The session is complete on our side.
     pub(super) complete: bool,
     /// The peer's side is complete too (RFC 9001, section 4.1.2).

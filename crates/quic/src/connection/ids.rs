@@ -107,7 +107,7 @@ impl LocalIds {
 
 /// An ID of the peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
+struct IssuedId {
     sequence: u64,
     id: ConnectionId,
     /// What shows that a stateless reset is the peer's; unknown for the ID of a client's handshake.
@@ -118,10 +118,10 @@ struct Held {
 /// (RFC 9000, section 9.5), and the rest are spare.
 #[derive(Debug)]
 pub(super) struct RemoteIds {
-    current: Held,
+    current: IssuedId,
     /// Those of other paths.
-    assigned: Vec<(PathId, Held)>,
-    spare: Vec<Held>,
+    assigned: Vec<(PathId, IssuedId)>,
+    spare: Vec<IssuedId>,
     in_use_changed: bool,
     /// Sequence numbers from `retire_prior_to` on that the peer has issued, retired ones included:
     /// a frame that comes again, late, brings nothing back.
@@ -133,7 +133,7 @@ pub(super) struct RemoteIds {
     unacknowledged: usize,
 }
 
-impl Held {
+impl IssuedId {
     const fn of_handshake(id: ConnectionId) -> Self {
         Self {
             sequence: 0,
@@ -151,7 +151,7 @@ impl Held {
 impl RemoteIds {
     pub(super) fn new(id: ConnectionId) -> Self {
         Self {
-            current: Held::of_handshake(id),
+            current: IssuedId::of_handshake(id),
             assigned: Vec::new(),
             in_use_changed: false,
             spare: Vec::new(),
@@ -219,10 +219,10 @@ impl RemoteIds {
 
     /// The peer chose its ID for the handshake (RFC 9000, section 7.2).
     pub(super) fn set_handshake_id(&mut self, id: ConnectionId) {
-        self.current = Held::of_handshake(id);
+        self.current = IssuedId::of_handshake(id);
     }
 
-    fn held(&self) -> impl Iterator<Item = &Held> {
+    fn held(&self) -> impl Iterator<Item = &IssuedId> {
         let others = self.assigned.iter().map(|(_, id)| id).chain(&self.spare);
         std::iter::once(&self.current).chain(others)
     }
@@ -254,12 +254,12 @@ impl RemoteIds {
         if self.current.id.is_empty() {
             return violation("NEW_CONNECTION_ID from a peer that uses an empty connection ID");
         }
-        let new = Held {
+        let new = IssuedId {
             sequence: frame.sequence,
             id: frame.id,
             reset_token: Some(frame.reset_token),
         };
-        let known = |held: &&Held| held.sequence == new.sequence || held.id == new.id;
+        let known = |held: &&IssuedId| held.sequence == new.sequence || held.id == new.id;
         let held = self.held().find(known).copied();
         match held {
             Some(held) if held.agrees_with(&new) => {}

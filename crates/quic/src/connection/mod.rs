@@ -54,7 +54,7 @@ use weir_units::{ByteSize, Duration, Time};
 pub use datagrams::{DatagramStats, SendDatagramError};
 pub(crate) use ids::random_id;
 pub use key_update::UpdateKeysError;
-pub(crate) use report::Reporter;
+pub(crate) use report::StateReporter;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub(crate) use validation::{ClientSetup, ServerSetup};
 
@@ -69,7 +69,7 @@ use crate::secret::{EndpointKeys, ResetToken};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, PathId, Side, Version};
-use close::State;
+use close::LifeCycle;
 use control_frames::ControlFrames;
 use crypto_stream::CryptoStream;
 use datagrams::Datagrams;
@@ -86,14 +86,14 @@ pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
     rng: ChaCha12Rng,
-    state: State,
+    state: LifeCycle,
     session: Box<dyn Session>,
     keys: KeySet,
     recovery: Recovery,
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
-    sizing: packet_size::Sizing,
-    book: paths::PathBook,
+    sizing: packet_size::PacketSizing,
+    book: paths::PathTable,
     /// Watches the path in use (clients only).
     monitor: Option<Box<MigrationMonitor>>,
     /// What the congestion controller was last told of a deadline.
@@ -106,7 +106,7 @@ pub struct Connection {
     remote_ids: RemoteIds,
     control: ControlFrames,
     /// Who is told of what happens.
-    reporter: Option<Box<Reporter>>,
+    reporter: Option<Box<StateReporter>>,
     datagrams: Datagrams,
     local_ids: LocalIds,
     /// The client's first destination ID, on a server the first one after a Retry packet: it takes
@@ -129,7 +129,7 @@ pub struct Connection {
     /// What the peer declared; its defaults until then.
     peer: TransportParameters,
     peer_known: bool,
-    handshake: handshake::Progress,
+    handshake: handshake::HandshakeProgress,
     timers: timers::Timers,
     events: VecDeque<Event>,
     endpoint_events: VecDeque<EndpointEvent>,
@@ -163,7 +163,7 @@ pub(crate) struct Setup {
     pub(crate) interfaces: Arc<Interfaces>,
     pub(crate) keys: Arc<EndpointKeys>,
     pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) reporter: Option<Box<Reporter>>,
+    pub(crate) reporter: Option<Box<StateReporter>>,
     /// On clients.
     pub(crate) client: Option<ClientSetup>,
     /// On servers.
@@ -219,7 +219,7 @@ impl Connection {
         let mut connection = Self {
             side,
             rng,
-            state: State::Open,
+            state: LifeCycle::Open,
             session,
             keys: KeySet {
                 initial: Some(initial_keys),
@@ -227,8 +227,8 @@ impl Connection {
             },
             recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
-            sizing: packet_size::Sizing::new(config.packet_size_policy),
-            book: paths::PathBook::new(local),
+            sizing: packet_size::PacketSizing::new(config.packet_size_policy),
+            book: paths::PathTable::new(local),
             monitor: monitor(now, &config, side),
             deadline: None,
             window_cap: None,
@@ -252,7 +252,7 @@ impl Connection {
             reset_tokens: Vec::new(),
             peer: TransportParameters::default(),
             peer_known: false,
-            handshake: handshake::Progress::default(),
+            handshake: handshake::HandshakeProgress::default(),
             timers: timers::Timers::new(now, &config),
             events: VecDeque::new(),
             endpoint_events: VecDeque::new(),

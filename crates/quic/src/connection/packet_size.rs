@@ -9,8 +9,8 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Transmit;
 
 use super::Connection;
-use super::close::State;
-use super::draft::Leaving;
+use super::close::LifeCycle;
+use super::draft::SentPacketInfo;
 use crate::config::{ConfigError, PacketSizePolicy};
 use crate::frame::write;
 use crate::interfaces::{Interfaces, headers, largest_udp_payload};
@@ -27,7 +27,7 @@ const LARGE_TASK_PACKET: usize = 5000;
 
 /// What decides on the size of packets, the path aside.
 #[derive(Debug)]
-pub(super) struct Sizing {
+pub(super) struct PacketSizing {
     policy: PacketSizePolicy,
     /// The size of the task in progress, by the application's word.
     declared: Option<ByteSize>,
@@ -37,7 +37,7 @@ pub(super) struct Sizing {
     probe_waits: bool,
 }
 
-impl Sizing {
+impl PacketSizing {
     pub(super) fn new(policy: PacketSizePolicy) -> Self {
         Self {
             policy,
@@ -88,7 +88,7 @@ impl Connection {
     /// large for our own interface (EMSGSIZE): they count as lost, and packets have the base size
     /// until a larger one is found anew. A refused MTU probe only ends the search above its size.
     pub fn handle_too_large(&mut self, now: Time, transmit: &Transmit) {
-        if !matches!(self.state, State::Open) || !self.path().joins(transmit.remote, transmit.local)
+        if !matches!(self.state, LifeCycle::Open) || !self.path().joins(transmit.remote, transmit.local)
         {
             return;
         }
@@ -208,7 +208,7 @@ impl Connection {
             }
         };
         write::ping(buffer);
-        let leaving = Leaving {
+        let leaving = SentPacketInfo {
             now,
             ecn: self.path().ecn.codepoint(),
             is_mtu_probe: true,

@@ -31,7 +31,7 @@ const MAX_BACKOFF: u32 = 5;
 
 /// Where a datagram came from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
+pub(super) struct DatagramMeta {
     pub(super) remote: SocketAddr,
     pub(super) local: Option<SocketAddr>,
     /// Its bytes of UDP payload.
@@ -42,7 +42,7 @@ pub(super) struct Arrival {
 
 /// What the connection keeps beside the paths themselves.
 #[derive(Debug)]
-pub(super) struct PathBook {
+pub(super) struct PathTable {
     next_id: u32,
     /// Addresses of ours over which the server should be reachable (clients only).
     locals: Vec<SocketAddr>,
@@ -58,7 +58,7 @@ pub(super) struct PathBook {
     to_preferred: Option<PathId>,
 }
 
-impl PathBook {
+impl PathTable {
     pub(super) fn new(local: Option<SocketAddr>) -> Self {
         Self {
             next_id: 1,
@@ -201,7 +201,7 @@ impl Connection {
     }
 
     /// An authentic packet came from a new address: a path of which nothing is known.
-    pub(super) fn admit(&mut self, now: Time, arrival: &Arrival) -> usize {
+    pub(super) fn admit(&mut self, now: Time, arrival: &DatagramMeta) -> usize {
         self.make_room(now);
         let mut path = self.new_path(arrival.remote, arrival.local);
         path.on_datagram_received(arrival.length);

@@ -8,8 +8,8 @@ use weir_units::Time;
 use weir_wire::Ecn;
 
 use super::Connection;
-use super::close::State;
-use super::paths::Arrival;
+use super::close::LifeCycle;
+use super::paths::DatagramMeta;
 use crate::crypto::{DirectionKeys, OpenError};
 use crate::event::EndpointEvent;
 use crate::frame::{Ack, Frame, Frames, Stream};
@@ -28,7 +28,7 @@ struct OpenedPacket {
 }
 
 /// What a packet holds, on the whole.
-struct Contents {
+struct PacketSummary {
     ack_eliciting: bool,
     /// Nothing but what tells whether a path works (RFC 9000, section 9.1).
     probing: bool,
@@ -50,7 +50,7 @@ impl Connection {
             return;
         }
         let index = self.find_path(remote, local);
-        let mut arrival = Arrival {
+        let mut arrival = DatagramMeta {
             remote,
             local,
             length,
@@ -94,7 +94,7 @@ impl Connection {
         &mut self,
         now: Time,
         header: &Header,
-        arrival: &mut Arrival,
+        arrival: &mut DatagramMeta,
         ecn: Ecn,
         packet: &mut [u8],
     ) -> bool {
@@ -127,12 +127,12 @@ impl Connection {
         &mut self,
         now: Time,
         header: &Header,
-        arrival: &mut Arrival,
+        arrival: &mut DatagramMeta,
         ecn: Ecn,
         opened: OpenedPacket,
         packet: &[u8],
     ) {
-        if !matches!(self.state, State::Open) {
+        if !matches!(self.state, LifeCycle::Open) {
             return self.on_packet_while_closing_or_draining(now, &opened, packet);
         }
         let index = match arrival.path.and_then(|path| self.index_of(path)) {
@@ -317,11 +317,11 @@ impl Connection {
         level: Level,
         path: PathId,
         payload: &[u8],
-    ) -> Result<Option<Contents>, TransportError> {
+    ) -> Result<Option<PacketSummary>, TransportError> {
         if payload.is_empty() {
             return Err(violation("a packet without frames"));
         }
-        let mut contents = Contents {
+        let mut contents = PacketSummary {
             ack_eliciting: false,
             probing: true,
         };
@@ -486,7 +486,7 @@ impl Connection {
                 Frame::Close(close) => Some(close),
                 _ => None,
             });
-        if let (Some(close), State::Closing { .. }) = (close, &self.state) {
+        if let (Some(close), LifeCycle::Closing { .. }) = (close, &self.state) {
             self.on_close(now, &close);
         }
     }

@@ -3,7 +3,7 @@
 use weir_units::{ByteSize, Time};
 
 use super::Connection;
-use super::close::State;
+use super::close::LifeCycle;
 use crate::PathId;
 use crate::observe::{
     DropReason, EcnValidation, Interest, LostPacket, Metrics, Observation, Observer, Packet,
@@ -13,18 +13,18 @@ use crate::path::{MtuPhase, Path};
 use crate::transport_parameters::TransportParameters;
 
 /// An observer, and what it knows already.
-pub(crate) struct Reporter {
+pub(crate) struct StateReporter {
     subject: Subject,
     observer: Box<dyn Observer>,
     wants_packets: bool,
     /// Our transport parameters, to be told first.
     parameters: Option<Box<TransportParameters>>,
-    told: Told,
+    told: LastReported,
 }
 
 /// What the observer was told last.
 #[derive(Default)]
-struct Told {
+struct LastReported {
     handshake_complete: bool,
     handshake_confirmed: bool,
     end: Option<Phase>,
@@ -35,7 +35,7 @@ struct Told {
     metrics: Option<Metrics>,
 }
 
-impl Reporter {
+impl StateReporter {
     pub(crate) fn new(
         subject: Subject,
         observer: Box<dyn Observer>,
@@ -46,7 +46,7 @@ impl Reporter {
             wants_packets: observer.interest() == Interest::Everything,
             observer,
             parameters: Some(Box::new(parameters)),
-            told: Told::default(),
+            told: LastReported::default(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Reporter {
     }
 
     /// Tells what is different from what was told before.
-    fn tell_changes(&mut self, now: Time, is: &Told) {
+    fn tell_changes(&mut self, now: Time, is: &LastReported) {
         let was = std::mem::take(&mut self.told);
         if is.handshake_complete && !was.handshake_complete {
             self.tell(now, &Observation::Phase(Phase::HandshakeComplete));
@@ -178,17 +178,17 @@ impl Connection {
         }
     }
 
-    fn state_to_tell(&self) -> Told {
+    fn state_to_tell(&self) -> LastReported {
         let path = &self.paths[0];
         let done = path.discovery.phase == MtuPhase::SearchComplete;
-        Told {
+        LastReported {
             handshake_complete: self.handshake.complete,
             handshake_confirmed: self.handshake.confirmed,
             end: match self.state {
-                State::Open => None,
-                State::Closing { .. } => Some(Phase::Closing),
-                State::Draining { .. } => Some(Phase::Draining),
-                State::Closed => Some(Phase::Drained),
+                LifeCycle::Open => None,
+                LifeCycle::Closing { .. } => Some(Phase::Closing),
+                LifeCycle::Draining { .. } => Some(Phase::Draining),
+                LifeCycle::Closed => Some(Phase::Drained),
             },
             key_phase: self.keys.update_count(),
             mtu: Some((path.id, path.mtu, done)),

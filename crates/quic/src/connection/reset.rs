@@ -3,7 +3,7 @@
 use weir_units::Time;
 
 use super::Connection;
-use super::close::State;
+use super::close::LifeCycle;
 use crate::error::ConnectionError;
 use crate::event::EndpointEvent;
 use crate::secret::{ResetToken, tokens_are_equal};
@@ -33,7 +33,7 @@ impl Connection {
     /// The peer has lost the connection's state: nothing more is sent.
     pub(super) fn on_reset(&mut self, now: Time) {
         self.end(now, ConnectionError::StatelessReset);
-        if matches!(self.state, State::Open | State::Closing { .. }) {
+        if matches!(self.state, LifeCycle::Open | LifeCycle::Closing { .. }) {
             self.drain(now);
         }
     }

@@ -3,7 +3,7 @@
 use weir_units::{Duration, Time};
 
 use super::Connection;
-use super::close::State;
+use super::close::LifeCycle;
 use super::draft::SMALLEST_ROOM;
 use crate::config::TransportConfig;
 use crate::error::ConnectionError;
@@ -66,9 +66,9 @@ impl Connection {
     /// When [`Connection::handle_timeout`] is to be called next, unless something happens before.
     pub fn timeout(&self) -> Option<Time> {
         match self.state {
-            State::Closed => return None,
-            State::Closing { until, .. } | State::Draining { until } => return Some(until),
-            State::Open => {}
+            LifeCycle::Closed => return None,
+            LifeCycle::Closing { until, .. } | LifeCycle::Draining { until } => return Some(until),
+            LifeCycle::Open => {}
         }
         let handshake = (!self.handshake.complete).then(|| self.handshake_deadline());
         [
@@ -89,14 +89,14 @@ impl Connection {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         match self.state {
-            State::Closed => return,
-            State::Closing { until, .. } | State::Draining { until } => {
+            LifeCycle::Closed => return,
+            LifeCycle::Closing { until, .. } | LifeCycle::Draining { until } => {
                 if now >= until {
                     self.drained(now);
                 }
                 return;
             }
-            State::Open => {}
+            LifeCycle::Open => {}
         }
         if !self.handshake.complete && now >= self.handshake_deadline() {
             let timeout = self.config.handshake_timeout;

@@ -9,8 +9,8 @@ use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
 
 use super::Connection;
-use super::close::{Message, State};
-use super::draft::{Leaving, SMALLEST_ROOM};
+use super::close::{CloseMessage, LifeCycle};
+use super::draft::{SentPacketInfo, SMALLEST_ROOM};
 use crate::frame::write;
 use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::recovery::{SentFrames, SentPacket};
@@ -26,7 +26,7 @@ const PING_EVERY: u32 = 32;
 
 /// What the datagrams of a batch have in common.
 #[derive(Clone, Copy)]
-struct Batch {
+struct BatchHeader {
     now: Time,
     ecn: Ecn,
     /// The pacer holds data back, or an MTU probe that has waited too long goes first.
@@ -35,7 +35,7 @@ struct Batch {
 
 /// What a packet may carry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Allowance {
+enum PacketAllowance {
     /// Whatever waits.
     All,
     /// ACKs only: the window, the pacer or the address limit holds data back.
@@ -65,9 +65,9 @@ impl Connection {
         max_datagrams: usize,
     ) -> Option<Transmit> {
         match self.state {
-            State::Open => {}
-            State::Closing { due: true, .. } => return self.transmit_close(now, buffer),
-            State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
+            LifeCycle::Open => {}
+            LifeCycle::Closing { due: true, .. } => return self.transmit_close(now, buffer),
+            LifeCycle::Closing { .. } | LifeCycle::Draining { .. } | LifeCycle::Closed => return None,
         }
         if let Some(index) = self.due_probe()
             && let Some(transmit) = self.transmit_probe(now, index, buffer)
@@ -82,7 +82,7 @@ impl Connection {
             .min(MAX_SEGMENTS)
             .min((MAX_BATCH / limit).max(1));
         let mut segment = limit;
-        let batch = Batch {
+        let batch = BatchHeader {
             now,
             ecn,
             paced: self.pacer_waits(now) || self.makes_room_for_mtu_probe(now),
@@ -149,7 +149,7 @@ impl Connection {
             path.validation.on_sent(now, challenge);
         }
         // Padded, so that it also tells whether the path carries the smallest packets of QUIC.
-        let leaving = Leaving {
+        let leaving = SentPacketInfo {
             now,
             ecn: Ecn::NotEct,
             is_mtu_probe: false,
@@ -177,7 +177,7 @@ impl Connection {
     }
 
     /// Writes one datagram that ends at `end` at the latest.
-    fn write_datagram(&mut self, batch: Batch, buffer: &mut Vec<u8>, end: usize) -> bool {
+    fn write_datagram(&mut self, batch: BatchHeader, buffer: &mut Vec<u8>, end: usize) -> bool {
         let begin = buffer.len();
         let budget = self.path().amplification_budget();
         let end = end.min(begin.saturating_add(usize::try_from(budget).unwrap_or(usize::MAX)));
@@ -203,7 +203,7 @@ impl Connection {
     }
 
     /// Writes a datagram of the handshake: packets of several levels (RFC 9000, section 12.2).
-    fn write_coalesced(&mut self, batch: Batch, may_send: bool, buffer: &mut Vec<u8>, end: usize) {
+    fn write_coalesced(&mut self, batch: BatchHeader, may_send: bool, buffer: &mut Vec<u8>, end: usize) {
         let data_level = if self.keys.one_rtt.is_some() {
             Level::OneRtt
         } else {
@@ -222,7 +222,7 @@ impl Connection {
         let last = levels.iter().flatten().last().map(|(level, _)| *level);
         // RFC 9000, section 14.1: datagrams with ack-eliciting Initial packets are padded.
         let has_initial = levels[0]
-            .is_some_and(|(_, allowance)| self.side.is_client() || allowance == Allowance::All);
+            .is_some_and(|(_, allowance)| self.side.is_client() || allowance == PacketAllowance::All);
         let pad_to = if has_initial {
             (buffer.len() + SMALLEST_MAX_UDP_PAYLOAD).min(end)
         } else {
@@ -235,13 +235,13 @@ impl Connection {
     }
 
     /// What a packet of this level may carry now; `None` where there is nothing to send.
-    fn allowance(&self, now: Time, level: Level, may_send: bool) -> Option<Allowance> {
+    fn allowance(&self, now: Time, level: Level, may_send: bool) -> Option<PacketAllowance> {
         let space = level.space() as usize;
         if self.probes[space] > 0 || (may_send && self.data_waits(level.space())) {
-            return Some(Allowance::All);
+            return Some(PacketAllowance::All);
         }
         let ack_due = level != Level::ZeroRtt && self.received[space].ack_due(now);
-        ack_due.then_some(Allowance::AcksOnly)
+        ack_due.then_some(PacketAllowance::AcksOnly)
     }
 
     /// Whether anything but ACKs waits in a space.
@@ -273,8 +273,8 @@ impl Connection {
     /// reaches `pad_to`.
     fn write_packet(
         &mut self,
-        Batch { now, ecn, .. }: Batch,
-        (level, allowance): (Level, Allowance),
+        BatchHeader { now, ecn, .. }: BatchHeader,
+        (level, allowance): (Level, PacketAllowance),
         buffer: &mut Vec<u8>,
         end: usize,
         (pad_to, is_last): (usize, bool),
@@ -296,7 +296,7 @@ impl Connection {
         }
         let is_last = is_last || draft.limit < buffer.len() + SMALLEST_ROOM;
         let pad_to = if is_last { pad_to } else { 0 };
-        let leaving = Leaving {
+        let leaving = SentPacketInfo {
             now,
             ecn,
             is_mtu_probe: false,
@@ -338,7 +338,7 @@ impl Connection {
         &mut self,
         now: Time,
         level: Level,
-        allowance: Allowance,
+        allowance: PacketAllowance,
         buffer: &mut Vec<u8>,
         limit: usize,
         frames: &mut SentFrames,
@@ -362,7 +362,7 @@ impl Connection {
             // The answer to a probe should not wait (draft-ietf-quic-ack-frequency-14, section 7).
             write::immediate_ack(buffer);
         }
-        if allowance == Allowance::All {
+        if allowance == PacketAllowance::All {
             self.crypto[space].fill(buffer, limit, |frame| frames.push(frame));
             if level.space() == Space::Data {
                 if level == Level::OneRtt && self.control.are_due(&self.remote_ids) {
@@ -409,7 +409,7 @@ impl Connection {
     /// A datagram with CONNECTION_CLOSE at every level that the peer may be able to read
     /// (RFC 9000, section 10.2.3).
     fn transmit_close(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let State::Closing { message, due, .. } = &mut self.state else {
+        let LifeCycle::Closing { message, due, .. } = &mut self.state else {
             return None;
         };
         *due = false;
@@ -447,7 +447,7 @@ impl Connection {
         &mut self,
         now: Time,
         level: Level,
-        message: &Message,
+        message: &CloseMessage,
         buffer: &mut Vec<u8>,
         end: usize,
         pad_to: usize,
@@ -457,7 +457,7 @@ impl Connection {
             return;
         };
         write::close(buffer, &message.frame(level == Level::OneRtt), draft.limit);
-        let leaving = Leaving {
+        let leaving = SentPacketInfo {
             now,
             ecn: Ecn::NotEct,
             is_mtu_probe: false,

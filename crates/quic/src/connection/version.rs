@@ -6,7 +6,7 @@ use super::Connection;
 use super::ids::random_id;
 use crate::crypto::Keys;
 use crate::error::ConnectionError;
-use crate::negotiation::{self, Course};
+use crate::negotiation::{self, NegotiationOutcome};
 use crate::packet::{self, Header, Kind};
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Side, TransportError, Version};
@@ -66,7 +66,7 @@ impl Connection {
             // A server has checked it before it answered.
             return Ok(());
         };
-        let course = Course {
+        let course = NegotiationOutcome {
             versions: client.versions,
             begun: self.version_begun,
             renegotiated: self.renegotiated,

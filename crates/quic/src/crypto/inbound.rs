@@ -28,13 +28,13 @@ impl Message {
 }
 
 /// The handshake bytes that a peer sent and that no message has been made of yet.
-pub(super) struct Inbound {
+pub(super) struct HandshakeBuffer {
     level: Level,
     buffer: Vec<u8>,
     consumed: usize,
 }
 
-impl Inbound {
+impl HandshakeBuffer {
     /// Nothing received; messages are expected in Initial packets.
     pub(super) fn new() -> Self {
         Self {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn messages(inbound: &mut Inbound) -> Vec<Vec<u8>> {
+    fn messages(inbound: &mut HandshakeBuffer) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         while let Some(message) = inbound.next_message().unwrap() {
             all.push(message.bytes);
@@ -128,7 +128,7 @@ mod tests {
                 .map(|body| [&[7, 0, 0, body.len() as u8], &body[..]].concat())
                 .collect();
             let stream = sent.concat();
-            let mut inbound = Inbound::new();
+            let mut inbound = HandshakeBuffer::new();
             let mut received = Vec::new();
             let mut rest = &stream[..];
             for size in sizes.iter().cycle() {
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn levels_do_not_mix() {
-        let mut inbound = Inbound::new();
+        let mut inbound = HandshakeBuffer::new();
         assert!(inbound.push(Level::ZeroRtt, &[1]).is_err());
         assert!(inbound.push(Level::Handshake, &[1]).is_err());
         inbound.push(Level::Initial, &[2, 0, 0, 0, 8]).unwrap();
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_message_has_a_greatest_length() {
-        let mut inbound = Inbound::new();
+        let mut inbound = HandshakeBuffer::new();
         inbound.push(Level::Initial, &[1, 1, 0, 0]).unwrap();
         let error = inbound.next_message().map(|_| ()).unwrap_err();
         assert_eq!(error.code, Code::CRYPTO_BUFFER_EXCEEDED);

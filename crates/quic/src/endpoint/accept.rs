@@ -17,7 +17,7 @@ use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::negotiation;
 use crate::observe::Subject;
 use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};
-use crate::token::{Bearer, Token, Verdict};
+use crate::token::{TokenHolder, Token, Verdict};
 use crate::transport_parameters::PreferredAddress;
 use crate::{Code, ConnectionId, Side, Version};
 
@@ -93,7 +93,7 @@ impl Endpoint {
             let code = Code::CONNECTION_REFUSED;
             return Route::Reply(refusal(&header, version, &initial_keys(), code));
         }
-        let bearer = Bearer {
+        let bearer = TokenHolder {
             remote: arrival.remote,
             version,
             destination: header.destination,
@@ -123,7 +123,7 @@ impl Endpoint {
         now: Time,
         lifetime: Duration,
         token: &[u8],
-        bearer: &Bearer,
+        bearer: &TokenHolder,
     ) -> Option<Admission> {
         let mut admission = Admission {
             validated: false,
@@ -158,7 +158,7 @@ impl Endpoint {
         now: Time,
         server: &ServerConfig,
         header: &Header,
-        bearer: &Bearer,
+        bearer: &TokenHolder,
     ) -> Vec<u8> {
         self.counters.retries += 1;
         let source = random_id(self.config.connection_id_length, &mut self.rng);

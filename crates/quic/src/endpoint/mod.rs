@@ -16,7 +16,7 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{ClientSetup, Connection, Reporter, Setup, random_id};
+use crate::connection::{ClientSetup, Connection, StateReporter, Setup, random_id};
 use crate::crypto::StartError;
 use crate::event::EndpointEvent;
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
@@ -152,9 +152,9 @@ impl Endpoint {
     }
 
     /// Has a new connection watched, where somebody wants to.
-    fn reporter(&self, subject: Subject, parameters: TransportParameters) -> Option<Box<Reporter>> {
+    fn reporter(&self, subject: Subject, parameters: TransportParameters) -> Option<Box<StateReporter>> {
         let observer = self.observers.as_ref()?.observe(&subject)?;
-        Some(Box::new(Reporter::new(subject, observer, parameters)))
+        Some(Box::new(StateReporter::new(subject, observer, parameters)))
     }
 
     /// Replaces what new connections of clients get; `None` takes no more of them.

@@ -4,7 +4,7 @@ use weir_units::Duration;
 
 /// How a baseline judges.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judgement {
+pub(super) struct BaselineRule {
     /// Over how many samples the average runs.
     pub(super) long_window: u32,
     /// How many samples it needs before it is used.
@@ -28,13 +28,13 @@ pub(super) struct Baseline {
 
 impl Baseline {
     /// The average, where there are enough samples to use it.
-    pub(super) fn mean(&self, judgement: &Judgement) -> Option<Duration> {
+    pub(super) fn mean(&self, judgement: &BaselineRule) -> Option<Duration> {
         (self.samples >= judgement.short_window).then(|| nanos(self.mean))
     }
 
     /// What a sample has to exceed to be slow: `alpha` times the average, the average and four
     /// deviations, and the average and `min_increase`. `None` where nothing can be said yet.
-    pub(super) fn limit(&self, judgement: &Judgement) -> Option<Duration> {
+    pub(super) fn limit(&self, judgement: &BaselineRule) -> Option<Duration> {
         let mean = self.mean(judgement)?;
         let scaled = nanos(self.mean * judgement.alpha);
         let spread = nanos(self.mean + 4.0 * self.deviation);
@@ -43,7 +43,7 @@ impl Baseline {
 
     /// Takes a sample in. A slow one counts as the limit only: an outlier hardly moves the average,
     /// yet a path that has become slow for good is the new normal after some `long_window` samples.
-    pub(super) fn record(&mut self, sample: Duration, judgement: &Judgement) {
+    pub(super) fn record(&mut self, sample: Duration, judgement: &BaselineRule) {
         let limit = self.limit(judgement).unwrap_or(Duration::MAX);
         let sample = sample.min(limit).as_nanos() as f64;
         self.samples = self.samples.saturating_add(1);
@@ -68,7 +68,7 @@ pub(super) fn ratio(short: Duration, long: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    const JUDGEMENT: Judgement = Judgement {
+    const JUDGEMENT: BaselineRule = BaselineRule {
         long_window: 50,
         short_window: 10,
         alpha: 2.0,

@@ -44,7 +44,7 @@ impl PathView {
 
 /// What a new path has to be.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Demand {
+pub(super) enum PathRequirement {
     /// Validated.
     Working,
     /// Better by this factor than the path in use, which takes `rtt` at present, in round trips or
@@ -59,14 +59,14 @@ pub(super) enum Demand {
 
 /// The validated standby path on which requests cost least, of those that meet the demand; among
 /// equals the preferred one, then the one with the lowest number.
-pub(super) fn choose(current: PathId, paths: &[PathView], demand: Demand) -> Option<&PathView> {
+pub(super) fn choose(current: PathId, paths: &[PathView], demand: PathRequirement) -> Option<&PathView> {
     let in_use = paths.iter().find(|path| path.id == current);
     paths
         .iter()
         .filter(|path| path.validated && path.id != current)
         .filter(|path| match demand {
-            Demand::Working => true,
-            Demand::Better { alpha, rtt } => is_better(path, in_use, rtt, alpha),
+            PathRequirement::Working => true,
+            PathRequirement::Better { alpha, rtt } => is_better(path, in_use, rtt, alpha),
         })
         .min_by(|a, b| {
             a.cost()
@@ -108,7 +108,7 @@ mod tests {
     }
 
     fn working(paths: &[PathView]) -> Option<u32> {
-        choose(PathId::FIRST, paths, Demand::Working).map(|path| path.id.as_u32())
+        choose(PathId::FIRST, paths, PathRequirement::Working).map(|path| path.id.as_u32())
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_slow_path_is_left_only_for_a_better_one() {
         let better = |here: PathView, there: PathView, rtt| {
-            let demand = Demand::Better { alpha: 2.0, rtt };
+            let demand = PathRequirement::Better { alpha: 2.0, rtt };
             choose(PathId::FIRST, &[here, there], demand).is_some()
         };
         let ms = |millis| Some(Duration::from_millis(millis));

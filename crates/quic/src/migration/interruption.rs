@@ -35,7 +35,7 @@ pub(super) struct SilenceWatch {
     last_heard: Time,
     /// When a request or bytes of a response last went over the path.
     progress: Time,
-    unanswered: Option<Unanswered>,
+    unanswered: Option<UnansweredProbe>,
     /// Since something was heard.
     pub(super) probe_timeouts: u32,
     /// Whether the path is interrupted.
@@ -46,7 +46,7 @@ pub(super) struct SilenceWatch {
 
 /// Something that was sent and got no answer.
 #[derive(Clone, Copy, Debug)]
-struct Unanswered {
+struct UnansweredProbe {
     since: Time,
     deadline: Time,
 }
@@ -88,7 +88,7 @@ impl SilenceWatch {
     fn start(&mut self, since: Time, pto: Duration) {
         let span = pto * u64::from(self.limit);
         let deadline = since + (span - self.rtt.min(pto));
-        self.unanswered = Some(Unanswered { since, deadline });
+        self.unanswered = Some(UnansweredProbe { since, deadline });
     }
 
     /// Anything came in.

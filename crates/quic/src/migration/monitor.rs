@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Time};
 
-use super::choice::{Demand, PathView, choose};
+use super::choice::{PathRequirement, PathView, choose};
 use super::config::{Detector, MigrationConfig, MigrationConfigError};
 use super::decision::{Cause, Decision, Interruption};
 use super::interruption::SilenceWatch;
@@ -387,15 +387,15 @@ impl MigrationMonitor {
     }
 
     /// What a new path has to be. The paper asks for nothing: "other available source IP".
-    fn demand(&self, cause: &Cause) -> Demand {
+    fn demand(&self, cause: &Cause) -> PathRequirement {
         let alpha = self.config.detector.alpha();
         match cause {
-            Cause::Equation4(_) | Cause::Interruption(_) | Cause::Return(_) => Demand::Working,
-            Cause::RoundTrips(figures) => Demand::Better {
+            Cause::Equation4(_) | Cause::Interruption(_) | Cause::Return(_) => PathRequirement::Working,
+            Cause::RoundTrips(figures) => PathRequirement::Better {
                 alpha,
                 rtt: Some(figures.short_term),
             },
-            Cause::Streams(_) => Demand::Better { alpha, rtt: None },
+            Cause::Streams(_) => PathRequirement::Better { alpha, rtt: None },
         }
     }
 

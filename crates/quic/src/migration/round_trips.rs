@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Time};
 
-use super::baseline::{Baseline, Judgement};
+use super::baseline::{Baseline, BaselineRule};
 
 /// Round-trip times since the connection uses the path.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl SlowRun {
 
 impl RoundTripHistory {
     /// A sample came in.
-    pub(super) fn on_sample(&mut self, now: Time, rtt: Duration, judgement: &Judgement) {
+    pub(super) fn on_sample(&mut self, now: Time, rtt: Duration, judgement: &BaselineRule) {
         self.latest = Some(rtt);
         let slow = self
             .baseline
@@ -47,7 +47,7 @@ impl RoundTripHistory {
         self.baseline.record(rtt, judgement);
     }
 
-    fn longer_run(&self, now: Time, rtt: Duration, judgement: &Judgement) -> SlowRun {
+    fn longer_run(&self, now: Time, rtt: Duration, judgement: &BaselineRule) -> SlowRun {
         let mut run = self.run.unwrap_or(SlowRun {
             samples: 0,
             started: now,
@@ -80,7 +80,7 @@ impl RoundTripHistory {
 mod tests {
     use super::*;
 
-    const JUDGEMENT: Judgement = Judgement {
+    const JUDGEMENT: BaselineRule = BaselineRule {
         long_window: 50,
         short_window: 10,
         alpha: 2.0,

@@ -16,7 +16,7 @@
 use weir_units::{ByteSize, Duration, Time};
 
 use super::SizeClassParameters;
-use super::baseline::{Baseline, Judgement, ratio};
+use super::baseline::{Baseline, BaselineRule, ratio};
 use super::decision::{Cause, RoundTrips, Streams};
 use super::round_trips::RoundTripHistory;
 use super::table::{StreamRecord, StreamTable};
@@ -29,7 +29,7 @@ const CLASSES: usize = 16;
 #[derive(Debug)]
 pub(super) struct SizeClassDetector {
     parameters: SizeClassParameters,
-    judgement: Judgement,
+    judgement: BaselineRule,
     round_trips: RoundTripHistory,
     /// The network's time of streams, by class.
     classes: [Baseline; CLASSES],
@@ -56,7 +56,7 @@ impl SizeClassDetector {
     pub(super) fn new(parameters: SizeClassParameters, min_increase: Duration) -> Self {
         Self {
             parameters,
-            judgement: Judgement {
+            judgement: BaselineRule {
                 long_window: parameters.long_window,
                 short_window: parameters.short_window,
                 alpha: parameters.alpha,

@@ -21,13 +21,13 @@ pub(crate) struct Validation {
     /// What was sent in the newest attempt, and when. An answer that comes after the attempt's end is
     /// one all the same: the path has become slower than was known.
     challenges: SmallVec<[(Time, [u8; 8]); MAX_CHALLENGES]>,
-    running: Option<Running>,
+    running: Option<ValidationRun>,
     /// A challenge is to be sent as soon as the peer's address may be sent to.
     pub(crate) due: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct ValidationRun {
     /// When the next challenge becomes due.
     next: Time,
     interval: Duration,
@@ -41,7 +41,7 @@ impl Validation {
     pub(crate) fn begin(&mut self, now: Time, interval: Duration, until: Time) {
         self.challenges.clear();
         self.due = true;
-        self.running = Some(Running {
+        self.running = Some(ValidationRun {
             next: now + interval,
             interval: interval * 2,
             until,

@@ -23,7 +23,7 @@ const LARGEST_THRESHOLD: u64 = 128;
 
 /// What the peer's acknowledgments are asked to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wish {
+struct AckPattern {
     threshold: u64,
     delay: Duration,
 }
@@ -35,7 +35,7 @@ pub(crate) struct AckRequests {
     range: Option<(Duration, Duration)>,
     reordering: u64,
     /// What was asked last.
-    asked: Option<Wish>,
+    asked: Option<AckPattern>,
     asked_at: Time,
     /// Whether what was asked last has to be sent.
     due: bool,
@@ -66,7 +66,7 @@ impl AckRequests {
             return;
         }
         let packets = path.window().bytes() / (path.mtu as u64).max(1);
-        let wish = Wish {
+        let wish = AckPattern {
             threshold: (packets / ACKS_PER_ROUND).clamp(1, LARGEST_THRESHOLD),
             delay: (round / ACKS_PER_ROUND).clamp(least, own),
         };
@@ -134,7 +134,7 @@ impl AckRequests {
     }
 }
 
-impl Wish {
+impl AckPattern {
     fn differs(self, asked: Self) -> bool {
         let much = |now: u64, before: u64| {
             now != before && (now >= before.saturating_mul(2) || now <= before / 2)

@@ -57,11 +57,11 @@ impl EcnFeedback {
     ) -> u64 {
         let marks = match self.count(counts, in_order, acked) {
             Ok(marks) => marks,
-            Err(Contradiction) if in_order => {
+            Err(ImpossibleCounts) if in_order => {
                 path.on_failure();
                 return 0;
             }
-            Err(Contradiction) => return 0,
+            Err(ImpossibleCounts) => return 0,
         };
         if !path.is_in_use() {
             (self.due, self.owed) = (0, 0);
@@ -95,19 +95,19 @@ impl EcnFeedback {
         counts: Option<EcnCounts>,
         in_order: bool,
         acked: EctAcked,
-    ) -> Result<u64, Contradiction> {
+    ) -> Result<u64, ImpossibleCounts> {
         let Some(counts) = counts else {
             // Counts must come with the acknowledgment of an ECT packet.
             return match acked.packets {
                 0 => Ok(0),
-                _ => Err(Contradiction),
+                _ => Err(ImpossibleCounts),
             };
         };
         // Nothing is sent with ECT(1) or CE, so what is counted was sent with ECT(0).
         let possible = counts.ect1 == 0 && counts.ect0.saturating_add(counts.ce) <= self.sent;
         let decreased = counts.ect0 < self.reported.ect0 || counts.ce < self.reported.ce;
         if !possible || (in_order && decreased) {
-            return Err(Contradiction);
+            return Err(ImpossibleCounts);
         }
         let marks = counts.ce.saturating_sub(self.reported.ce);
         self.unmatched += marks + counts.ect0.saturating_sub(self.reported.ect0);
@@ -120,7 +120,7 @@ impl EcnFeedback {
             None => {
                 self.unmatched = 0;
                 if in_order {
-                    return Err(Contradiction);
+                    return Err(ImpossibleCounts);
                 }
             }
         }
@@ -129,7 +129,7 @@ impl EcnFeedback {
 }
 
 /// Counts that cannot be true of what was sent.
-struct Contradiction;
+struct ImpossibleCounts;
 
 #[cfg(test)]
 mod tests {

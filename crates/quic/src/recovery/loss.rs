@@ -66,7 +66,7 @@ struct Lost {
 }
 
 /// The rules of one pass.
-struct Rules {
+struct LossRules {
     now: Time,
     /// How long after its sending a packet is lost if a later one has been acknowledged.
     delay: Duration,
@@ -85,7 +85,7 @@ impl Recovery {
         path: &mut Path,
         sink: &mut impl FrameSink,
     ) -> u64 {
-        let rules = Rules {
+        let rules = LossRules {
             now,
             delay: path.rtt.loss_delay(self.config.granularity),
             packet_threshold: self.config.packet_threshold,
@@ -153,7 +153,7 @@ impl SpaceState {
 
     fn detect_lost(
         &mut self,
-        rules: &Rules,
+        rules: &LossRules,
         space: Space,
         path: &mut Path,
         sink: &mut impl FrameSink,
@@ -195,7 +195,7 @@ impl SpaceState {
         lost
     }
 
-    fn is_lost(&self, number: u64, packet: &SentPacket, rules: &Rules) -> bool {
+    fn is_lost(&self, number: u64, packet: &SentPacket, rules: &LossRules) -> bool {
         self.largest_acked
             .and_then(|largest| largest.checked_sub(number))
             .is_some_and(|behind| {
@@ -208,7 +208,7 @@ impl SpaceState {
     fn declare_lost(
         &mut self,
         number: u64,
-        rules: &Rules,
+        rules: &LossRules,
         space: Space,
         path: &mut Path,
         sink: &mut impl FrameSink,

@@ -43,7 +43,7 @@ impl AckPolicy {
 
 /// What the peer asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Requested {
+struct RequestedPolicy {
     sequence: u64,
     /// So many ack-eliciting packets need no acknowledgment.
     threshold: u64,
@@ -87,7 +87,7 @@ pub(crate) struct ReceivedPackets {
     /// wait for and shows in [`ack_due`](Self::ack_due).
     pub(crate) deadline: Option<Time>,
     gathering: Gathering,
-    requested: Option<Requested>,
+    requested: Option<RequestedPolicy>,
     /// The largest number that an ACK of ours named.
     largest_reported: Option<u64>,
 }
@@ -181,7 +181,7 @@ impl ReceivedPackets {
         {
             return false;
         }
-        self.requested = Some(Requested {
+        self.requested = Some(RequestedPolicy {
             sequence: request.sequence,
             threshold: request.threshold,
             reordering: request.reordering_threshold,

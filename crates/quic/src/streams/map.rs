@@ -6,10 +6,10 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxBuildHasher;
 
 use super::events::Events;
-use super::numbers::{Absent, Numbers};
+use super::numbers::{MissingStream, StreamNumbers};
 use super::receive::ReceiveHalf;
 use super::send::SendHalf;
-use super::stream::{Demand, Stream};
+use super::stream::{SendDemand, Stream};
 use super::{PeerLimits, StreamEvent};
 use crate::{Code, Direction, StreamId, TransportError};
 
@@ -18,7 +18,7 @@ use crate::{Code, Direction, StreamId, TransportError};
 pub(super) struct StreamMap {
     /// What is not closed.
     pub(super) streams: HashMap<StreamId, Stream, FxBuildHasher>,
-    pub(super) numbers: Numbers,
+    pub(super) numbers: StreamNumbers,
     initial: InitialLimits,
 }
 
@@ -31,7 +31,7 @@ struct InitialLimits {
 
 impl StreamMap {
     /// No streams yet; `window` is the receive window of each.
-    pub(super) fn new(numbers: Numbers, window: u64) -> Self {
+    pub(super) fn new(numbers: StreamNumbers, window: u64) -> Self {
         Self {
             streams: HashMap::default(),
             numbers,
@@ -100,9 +100,9 @@ impl StreamMap {
             Entry::Occupied(found) => Ok(Some(found.into_mut())),
             Entry::Vacant(place) => {
                 match self.numbers.admit(id)? {
-                    Absent::Closed => return Ok(None),
-                    Absent::Opened => {}
-                    Absent::New => events.push_opened(id.direction()),
+                    MissingStream::Closed => return Ok(None),
+                    MissingStream::Opened => {}
+                    MissingStream::New => events.push_opened(id.direction()),
                 }
                 Ok(Some(place.insert(self.initial.stream(id, false))))
             }
@@ -165,7 +165,7 @@ impl InitialLimits {
             send: sends.then(|| SendHalf::new(self.send_limit(id.direction(), local))),
             receive: receives.then(|| ReceiveHalf::new(self.window)),
             priority: 0,
-            scheduled: Demand::default(),
+            scheduled: SendDemand::default(),
         }
     }
 

@@ -41,7 +41,7 @@ use chunk::ChunkPool;
 use events::Events;
 use flow::{ReceiveWindow, SendCredit};
 use map::StreamMap;
-use numbers::Numbers;
+use numbers::StreamNumbers;
 use scheduler::Scheduler;
 
 use crate::{Direction, Side};
@@ -96,7 +96,7 @@ pub(crate) struct Streams {
 impl Streams {
     /// No streams; the peer's limits are zero until they are known.
     pub(crate) fn new(side: Side, config: StreamsConfig) -> Self {
-        let numbers = Numbers::new(side, config.max_bidirectional, config.max_unidirectional);
+        let numbers = StreamNumbers::new(side, config.max_bidirectional, config.max_unidirectional);
         Self {
             config,
             map: StreamMap::new(numbers, config.stream_window),

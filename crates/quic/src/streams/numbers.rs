@@ -10,7 +10,7 @@ const MAX_STREAMS: u64 = 1 << 60;
 
 /// The counters for all four kinds of streams.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct StreamNumbers {
     side: Side,
     local: [Local; 2],
     remote: [Remote; 2],
@@ -42,7 +42,7 @@ struct Remote {
 
 /// What a stream is that is not in the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Absent {
+pub(super) enum MissingStream {
     /// It was closed.
     Closed,
     /// The peer has opened it, with an earlier frame for a higher number.
@@ -51,7 +51,7 @@ pub(super) enum Absent {
     New,
 }
 
-impl Numbers {
+impl StreamNumbers {
     /// Nothing opened; the peer may open as many as stated and this side none yet.
     pub(super) fn new(side: Side, max_bidirectional: u64, max_unidirectional: u64) -> Self {
         let remote = [max_bidirectional, max_unidirectional].map(|concurrent| {
@@ -124,11 +124,11 @@ impl Numbers {
     /// # Errors
     /// `STREAM_STATE_ERROR` where this side would have to open the stream first,
     /// `STREAM_LIMIT_ERROR` where the peer may not open it.
-    pub(super) fn admit(&mut self, id: StreamId) -> Result<Absent, TransportError> {
+    pub(super) fn admit(&mut self, id: StreamId) -> Result<MissingStream, TransportError> {
         let direction = id.direction() as usize;
         if self.is_local(id) {
             return if id.index() < self.local[direction].opened {
-                Ok(Absent::Closed)
+                Ok(MissingStream::Closed)
             } else {
                 Err(TransportError::new(
                     Code::STREAM_STATE_ERROR,
@@ -144,13 +144,13 @@ impl Numbers {
             ));
         }
         if id.index() < remote.accepted {
-            return Ok(Absent::Closed);
+            return Ok(MissingStream::Closed);
         }
         if id.index() < remote.opened {
-            return Ok(Absent::Opened);
+            return Ok(MissingStream::Opened);
         }
         remote.opened = id.index() + 1;
-        Ok(Absent::New)
+        Ok(MissingStream::New)
     }
 
     /// A stream is closed on both halves.

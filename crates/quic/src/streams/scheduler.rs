@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use super::stream::{Demand, Stream};
+use super::stream::{SendDemand, Stream};
 use crate::StreamId;
 
 /// How many bytes a stream sends before it is the turn of the next one of the same priority.
@@ -71,7 +71,7 @@ impl Scheduler {
         if old == priority {
             return;
         }
-        let Demand { repair, fresh, .. } = stream.scheduled;
+        let SendDemand { repair, fresh, .. } = stream.scheduled;
         for (queue, queued) in [(&mut self.repairs, repair), (&mut self.fresh, fresh > 0)] {
             queue.set(id, old, queued, false);
             queue.set(id, priority, false, queued);

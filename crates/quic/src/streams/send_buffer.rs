@@ -35,11 +35,11 @@ pub(super) struct SendBuffer {
 struct Piece {
     /// The offset of its first byte.
     start: u64,
-    memory: Memory,
+    memory: BufferMemory,
 }
 
 #[derive(Debug)]
-enum Memory {
+enum BufferMemory {
     Own(Chunk),
     Given(Bytes),
 }
@@ -47,8 +47,8 @@ enum Memory {
 impl Piece {
     fn bytes(&self) -> &[u8] {
         match &self.memory {
-            Memory::Own(chunk) => &chunk.data,
-            Memory::Given(bytes) => bytes,
+            BufferMemory::Own(chunk) => &chunk.data,
+            BufferMemory::Given(bytes) => bytes,
         }
     }
 
@@ -78,7 +78,7 @@ impl SendBuffer {
                 let capacity = data.len().max(held).clamp(MIN_CHUNK, CHUNK_SIZE);
                 self.pieces.push_back(Piece {
                     start: self.end,
-                    memory: Memory::Own(pool.take(capacity)),
+                    memory: BufferMemory::Own(pool.take(capacity)),
                 });
                 continue;
             }
@@ -100,7 +100,7 @@ impl SendBuffer {
         self.end += data.len() as u64;
         self.pieces.push_back(Piece {
             start,
-            memory: Memory::Given(data),
+            memory: BufferMemory::Given(data),
         });
     }
 
@@ -156,7 +156,7 @@ impl SendBuffer {
         self.acked_ahead.clear();
         self.cursor = 0;
         for piece in self.pieces.drain(..) {
-            if let Memory::Own(chunk) = piece.memory {
+            if let BufferMemory::Own(chunk) = piece.memory {
                 pool.give(chunk);
             }
         }
@@ -164,8 +164,8 @@ impl SendBuffer {
 
     fn last_chunk(&mut self) -> Option<&mut Chunk> {
         match &mut self.pieces.back_mut()?.memory {
-            Memory::Own(chunk) => Some(chunk),
-            Memory::Given(_) => None,
+            BufferMemory::Own(chunk) => Some(chunk),
+            BufferMemory::Given(_) => None,
         }
     }
 
@@ -198,7 +198,7 @@ impl SendBuffer {
             }
             self.cursor = self.cursor.saturating_sub(1);
             if let Some(Piece {
-                memory: Memory::Own(chunk),
+                memory: BufferMemory::Own(chunk),
                 ..
             }) = self.pieces.pop_front()
             {

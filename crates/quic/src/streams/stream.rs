@@ -6,7 +6,7 @@ use super::send::SendHalf;
 
 /// What a stream has to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Demand {
+pub(super) struct SendDemand {
     /// A control frame.
     pub(super) control: bool,
     /// Lost data, or the stream's end alone.
@@ -28,13 +28,13 @@ pub(super) struct Stream {
     pub(super) receive: Option<ReceiveHalf>,
     pub(super) priority: i32,
     /// What the scheduler knows of.
-    pub(super) scheduled: Demand,
+    pub(super) scheduled: SendDemand,
 }
 
 impl Stream {
     /// What there is to send now.
-    pub(super) fn demand(&self) -> Demand {
-        let mut demand = Demand::default();
+    pub(super) fn demand(&self) -> SendDemand {
+        let mut demand = SendDemand::default();
         if let Some(receive) = &self.receive {
             demand.control = receive.update_due() || receive.stop_due().is_some();
         }

@@ -73,7 +73,7 @@ pub(crate) enum TokenKind {
 
 /// A client's first packet, as far as a token is bound to it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bearer {
+pub(crate) struct TokenHolder {
     pub(crate) remote: SocketAddr,
     pub(crate) version: Version,
     pub(crate) destination: ConnectionId,
@@ -138,7 +138,7 @@ impl TokenKey {
     pub(crate) fn check(
         &self,
         token: &[u8],
-        bearer: &Bearer,
+        bearer: &TokenHolder,
         now: Time,
         lifetime: Duration,
     ) -> Verdict {
@@ -183,7 +183,7 @@ impl TokenKey {
 
 impl Token {
     /// A token for the answer to a Retry packet that goes to `bearer` with this source ID.
-    pub(crate) fn retry(issued: Time, bearer: &Bearer, retry_source: ConnectionId) -> Self {
+    pub(crate) fn retry(issued: Time, bearer: &TokenHolder, retry_source: ConnectionId) -> Self {
         Self {
             issued,
             version: bearer.version,

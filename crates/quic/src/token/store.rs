@@ -23,10 +23,10 @@ const MOST_OF_A_SERVER: usize = 8;
 pub struct TokenStore {
     capacity: usize,
     /// In the order in which they came.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<StoredToken>>,
 }
 
-struct Kept {
+struct StoredToken {
     server: Server,
     token: Vec<u8>,
 }
@@ -68,7 +68,7 @@ impl TokenStore {
             version,
         };
         let mut kept = self.kept();
-        let of_server = |kept: &VecDeque<Kept>| {
+        let of_server = |kept: &VecDeque<StoredToken>| {
             let same = kept.iter().filter(|other| other.server == server);
             same.count()
         };
@@ -77,7 +77,7 @@ impl TokenStore {
         {
             kept.remove(oldest);
         }
-        kept.push_back(Kept {
+        kept.push_back(StoredToken {
             server,
             token: token.to_vec(),
         });
@@ -103,7 +103,7 @@ impl TokenStore {
         kept.remove(newest).map(|kept| kept.token)
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+    fn kept(&self) -> MutexGuard<'_, VecDeque<StoredToken>> {
         // A list that is whole after every operation stays good when a thread dies.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

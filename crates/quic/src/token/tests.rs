@@ -20,8 +20,8 @@ fn id(byte: u8) -> ConnectionId {
     ConnectionId::new(&[byte; 8]).unwrap()
 }
 
-fn bearer() -> Bearer {
-    Bearer {
+fn bearer() -> TokenHolder {
+    TokenHolder {
         remote: SocketAddr::from(([192, 0, 2, 1], 4433)),
         version: Version::V1,
         destination: id(1),
@@ -33,8 +33,8 @@ fn now() -> Time {
 }
 
 /// The bearer of the answer to a Retry packet.
-fn retried() -> Bearer {
-    Bearer {
+fn retried() -> TokenHolder {
+    TokenHolder {
         destination: id(2),
         ..bearer()
     }
@@ -49,7 +49,7 @@ fn later_token() -> Vec<u8> {
     key().seal(&token, &mut rng())
 }
 
-fn check(token: &[u8], bearer: &Bearer, now: Time) -> Verdict {
+fn check(token: &[u8], bearer: &TokenHolder, now: Time) -> Verdict {
     key().check(token, bearer, now, LIFETIME)
 }
 
@@ -63,21 +63,21 @@ fn a_retry_token_is_bound_to_all_of_the_packet_that_it_answers() {
     assert_eq!(check(&token, &retried(), now()), good);
     assert_eq!(check(&token, &retried(), now() + RETRY_LIFETIME), good);
     let mapped = SocketAddr::from((std::net::Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(), 4433));
-    let as_ipv6 = Bearer {
+    let as_ipv6 = TokenHolder {
         remote: mapped,
         ..retried()
     };
     assert_eq!(check(&token, &as_ipv6, now()), good);
     let others = [
-        Bearer {
+        TokenHolder {
             remote: SocketAddr::from(([192, 0, 2, 1], 4434)),
             ..retried()
         },
-        Bearer {
+        TokenHolder {
             remote: SocketAddr::from(([192, 0, 2, 2], 4433)),
             ..retried()
         },
-        Bearer {
+        TokenHolder {
             version: Version::V2,
             ..retried()
         },
@@ -95,7 +95,7 @@ fn a_retry_token_is_bound_to_all_of_the_packet_that_it_answers() {
 #[test]
 fn a_token_for_later_is_bound_to_the_ip_address_and_ignored_elsewhere() {
     let token = later_token();
-    let other_port = Bearer {
+    let other_port = TokenHolder {
         remote: SocketAddr::from(([192, 0, 2, 1], 1)),
         destination: id(9),
         ..bearer()
@@ -104,11 +104,11 @@ fn a_token_for_later_is_bound_to_the_ip_address_and_ignored_elsewhere() {
         let verdict = check(&token, &other_port, at);
         assert!(matches!(verdict, Verdict::Known { issued, .. } if issued == now()));
     }
-    let other_ip = Bearer {
+    let other_ip = TokenHolder {
         remote: SocketAddr::from(([192, 0, 2, 3], 4433)),
         ..bearer()
     };
-    let other_version = Bearer {
+    let other_version = TokenHolder {
         version: Version::V2,
         ..bearer()
     };

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Queue, Rule, flip_byte};
+use weir_fabric::{FaultSettings, Faults, Link, Packet, EgressPort, Queue, Rule, flip_byte};
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
@@ -120,9 +120,9 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) hosts: [Host; 2],
     /// `pipes[i]` carries what host `i` sends.
-    pub(crate) pipes: [Pipe<Datagram>; 2],
+    pub(crate) pipes: [EgressPort<Datagram>; 2],
     /// The same for the client's further interfaces.
-    pub(crate) spare_pipes: Vec<[Pipe<Datagram>; 2]>,
+    pub(crate) spare_pipes: Vec<[EgressPort<Datagram>; 2]>,
     pub(crate) client_crypto: Arc<dyn ClientCrypto>,
     pub(crate) tokens: Arc<TokenStore>,
     /// A NAT shows the client's first interface to the server by this address.
@@ -216,7 +216,7 @@ impl World {
     }
 
     /// The pipe that host `from` sends `datagram` into: the client's interface decides.
-    fn pipe(&mut self, from: usize, datagram: &Datagram) -> &mut Pipe<Datagram> {
+    fn pipe(&mut self, from: usize, datagram: &Datagram) -> &mut EgressPort<Datagram> {
         let client = match from {
             CLIENT => datagram.source,
             _ => datagram.destination,
@@ -354,7 +354,7 @@ impl World {
     /// When something happens next.
     pub(crate) fn timeout(&self) -> Option<Time> {
         let spare = self.spare_pipes.iter().flatten();
-        let pipes = self.pipes.iter().chain(spare).filter_map(Pipe::timeout);
+        let pipes = self.pipes.iter().chain(spare).filter_map(EgressPort::timeout);
         let timers = self
             .hosts
             .iter()
@@ -384,7 +384,7 @@ impl World {
         let mut touched = Vec::new();
         for (from, pipe) in arriving {
             let host = &mut self.hosts[1 - from];
-            while let Some(mut datagram) = pipe.receive(self.now) {
+            while let Some(mut datagram) = pipe.poll_delivered(self.now) {
                 if Some(datagram.destination) == self.nat {
                     datagram.destination = address(0, 1);
                 }
@@ -543,8 +543,8 @@ fn address(interface: u8, host: u8) -> SocketAddr {
     ))
 }
 
-fn new_pipe(plan: &Plan, seed: u64) -> Pipe<Datagram> {
-    Pipe::new(
+fn new_pipe(plan: &Plan, seed: u64) -> EgressPort<Datagram> {
+    EgressPort::new(
         Queue::new(plan.rules.clone(), seed),
         Link::new(plan.rate, plan.delay),
         Faults::new(plan.faults, seed ^ 0x5eed),

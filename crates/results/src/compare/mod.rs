@@ -19,7 +19,7 @@ use serde::Serialize;
 pub use read::CompareError;
 use read::Side;
 
-use crate::{Ratio, RunSummary, Summary, World};
+use crate::{Ratio, RunSummary, Summary, RunKind};
 
 /// What the run with the file's own values is called in [`Comparison::runs`].
 const OWN: &str = "";
@@ -28,9 +28,9 @@ const OWN: &str = "";
 #[derive(Debug, Serialize)]
 pub struct Comparison {
     /// A.
-    pub first: About,
+    pub first: ExperimentId,
     /// B.
-    pub second: About,
+    pub second: ExperimentId,
     /// In which respects the two are not of the same scenario, in words.
     pub notes: Vec<String>,
     /// The runs that both have, by name; the one with the file's own values has none.
@@ -41,30 +41,30 @@ pub struct Comparison {
 
 /// Which experiment it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct About {
+pub struct ExperimentId {
     /// The directory, as it was named.
     pub directory: String,
     /// The scenario's title.
     pub title: String,
     /// Where it took place.
-    pub world: World,
+    pub world: RunKind,
 }
 
 /// A run in both experiments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunComparison {
     /// What the groups achieved: by group, by key of `summary.json`.
-    pub groups: IndexMap<String, IndexMap<&'static str, Pair>>,
+    pub groups: IndexMap<String, IndexMap<&'static str, ValuePair>>,
     /// What went through the ports: by port, by key of `summary.json`.
-    pub ports: IndexMap<String, IndexMap<&'static str, Pair>>,
+    pub ports: IndexMap<String, IndexMap<&'static str, ValuePair>>,
     /// `reduction` of both, if they have it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reduction: Option<Pair>,
+    pub reduction: Option<ValuePair>,
 }
 
 /// A number of A and the same of B.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Pair {
+pub struct ValuePair {
     /// A's.
     pub first: f64,
     /// B's.
@@ -73,7 +73,7 @@ pub struct Pair {
     pub difference: Option<Ratio>,
 }
 
-impl Pair {
+impl ValuePair {
     fn of(first: f64, second: f64) -> Self {
         Self {
             first,
@@ -131,7 +131,7 @@ impl RunComparison {
         Self {
             groups: both(&one.groups, &other.groups, measures::of_groups),
             ports: both(&one.ports, &other.ports, measures::of_ports),
-            reduction: reductions.map(|(one, other)| Pair::of(one.value(), other.value())),
+            reduction: reductions.map(|(one, other)| ValuePair::of(one.value(), other.value())),
         }
     }
 }
@@ -141,7 +141,7 @@ fn both<T>(
     one: &IndexMap<String, T>,
     other: &IndexMap<String, T>,
     measures: fn(&T) -> Vec<(&'static str, f64)>,
-) -> IndexMap<String, IndexMap<&'static str, Pair>> {
+) -> IndexMap<String, IndexMap<&'static str, ValuePair>> {
     let common = one
         .iter()
         .filter_map(|(name, thing)| Some((name, measures(thing), measures(other.get(name)?))));
@@ -149,7 +149,7 @@ fn both<T>(
         let other: IndexMap<_, _> = other.into_iter().collect();
         let pairs = one
             .into_iter()
-            .filter_map(|(key, value)| Some((key, Pair::of(value, *other.get(key)?))));
+            .filter_map(|(key, value)| Some((key, ValuePair::of(value, *other.get(key)?))));
         (name.clone(), pairs.collect())
     });
     pairs.collect()

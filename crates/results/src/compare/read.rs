@@ -11,7 +11,7 @@ use parquet::record::{Field, Row};
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::{About, OWN};
+use super::{ExperimentId, OWN};
 use crate::output::file_name;
 use crate::report::Overlay;
 use crate::{
@@ -92,8 +92,8 @@ impl Side {
         })
     }
 
-    pub(super) fn about(&self) -> About {
-        About {
+    pub(super) fn about(&self) -> ExperimentId {
+        ExperimentId {
             directory: self.directory.display().to_string(),
             title: self.summary.title.clone(),
             world: self.summary.run.world,

@@ -97,7 +97,7 @@ fn compared(
 
 #[test]
 fn differences_are_parts_of_the_first() {
-    let comparison = compared(["t", "t"], ["g", "g"], |run| run.world = World::Live).unwrap();
+    let comparison = compared(["t", "t"], ["g", "g"], |run| run.world = RunKind::Live).unwrap();
     assert_eq!(comparison.notes, [""; 0]);
     let run = &comparison.runs[""];
     let goodput = run.groups["g"]["goodput_bps"];

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Comparison, Pair, measures};
+use super::{Comparison, ValuePair, measures};
 use crate::overview::{Grid, OWN};
 use crate::text::{safe, table};
 
@@ -74,7 +74,7 @@ impl Comparison {
     }
 }
 
-impl Pair {
+impl ValuePair {
     fn is_nothing(&self) -> bool {
         self.first == 0.0 && self.second == 0.0
     }

@@ -14,7 +14,7 @@ use weir_units::Duration;
 
 use crate::Summary;
 use crate::error::OutputError;
-use crate::staged::{StagedFile, WholeFile};
+use crate::staged::{StagedFile, CompleteFile};
 
 /// The files of an experiment on their way into a directory: `summary.json`, `report.html` and, for
 /// each run, `flows.parquet`, `samples.parquet` and, where there are epochs, `epochs.parquet`
@@ -79,12 +79,12 @@ impl Output {
         self.summary.write_whole(text.as_bytes())?;
         self.report.write_whole(report.as_bytes())?;
 
-        let mut files: Vec<WholeFile> =
+        let mut files: Vec<CompleteFile> =
             runs.into_iter().flat_map(FinishedRun::into_files).collect();
         files.extend([self.report.close()?, self.summary.close()?]);
         remove(&self.directory.join("summary.json"))?;
         let paths: Result<Vec<PathBuf>, OutputError> =
-            files.into_iter().map(WholeFile::persist).collect();
+            files.into_iter().map(CompleteFile::persist).collect();
         // The names have to survive a power failure too.
         File::open(&self.directory)
             .and_then(|directory| directory.sync_all())

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use weir_units::Duration;
 
 use crate::error::OutputError;
-use crate::staged::{StagedFile, WholeFile};
+use crate::staged::{StagedFile, CompleteFile};
 use crate::table::{Row, Sample, Table};
 use crate::{EpochRecord, FlowRecord, Observation, Recorder, Traces};
 
@@ -24,7 +24,7 @@ pub struct RunFiles {
 /// The tables of a run, whole, under their temporary names.
 #[derive(Debug)]
 pub struct FinishedRun {
-    files: Vec<WholeFile>,
+    files: Vec<CompleteFile>,
     traces: Traces,
 }
 
@@ -92,7 +92,7 @@ impl FinishedRun {
         &self.traces
     }
 
-    pub(super) fn into_files(self) -> Vec<WholeFile> {
+    pub(super) fn into_files(self) -> Vec<CompleteFile> {
         self.files
     }
 }
@@ -114,7 +114,7 @@ impl TableFile {
         pushed.map_err(OutputError::writing(self.staged.path()))
     }
 
-    fn finish(self) -> Result<WholeFile, OutputError> {
+    fn finish(self) -> Result<CompleteFile, OutputError> {
         let finished = self.table.finish();
         finished.map_err(OutputError::writing(self.staged.path()))?;
         self.staged.close()

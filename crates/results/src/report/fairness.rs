@@ -2,13 +2,13 @@
 
 use weir_units::Time;
 
-use crate::trace::{GroupTrace, Stretch};
+use crate::trace::{GroupTrace, ThroughputInterval};
 use crate::{RunSummary, Traces};
 
 /// A group's goodput, and how many flows had it.
 struct Member {
     flows: f64,
-    stretches: Vec<Stretch>,
+    stretches: Vec<ThroughputInterval>,
     /// From its first stretch with goodput to its last one: before it had not begun, and then it was over.
     /// One without goodput in between is starved.
     active: (usize, usize),
@@ -16,8 +16,8 @@ struct Member {
 
 impl Member {
     fn new(flows: u64, trace: &GroupTrace, per_step: usize) -> Option<Self> {
-        let stretches: Vec<Stretch> = trace.goodput(per_step).collect();
-        let has_goodput = |stretch: &Stretch| !stretch.rate.is_zero();
+        let stretches: Vec<ThroughputInterval> = trace.goodput(per_step).collect();
+        let has_goodput = |stretch: &ThroughputInterval| !stretch.rate.is_zero();
         let first = stretches.iter().position(has_goodput)?;
         let last = stretches.iter().rposition(has_goodput)?;
         Some(Self {

@@ -68,7 +68,7 @@ impl Report<'_> {
                 &summary.run,
                 run,
                 Size::Wide,
-                plots::Reach::default(),
+                plots::AxisExtent::default(),
             );
         }
         self.variants(&mut out);
@@ -86,7 +86,7 @@ impl Report<'_> {
         if self.summary.variants.is_empty() || self.runs.len() < 2 {
             return;
         }
-        let reach = plots::Reach::of(&self.runs);
+        let reach = plots::AxisExtent::of(&self.runs);
         let _ = writeln!(out, "<h2>Variants</h2>\n<div class=\"variants\">");
         for ((name, run), plots) in self.summary.runs().zip(&self.runs) {
             let _ = writeln!(out, "<section><h3>{}</h3>", Escaped(name.unwrap_or(OWN)));

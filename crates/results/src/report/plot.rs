@@ -21,14 +21,14 @@ pub(crate) struct Series {
 
 /// What goes from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Across {
+pub(crate) enum XAxis {
     /// Seconds.
     Time,
     /// Numbers of epochs.
     Epochs,
 }
 
-impl Across {
+impl XAxis {
     const fn scale(self) -> &'static Scale {
         match self {
             Self::Time => TIMES,
@@ -49,7 +49,7 @@ pub(crate) struct Level {
 pub(crate) struct Plot {
     /// What it shows, for readers who do not see it.
     pub(crate) title: String,
-    pub(crate) across: Across,
+    pub(crate) across: XAxis,
     pub(crate) scale: &'static Scale,
     pub(crate) series: Vec<Series>,
     pub(crate) levels: Vec<Level>,
@@ -181,7 +181,7 @@ impl Plot {
 struct Drawing {
     area: Area,
     time: Axis,
-    across: Across,
+    across: XAxis,
     value: Axis,
 }
 
@@ -260,8 +260,8 @@ impl Drawing {
             );
         }
         let along = match self.across {
-            Across::Time => format!("time in {}", self.time.unit.1),
-            Across::Epochs => "epoch".to_owned(),
+            XAxis::Time => format!("time in {}", self.time.unit.1),
+            XAxis::Epochs => "epoch".to_owned(),
         };
         let middle = (top + bottom) / 2.0;
         let _ = writeln!(

@@ -7,7 +7,7 @@ use weir_units::Duration;
 
 use super::fairness;
 use super::html::Escaped;
-use super::plot::{Across, Level, Plot, Series, Size};
+use super::plot::{XAxis, Level, Plot, Series, Size};
 use super::{RunPlots, Threshold};
 use crate::quantity::{PARTS, RATES, SIZES, TIMES, in_scale};
 use crate::trace::{COLUMNS, EpochTrace, GroupTrace, PortTrace};
@@ -18,13 +18,13 @@ const COLOURS: usize = 8;
 
 /// How far the value axes go at least.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct AxisExtent {
     goodput: f64,
     queue: f64,
     epochs: f64,
 }
 
-impl Reach {
+impl AxisExtent {
     /// As far as all of these runs need.
     pub(super) fn of(runs: &[RunPlots<'_>]) -> Self {
         let run = RunSummary::default();
@@ -50,7 +50,7 @@ pub(super) fn of_run(
     run: &RunSummary,
     plots: &RunPlots<'_>,
     size: Size,
-    reach: Reach,
+    reach: AxisExtent,
 ) {
     let goodput = goodput(run, plots, size, reach.goodput);
     if !goodput.series.is_empty() {
@@ -163,7 +163,7 @@ fn epochs(run: &RunSummary, traces: &Traces, size: Size, reach: f64) -> Option<P
     });
     Some(Plot {
         title: "Completion time by epoch".to_owned(),
-        across: Across::Epochs,
+        across: XAxis::Epochs,
         scale: TIMES,
         series: series.collect(),
         end: end as f64,
@@ -225,7 +225,7 @@ fn base(run: &RunSummary, traces: &Traces, size: Size) -> Plot {
     let end = if is_cut { run.simulated } else { traces.span };
     Plot {
         title: String::new(),
-        across: Across::Time,
+        across: XAxis::Time,
         scale: RATES,
         series: Vec::new(),
         levels: Vec::new(),

@@ -9,7 +9,7 @@ use crate::serialized::{bps, seconds};
 /// Where a run took place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum World {
+pub enum RunKind {
     /// In virtual time.
     #[default]
     Simulated,
@@ -17,7 +17,7 @@ pub enum World {
     Live,
 }
 
-impl World {
+impl RunKind {
     /// As it is written.
     pub const fn name(self) -> &'static str {
         match self {

@@ -11,7 +11,7 @@ mod tests;
 
 pub use completion::CompletionTimes;
 pub use deadlines::{DeadlineSummary, PortDeadlines};
-pub use emulation::{AchievedRate, Emulation, HostSummary, World};
+pub use emulation::{AchievedRate, Emulation, HostSummary, RunKind};
 pub use group::{EpochSummary, GroupSummary};
 pub use port::{Drops, PortSummary};
 pub use tcon::TconSummary;
@@ -49,7 +49,7 @@ pub struct Summary {
 pub struct RunSummary {
     /// Where it took place.
     #[serde(default)]
-    pub world: World,
+    pub world: RunKind,
     /// The seed of all randomness.
     pub seed: u64,
     /// What was set over the file's values, by command line or variant: key and value.

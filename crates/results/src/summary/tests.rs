@@ -37,7 +37,7 @@ fn run() -> RunSummary {
         utilization: Ratio::new(0.9875).unwrap(),
     };
     RunSummary {
-        world: World::Simulated,
+        world: RunKind::Simulated,
         seed: 7,
         settings: [("parameters.ecn".to_owned(), "200KB".to_owned())].into(),
         simulated: Duration::from_secs(120),
@@ -70,7 +70,7 @@ fn live() -> RunSummary {
         ..GroupSummary::default()
     };
     RunSummary {
-        world: World::Live,
+        world: RunKind::Live,
         groups: [("web".to_owned(), group)].into(),
         tcon: [("edge".to_owned(), TconSummary::default())].into(),
         reduction: Ratio::new(0.6792),

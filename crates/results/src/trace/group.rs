@@ -20,7 +20,7 @@ struct Last {
 
 /// A stretch of time and what arrived in it, per time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct ThroughputInterval {
     pub(crate) start: Time,
     pub(crate) end: Time,
     pub(crate) rate: Rate,
@@ -46,7 +46,7 @@ impl GroupTrace {
 
     /// The goodput from the start of the run to the last sample, in stretches of `per_step` columns or
     /// more.
-    pub(crate) fn goodput(&self, per_step: usize) -> impl Iterator<Item = Stretch> {
+    pub(crate) fn goodput(&self, per_step: usize) -> impl Iterator<Item = ThroughputInterval> {
         let mut from = (Time::ZERO, ByteSize::ZERO);
         let mut samples = 0;
         self.0.chunks(per_step.max(1)).filter_map(move |columns| {
@@ -59,7 +59,7 @@ impl GroupTrace {
             }
             samples = 0;
             from = (last.time, last.delivered);
-            Some(Stretch {
+            Some(ThroughputInterval {
                 start,
                 end: last.time,
                 rate: Rate::from_size_over(last.delivered - delivered, last.time.since(start)),

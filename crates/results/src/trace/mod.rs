@@ -5,7 +5,7 @@ mod group;
 mod port;
 
 pub(crate) use epochs::EpochTrace;
-pub(crate) use group::{GroupTrace, Stretch};
+pub(crate) use group::{GroupTrace, ThroughputInterval};
 pub(crate) use port::PortTrace;
 
 use indexmap::IndexMap;
@@ -78,8 +78,8 @@ mod tests {
     use weir_counters::FlowCounters;
     use weir_units::{ByteSize, Rate};
 
-    use super::group::Stretch;
-    use super::port::Extent;
+    use super::group::ThroughputInterval;
+    use super::port::ColumnRange;
     use super::*;
     use crate::Drops;
 
@@ -121,7 +121,7 @@ mod tests {
             traces.port(&sample);
         }
         let columns: Vec<_> = traces.ports["p"].columns(1).collect();
-        let extent = |min, mean, max| Extent { min, mean, max };
+        let extent = |min, mean, max| ColumnRange { min, mean, max };
         assert_eq!(
             columns,
             [(0, extent(1, 17.0, 40)), (479, extent(7, 7.5, 8))]
@@ -138,7 +138,7 @@ mod tests {
             let delivered = number.min(2400) * 1000;
             traces.group(&group(number * 10_000_000, delivered));
         }
-        let stretches: Vec<Stretch> = traces.groups["g"].goodput(1).collect();
+        let stretches: Vec<ThroughputInterval> = traces.groups["g"].goodput(1).collect();
         assert_eq!(stretches.len(), COLUMNS);
         let rate = Rate::from_bits_per_second(800_000);
         for stretch in &stretches {

@@ -18,7 +18,7 @@ struct Samples {
 
 /// The samples of one column, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Extent {
+pub(crate) struct ColumnRange {
     pub(crate) min: u64,
     pub(crate) mean: f64,
     pub(crate) max: u64,
@@ -44,11 +44,11 @@ impl PortTrace {
     }
 
     /// The columns with samples, `per_step` of the trace's columns taken together: number and extent.
-    pub(crate) fn columns(&self, per_step: usize) -> impl Iterator<Item = (usize, Extent)> {
+    pub(crate) fn columns(&self, per_step: usize) -> impl Iterator<Item = (usize, ColumnRange)> {
         let steps = self.0.chunks(per_step.max(1)).enumerate();
         steps.filter_map(|(step, columns)| {
             let samples = columns.iter().copied().reduce(Samples::with)?;
-            let extent = Extent {
+            let extent = ColumnRange {
                 min: samples.min,
                 mean: samples.sum as f64 / samples.count as f64,
                 max: samples.max,

@@ -61,13 +61,13 @@ impl Problems {
 
 /// A value in the tree, and how one gets there.
 #[derive(Clone, Debug)]
-pub(crate) struct At<'a> {
+pub(crate) struct Cursor<'a> {
     pub(crate) node: &'a Node,
     pub(crate) key: String,
     pub(crate) problems: &'a Problems,
 }
 
-impl<'a> At<'a> {
+impl<'a> Cursor<'a> {
     /// The top of a file.
     pub(crate) fn top(node: &'a Node, problems: &'a Problems) -> Self {
         Self {
@@ -122,13 +122,13 @@ impl<'a> At<'a> {
     }
 
     /// The value of a key of this table.
-    pub(crate) fn child(&self, name: &str, node: &'a Node) -> At<'a> {
+    pub(crate) fn child(&self, name: &str, node: &'a Node) -> Cursor<'a> {
         let key = if self.key.is_empty() {
             name.to_owned()
         } else {
             format!("{}.{name}", self.key)
         };
-        At {
+        Cursor {
             node,
             key,
             problems: self.problems,
@@ -136,7 +136,7 @@ impl<'a> At<'a> {
     }
 
     /// The items of a list; a single value counts as a list of one.
-    pub(crate) fn items(&self) -> Vec<At<'a>> {
+    pub(crate) fn items(&self) -> Vec<Cursor<'a>> {
         match &self.node.value {
             Value::Array(items) => items
                 .iter()
@@ -182,14 +182,14 @@ impl<'a> At<'a> {
     pub(crate) fn all<T>(
         &self,
         expected: &str,
-        read: impl Fn(&At<'a>) -> Result<T, Reported>,
+        read: impl Fn(&Cursor<'a>) -> Result<T, Reported>,
     ) -> Result<Vec<T>, Reported> {
         let read: Vec<_> = self.list(expected)?.iter().map(read).collect();
         read.into_iter().collect()
     }
 
     /// The items of a list.
-    pub(crate) fn list(&self, expected: &str) -> Result<Vec<At<'a>>, Reported> {
+    pub(crate) fn list(&self, expected: &str) -> Result<Vec<Cursor<'a>>, Reported> {
         match &self.node.value {
             Value::Array(_) => Ok(self.items()),
             _ => Err(self.wrong_kind(expected)),
@@ -197,7 +197,7 @@ impl<'a> At<'a> {
     }
 
     /// The named tables in this table: `[groups.NAME]`.
-    pub(crate) fn named(&self, expected: &str) -> Result<Vec<(&'a str, At<'a>)>, Reported> {
+    pub(crate) fn named(&self, expected: &str) -> Result<Vec<(&'a str, Cursor<'a>)>, Reported> {
         let Some(table) = self.node.as_table() else {
             return Err(self.wrong_kind(expected));
         };

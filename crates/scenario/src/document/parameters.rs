@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{At, Node, Problems, Reported, Table, Value};
+use super::{Cursor, Node, Problems, Reported, Table, Value};
 use crate::error::ProblemKind;
 
 const PARAMETERS: &str = "parameters";
@@ -118,8 +118,8 @@ fn reference(node: &Node) -> Option<&str> {
     }
 }
 
-fn at<'a>(node: &'a Node, key: &str, problems: &'a Problems) -> At<'a> {
-    At {
+fn at<'a>(node: &'a Node, key: &str, problems: &'a Problems) -> Cursor<'a> {
+    Cursor {
         node,
         key: key.to_owned(),
         problems,

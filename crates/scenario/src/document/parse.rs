@@ -25,7 +25,7 @@ pub(crate) fn read_text(path: &Path, most: u64, kind: &str) -> Result<String, Sc
 
 /// Reads TOML. All syntax errors are reported at once.
 pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {
-    let lines = Lines::of(text);
+    let lines = LineIndex::of(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut refused = None;
     for error in &errors {
@@ -46,7 +46,7 @@ pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {
 /// Reads `text` as one TOML value written at `place`, if it is one.
 pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
-    let mut node = Lines::of("").node(value.get_ref(), Place::Line(1));
+    let mut node = LineIndex::of("").node(value.get_ref(), Place::Line(1));
     move_to(&mut node, place);
     Some(node)
 }
@@ -67,11 +67,11 @@ fn move_to(node: &mut Node, place: &Place) {
 }
 
 /// Where the lines of a text begin.
-struct Lines {
+struct LineIndex {
     starts: Vec<usize>,
 }
 
-impl Lines {
+impl LineIndex {
     fn of(text: &str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         Self {

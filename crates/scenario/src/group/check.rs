@@ -3,7 +3,7 @@
 use weir_units::{Duration, Time};
 
 use super::{Group, Pairing};
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::error::ProblemKind;
 use crate::schema::Fields;
 use crate::topology::{Node, Topology};
@@ -207,7 +207,7 @@ impl Group {
 }
 
 /// Reports groups whose epochs cannot be in step, and more requests than results have room for.
-pub(crate) fn check_epochs(at: &At<'_>, groups: &[Group]) -> Result<(), Reported> {
+pub(crate) fn check_epochs(at: &Cursor<'_>, groups: &[Group]) -> Result<(), Reported> {
     let mut in_step = groups
         .iter()
         .filter_map(|group| Some((group, group.workload.epochs()?)));
@@ -241,7 +241,7 @@ pub(crate) fn check_epochs(at: &At<'_>, groups: &[Group]) -> Result<(), Reported
 }
 
 /// Reports more flows than can be simulated in all groups together.
-pub(crate) fn check_flows(at: &At<'_>, groups: &[Group]) -> Result<(), Reported> {
+pub(crate) fn check_flows(at: &Cursor<'_>, groups: &[Group]) -> Result<(), Reported> {
     let counts = groups.iter().map(Group::flow_count);
     match counts.fold(0, u64::saturating_add) {
         count if count > MOST_FLOWS => Err(too_many_flows(at, count)),
@@ -249,7 +249,7 @@ pub(crate) fn check_flows(at: &At<'_>, groups: &[Group]) -> Result<(), Reported>
     }
 }
 
-fn too_many_flows(at: &At<'_>, count: u64) -> Reported {
+fn too_many_flows(at: &Cursor<'_>, count: u64) -> Reported {
     at.problem(ProblemKind::TooMany {
         what: "flows",
         count,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use weir_policy::{Dscp, NamePattern, PortRange, Prefix};
 
-use crate::document::{At, Reported, Value};
+use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
 use crate::schema::{Accepted, Accepts};
 
@@ -37,7 +37,7 @@ impl<T: Condition> Accepted for Vec<T> {
 }
 
 /// The values of a key that takes one or several of a kind, as text or as numbers.
-pub(super) fn read<T: Condition>(at: &At<'_>) -> Result<Vec<T>, Reported> {
+pub(super) fn read<T: Condition>(at: &Cursor<'_>) -> Result<Vec<T>, Reported> {
     let items = at.items();
     if items.is_empty() {
         return Err(at.conflict(
@@ -54,7 +54,7 @@ pub(super) fn read<T: Condition>(at: &At<'_>) -> Result<Vec<T>, Reported> {
     read.into_iter().collect()
 }
 
-fn value<T: Condition>(at: &At<'_>) -> Result<T, Reported> {
+fn value<T: Condition>(at: &Cursor<'_>) -> Result<T, Reported> {
     let text = match &at.node.value {
         Value::Text(text) => text.clone(),
         Value::Integer(number) => number.to_string(),

@@ -6,9 +6,9 @@ use weir_policy::{DeadlinePolicy, DeadlineRule};
 use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
-use super::rules::{self, Ends};
+use super::rules::{self, FlowEnds};
 use crate::ScenarioError;
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields, Section};
 
 /// A file of deadlines as it is written.
@@ -28,7 +28,7 @@ struct File {
 #[keys(title = "[[rules]]", doc = rules::DOC)]
 struct Rule {
     #[key(flatten)]
-    ends: Ends,
+    ends: FlowEnds,
     /// How much such a flow carries, headers not counted; where it varies, the most that is usual.
     #[key(accepts = Accepts::SIZE, absent = "`pass` must be `true`")]
     size: Option<ByteSize>,
@@ -77,11 +77,11 @@ pub fn parse_deadlines(name: &str, text: &str) -> Result<DeadlinePolicy, Scenari
     rules::parse_as(name, text, deadlines)
 }
 
-fn deadlines(at: &At<'_>) -> Result<DeadlinePolicy, Reported> {
+fn deadlines(at: &Cursor<'_>) -> Result<DeadlinePolicy, Reported> {
     File::read(at, ()).map(|file| DeadlinePolicy { rules: file.rules })
 }
 
-fn rule(at: &At<'_>) -> Result<DeadlineRule, Reported> {
+fn rule(at: &Cursor<'_>) -> Result<DeadlineRule, Reported> {
     let fields = Fields::open(at.clone(), Rule::SECTION)?;
     let rule = Rule::read_keys(&fields, ())?;
     let demand = rule.demand(&fields)?;

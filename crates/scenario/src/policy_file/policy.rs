@@ -6,9 +6,9 @@ use weir_policy::{Dscp, NamePattern, Policy, PolicyRule, TconControl};
 use weir_scenario_derive::Keys;
 
 use super::condition;
-use super::rules::{self, Ends};
+use super::rules::{self, FlowEnds};
 use crate::ScenarioError;
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::Section;
 use crate::topology::{ControlKeys, control};
 
@@ -26,7 +26,7 @@ struct File {
 #[keys(title = "[[rules]]", doc = rules::DOC)]
 struct Rule {
     #[key(flatten)]
-    ends: Ends,
+    ends: FlowEnds,
     /// The interface that the data leaves by.
     #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
     interface: Vec<NamePattern>,
@@ -57,11 +57,11 @@ pub fn parse_policy(name: &str, text: &str) -> Result<Policy, ScenarioError> {
     rules::parse_as(name, text, policy)
 }
 
-fn policy(at: &At<'_>) -> Result<Policy, Reported> {
+fn policy(at: &Cursor<'_>) -> Result<Policy, Reported> {
     File::read(at, ()).map(|file| Policy { rules: file.rules })
 }
 
-fn rule(at: &At<'_>) -> Result<PolicyRule, Reported> {
+fn rule(at: &Cursor<'_>) -> Result<PolicyRule, Reported> {
     let rule = Rule::read(at, ())?;
     Ok(PolicyRule {
         line: rules::line_of(at),

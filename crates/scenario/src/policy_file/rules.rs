@@ -8,7 +8,7 @@ use weir_scenario_derive::Keys;
 
 use super::condition;
 use crate::ScenarioError;
-use crate::document::{At, Problems, Reported, parse, read_text};
+use crate::document::{Cursor, Problems, Reported, parse, read_text};
 use crate::error::Place;
 use crate::schema::Accepts;
 
@@ -24,7 +24,7 @@ pub(super) const DOC: &str = "A rule is about the data that goes one way of TCP 
 
 /// Whom a rule is about.
 #[derive(Keys)]
-pub(super) struct Ends {
+pub(super) struct FlowEnds {
     /// Who sends the data.
     #[key(absent = "anybody", or = Vec::new(), read = condition::read(at))]
     pub(super) from: Vec<Prefix>,
@@ -43,7 +43,7 @@ pub(super) struct Ends {
 pub(super) fn load<T>(
     path: &Path,
     kind: &str,
-    read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
+    read: impl FnOnce(&Cursor<'_>) -> Result<T, Reported>,
 ) -> Result<T, ScenarioError> {
     let text = read_text(path, LARGEST_FILE, kind)?;
     parse_as(&path.display().to_string(), &text, read)
@@ -53,16 +53,16 @@ pub(super) fn load<T>(
 pub(super) fn parse_as<T>(
     name: &str,
     text: &str,
-    read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
+    read: impl FnOnce(&Cursor<'_>) -> Result<T, Reported>,
 ) -> Result<T, ScenarioError> {
     let problems = Problems::new(&Arc::from(name), None);
     let root = parse(text, &problems);
-    let read = root.and_then(|root| read(&At::top(&root, &problems)));
+    let read = root.and_then(|root| read(&Cursor::top(&root, &problems)));
     problems.finish(read)
 }
 
 /// Where a rule begins in its file.
-pub(super) fn line_of(at: &At<'_>) -> u32 {
+pub(super) fn line_of(at: &Cursor<'_>) -> u32 {
     match at.node.place {
         Place::Line(line) => line,
         Place::Setting(_) => 0,

@@ -5,7 +5,7 @@ use weir_scenario_derive::Keys;
 use weir_units::ByteSize;
 
 use super::{Buffer, Discipline, Level, Queue, RedLength};
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
 
 /// Which length RED looks at.
@@ -26,7 +26,7 @@ pub(super) struct LengthKeys {
 
 impl Queue {
     /// Reads the table of a queue.
-    pub(crate) fn read(at: &At<'_>) -> Result<Self, Reported> {
+    pub(crate) fn read(at: &Cursor<'_>) -> Result<Self, Reported> {
         Self::read_keys(&Fields::open_kind(at, &Discipline::SECTIONS)?, ())
     }
 

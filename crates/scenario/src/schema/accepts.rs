@@ -6,7 +6,7 @@ use weir_fabric::Probability;
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::{FromScalar, Scalar};
-use crate::document::{At, Reported, Value};
+use crate::document::{Cursor, Reported, Value};
 use crate::error::{ProblemKind, nearest};
 use crate::level::{Buffer, Level, UNLIMITED};
 
@@ -89,7 +89,7 @@ impl Accepts {
     pub(crate) const POSITIVE_SPAN: Self = Self::Duration(Duration::from_nanos(1), LONGEST);
 
     /// Reads what stands at a place.
-    pub(crate) fn read<T: FromScalar>(&self, at: &At<'_>) -> Result<T, Reported> {
+    pub(crate) fn read<T: FromScalar>(&self, at: &Cursor<'_>) -> Result<T, Reported> {
         let scalar = self
             .check(&at.node.value)
             .map_err(|kind| at.problem(kind))?;

@@ -1,19 +1,19 @@
 //! A table whose keys a section of the schema describes.
 
 use super::{FromScalar, Presence, Section};
-use crate::document::{At, Node, Reported, Table, Value};
+use crate::document::{Cursor, Node, Reported, Table, Value};
 use crate::error::{ProblemKind, list, nearest};
 
 /// The fields of a table. [`Fields::open`] reports keys that the section does not have.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
-    pub(crate) at: At<'a>,
+    pub(crate) at: Cursor<'a>,
     pub(crate) section: &'static Section,
     table: &'a Table,
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn open(at: At<'a>, section: &'static Section) -> Result<Self, Reported> {
+    pub(crate) fn open(at: Cursor<'a>, section: &'static Section) -> Result<Self, Reported> {
         let Some(table) = at.node.as_table() else {
             return Err(at.wrong_kind(format!("a table with {}", section.names())));
         };
@@ -32,7 +32,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of a table that one of `sections`, which differ in their `kind`, describes.
-    pub(crate) fn open_kind(at: &At<'a>, sections: &[&'static Section]) -> Result<Self, Reported> {
+    pub(crate) fn open_kind(at: &Cursor<'a>, sections: &[&'static Section]) -> Result<Self, Reported> {
         let kinds = || sections.iter().filter_map(|section| section.kind());
         let Some(table) = at.node.as_table() else {
             return Err(at.wrong_kind(format!("a table with `kind`, one of {}", list(kinds()))));
@@ -61,19 +61,19 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a key, if it was written.
-    pub(crate) fn at(&self, name: &str) -> Option<At<'a>> {
+    pub(crate) fn at(&self, name: &str) -> Option<Cursor<'a>> {
         debug_assert!(self.section.key(name).is_some(), "`{name}` is in no schema");
         let node = self.table.get(name)?;
         Some(self.at.child(name, node))
     }
 
     /// The value of a key that must be there.
-    pub(crate) fn needed(&self, name: &str) -> Result<At<'a>, Reported> {
+    pub(crate) fn needed(&self, name: &str) -> Result<Cursor<'a>, Reported> {
         self.at(name).ok_or_else(|| self.missing(name))
     }
 
     /// Where to complain about a key: its value, or the table if it was not written.
-    pub(crate) fn blame(&self, name: &str) -> At<'a> {
+    pub(crate) fn blame(&self, name: &str) -> Cursor<'a> {
         self.at(name).unwrap_or_else(|| self.at.clone())
     }
 
@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
         match (self.at(name), key.presence) {
             (Some(at), _) => key.accepts.read(&at).map(Some),
             (None, Presence::Default(literal)) => {
-                let read = |at: &At<'_>| key.accepts.read(at).map(Some);
+                let read = |at: &Cursor<'_>| key.accepts.read(at).map(Some);
                 self.as_if(name, Value::from(literal), read)
             }
             (None, _) => Ok(None),
@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn table<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
+        read: impl FnOnce(&Cursor<'_>) -> Result<T, Reported>,
     ) -> Result<T, Reported> {
         match self.at(name) {
             Some(at) => read(&at),
@@ -114,10 +114,10 @@ impl<'a> Fields<'a> {
         &self,
         name: &str,
         value: Value,
-        read: impl FnOnce(&At<'_>) -> Result<T, Reported>,
+        read: impl FnOnce(&Cursor<'_>) -> Result<T, Reported>,
     ) -> Result<T, Reported> {
         let node = Node::new(value, self.at.node.place.clone());
-        read(&At {
+        read(&Cursor {
             node: &node,
             ..self.at.child(name, self.at.node)
         })

@@ -6,10 +6,10 @@ use serde::Serialize;
 use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration, Rate};
 
-use super::names::{Meaning, check_name};
+use super::names::{NameTarget, check_name};
 use super::{Host, HostIndex, Names, Node, Port, Switch, SwitchIndex, Topology};
 use crate::Queue;
-use crate::document::{At, Reported, Value};
+use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
 use crate::level::UNLIMITED;
 use crate::schema::{Accepts, Fields};
@@ -84,7 +84,7 @@ impl<'q> Builder<'q> {
     /// Adds the host `name`, or `count` of them.
     pub(super) fn add_hosts(
         &mut self,
-        at: &At<'_>,
+        at: &Cursor<'_>,
         name: &str,
         count: Option<u32>,
     ) -> Result<Vec<Node>, Reported> {
@@ -97,11 +97,11 @@ impl<'q> Builder<'q> {
             .collect();
         let hosts = hosts?;
         let nodes = hosts.iter().copied().map(Node::Host).collect();
-        self.names.add(at, name, Meaning::Hosts(hosts))?;
+        self.names.add(at, name, NameTarget::Hosts(hosts))?;
         Ok(nodes)
     }
 
-    fn add_host(&mut self, at: &At<'_>, name: &str) -> Result<HostIndex, Reported> {
+    fn add_host(&mut self, at: &Cursor<'_>, name: &str) -> Result<HostIndex, Reported> {
         let count = self.topology.hosts.len() as u64;
         if count >= MOST_HOSTS {
             return Err(at.problem(ProblemKind::TooMany {
@@ -112,7 +112,7 @@ impl<'q> Builder<'q> {
             }));
         }
         let host = HostIndex(self.topology.hosts.len() as u32);
-        self.names.add(at, name, Meaning::Host(host))?;
+        self.names.add(at, name, NameTarget::Host(host))?;
         self.topology.hosts.push(Host {
             name: name.to_owned(),
         });
@@ -120,9 +120,9 @@ impl<'q> Builder<'q> {
     }
 
     /// Adds a switch.
-    pub(super) fn add_switch(&mut self, at: &At<'_>, switch: Switch) -> Result<Node, Reported> {
+    pub(super) fn add_switch(&mut self, at: &Cursor<'_>, switch: Switch) -> Result<Node, Reported> {
         let index = SwitchIndex(self.topology.switches.len() as u32);
-        let meaning = Meaning::Switch(index);
+        let meaning = NameTarget::Switch(index);
         self.names.add(at, &switch.name, meaning)?;
         self.topology.switches.push(switch);
         Ok(Node::Switch(index))
@@ -132,7 +132,7 @@ impl<'q> Builder<'q> {
     /// with the second.
     pub(super) fn add_link(
         &mut self,
-        at: &At<'_>,
+        at: &Cursor<'_>,
         (from, to): (Node, Node),
         name: Option<&str>,
         settings: LinkSettings,
@@ -182,7 +182,7 @@ impl<'q> Builder<'q> {
 
     /// The queue that a key names or describes. What is wrong with it has been reported and keeps the
     /// scenario from being accepted; an unlimited queue stands in, so that the rest is looked at too.
-    pub(super) fn queue(&self, at: &At<'_>) -> Queue {
+    pub(super) fn queue(&self, at: &Cursor<'_>) -> Queue {
         let queue = match &at.node.value {
             Value::Text(name) if name == UNLIMITED => Ok(Queue::UNLIMITED),
             Value::Text(name) => self.named_queue(at, name),
@@ -197,7 +197,7 @@ impl<'q> Builder<'q> {
         queue.unwrap_or(Queue::UNLIMITED)
     }
 
-    fn named_queue(&self, at: &At<'_>, name: &str) -> Result<Queue, Reported> {
+    fn named_queue(&self, at: &Cursor<'_>, name: &str) -> Result<Queue, Reported> {
         self.queues.get(name).copied().unwrap_or_else(|| {
             let mut names: Vec<_> = self.queues.keys().map(String::as_str).collect();
             names.push(UNLIMITED);

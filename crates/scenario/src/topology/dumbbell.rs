@@ -6,7 +6,7 @@ use weir_units::{Duration, Rate};
 use super::build::{Builder, Hosts, LinkSettings, MOST_HOSTS, PacketSizes, QUEUE};
 use super::{BOTTLENECK, Switch};
 use crate::Queue;
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
 
 /// A dumbbell as it is written.
@@ -31,7 +31,7 @@ pub(crate) struct Dumbbell<'a> {
     queue: Queue,
     /// The hosts that send.
     #[key(accepts = Accepts::Other("tables `[dumbbell.senders.NAME]`"), read = Ok(at.clone()))]
-    senders: At<'a>,
+    senders: Cursor<'a>,
     /// The hosts that receive.
     #[key(
         accepts = Accepts::TABLE,
@@ -71,7 +71,7 @@ pub(crate) struct Sender {
 pub(crate) struct Receivers<'a> {
     /// Where they are written.
     #[key(is = Ok(fields.at.clone()))]
-    at: At<'a>,
+    at: Cursor<'a>,
     /// How many.
     #[key(accepts = Accepts::Count(1, MOST_HOSTS))]
     count: u32,
@@ -84,7 +84,7 @@ pub(crate) struct Receivers<'a> {
 }
 
 /// Expands `[dumbbell]`.
-pub(crate) fn expand(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
+pub(crate) fn expand(at: &Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
     let dumbbell = Dumbbell::read(at, &*builder)?;
     let link = |rate: Option<Rate>, delay| LinkSettings {
         rate: rate.unwrap_or(dumbbell.rate),

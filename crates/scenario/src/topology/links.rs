@@ -8,7 +8,7 @@ use super::build::{Builder, LinkSettings, PacketSizes, QUEUE};
 use super::names::check_name;
 use super::{Node, Topology};
 use crate::Queue;
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
 
 const NODES: Accepts = Accepts::Other(
@@ -63,7 +63,7 @@ pub(crate) struct Link<E = Vec<Node>> {
 }
 
 /// Reads one `[[links]]`.
-pub(super) fn read(at: At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
+pub(super) fn read(at: Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
     let fields = Fields::open(at, Link::SECTION)?;
     let link = Link::read_keys(&fields, &*builder)?;
     let (name, count) = (link.name.as_deref(), link.from.len() * link.to.len());

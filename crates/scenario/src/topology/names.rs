@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::{HostIndex, Node, SwitchIndex};
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::error::ProblemKind;
 use crate::schema::Accepts;
 
@@ -14,7 +14,7 @@ pub(crate) const HOSTS: Accepts =
 
 /// What a name means.
 #[derive(Clone, Debug)]
-pub(super) enum Meaning {
+pub(super) enum NameTarget {
     Host(HostIndex),
     /// Equal hosts under one name.
     Hosts(Vec<HostIndex>),
@@ -24,7 +24,7 @@ pub(super) enum Meaning {
 /// The names of hosts, sets of hosts and switches.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    meanings: HashMap<String, Meaning>,
+    meanings: HashMap<String, NameTarget>,
     /// In the order in which they were given.
     order: Vec<String>,
 }
@@ -32,9 +32,9 @@ pub(crate) struct Names {
 impl Names {
     pub(super) fn add(
         &mut self,
-        at: &At<'_>,
+        at: &Cursor<'_>,
         name: &str,
-        meaning: Meaning,
+        meaning: NameTarget,
     ) -> Result<(), Reported> {
         match self.meanings.entry(name.to_owned()) {
             Entry::Vacant(vacant) => {
@@ -50,7 +50,7 @@ impl Names {
     }
 
     /// The nodes that a name, or a pattern with `*`, means.
-    pub(crate) fn nodes(&self, at: &At<'_>) -> Result<Vec<Node>, Reported> {
+    pub(crate) fn nodes(&self, at: &Cursor<'_>) -> Result<Vec<Node>, Reported> {
         let name = at.text("the name of a host, of several hosts or of a switch")?;
         let found = self.find(name);
         if found.is_empty() {
@@ -61,32 +61,32 @@ impl Names {
     }
 
     /// The switch of this name.
-    pub(crate) fn switch(&self, at: &At<'_>) -> Result<SwitchIndex, Reported> {
+    pub(crate) fn switch(&self, at: &Cursor<'_>) -> Result<SwitchIndex, Reported> {
         let name = at.text("the name of a switch")?;
         let found = self.meanings.get(name);
         match found {
-            Some(Meaning::Switch(switch)) => Ok(*switch),
+            Some(NameTarget::Switch(switch)) => Ok(*switch),
             _ => {
-                let is_switch = |meaning: &Meaning| matches!(meaning, Meaning::Switch(_));
+                let is_switch = |meaning: &NameTarget| matches!(meaning, NameTarget::Switch(_));
                 Err(self.unknown(at, "switch", name, is_switch))
             }
         }
     }
 
     /// The hosts that a name, a pattern with `*` or a list of them means, each once.
-    pub(crate) fn hosts(&self, at: &At<'_>) -> Result<Vec<HostIndex>, Reported> {
+    pub(crate) fn hosts(&self, at: &Cursor<'_>) -> Result<Vec<HostIndex>, Reported> {
         let accepts = "the name of a host or of several hosts, or a list of names";
         let find = |name: &str| self.find(name).into_iter().filter_map(Node::host).collect();
-        let is_host = |meaning: &Meaning| !matches!(meaning, Meaning::Switch(_));
-        let unknown = |at: &At<'_>, name: &str| self.unknown(at, "host", name, is_host);
+        let is_host = |meaning: &NameTarget| !matches!(meaning, NameTarget::Switch(_));
+        let unknown = |at: &Cursor<'_>, name: &str| self.unknown(at, "host", name, is_host);
         at.each_once("host", accepts, find, unknown)
     }
 
     fn find(&self, name: &str) -> Vec<Node> {
-        let nodes = |meaning: &Meaning| match meaning {
-            Meaning::Host(host) => vec![Node::Host(*host)],
-            Meaning::Hosts(hosts) => hosts.iter().copied().map(Node::Host).collect(),
-            Meaning::Switch(switch) => vec![Node::Switch(*switch)],
+        let nodes = |meaning: &NameTarget| match meaning {
+            NameTarget::Host(host) => vec![Node::Host(*host)],
+            NameTarget::Hosts(hosts) => hosts.iter().copied().map(Node::Host).collect(),
+            NameTarget::Switch(switch) => vec![Node::Switch(*switch)],
         };
         if !name.contains('*') {
             return self.meanings.get(name).map(nodes).unwrap_or_default();
@@ -98,17 +98,17 @@ impl Names {
             .filter(|candidate| matches(name, candidate));
         let meanings = single.filter_map(|candidate| self.meanings.get(candidate));
         meanings
-            .filter(|meaning| !matches!(meaning, Meaning::Hosts(_)))
+            .filter(|meaning| !matches!(meaning, NameTarget::Hosts(_)))
             .flat_map(nodes)
             .collect()
     }
 
     fn unknown(
         &self,
-        at: &At<'_>,
+        at: &Cursor<'_>,
         what: &'static str,
         name: &str,
-        wanted: fn(&Meaning) -> bool,
+        wanted: fn(&NameTarget) -> bool,
     ) -> Reported {
         let names = self.order.iter().map(String::as_str);
         let names = names.filter(|name| self.meanings.get(*name).is_some_and(wanted));
@@ -116,7 +116,7 @@ impl Names {
     }
 }
 
-impl Meaning {
+impl NameTarget {
     fn what(&self) -> &'static str {
         match self {
             Self::Host(_) => "host",
@@ -146,7 +146,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// Reports a name that could be mistaken for something else where it is used.
-pub(crate) fn check_name(at: &At<'_>, name: &str) -> Result<(), Reported> {
+pub(crate) fn check_name(at: &Cursor<'_>, name: &str) -> Result<(), Reported> {
     let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if begins && name.chars().all(fits) && name.len() <= 64 {

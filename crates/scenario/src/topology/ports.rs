@@ -2,7 +2,7 @@
 
 use super::names::matches;
 use super::{PortIndex, Topology};
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::Accepts;
 
 /// What names ports.
@@ -10,14 +10,14 @@ pub(crate) const PORTS: Accepts =
     Accepts::Other("the name of a port, a pattern such as \"switch->web*\", or a list of them");
 
 /// The ports that names or patterns mean, each once.
-pub(crate) fn read_ports(at: &At<'_>, topology: &Topology) -> Result<Vec<PortIndex>, Reported> {
+pub(crate) fn read_ports(at: &Cursor<'_>, topology: &Topology) -> Result<Vec<PortIndex>, Reported> {
     let find = |name: &str| {
         let ports = topology.port_indices();
         let named = ports.filter(|port| matches(name, &topology.port(*port).name));
         named.collect()
     };
     let names = || topology.ports.iter().map(|port| port.name.as_str());
-    let unknown = |at: &At<'_>, name: &str| at.unknown_name("port", name, names());
+    let unknown = |at: &Cursor<'_>, name: &str| at.unknown_name("port", name, names());
     at.each_once(
         "port",
         "the name of a port, or a list of names",

@@ -5,7 +5,7 @@ use weir_scenario_derive::Keys;
 use super::build::Builder;
 use super::names::HOSTS;
 use super::{HostIndex, Node, PortIndex, SwitchIndex};
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
 
 /// A way that somebody chose: where packets to some hosts go on from a switch.
@@ -31,7 +31,7 @@ pub struct Route {
     pub via: Vec<PortIndex>,
 }
 
-fn read_switch(at: &At<'_>, builder: &Builder<'_>) -> Result<SwitchIndex, Reported> {
+fn read_switch(at: &Cursor<'_>, builder: &Builder<'_>) -> Result<SwitchIndex, Reported> {
     match builder.names.nodes(at)?[..] {
         [Node::Switch(switch)] => Ok(switch),
         _ => Err(at.wrong_kind("the name of a switch")),

@@ -7,7 +7,7 @@ use super::Switch;
 use super::build::{Builder, Hosts, LinkSettings, PacketSizes, QUEUE};
 use super::shared_buffer::SharedMemory;
 use crate::Queue;
-use crate::document::{At, Reported};
+use crate::document::{Cursor, Reported};
 use crate::schema::Accepts;
 
 /// A star as it is written.
@@ -33,7 +33,7 @@ pub(crate) struct Star<'a> {
     memory: SharedMemory,
     /// The hosts.
     #[key(accepts = Accepts::Other("tables `[star.hosts.NAME]`"), read = Ok(at.clone()))]
-    hosts: At<'a>,
+    hosts: Cursor<'a>,
 }
 
 /// Hosts that are alike.
@@ -51,7 +51,7 @@ pub(crate) struct StarHosts {
 }
 
 /// Expands `[star]`.
-pub(crate) fn expand(at: &At<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
+pub(crate) fn expand(at: &Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), Reported> {
     let star = Star::read(at, &*builder)?;
     let switch = Switch {
         shared_buffer: star.memory.shared_buffer,

@@ -5,7 +5,7 @@ use weir_congestion::{AlgorithmSpec, Value as Setting};
 use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration, Rate};
 
-use super::{Around, UDP_HEADERS};
+use super::{OptionContext, UDP_HEADERS};
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
 
@@ -14,7 +14,7 @@ use crate::schema::{Accepts, Fields};
 #[keys(
     title = "[groups.NAME.dcudp]",
     doc = "How both ends of the group's DCUDP connections are set up: see docs/dcudp.md.",
-    context = Around<'_>
+    context = OptionContext<'_>
 )]
 pub struct DcudpOptions {
     /// The sending rate of UDP Mode, in UDP payload; Congestion Mode does not exceed it either.

@@ -79,7 +79,7 @@ pub enum Transport {
     title = "[groups.NAME.tcp]",
     doc = "How both ends of the group's TCP connections are set up. The initial and the minimum window \
            are parameters of the congestion control.",
-    context = Around<'_>,
+    context = OptionContext<'_>,
     check = table.check(fields)
 )]
 pub struct TcpOptions {
@@ -224,7 +224,7 @@ pub struct UdpOptions {
 
 /// What the options of a connection depend on.
 #[derive(Clone, Copy)]
-pub(crate) struct Around<'g> {
+pub(crate) struct OptionContext<'g> {
     /// The group's congestion control.
     congestion: &'g AlgorithmSpec,
     /// The smallest of all links.

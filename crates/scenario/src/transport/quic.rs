@@ -5,7 +5,7 @@ use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
 
 use super::UDP_HEADERS;
-use crate::document::{At, Reported, Table, Value};
+use crate::document::{Cursor, Reported, Table, Value};
 use crate::schema::{Accepts, Fields};
 
 /// How both ends of a DCQUIC connection are set up; what is not here is as in the data center profile
@@ -179,7 +179,7 @@ impl MigrationOptions {
     /// Reads what may also be `true` for the defaults, or `false`.
     fn read_switchable(fields: &Fields<'_>) -> Result<Option<Self>, Reported> {
         const KEY: &str = "proactive_migration";
-        let read = |at: &At<'_>| Self::read(at, ()).map(Some);
+        let read = |at: &Cursor<'_>| Self::read(at, ()).map(Some);
         match fields.at(KEY) {
             None => fields.table(KEY, read),
             Some(at) => match at.node.value {

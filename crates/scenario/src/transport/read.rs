@@ -7,7 +7,7 @@ use weir_units::ByteSize;
 
 use super::dcudp::default_congestion;
 use super::{
-    Around, DcudpOptions, QuicOptions, Recovery, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions,
+    OptionContext, DcudpOptions, QuicOptions, Recovery, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions,
     Transport, UdpOptions,
 };
 use crate::document::Reported;
@@ -69,7 +69,7 @@ impl Transport {
             None => Ok(AlgorithmSpec::default()),
         };
         let tcp = |congestion: &AlgorithmSpec| {
-            group.table("tcp", |at| TcpOptions::read(at, Around { congestion, mtu }))
+            group.table("tcp", |at| TcpOptions::read(at, OptionContext { congestion, mtu }))
         };
         match protocol {
             Protocol::Tcp => {
@@ -102,7 +102,7 @@ impl Transport {
             }
             Protocol::Dcudp => {
                 let congestion = congestion()?;
-                let around = Around {
+                let around = OptionContext {
                     congestion: &congestion,
                     mtu,
                 };

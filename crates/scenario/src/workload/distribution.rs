@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use weir_units::ByteSize;
 
-use crate::document::{At, Reported, Value};
+use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
 use crate::schema::Accepts;
 
@@ -15,7 +15,7 @@ pub struct Distribution {
 }
 
 /// A distribution that is known by name, in packets of 1460 bytes.
-struct Known {
+struct NamedDistribution {
     name: &'static str,
     packets: &'static [(u64, f64)],
 }
@@ -23,8 +23,8 @@ struct Known {
 /// The distributions of the DCTCP paper and of VL2 as the pFabric paper's simulations tabulate them
 /// (Alizadeh et al., SIGCOMM 2013): web search after Alizadeh et al. 2010, figure 4, with a mean of
 /// 1.7 MB; data mining after Greenberg et al. 2009, figure 2, with a mean of 7.5 MB.
-const KNOWN: [Known; 2] = [
-    Known {
+const KNOWN: [NamedDistribution; 2] = [
+    NamedDistribution {
         name: "web-search",
         packets: &[
             (1, 0.0),
@@ -41,7 +41,7 @@ const KNOWN: [Known; 2] = [
             (20_000, 1.0),
         ],
     },
-    Known {
+    NamedDistribution {
         name: "data-mining",
         packets: &[
             (1, 0.5),
@@ -74,7 +74,7 @@ impl Distribution {
         Self::known(&KNOWN[1])
     }
 
-    fn known(known: &'static Known) -> Self {
+    fn known(known: &'static NamedDistribution) -> Self {
         let size = |packets: u64| ByteSize::from_bytes(packets * PACKET);
         let points = known.packets.iter();
         Self {
@@ -117,7 +117,7 @@ impl Distribution {
     }
 
     /// Reads a name or a list of points.
-    pub(super) fn read(at: &At<'_>) -> Result<Self, Reported> {
+    pub(super) fn read(at: &Cursor<'_>) -> Result<Self, Reported> {
         if let Value::Text(name) = &at.node.value {
             let known = KNOWN.iter().find(|known| known.name == name);
             return known.map(Self::known).ok_or_else(|| {
@@ -151,7 +151,7 @@ impl Distribution {
     }
 }
 
-fn point(at: &At<'_>) -> Result<(ByteSize, f64), Reported> {
+fn point(at: &Cursor<'_>) -> Result<(ByteSize, f64), Reported> {
     let expected = "a point [size, fraction], such as [\"10KB\", 0.5]";
     let parts = at.list(expected)?;
     let [size, fraction] = &parts[..] else {

@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Duration, Rate};
 
 use super::{Distribution, Workload};
 use crate::Topology;
-use crate::document::{At, Node, Reported, Table, Value};
+use crate::document::{Cursor, Node, Reported, Table, Value};
 use crate::schema::{Accepts, Fields};
 use crate::topology::BOTTLENECK;
 
@@ -27,14 +27,14 @@ pub(super) struct ArrivalKeys<'a> {
         absent = "`\"bottleneck\"`",
         read = Ok(at.clone())
     )]
-    of: Option<At<'a>>,
+    of: Option<Cursor<'a>>,
 }
 
 impl Workload {
     /// Reads a workload: a table, or the `kind` alone for one without other keys.
-    pub(crate) fn read(at: &At<'_>, topology: &Topology) -> Result<Self, Reported> {
+    pub(crate) fn read(at: &Cursor<'_>, topology: &Topology) -> Result<Self, Reported> {
         let read =
-            |at: &At<'_>| Self::read_keys(&Fields::open_kind(at, &Self::SECTIONS)?, topology);
+            |at: &Cursor<'_>| Self::read_keys(&Fields::open_kind(at, &Self::SECTIONS)?, topology);
         let Value::Text(_) = &at.node.value else {
             return read(at);
         };
@@ -44,7 +44,7 @@ impl Workload {
             value: Value::Table(table),
             ..at.node.clone()
         };
-        read(&At {
+        read(&Cursor {
             node: &node,
             ..at.clone()
         })
@@ -116,7 +116,7 @@ pub(super) fn mean_interval(
 /// The rate of the port that a load is a fraction of.
 fn reference_rate(
     fields: &Fields<'_>,
-    of: Option<&At<'_>>,
+    of: Option<&Cursor<'_>>,
     topology: &Topology,
 ) -> Result<Rate, Reported> {
     let name = match of {

@@ -1,6 +1,6 @@
 //! What an agent remembers of a connection: the same for both ways that its data go.
 
-use weir_fabric::{PortIndex, Way};
+use weir_fabric::{PortIndex, Direction};
 use weir_units::Time;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
@@ -8,13 +8,13 @@ use crate::demand::Demand;
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Track<P> {
-    halves: [Half<P>; 2],
+pub(super) struct TrackedConnection<P> {
+    halves: [FlowDirection<P>; 2],
 }
 
 /// The data that go one way, and the ACKs that come back for them.
 #[derive(Debug)]
-pub(super) struct Half<P> {
+pub(super) struct FlowDirection<P> {
     /// Whether its SYN has passed and its FIN has not.
     pub(super) is_open: bool,
     /// Where the data leave.
@@ -43,10 +43,10 @@ pub(super) struct Half<P> {
     recovering_to: Option<Sequence>,
 }
 
-impl<P> Default for Track<P> {
+impl<P> Default for TrackedConnection<P> {
     fn default() -> Self {
         Self {
-            halves: [(); 2].map(|()| Half {
+            halves: [(); 2].map(|()| FlowDirection {
                 is_open: false,
                 egress: None,
                 limit: None,
@@ -65,20 +65,20 @@ impl<P> Default for Track<P> {
     }
 }
 
-impl<P> Track<P> {
-    pub(super) fn half(&self, way: Way) -> &Half<P> {
+impl<P> TrackedConnection<P> {
+    pub(super) fn half(&self, way: Direction) -> &FlowDirection<P> {
         let [forth, back] = &self.halves;
         match way {
-            Way::Forth => forth,
-            Way::Back => back,
+            Direction::Forth => forth,
+            Direction::Back => back,
         }
     }
 
-    pub(super) fn half_mut(&mut self, way: Way) -> &mut Half<P> {
+    pub(super) fn half_mut(&mut self, way: Direction) -> &mut FlowDirection<P> {
         let [forth, back] = &mut self.halves;
         match way {
-            Way::Forth => forth,
-            Way::Back => back,
+            Direction::Forth => forth,
+            Direction::Back => back,
         }
     }
 }
@@ -87,7 +87,7 @@ impl<P> Track<P> {
 /// under way unseen, 16 MiB.
 const NEAR: u32 = 1 << 24;
 
-impl<P> Half<P> {
+impl<P> FlowDirection<P> {
     /// A segment goes this way.
     pub(super) fn on_sent(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::SYN) {

@@ -1,23 +1,23 @@
 //! What passes tells an agent about connections: that they begin, how far they are, that they end.
 
-use weir_fabric::{ConnectionId, Packet, PortIndex, Way};
+use weir_fabric::{ConnectionId, Packet, PortIndex, Direction};
 use weir_units::{Duration, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment};
 
 use super::Agent;
 use crate::demand::Demand;
-use crate::message::Report;
+use crate::message::SwitchReport;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// Connections that are over or silent make room; the controller hears of those that had no FIN.
     pub(super) fn forget(&mut self, now: Time) {
         while let Some(gone) = self.connections.reclaim(now) {
-            for (way, flow) in [(Way::Forth, gone.flow), (Way::Back, gone.flow.reversed())] {
+            for (way, flow) in [(Direction::Forth, gone.flow), (Direction::Back, gone.flow.reversed())] {
                 let half = gone.state.half(way);
                 if half.is_open {
                     leave(&mut self.open, half.egress);
-                    self.reports.push_back(Report::Closed { flow });
+                    self.reports.push_back(SwitchReport::Closed { flow });
                 }
             }
         }
@@ -50,7 +50,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         &mut self,
         now: Time,
         id: ConnectionId,
-        way: Way,
+        way: Direction,
         flow: FlowKey,
         segment: &Segment,
         egress: Option<PortIndex>,
@@ -73,13 +73,13 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             let port = port.index() as u32;
             if flags.contains(Flags::ACK) {
                 let segment = connection.handshake.segment_size(way.reversed());
-                self.reports.extend(segment.map(|segment| Report::Accepted {
+                self.reports.extend(segment.map(|segment| SwitchReport::Accepted {
                     flow: flow.reversed(),
                     segment,
                     reverse_port: port,
                 }));
             } else {
-                self.reports.push_back(Report::Opened {
+                self.reports.push_back(SwitchReport::Opened {
                     flow,
                     port,
                     age: Duration::ZERO,
@@ -99,7 +99,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             if ended && half.is_open {
                 half.is_open = false;
                 leave(&mut self.open, half.egress);
-                self.reports.push_back(Report::Closed { flow });
+                self.reports.push_back(SwitchReport::Closed { flow });
             }
         }
     }

@@ -2,34 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use weir_fabric::{ConnectionId, PortIndex, Way};
+use weir_fabric::{ConnectionId, PortIndex, Direction};
 use weir_units::Time;
 use weir_wire::tcp::Sequence;
 
 /// A packet that was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Repeat {
+pub(super) struct DroppedPacket {
     pub(super) id: ConnectionId,
     /// Which way its data go.
-    pub(super) way: Way,
+    pub(super) way: Direction,
     pub(super) sequence: Sequence,
 }
 
 /// What is known of a queue where there is anything to know.
 #[derive(Debug, Default)]
-struct State {
+struct QueueState {
     /// While it is congested (CNG), when it may no longer be; otherwise (NOM) nothing.
     congested_until: Option<Time>,
     /// What waits for duplicate ACKs, and when to look again.
-    waiting: Vec<Repeat>,
+    waiting: Vec<DroppedPacket>,
     next_repeat: Option<Time>,
 }
 
 /// The queues of a switch, those left out of which nothing is known.
 #[derive(Debug, Default)]
-pub(super) struct Queues(BTreeMap<PortIndex, State>);
+pub(super) struct QueueMonitor(BTreeMap<PortIndex, QueueState>);
 
-impl Queues {
+impl QueueMonitor {
     /// Whether there is nothing to know of any queue.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -60,12 +60,12 @@ impl Queues {
 
     /// A congested queue to look at.
     pub(super) fn due(&self, now: Time) -> Option<PortIndex> {
-        let is_due = |state: &State| state.congested_until.is_some_and(|until| until <= now);
+        let is_due = |state: &QueueState| state.congested_until.is_some_and(|until| until <= now);
         let (port, _) = self.0.iter().find(|(_, state)| is_due(state))?;
         Some(*port)
     }
 
-    pub(super) fn wait(&mut self, port: PortIndex, repeat: Repeat) {
+    pub(super) fn wait(&mut self, port: PortIndex, repeat: DroppedPacket) {
         self.0.entry(port).or_default().waiting.push(repeat);
     }
 
@@ -81,7 +81,7 @@ impl Queues {
     /// A queue for which something may be sent again, which is not given again until the next
     /// [`Self::try_at`].
     pub(super) fn repeat_due(&mut self, now: Time) -> Option<PortIndex> {
-        let is_due = |state: &State| state.next_repeat.is_some_and(|time| time <= now);
+        let is_due = |state: &QueueState| state.next_repeat.is_some_and(|time| time <= now);
         let (port, state) = self.0.iter_mut().find(|(_, state)| is_due(state))?;
         state.next_repeat = None;
         Some(*port)
@@ -91,8 +91,8 @@ impl Queues {
     pub(super) fn next_ready(
         &mut self,
         port: PortIndex,
-        mut is_due: impl FnMut(&Repeat) -> Option<bool>,
-    ) -> Option<Repeat> {
+        mut is_due: impl FnMut(&DroppedPacket) -> Option<bool>,
+    ) -> Option<DroppedPacket> {
         let state = self.0.get_mut(&port)?;
         let mut ready = None;
         state.waiting.retain(|repeat| {

@@ -1,15 +1,15 @@
 //! Duplicate ACKs, for packets that a queue has dropped (RSED).
 
-use weir_fabric::{ConnectionId, Output, Packet, Way};
+use weir_fabric::{ConnectionId, Output, Packet, Direction};
 use weir_units::Time;
 
 use super::Agent;
-use super::queue::Repeat;
+use super::queue::DroppedPacket;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// A packet is to be sent again once everything before it has arrived: duplicates of an earlier ACK
     /// would have another packet sent again, which is not lost.
-    pub(super) fn await_repeat(&mut self, now: Time, repeat: Repeat) {
+    pub(super) fn await_repeat(&mut self, now: Time, repeat: DroppedPacket) {
         let Some(connection) = self.connections.get_mut(repeat.id) else {
             return;
         };
@@ -21,7 +21,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    pub(super) fn look_for_repeats(&mut self, now: Time, id: ConnectionId, way: Way) {
+    pub(super) fn look_for_repeats(&mut self, now: Time, id: ConnectionId, way: Direction) {
         let Some(connection) = self.connections.get(id) else {
             return;
         };
@@ -59,7 +59,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    pub(super) fn send_duplicates(&mut self, repeat: Repeat, out: &mut Output<'_, P>) {
+    pub(super) fn send_duplicates(&mut self, repeat: DroppedPacket, out: &mut Output<'_, P>) {
         let Some(connection) = self.connections.get_mut(repeat.id) else {
             return;
         };

@@ -3,7 +3,7 @@ mod bursts;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use weir_fabric::{Burst, Faults, Link, Pipe, Queue, Routes, Rule, Switch};
+use weir_fabric::{Burst, Faults, Link, EgressPort, Queue, Routes, Rule, Switch};
 use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Options, Sequence, SynOptions};
@@ -88,7 +88,7 @@ impl World {
         let pipe = |seed| {
             let buffer = Rule::tail_drop(ByteSize::from_bytes(150_000));
             let link = Link::new(Rate::from_gbps(1), Duration::from_micros(50));
-            Pipe::new(Queue::new([buffer], seed), link, Faults::none())
+            EgressPort::new(Queue::new([buffer], seed), link, Faults::none())
         };
         let routes = Routes::new()
             .with(0, [PortIndex::new(0)])
@@ -175,14 +175,14 @@ impl World {
         self.send(port, false, segment);
     }
 
-    fn order(&mut self, order: Order) {
+    fn order(&mut self, order: WindowOrder) {
         let now = self.now;
         self.agent().receive(now, order);
         self.switch.handle_timeout(now, |_, _| {});
     }
 
     fn allow(&mut self, port: u16, segments: u32) {
-        self.order(Order::Allow {
+        self.order(WindowOrder::Allow {
             flow: flow(port),
             window: segments * MSS,
         });
@@ -198,7 +198,7 @@ impl World {
         self.now = until;
     }
 
-    fn reports(&mut self) -> Vec<Report> {
+    fn reports(&mut self) -> Vec<SwitchReport> {
         let agent = self.agent();
         std::iter::from_fn(|| agent.next_report()).collect()
     }
@@ -207,7 +207,7 @@ impl World {
     fn arrived(&mut self, forth: bool) -> Vec<Segment> {
         self.pass(Duration::from_millis(10));
         let (now, port) = (self.now, PortIndex::new(u32::from(forth)));
-        let frames = std::iter::from_fn(|| self.switch.receive(now, port));
+        let frames = std::iter::from_fn(|| self.switch.poll_delivered(now, port));
         frames.map(|frame| frame.segment).collect()
     }
 }
@@ -225,13 +225,13 @@ fn world() -> World {
 fn the_controller_hears_of_handshakes_and_ends() {
     let mut world = World::new(AgentConfig::paper(), 7);
     world.connect(1);
-    let opened = Report::Opened {
+    let opened = SwitchReport::Opened {
         flow: flow(1),
         port: 1,
         age: Duration::ZERO,
         demand: None,
     };
-    let accepted = Report::Accepted {
+    let accepted = SwitchReport::Accepted {
         flow: flow(1),
         segment: MSS,
         reverse_port: 0,
@@ -252,7 +252,7 @@ fn the_controller_hears_of_handshakes_and_ends() {
     assert_eq!(world.agent().counters().forged, 1);
     world.send(1, true, fin);
     world.send(1, true, fin);
-    assert_eq!(world.reports(), [Report::Closed { flow: flow(1) }]);
+    assert_eq!(world.reports(), [SwitchReport::Closed { flow: flow(1) }]);
     // Packets pass in any case.
     assert_eq!(world.arrived(true).len(), 5);
 }
@@ -265,14 +265,14 @@ fn a_queue_is_congested_from_the_threshold_on_and_recovers_without_a_packet() {
         world.data(1, number * MSS);
     }
     // One is being sent.
-    assert_eq!(world.reports(), [Report::Congested { port: 1 }]);
+    assert_eq!(world.reports(), [SwitchReport::Congested { port: 1 }]);
     world.data(1, 31 * MSS);
     assert_eq!(world.reports(), []);
     // Until 15 are left of the 31 that wait.
     world.pass(Duration::from_micros(16 * 12));
     assert_eq!(world.reports(), []);
     world.pass(Duration::from_micros(24));
-    assert_eq!(world.reports(), [Report::Recovered { port: 1 }]);
+    assert_eq!(world.reports(), [SwitchReport::Recovered { port: 1 }]);
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn windows_are_what_is_ordered_until_they_are_released() {
     // 23 units of 128 bytes, two segments and a little.
     assert_eq!(world.arrived(false)[0].window, 23);
     assert_eq!(world.agent().allowed(&flow(1)), Some(2 * MSS));
-    world.order(Order::Release { flow: flow(1) });
+    world.order(WindowOrder::Release { flow: flow(1) });
     world.acknowledge(1, MSS);
     assert_eq!(world.arrived(false)[0].window, 500);
     assert_eq!(world.agent().counters().clamped, 1);
@@ -335,7 +335,7 @@ fn no_window_outlives_its_lease() {
     world.acknowledge(1, MSS);
     assert_eq!(world.arrived(false)[0].window, 0);
     world.pass(Duration::from_secs(1));
-    world.order(Order::Renew);
+    world.order(WindowOrder::Renew);
     world.pass(Duration::from_millis(1900));
     assert_eq!(world.agent().allowed(&flow(1)), Some(0));
     world.pass(Duration::from_millis(200));
@@ -361,7 +361,7 @@ fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
     for number in 0..103 {
         world.data(1, number * MSS);
     }
-    let dropped = |number: u32| Report::Dropped {
+    let dropped = |number: u32| SwitchReport::Dropped {
         flow: flow(1),
         sequence: FIRST + 1 + number * MSS,
     };
@@ -372,7 +372,7 @@ fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
     );
     world.arrived(false);
     for number in [101, 102] {
-        world.order(Order::Retransmit {
+        world.order(WindowOrder::Retransmit {
             flow: flow(1),
             sequence: FIRST + 1 + number * MSS,
         });
@@ -425,15 +425,15 @@ fn a_new_controller_is_told_everything() {
     let mut world = world();
     world.data(1, 0);
     world.acknowledge(1, MSS);
-    world.order(Order::Describe);
+    world.order(WindowOrder::Describe);
     let reports = world.reports();
     assert!(
         matches!(
             reports[..],
             [
-                Report::Opened { .. },
-                Report::Accepted { .. },
-                Report::Counters { .. }
+                SwitchReport::Opened { .. },
+                SwitchReport::Accepted { .. },
+                SwitchReport::Counters { .. }
             ]
         ),
         "{reports:?}"
@@ -446,12 +446,12 @@ fn what_an_earlier_controller_ordered_holds_for_a_lease_under_the_next() {
     world.connect(2);
     world.allow(1, 2);
     world.allow(2, 2);
-    world.order(Order::Describe);
+    world.order(WindowOrder::Describe);
     world.allow(2, 3);
     // The new controller is there all the time, and has said nothing about the first flow.
     for _ in 0..30 {
         world.pass(Duration::from_millis(100));
-        world.order(Order::Renew);
+        world.order(WindowOrder::Renew);
     }
     assert_eq!(world.agent().allowed(&flow(1)), None);
     assert_eq!(world.agent().allowed(&flow(2)), Some(3 * MSS));
@@ -465,14 +465,14 @@ fn a_new_controller_learns_what_the_one_before_had_remembered() {
         within: Duration::from_millis(20),
     };
     for flow in [flow(1), flow(1).reversed(), flow(99)] {
-        world.order(Order::Remember { flow, demand });
+        world.order(WindowOrder::Remember { flow, demand });
     }
     world.pass(Duration::from_millis(7));
-    world.order(Order::Describe);
+    world.order(WindowOrder::Describe);
     let reports = world.reports();
     let opened = |flow: FlowKey| {
         reports.iter().find_map(|report| match report {
-            Report::Opened {
+            SwitchReport::Opened {
                 flow: told,
                 age,
                 demand,
@@ -548,12 +548,12 @@ proptest! {
                     ..Segment::default()
                 }),
                 Step::Allow(port, segments) => world.allow(port, segments),
-                Step::Release(port) => world.order(Order::Release { flow: flow(port) }),
-                Step::Retransmit(port, from) => world.order(Order::Retransmit {
+                Step::Release(port) => world.order(WindowOrder::Release { flow: flow(port) }),
+                Step::Retransmit(port, from) => world.order(WindowOrder::Retransmit {
                     flow: flow(port),
                     sequence: FIRST + 1 + from,
                 }),
-                Step::Describe => world.order(Order::Describe),
+                Step::Describe => world.order(WindowOrder::Describe),
                 Step::Wait(micros) => world.pass(Duration::from_micros(micros)),
             }
             prop_assert!(world.switch.counters().balance(world.switch.inside()));

@@ -1,10 +1,10 @@
 //! What the controller is told of queues and of how far flows are, and of everything when it begins anew.
 
-use weir_fabric::{Output, Packet, Pipe, PortIndex, Way};
+use weir_fabric::{Output, Packet, EgressPort, PortIndex, Direction};
 use weir_units::{ByteSize, Time};
 
 use super::Agent;
-use crate::message::Report;
+use crate::message::SwitchReport;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// Looks at the queue that a packet has just gone to.
@@ -12,7 +12,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let Some(port) = egress else {
             return;
         };
-        let is_short = |pipe: &Pipe<P>| pipe.queue().backlog().size < self.config.threshold;
+        let is_short = |pipe: &EgressPort<P>| pipe.queue().backlog().size < self.config.threshold;
         if out.pipe_before(port).is_none_or(is_short) {
             return;
         }
@@ -32,7 +32,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         self.counters.congested += 1;
         self.report_counters(now);
         let port = port.index() as u32;
-        self.reports.push_back(Report::Congested { port });
+        self.reports.push_back(SwitchReport::Congested { port });
     }
 
     /// Looks whether congested queues have recovered.
@@ -45,7 +45,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             if backlog < self.config.recovery {
                 self.queues.set_congested(port, None);
                 let port = port.index() as u32;
-                self.reports.push_back(Report::Recovered { port });
+                self.reports.push_back(SwitchReport::Recovered { port });
             } else {
                 // One packet more has to leave for it to be below.
                 let excess = backlog - self.config.recovery + self.config.packet;
@@ -61,13 +61,13 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let mut acknowledged = Vec::new();
         for (_, connection) in self.connections.iter_mut() {
             let flow = connection.flow;
-            for (way, flow) in [(Way::Forth, flow), (Way::Back, flow.reversed())] {
+            for (way, flow) in [(Direction::Forth, flow), (Direction::Back, flow.reversed())] {
                 let half = connection.state.half_mut(way);
                 acknowledged.extend(half.news().map(|bytes| (flow, bytes)));
             }
         }
         if !acknowledged.is_empty() {
-            self.reports.push_back(Report::Counters { acknowledged });
+            self.reports.push_back(SwitchReport::Counters { acknowledged });
         }
     }
 
@@ -76,45 +76,45 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         for (_, connection) in self.connections.iter_mut() {
             let (flow, handshake) = (connection.flow, connection.handshake);
             let state = &mut connection.state;
-            let ports = [Way::Forth, Way::Back].map(|way| state.half(way).egress);
+            let ports = [Direction::Forth, Direction::Back].map(|way| state.half(way).egress);
             let [Some(port), back] = ports.map(|port| port.map(|port| port.index() as u32)) else {
                 continue;
             };
-            let half = state.half(Way::Forth);
+            let half = state.half(Direction::Forth);
             // After its FIN it has nothing to send any more.
             if half.is_open {
-                self.reports.push_back(Report::Opened {
+                self.reports.push_back(SwitchReport::Opened {
                     flow,
                     port,
                     age: now.since(half.opened_at),
                     demand: half.demand,
                 });
             }
-            let half = state.half(Way::Back);
+            let half = state.half(Direction::Back);
             if let (true, Some(port), Some(demand)) = (half.is_open, back, half.demand) {
-                self.reports.push_back(Report::Opened {
+                self.reports.push_back(SwitchReport::Opened {
                     flow: flow.reversed(),
                     port,
                     age: now.since(half.opened_at),
                     demand: Some(demand),
                 });
             }
-            if let (Some(segment), Some(reverse_port)) = (handshake.segment_size(Way::Forth), back)
+            if let (Some(segment), Some(reverse_port)) = (handshake.segment_size(Direction::Forth), back)
             {
-                self.reports.push_back(Report::Accepted {
+                self.reports.push_back(SwitchReport::Accepted {
                     flow,
                     segment,
                     reverse_port,
                 });
             }
-            for way in [Way::Forth, Way::Back] {
+            for way in [Direction::Forth, Direction::Back] {
                 state.half_mut(way).forget_news();
             }
         }
         self.report_counters(now);
         for port in self.queues.congested() {
             let port = port.index() as u32;
-            self.reports.push_back(Report::Congested { port });
+            self.reports.push_back(SwitchReport::Congested { port });
         }
     }
 }

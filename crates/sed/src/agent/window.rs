@@ -1,19 +1,19 @@
 //! Windows: made smaller in what passes, given back when the controller says so, or nothing any more.
 
-use weir_fabric::{Clamped, ConnectionId, Output, Packet, PortIndex, Way, WindowLimit};
+use weir_fabric::{Clamped, ConnectionId, Output, Packet, PortIndex, Direction, WindowLimit};
 use weir_units::{ByteSize, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment};
 
 use super::Agent;
-use super::flow::Half;
+use super::flow::FlowDirection;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// Makes the window smaller that a packet offers to the other end, and remembers the packet.
     pub(super) fn clamp(
         &mut self,
         id: ConnectionId,
-        way: Way,
+        way: Direction,
         ingress: PortIndex,
         packet: &mut P,
         segment: &Segment,
@@ -57,7 +57,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     pub(super) fn opening_window(
         &self,
         id: ConnectionId,
-        way: Way,
+        way: Direction,
         segment: &Segment,
     ) -> Option<u32> {
         let above = self.config.gentle_above?;
@@ -115,7 +115,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// made up its mind.
     pub(super) fn inherit(&mut self, now: Time) {
         for (_, connection) in self.connections.iter_mut() {
-            for way in [Way::Forth, Way::Back] {
+            for way in [Direction::Forth, Direction::Back] {
                 let half = connection.state.half_mut(way);
                 half.is_inherited = half.limit.is_some();
             }
@@ -129,11 +129,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         self.release_where(out, |half| half.is_inherited);
     }
 
-    fn release_where(&mut self, out: &mut Output<'_, P>, is_over: impl Fn(&Half<P>) -> bool) {
+    fn release_where(&mut self, out: &mut Output<'_, P>, is_over: impl Fn(&FlowDirection<P>) -> bool) {
         let mut limited = Vec::new();
         for (_, connection) in self.connections.iter() {
             let flow = connection.flow;
-            for (way, flow) in [(Way::Forth, flow), (Way::Back, flow.reversed())] {
+            for (way, flow) in [(Direction::Forth, flow), (Direction::Back, flow.reversed())] {
                 let half = connection.state.half(way);
                 if half.limit.is_some() && is_over(half) {
                     limited.push(flow);

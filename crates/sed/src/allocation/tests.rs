@@ -4,20 +4,20 @@ use super::*;
 
 const MICROSECOND: u64 = 1000;
 
-fn settings(method: Method) -> Settings {
-    Settings {
+fn settings(method: Method) -> AllocationSettings {
+    AllocationSettings {
         method,
         total: 46,
         rtt: Duration::from_micros(560),
         rate: Rate::from_mbps(949),
         base: 1,
-        late: Late::Spare,
+        late: LatePolicy::Spare,
     }
 }
 
 /// Bytes and microseconds that are left.
-fn with_deadline(bytes: u64, micros: u64) -> Candidate {
-    Candidate {
+fn with_deadline(bytes: u64, micros: u64) -> FlowDemand {
+    FlowDemand {
         segment: 1460,
         job: Some(Job {
             size: ByteSize::from_bytes(bytes),
@@ -26,7 +26,7 @@ fn with_deadline(bytes: u64, micros: u64) -> Candidate {
     }
 }
 
-const ENDLESS: Candidate = Candidate {
+const ENDLESS: FlowDemand = FlowDemand {
     segment: 1460,
     job: None,
 };
@@ -54,7 +54,7 @@ fn the_small_scale_needs_four_fifths_of_the_link_and_gets_them() {
     let windows = allocate(&settings(Method::Paper), &flows);
     assert_eq!(windows, [11, 6, 12, 7, 5, 5]);
     // With the base RTT in equation 4 they get half of what they need.
-    let base = Settings {
+    let base = AllocationSettings {
         rtt: Duration::from_micros(200),
         ..settings(Method::Paper)
     };
@@ -80,8 +80,8 @@ fn what_is_left_goes_to_those_without_deadline_or_else_to_the_others() {
     let paper = settings(Method::Paper);
     assert_eq!(allocate(&paper, &[late, need, ENDLESS]), [22, 1, 23]);
     assert_eq!(allocate(&paper, &[need, need, need]), [16, 15, 15]);
-    let stop = Settings {
-        late: Late::Stop,
+    let stop = AllocationSettings {
+        late: LatePolicy::Stop,
         ..paper
     };
     assert_eq!(allocate(&stop, &[late, need, ENDLESS]), [0, 1, 45]);
@@ -113,9 +113,9 @@ fn turns_go_by_deadline_and_leave_out_what_cannot_be_in_time() {
     assert_eq!(windows, [2, 21, 20, 3]);
 }
 
-fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
+fn candidates() -> impl Strategy<Value = Vec<FlowDemand>> {
     let job = (any::<u64>(), 0_u64..1 << 40);
-    let candidate = (1_u32..9000, prop::option::of(job)).prop_map(|(segment, job)| Candidate {
+    let candidate = (1_u32..9000, prop::option::of(job)).prop_map(|(segment, job)| FlowDemand {
         segment,
         job: job.map(|(size, due)| Job {
             size: ByteSize::from_bytes(size),
@@ -139,10 +139,10 @@ proptest! {
         planned: bool,
         stop: bool,
     ) {
-        let settings = Settings {
+        let settings = AllocationSettings {
             total,
             base,
-            late: if stop { Late::Stop } else { Late::Spare },
+            late: if stop { LatePolicy::Stop } else { LatePolicy::Spare },
             ..settings(if planned { Method::Planned } else { Method::Paper })
         };
         let windows = allocate(&settings, &flows);
@@ -155,7 +155,7 @@ proptest! {
         }
         for (window, flow) in windows.iter().zip(&flows) {
             prop_assert!(flow.job.is_some() || *window >= base);
-            if let (Some(job), Late::Stop) = (flow.job, settings.late) {
+            if let (Some(job), LatePolicy::Stop) = (flow.job, settings.late) {
                 prop_assert!(!job.due.is_zero() || *window == 0);
             }
         }
@@ -164,7 +164,7 @@ proptest! {
     /// Nobody waits for a flow with a later deadline that needs as much or more.
     #[test]
     fn earliest_deadline_first(flows in candidates(), total in 1_u32..200) {
-        let settings = Settings { total, ..settings(Method::Paper) };
+        let settings = AllocationSettings { total, ..settings(Method::Paper) };
         let windows = allocate(&settings, &flows);
         let in_time = windows.iter().zip(&flows).filter_map(|(window, flow)| {
             let job = flow.job.filter(|job| !job.due.is_zero())?;

@@ -3,11 +3,11 @@
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::agent::AgentConfig;
-use crate::allocation::{Late, Method, Settings, total_window};
+use crate::allocation::{LatePolicy, Method, AllocationSettings, total_window};
 
 /// Which round-trip time an equation of the paper means by RTT_avg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
+pub enum RttReading {
     /// That of an empty network.
     Base,
     /// That of a network whose queue is at the threshold: base + K/C.
@@ -27,15 +27,15 @@ pub struct ControllerConfig {
     /// The round-trip time of an empty network.
     pub rtt: Duration,
     /// What equation 3 means by it.
-    pub total_reading: Reading,
+    pub total_reading: RttReading,
     /// What equation 4 means by it.
-    pub flow_reading: Reading,
+    pub flow_reading: RttReading,
     /// How windows are chosen.
     pub method: Method,
     /// What a flow without deadline has at least, in segments.
     pub base: u32,
     /// What becomes of flows that are late.
-    pub late: Late,
+    pub late: LatePolicy,
     /// Whether senders of dropped packets are told to send them again (RSED).
     pub retransmit: bool,
     /// For how long an allocation holds without a sign of life from the controller.
@@ -62,11 +62,11 @@ impl ControllerConfig {
             recovery: packet * 15,
             packet,
             rtt: Duration::from_micros(200),
-            total_reading: Reading::Base,
-            flow_reading: Reading::Loaded,
+            total_reading: RttReading::Base,
+            flow_reading: RttReading::Loaded,
             method: Method::Paper,
             base: 1,
-            late: Late::Spare,
+            late: LatePolicy::Spare,
             retransmit: false,
             lease: Duration::from_secs(2),
             refresh: Duration::from_millis(5),
@@ -91,22 +91,22 @@ impl ControllerConfig {
         }
     }
 
-    fn rtt(&self, reading: Reading, rate: Rate) -> Duration {
+    fn rtt(&self, reading: RttReading, rate: Rate) -> Duration {
         match reading {
-            Reading::Base => self.rtt,
-            Reading::Loaded if rate.is_zero() => self.rtt,
-            Reading::Loaded => self.rtt + rate.time_for(self.threshold),
+            RttReading::Base => self.rtt,
+            RttReading::Loaded if rate.is_zero() => self.rtt,
+            RttReading::Loaded => self.rtt + rate.time_for(self.threshold),
         }
     }
 
     /// What decides the windows of a port of this rate.
-    pub(super) fn settings(&self, rate: Rate) -> Settings {
+    pub(super) fn settings(&self, rate: Rate) -> AllocationSettings {
         let total_rtt = self.rtt(self.total_reading, rate);
         // What a packet has beside its data, with Ethernet's framing.
         const HEADERS: u64 = 40;
         const FRAMING: u64 = 38;
         let packet = self.packet.bytes() as f64;
-        Settings {
+        AllocationSettings {
             method: self.method,
             total: total_window(self.threshold, rate, total_rtt, self.packet),
             rtt: self.rtt(self.flow_reading, rate),

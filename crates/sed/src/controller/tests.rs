@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Duration};
 use weir_wire::tcp::Sequence;
 
 use super::*;
-use crate::demand::{Demand, Rule};
+use crate::demand::{Demand, DemandRule};
 
 const PORT: PortId = PortId { switch: 3, port: 1 };
 
@@ -24,7 +24,7 @@ fn flow(number: u32) -> FlowKey {
 }
 
 fn controller(config: ControllerConfig) -> Controller {
-    let mut controller = Controller::new(config, Demands::new(Vec::new(), 1000));
+    let mut controller = Controller::new(config, DemandTable::new(Vec::new(), 1000));
     controller.add_port(PORT, Rate::from_gbps(1));
     controller
 }
@@ -36,8 +36,8 @@ fn demand(bytes: u64, millis: u64) -> Demand {
     }
 }
 
-fn opened(flow: FlowKey, port: u32) -> Report {
-    Report::Opened {
+fn opened(flow: FlowKey, port: u32) -> SwitchReport {
+    SwitchReport::Opened {
         flow,
         port,
         age: Duration::ZERO,
@@ -54,7 +54,7 @@ fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Dema
     }
     let port = PORT.port;
     controller.receive(now, PORT.switch, opened(flow, port));
-    let accepted = Report::Accepted {
+    let accepted = SwitchReport::Accepted {
         flow,
         segment: 1460,
         reverse_port: 2,
@@ -65,14 +65,14 @@ fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Dema
 fn congest(controller: &mut Controller, now: Time, congested: bool) {
     let port = PORT.port;
     let report = if congested {
-        Report::Congested { port }
+        SwitchReport::Congested { port }
     } else {
-        Report::Recovered { port }
+        SwitchReport::Recovered { port }
     };
     controller.receive(now, PORT.switch, report);
 }
 
-fn orders(controller: &mut Controller, now: Time) -> Vec<Order> {
+fn orders(controller: &mut Controller, now: Time) -> Vec<WindowOrder> {
     if controller.timeout(now).is_some_and(|time| time <= now) {
         controller.handle_timeout(now);
     }
@@ -108,22 +108,22 @@ fn congestion_brings_windows_and_its_end_takes_them_away() {
     congest(&mut controller, at(10), true);
     let expected = [
         // 8 MB in 300 ms at 560 us are 10.2 segments.
-        Order::Allow {
+        WindowOrder::Allow {
             flow: flow(2),
             window: 11 * 1460,
         },
-        Order::Allow {
+        WindowOrder::Allow {
             flow: flow(1),
             window: 35 * 1460,
         },
-        Order::Renew,
+        WindowOrder::Renew,
     ];
     assert_eq!(orders(&mut controller, at(10)), expected);
     // The same again changes nothing.
     congest(&mut controller, at(10), true);
     assert_eq!(orders(&mut controller, at(10)), []);
     congest(&mut controller, at(20), false);
-    let released = [2, 1].map(|number| Order::Release { flow: flow(number) });
+    let released = [2, 1].map(|number| WindowOrder::Release { flow: flow(number) });
     assert_eq!(orders(&mut controller, at(20)), released);
 }
 
@@ -144,15 +144,15 @@ fn who_waits_is_let_in_by_the_end_of_others_and_not_by_a_dip_of_the_queue() {
     assert_eq!(orders(&mut controller, at(20)), []);
     for number in 0..10 {
         let flow = flow(number);
-        controller.receive(at(30), PORT.switch, Report::Closed { flow });
+        controller.receive(at(30), PORT.switch, SwitchReport::Closed { flow });
     }
     let orders_then = orders(&mut controller, at(30));
-    let allowed = |order: &&Order| matches!(order, Order::Allow { window: 1460, .. });
+    let allowed = |order: &&WindowOrder| matches!(order, WindowOrder::Allow { window: 1460, .. });
     assert_eq!(orders_then.iter().filter(allowed).count(), 10);
     assert_eq!(stopped(&controller), 4);
     for number in 10..30 {
         let flow = flow(number);
-        controller.receive(at(40), PORT.switch, Report::Closed { flow });
+        controller.receive(at(40), PORT.switch, SwitchReport::Closed { flow });
     }
     orders(&mut controller, at(40));
     // Everybody has a window now, and the queue is short: the next word of it ends all this.
@@ -166,10 +166,10 @@ fn leases_are_renewed_while_windows_are_in_force() {
     let mut controller = controller(ControllerConfig::paper());
     open(&mut controller, at(0), 1, None);
     congest(&mut controller, at(0), true);
-    assert_eq!(orders(&mut controller, at(0)).last(), Some(&Order::Renew));
+    assert_eq!(orders(&mut controller, at(0)).last(), Some(&WindowOrder::Renew));
     let next = controller.timeout(at(1)).unwrap();
     assert_eq!(next.since(at(0)), ControllerConfig::paper().lease / 3);
-    assert_eq!(orders(&mut controller, next), [Order::Renew]);
+    assert_eq!(orders(&mut controller, next), [WindowOrder::Renew]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn counters_make_what_is_left_smaller_and_never_larger() {
     open(&mut controller, at(0), 1, Some(demand(20_000, 200)));
     let mut told = |bytes| {
         let acknowledged = vec![(flow(1), bytes), (flow(9), 5)];
-        let report = Report::Counters { acknowledged };
+        let report = SwitchReport::Counters { acknowledged };
         controller.receive(at(1), PORT.switch, report);
         let entry = controller.flows(PORT).next().unwrap();
         entry.job(at(1)).unwrap().size.bytes()
@@ -190,12 +190,12 @@ fn counters_make_what_is_left_smaller_and_never_larger() {
 
 #[test]
 fn whoever_answers_may_be_the_one_with_a_deadline() {
-    let rule = Rule {
+    let rule = DemandRule {
         source_ports: vec![80..=80],
         demand: Some(demand(50_000, 10)),
-        ..Rule::default()
+        ..DemandRule::default()
     };
-    let mut controller = Controller::new(ControllerConfig::paper(), Demands::new(vec![rule], 1));
+    let mut controller = Controller::new(ControllerConfig::paper(), DemandTable::new(vec![rule], 1));
     for port in 0..3 {
         controller.add_port(PortId { port, ..PORT }, Rate::from_gbps(1));
     }
@@ -209,7 +209,7 @@ fn whoever_answers_may_be_the_one_with_a_deadline() {
 fn drops_are_answered_if_it_is_rsed() {
     let mut config = ControllerConfig::paper();
     let (number, sequence) = (flow(1), Sequence::new(77));
-    let dropped = Report::Dropped {
+    let dropped = SwitchReport::Dropped {
         flow: number,
         sequence,
     };
@@ -218,7 +218,7 @@ fn drops_are_answered_if_it_is_rsed() {
         let mut controller = controller(config);
         open(&mut controller, at(0), 1, None);
         controller.receive(at(1), PORT.switch, dropped.clone());
-        let order = Order::Retransmit {
+        let order = WindowOrder::Retransmit {
             flow: number,
             sequence,
         };
@@ -310,21 +310,21 @@ proptest! {
                 }
                 Step::Close(number) => {
                     let flow = flow(number.into());
-                    controller.receive(now, PORT.switch, Report::Closed { flow });
+                    controller.receive(now, PORT.switch, SwitchReport::Closed { flow });
                 }
                 Step::Congested(congested) => congest(&mut controller, now, congested),
                 Step::Acknowledged(number, bytes) => {
                     let acknowledged = vec![(flow(number.into()), bytes)];
-                    controller.receive(now, PORT.switch, Report::Counters { acknowledged });
+                    controller.receive(now, PORT.switch, SwitchReport::Counters { acknowledged });
                 }
                 Step::Wait(micros) => now += Duration::from_micros(micros),
             }
             for order in orders(&mut controller, now) {
                 match order {
-                    Order::Allow { flow, window } => {
+                    WindowOrder::Allow { flow, window } => {
                         known.insert(flow, window);
                     }
-                    Order::Release { flow } => {
+                    WindowOrder::Release { flow } => {
                         known.remove(&flow);
                     }
                     _ => {}
@@ -368,7 +368,7 @@ fn a_switch_that_begins_anew_is_forgotten_and_may_tell_of_what_was() {
     };
     let mut controller = controller(config);
     open(&mut controller, at(0), 1, Some(demand(200_000, 400)));
-    let told = Order::Remember {
+    let told = WindowOrder::Remember {
         flow: flow(1),
         demand: demand(200_000, 400),
     };
@@ -380,7 +380,7 @@ fn a_switch_that_begins_anew_is_forgotten_and_may_tell_of_what_was() {
     );
     controller.demands_mut().forget(&flow(1));
     controller.add_port(PORT, Rate::from_gbps(1));
-    let again = Report::Opened {
+    let again = SwitchReport::Opened {
         flow: flow(1),
         port: PORT.port,
         age: Duration::from_millis(30),
@@ -421,12 +421,12 @@ fn hostile() -> impl Strategy<Value = u64> {
     ]
 }
 
-fn hostile_report() -> impl Strategy<Value = Report> {
+fn hostile_report() -> impl Strategy<Value = SwitchReport> {
     let flow = (0_u32..6).prop_map(flow);
     let port = prop_oneof![Just(1_u32), 0_u32..3, any::<u32>()];
     (0_u8..7, flow, port, hostile(), hostile(), hostile()).prop_map(
         |(kind, flow, port, one, other, third)| match kind {
-            0 | 1 => Report::Opened {
+            0 | 1 => SwitchReport::Opened {
                 flow,
                 port,
                 age: Duration::from_nanos(one),
@@ -435,15 +435,15 @@ fn hostile_report() -> impl Strategy<Value = Report> {
                     within: Duration::from_nanos(third),
                 }),
             },
-            2 => Report::Accepted {
+            2 => SwitchReport::Accepted {
                 flow,
                 segment: one as u32,
                 reverse_port: other as u32,
             },
-            3 => Report::Closed { flow },
-            4 => Report::Congested { port },
-            5 => Report::Recovered { port },
-            _ => Report::Counters {
+            3 => SwitchReport::Closed { flow },
+            4 => SwitchReport::Congested { port },
+            5 => SwitchReport::Recovered { port },
+            _ => SwitchReport::Counters {
                 acknowledged: vec![(flow, one), (flow, other)],
             },
         },
@@ -465,7 +465,7 @@ proptest! {
             retransmit: true,
             ..ControllerConfig::paper()
         };
-        let mut controller = Controller::new(config, Demands::new(Vec::new(), 1000));
+        let mut controller = Controller::new(config, DemandTable::new(Vec::new(), 1000));
         controller.add_port(PORT, Rate::from_bits_per_second(rate));
         let mut now = at(5_000_000);
         for (report, micros) in reports {

@@ -10,14 +10,14 @@
 use weir_units::Time;
 use weir_wire::Ecn;
 
-use crate::packet::{Address, Contents, Location, Network, Packet, Packets, Written};
+use crate::packet::{Address, Contents, Location, Network, Packet, Packets, RawDatagram};
 
 /// So many places are used before the first search.
 const FEWEST: usize = 256;
 
 /// The bytes of datagrams, each at a place that is used again.
 #[derive(Debug, Default)]
-pub(crate) struct Datagrams {
+pub(crate) struct DatagramSlab {
     places: Vec<Vec<u8>>,
     free: Vec<u32>,
     /// So many places may be in use before the network is searched.
@@ -30,7 +30,7 @@ pub(crate) struct Datagrams {
 
 /// The way of a datagram that leaves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Departure {
+pub(super) struct DatagramRoute {
     pub(super) from: Location,
     pub(super) to: Location,
     /// The port of the topology by which it leaves.
@@ -38,7 +38,7 @@ pub(super) struct Departure {
     pub(super) ecn: Ecn,
 }
 
-impl Datagrams {
+impl DatagramSlab {
     pub(crate) fn new() -> Self {
         Self {
             enough: FEWEST,
@@ -53,7 +53,7 @@ impl Datagrams {
         address: &Address,
         packets: &mut Packets,
         network: &mut Network,
-        fill: impl FnOnce(&mut Vec<u8>) -> Option<Departure>,
+        fill: impl FnOnce(&mut Vec<u8>) -> Option<DatagramRoute>,
     ) -> bool {
         if self.is_full() {
             self.keep(network.packets().map(Packet::place));
@@ -63,7 +63,7 @@ impl Datagrams {
             self.give_back(place);
             return false;
         };
-        let datagram = Written {
+        let datagram = RawDatagram {
             place,
             // The engines bound it by what UDP can carry.
             payload: buffer.len() as u16,
@@ -134,7 +134,7 @@ impl Datagrams {
 
     /// A copy of the datagram at a place, to be opened: a copy of the packet may hold the same place.
     #[inline]
-    pub(super) fn receive(&mut self, place: u32) -> &mut [u8] {
+    pub(super) fn take(&mut self, place: u32) -> &mut [u8] {
         self.received.clear();
         if let Some(datagram) = self.places.get(place as usize) {
             self.received.extend_from_slice(datagram);
@@ -169,7 +169,7 @@ mod tests {
             length in 1_usize..2_000,
             fates in prop::collection::vec(0_u8..8, 1..5_000),
         ) {
-            let mut datagrams = Datagrams::new();
+            let mut datagrams = DatagramSlab::new();
             let mut network: VecDeque<(u32, u32)> = VecDeque::new();
             let mut most = 0;
             for (number, fate) in (0_u32..).zip(fates) {
@@ -189,7 +189,7 @@ mod tests {
                 while network.len() > length
                     && let Some((place, number)) = network.pop_front()
                 {
-                    prop_assert_eq!(datagrams.receive(place), number.to_be_bytes());
+                    prop_assert_eq!(datagrams.take(place), number.to_be_bytes());
                 }
             }
             prop_assert!(datagrams.places.len() <= 2 * most + FEWEST);

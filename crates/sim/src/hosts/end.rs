@@ -3,7 +3,7 @@
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Time};
 
-use super::datagrams::Departure;
+use super::datagrams::DatagramRoute;
 use crate::flows::PathView;
 use crate::packet::Address;
 
@@ -48,7 +48,7 @@ pub(super) trait DatagramEnd: End {
         now: Time,
         address: &Address,
         buffer: &mut Vec<u8>,
-    ) -> Option<Departure>;
+    ) -> Option<DatagramRoute>;
 
     /// When something is due next.
     fn timeout(&self) -> Option<Time>;
@@ -62,14 +62,14 @@ pub(super) trait DatagramEnd: End {
 
 /// What the application was told of the end of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Told {
+pub(super) enum CloseNotice {
     #[default]
     Nothing,
     Closed,
     Drained,
 }
 
-impl Told {
+impl CloseNotice {
     /// The connection has come so far; whether that is news.
     pub(super) fn advance(&mut self, state: Self) -> bool {
         let is_news = state > *self;

@@ -22,16 +22,16 @@ mod tls;
 mod udp;
 
 use weir_counters::FlowCounters;
-use weir_network::Calendar;
+use weir_network::EventQueue;
 use weir_units::{ByteSize, Time};
 
 use crate::flows::{FlowId, PathView};
 use crate::packet::{Address, Contents, Network, Packet, Packets};
 
-use datagrams::{Datagrams, Departure};
+use datagrams::{DatagramSlab, DatagramRoute};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
 use end::{DatagramEnd, End};
-pub(crate) use quic::{QuicEnd, QuicSetup, Surroundings};
+pub(crate) use quic::{QuicEnd, QuicSetup, HostEnvironment};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 pub(crate) use udp::{UdpEnd, codepoint};
 
@@ -82,7 +82,7 @@ pub(crate) enum Action {
 
 /// What an endpoint has to tell its flow's application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub(crate) enum EndpointEvent {
     /// What the application waits for has been delivered.
     Delivered,
     /// The connection is closed, or was given up.
@@ -95,25 +95,25 @@ pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
     /// Positions that are free.
     free: Vec<u32>,
-    shared: Shared,
+    shared: HostContext,
 }
 
 /// What all endpoints use.
 #[derive(Debug)]
-struct Shared {
-    timers: Calendar,
+struct HostContext {
+    timers: EventQueue,
     packets: Packets,
-    datagrams: Datagrams,
+    datagrams: DatagramSlab,
 }
 
-impl Shared {
+impl HostContext {
     /// Sends the datagram that `fill` writes, if it does.
     fn send(
         &mut self,
         now: Time,
         address: &Address,
         network: &mut Network,
-        fill: impl FnOnce(&mut Vec<u8>) -> Option<Departure>,
+        fill: impl FnOnce(&mut Vec<u8>) -> Option<DatagramRoute>,
     ) -> bool {
         let packets = &mut self.packets;
         self.datagrams.send(now, address, packets, network, fill)
@@ -126,9 +126,9 @@ impl Endpoint {
     fn attend(
         &mut self,
         now: Time,
-        shared: &mut Shared,
+        shared: &mut HostContext,
         network: &mut Network,
-    ) -> Option<(FlowId, Notice)> {
+    ) -> Option<(FlowId, EndpointEvent)> {
         let socket = &mut self.socket;
         match &mut self.transport {
             Transport::Tcp(end) => socket.attend_tcp(end, now, shared, network),
@@ -145,9 +145,9 @@ impl Socket {
         &mut self,
         end: &mut TcpEnd,
         now: Time,
-        shared: &mut Shared,
+        shared: &mut HostContext,
         network: &mut Network,
-    ) -> Option<(FlowId, Notice)> {
+    ) -> Option<(FlowId, EndpointEvent)> {
         let mut outlet = network.outlet(self.address.port)?;
         let is_patient = end.has_small_queues();
         while self.turn <= now {
@@ -185,9 +185,9 @@ impl Socket {
         &mut self,
         end: &mut impl DatagramEnd,
         now: Time,
-        shared: &mut Shared,
+        shared: &mut HostContext,
         network: &mut Network,
-    ) -> Option<(FlowId, Notice)> {
+    ) -> Option<(FlowId, EndpointEvent)> {
         end.take_events();
         while self.turn <= now {
             let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
@@ -222,17 +222,17 @@ impl Socket {
 
     /// What the application has to know, now that so many bytes are delivered.
     #[inline]
-    fn notice(&mut self, delivered: u64, is_closed: impl FnOnce() -> bool) -> Option<Notice> {
+    fn notice(&mut self, delivered: u64, is_closed: impl FnOnce() -> bool) -> Option<EndpointEvent> {
         if delivered >= self.awaited {
             self.awaited = u64::MAX;
-            return Some(Notice::Delivered);
+            return Some(EndpointEvent::Delivered);
         }
-        is_closed().then_some(Notice::Closed)
+        is_closed().then_some(EndpointEvent::Closed)
     }
 
     /// Sees to it that it is called when something is due, or earlier.
     #[inline]
-    fn set_timer(&mut self, due: Time, shared: &mut Shared) {
+    fn set_timer(&mut self, due: Time, shared: &mut HostContext) {
         if due < self.armed {
             self.armed = due;
             shared.timers.set(self.address.position as usize, due);
@@ -245,10 +245,10 @@ impl Hosts {
         Self {
             endpoints: Vec::new(),
             free: Vec::new(),
-            shared: Shared {
-                timers: Calendar::new(64),
+            shared: HostContext {
+                timers: EventQueue::new(64),
                 packets: Packets::default(),
-                datagrams: Datagrams::new(),
+                datagrams: DatagramSlab::new(),
             },
         }
     }
@@ -316,7 +316,7 @@ impl Hosts {
         now: Time,
         packet: Packet,
         network: &mut Network,
-    ) -> Option<(FlowId, Notice)> {
+    ) -> Option<(FlowId, EndpointEvent)> {
         let Endpoint { socket, transport } = self.endpoints[packet.endpoint as usize].as_mut()?;
         if socket.address.flow.number != packet.flow || socket.stranded {
             return None;
@@ -329,7 +329,7 @@ impl Hosts {
                 socket.attend_tcp(end, now, shared, network)
             }
             (Transport::Quic(end), Contents::Written(datagram)) => {
-                let bytes = shared.datagrams.receive(datagram.place);
+                let bytes = shared.datagrams.take(datagram.place);
                 end.receive(now, packet.locations(), packet.ecn, bytes);
                 shared.packets.give_back(packet);
                 socket.attend_datagrams(&mut **end, now, shared, network)
@@ -355,7 +355,7 @@ impl Hosts {
         now: Time,
         position: usize,
         network: &mut Network,
-    ) -> Option<(FlowId, Notice)> {
+    ) -> Option<(FlowId, EndpointEvent)> {
         self.shared.timers.set(position, Time::MAX);
         let endpoint = self.endpoints[position].as_mut()?;
         endpoint.socket.armed = Time::MAX;
@@ -381,7 +381,7 @@ impl Hosts {
         position: u32,
         network: &mut Network,
         action: Action,
-    ) -> Option<(FlowId, Notice)> {
+    ) -> Option<(FlowId, EndpointEvent)> {
         let endpoint = self.endpoints[position as usize].as_mut()?;
         match (&mut endpoint.transport, action) {
             (Transport::Tcp(end), Action::Write(size)) => end.write(size),
@@ -406,7 +406,7 @@ impl Hosts {
         now: Time,
         port: u32,
         network: &mut Network,
-    ) -> Vec<(FlowId, Notice)> {
+    ) -> Vec<(FlowId, EndpointEvent)> {
         let mut notices = Vec::new();
         for endpoint in self.endpoints.iter_mut().flatten() {
             let Endpoint { socket, transport } = endpoint;

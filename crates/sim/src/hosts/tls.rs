@@ -21,17 +21,17 @@ const TICKETS: u64 = 2 * (RECORD + 57);
 
 /// The first flights.
 #[derive(Clone, Copy, Debug)]
-struct Hellos {
+struct FirstFlights {
     client: u64,
     /// ServerHello to Finished, with the certificate where there is one.
     server: u64,
 }
 
-const FULL: Hellos = Hellos {
+const FULL: FirstFlights = FirstFlights {
     client: 214,
     server: 660,
 };
-const RESUMED: Hellos = Hellos {
+const RESUMED: FirstFlights = FirstFlights {
     client: 299,
     server: 197,
 };
@@ -40,7 +40,7 @@ const RESUMED: Hellos = Hellos {
 /// ends work out by themselves.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    hellos: Hellos,
+    hellos: FirstFlights,
     /// The most application data in a record.
     record: u64,
     /// Whether the server hands out tickets.

@@ -7,7 +7,7 @@ use weir_units::Time;
 
 /// Things to do by time; of those at the same time, the one that was noted first comes first.
 #[derive(Debug)]
-pub(super) struct Agenda<T> {
+pub(super) struct TimerQueue<T> {
     entries: BinaryHeap<Entry<T>>,
     next_number: u64,
 }
@@ -19,7 +19,7 @@ struct Entry<T> {
     what: T,
 }
 
-impl<T> Agenda<T> {
+impl<T> TimerQueue<T> {
     pub(super) fn new() -> Self {
         Self {
             entries: BinaryHeap::new(),
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn in_order_of_time_and_of_note() {
         let at = Time::from_nanos;
-        let mut agenda = Agenda::new();
+        let mut agenda = TimerQueue::new();
         for (time, what) in [(5, 'b'), (3, 'a'), (5, 'c'), (9, 'd')] {
             agenda.note(at(time), what);
         }

@@ -2,18 +2,18 @@
 
 use weir_units::Time;
 
-use super::{Agenda, Application, Pair};
+use super::{TimerQueue, Application, HostPair};
 use crate::flows::FlowId;
 use crate::world::World;
 
 #[derive(Debug)]
 pub(super) struct Bulk {
     group: u32,
-    starts: Agenda<Pair>,
+    starts: TimerQueue<HostPair>,
 }
 
 impl Bulk {
-    pub(super) fn new(group: u32, starts: Agenda<Pair>) -> Self {
+    pub(super) fn new(group: u32, starts: TimerQueue<HostPair>) -> Self {
         Self { group, starts }
     }
 }

@@ -4,9 +4,9 @@
 use weir_scenario::{ConnectionUse, Group};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Agenda, Pair};
+use super::{TimerQueue, HostPair};
 use crate::flows::{FlowId, FlowMap};
-use crate::world::{Link, Side, World};
+use crate::world::{PathChoice, Side, World};
 
 /// The flows of a group on which one side asks and the other answers. Flows are known by their
 /// position here: another connection gives a flow another number.
@@ -21,7 +21,7 @@ pub(super) struct Calls {
     positions: FlowMap<usize>,
     /// When which request has to be answered: the flow's position, and how many requests it has made
     /// and on how many connections when this was noted.
-    pub(super) timeouts: Agenda<(usize, u64, u64)>,
+    pub(super) timeouts: TimerQueue<(usize, u64, u64)>,
 }
 
 /// How far a flow is.
@@ -77,12 +77,12 @@ impl Calls {
             failover: group.failover,
             calls: Vec::new(),
             positions: FlowMap::default(),
-            timeouts: Agenda::new(),
+            timeouts: TimerQueue::new(),
         }
     }
 
     /// Opens a flow: its position.
-    pub(super) fn open(&mut self, now: Time, pair: Pair, world: &mut World) -> usize {
+    pub(super) fn open(&mut self, now: Time, pair: HostPair, world: &mut World) -> usize {
         let position = self.calls.len();
         let flow = world.open(now, self.group, pair, None);
         self.positions.insert(flow, position);
@@ -115,12 +115,12 @@ impl Calls {
         (call.asked, call.asked_at, call.attempts) = (call.asked + 1, now, 0);
         let is_used = call.asked_here > 0 && self.connection == ConnectionUse::Fresh;
         if is_used || call.state == State::Broken {
-            self.reconnect(now, position, Link::Same, world);
+            self.reconnect(now, position, PathChoice::Same, world);
         }
         self.submit(now, position, world);
     }
 
-    fn reconnect(&mut self, now: Time, position: usize, link: Link, world: &mut World) {
+    fn reconnect(&mut self, now: Time, position: usize, link: PathChoice, world: &mut World) {
         let Some(call) = self.calls.get_mut(position) else {
             return;
         };
@@ -163,7 +163,7 @@ impl Calls {
     }
 
     fn ask_again(&mut self, now: Time, position: usize, world: &mut World) {
-        self.reconnect(now, position, Link::Next, world);
+        self.reconnect(now, position, PathChoice::Next, world);
         self.submit(now, position, world);
     }
 

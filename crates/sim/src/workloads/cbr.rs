@@ -4,13 +4,13 @@ use weir_network::Random;
 use weir_scenario::{Arrivals, Group, TCP_HEADERS, Transport, UDP_HEADERS};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::{Agenda, Application, Pair};
+use super::{TimerQueue, Application, HostPair};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 
 /// The times between packets.
 #[derive(Debug)]
-pub(super) struct Ticks {
+pub(super) struct PacketSchedule {
     interval: Duration,
     arrivals: Arrivals,
     random: Random,
@@ -19,15 +19,15 @@ pub(super) struct Ticks {
 #[derive(Debug)]
 pub(super) struct Cbr {
     group: u32,
-    starts: Agenda<Pair>,
-    sends: Agenda<FlowId>,
-    ticks: Ticks,
+    starts: TimerQueue<HostPair>,
+    sends: TimerQueue<FlowId>,
+    ticks: PacketSchedule,
     /// The data of each packet.
     payload: ByteSize,
     is_stream: bool,
 }
 
-impl Ticks {
+impl PacketSchedule {
     pub(super) fn new(rate: Rate, packet: ByteSize, arrivals: Arrivals, random: Random) -> Self {
         Self {
             // A rate beyond a packet per nanosecond would never let time pass.
@@ -48,17 +48,17 @@ impl Ticks {
 impl Cbr {
     pub(super) fn new(
         number: u32,
-        starts: Agenda<Pair>,
+        starts: TimerQueue<HostPair>,
         group: &Group,
         packet: ByteSize,
-        ticks: Ticks,
+        ticks: PacketSchedule,
     ) -> Self {
         let is_stream = !matches!(group.transport, Transport::Udp { .. });
         let headers = if is_stream { TCP_HEADERS } else { UDP_HEADERS };
         Self {
             group: number,
             starts,
-            sends: Agenda::new(),
+            sends: TimerQueue::new(),
             ticks,
             payload: packet - headers,
             is_stream,

@@ -4,21 +4,21 @@
 use weir_units::Time;
 
 use super::calls::{Calls, Outcome};
-use super::{Agenda, Application, Pair};
+use super::{TimerQueue, Application, HostPair};
 use crate::flows::FlowId;
 use crate::world::World;
 
 #[derive(Debug)]
-pub(super) struct InStep {
+pub(super) struct SynchronizedRequests {
     group: u32,
-    starts: Agenda<Pair>,
+    starts: TimerQueue<HostPair>,
     calls: Calls,
     /// How many flows have started.
     flows: usize,
 }
 
-impl InStep {
-    pub(super) fn new(group: u32, starts: Agenda<Pair>, calls: Calls) -> Self {
+impl SynchronizedRequests {
+    pub(super) fn new(group: u32, starts: TimerQueue<HostPair>, calls: Calls) -> Self {
         Self {
             group,
             starts,
@@ -33,7 +33,7 @@ impl InStep {
     }
 }
 
-impl Application for InStep {
+impl Application for SynchronizedRequests {
     fn timeout(&self) -> Option<Time> {
         let times = [self.starts.timeout(), self.calls.timeouts.timeout()];
         times.into_iter().flatten().min()

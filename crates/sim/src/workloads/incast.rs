@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use weir_network::Random;
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Agenda, Application, Pair};
+use super::{TimerQueue, Application, HostPair};
 use crate::flows::{FlowId, FlowMap};
 use crate::world::{Side, World};
 
 /// What each receiver does.
 #[derive(Debug)]
-pub(super) struct Rounds {
+pub(super) struct IncastRounds {
     /// What it asks each flow for.
     pub(super) response: ByteSize,
     /// How often it asks.
@@ -27,9 +27,9 @@ pub(super) struct Rounds {
 #[derive(Debug)]
 pub(super) struct Incast {
     group: u32,
-    starts: Agenda<Pair>,
-    agenda: Agenda<Step>,
-    rounds: Rounds,
+    starts: TimerQueue<HostPair>,
+    agenda: TimerQueue<Step>,
+    rounds: IncastRounds,
     random: Random,
     /// By the receiving host.
     receivers: BTreeMap<usize, Receiver>,
@@ -56,7 +56,7 @@ enum Step {
 }
 
 impl Incast {
-    pub(super) fn new(group: u32, starts: Agenda<Pair>, rounds: Rounds, random: Random) -> Self {
+    pub(super) fn new(group: u32, starts: TimerQueue<HostPair>, rounds: IncastRounds, random: Random) -> Self {
         let mut receivers: BTreeMap<usize, Receiver> = BTreeMap::new();
         for pair in starts.iter() {
             receivers.entry(pair.to.index()).or_default().to_open += 1;
@@ -64,7 +64,7 @@ impl Incast {
         Self {
             group,
             starts,
-            agenda: Agenda::new(),
+            agenda: TimerQueue::new(),
             rounds,
             random,
             receivers,
@@ -72,7 +72,7 @@ impl Incast {
         }
     }
 
-    fn open(&mut self, now: Time, pair: Pair, world: &mut World) {
+    fn open(&mut self, now: Time, pair: HostPair, world: &mut World) {
         let flow = world.open(now, self.group, pair, None);
         let host = pair.to.index();
         self.receiver_of.insert(flow, host);

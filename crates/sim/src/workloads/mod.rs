@@ -19,11 +19,11 @@ use weir_network::Random;
 use weir_scenario::{ConnectionUse, Group, Workload};
 use weir_units::{Duration, Time};
 
-use crate::flows::{FlowId, Pair};
-use crate::hosts::Notice;
+use crate::flows::{FlowId, HostPair};
+use crate::hosts::EndpointEvent;
 use crate::world::World;
 
-use agenda::Agenda;
+use agenda::TimerQueue;
 use calls::Calls;
 
 /// The applications of a group's flows.
@@ -79,10 +79,10 @@ impl GroupRunner {
     }
 
     /// A flow of the group has something to tell.
-    pub(crate) fn on_notice(&mut self, now: Time, flow: FlowId, notice: Notice, world: &mut World) {
+    pub(crate) fn on_notice(&mut self, now: Time, flow: FlowId, notice: EndpointEvent, world: &mut World) {
         match notice {
-            Notice::Delivered => self.application.on_delivered(now, flow, world),
-            Notice::Closed => {
+            EndpointEvent::Delivered => self.application.on_delivered(now, flow, world),
+            EndpointEvent::Closed => {
                 if world.has_failed(flow) {
                     self.application.on_failed(now, flow, world);
                 }
@@ -118,7 +118,7 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
             rounds,
             interval,
         } => {
-            let rounds = transfer::Rounds {
+            let rounds = transfer::TransferRounds {
                 left: *rounds,
                 begin: group.start,
                 interval: interval.unwrap_or(Duration::ZERO),
@@ -133,7 +133,7 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
             packet,
             arrivals,
         } => {
-            let ticks = cbr::Ticks::new(*rate, *packet, *arrivals, random);
+            let ticks = cbr::PacketSchedule::new(*rate, *packet, *arrivals, random);
             Box::new(cbr::Cbr::new(number, starts, group, *packet, ticks))
         }
         Workload::Incast {
@@ -142,7 +142,7 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
             pause,
             spread,
         } => {
-            let rounds = incast::Rounds {
+            let rounds = incast::IncastRounds {
                 response: *response,
                 count: *rounds,
                 pause: *pause,
@@ -168,7 +168,7 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
         } => {
             let sizes = [*request, *response];
             let calls = Calls::new(number, group, sizes, ConnectionUse::Kept);
-            Box::new(epochs::InStep::new(number, starts, calls))
+            Box::new(epochs::SynchronizedRequests::new(number, starts, calls))
         }
         Workload::Poisson {
             mean_interval,
@@ -184,16 +184,16 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
 }
 
 /// The flows that a group begins with, each with its start.
-fn starts(group: &Group, random: &mut Random) -> Agenda<Pair> {
+fn starts(group: &Group, random: &mut Random) -> TimerQueue<HostPair> {
     let count = match group.workload {
         Workload::Poisson { .. } => 0,
         _ => group.flows,
     };
-    let mut starts = Agenda::new();
+    let mut starts = TimerQueue::new();
     for (from, to) in group.pairs() {
         for _ in 0..count {
             let start = group.start + random.span_up_to(group.start_within);
-            starts.note(start, Pair { from, to });
+            starts.note(start, HostPair { from, to });
         }
     }
     starts

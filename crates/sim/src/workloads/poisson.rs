@@ -4,7 +4,7 @@ use weir_network::Random;
 use weir_scenario::{Distribution, Group};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Application, Pair, transfer};
+use super::{Application, HostPair, transfer};
 use crate::flows::FlowId;
 use crate::world::World;
 
@@ -18,7 +18,7 @@ pub(super) struct Arrivals {
 #[derive(Debug)]
 pub(super) struct Poisson {
     group: u32,
-    pairs: Vec<Pair>,
+    pairs: Vec<HostPair>,
     arrivals: Arrivals,
     random: Random,
     next: Time,
@@ -30,7 +30,7 @@ impl Poisson {
         let next = begin + random.exponential(arrivals.mean_interval);
         Self {
             group: number,
-            pairs: group.pairs().map(|(from, to)| Pair { from, to }).collect(),
+            pairs: group.pairs().map(|(from, to)| HostPair { from, to }).collect(),
             arrivals,
             random,
             next,

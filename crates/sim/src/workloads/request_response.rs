@@ -3,15 +3,15 @@
 use weir_units::{Duration, Time};
 
 use super::calls::Calls;
-use super::{Agenda, Application, Pair};
+use super::{TimerQueue, Application, HostPair};
 use crate::flows::FlowId;
 use crate::world::World;
 
 #[derive(Debug)]
 pub(super) struct Requests {
-    starts: Agenda<Pair>,
+    starts: TimerQueue<HostPair>,
     /// Flows that pause before they ask again, by position.
-    pauses: Agenda<usize>,
+    pauses: TimerQueue<usize>,
     calls: Calls,
     pause: Duration,
     /// How many requests each flow makes.
@@ -19,10 +19,10 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(starts: Agenda<Pair>, calls: Calls, pause: Duration, count: u64) -> Self {
+    pub(super) fn new(starts: TimerQueue<HostPair>, calls: Calls, pause: Duration, count: u64) -> Self {
         Self {
             starts,
-            pauses: Agenda::new(),
+            pauses: TimerQueue::new(),
             calls,
             pause,
             count,

@@ -3,21 +3,21 @@
 use weir_network::Random;
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Agenda, Application, Pair};
+use super::{TimerQueue, Application, HostPair};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 
 #[derive(Debug)]
 pub(super) struct Transfers {
     group: u32,
-    starts: Agenda<(Pair, Rounds)>,
+    starts: TimerQueue<(HostPair, TransferRounds)>,
     size: ByteSize,
     random: Random,
 }
 
 /// What there is to be done of a pair's transfers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rounds {
+pub(super) struct TransferRounds {
     /// How many, the next one included.
     pub(super) left: u32,
     /// When this one begins.
@@ -31,12 +31,12 @@ pub(super) struct Rounds {
 impl Transfers {
     pub(super) fn new(
         group: u32,
-        mut first: Agenda<Pair>,
+        mut first: TimerQueue<HostPair>,
         size: ByteSize,
-        rounds: Rounds,
+        rounds: TransferRounds,
         random: Random,
     ) -> Self {
-        let mut starts = Agenda::new();
+        let mut starts = TimerQueue::new();
         while let Some(time) = first.timeout() {
             if let Some(pair) = first.due(time) {
                 starts.note(time, (pair, rounds));
@@ -60,7 +60,7 @@ impl Application for Transfers {
         while let Some((pair, rounds)) = self.starts.due(now) {
             begin(now, self.group, pair, self.size, world);
             if rounds.left > 1 {
-                let next = Rounds {
+                let next = TransferRounds {
                     left: rounds.left - 1,
                     begin: rounds.begin + rounds.interval,
                     ..rounds
@@ -77,7 +77,7 @@ impl Application for Transfers {
 }
 
 /// Opens a flow that sends this much and closes.
-pub(super) fn begin(now: Time, group: u32, pair: Pair, size: ByteSize, world: &mut World) {
+pub(super) fn begin(now: Time, group: u32, pair: HostPair, size: ByteSize, world: &mut World) {
     let flow = world.open(now, group, pair, Some(size));
     world.wait_for(flow, Side::Responder, size.bytes());
     world.write(now, flow, Side::Initiator, size);

@@ -83,13 +83,13 @@ struct WrittenBetween {
 }
 
 /// A text that says what is wrong, and where.
-struct Wrong {
+struct PlanProblem {
     at: usize,
     message: String,
 }
 
-fn wrong(at: std::ops::Range<usize>, message: impl Into<String>) -> Wrong {
-    Wrong {
+fn wrong(at: std::ops::Range<usize>, message: impl Into<String>) -> PlanProblem {
+    PlanProblem {
         at: at.start,
         message: message.into(),
     }
@@ -100,14 +100,14 @@ pub(super) fn load(path: &Path) -> Result<Sweep, SweepError> {
         path: path.to_owned(),
         source,
     })?;
-    let invalid = |Wrong { at, message }| SweepError::Invalid {
+    let invalid = |PlanProblem { at, message }| SweepError::Invalid {
         path: path.to_owned(),
         line: text[..at.min(text.len())].matches('\n').count() + 1,
         message,
     };
     let file: File = toml::from_str(&text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        invalid(Wrong {
+        invalid(PlanProblem {
             at,
             message: error.message().to_owned(),
         })
@@ -115,7 +115,7 @@ pub(super) fn load(path: &Path) -> Result<Sweep, SweepError> {
     let base = read_base(path, &file)?;
     let sweep = file.check(path, base).map_err(invalid)?;
     match sweep.runs() {
-        0 => Err(invalid(Wrong {
+        0 => Err(invalid(PlanProblem {
             at: 0,
             message: "no combination of values fulfils `where`: the sweep has no runs".to_owned(),
         })),
@@ -141,7 +141,7 @@ fn read_base(path: &Path, file: &File) -> Result<Document, SweepError> {
 }
 
 impl File {
-    fn check(self, path: &Path, base: Document) -> Result<Sweep, Wrong> {
+    fn check(self, path: &Path, base: Document) -> Result<Sweep, PlanProblem> {
         let (axes, points) = match (self.grid, self.sample) {
             (Some(grid), None) => grid_axes(grid)?,
             (None, Some(sample)) => sample_axes(sample)?,
@@ -185,7 +185,7 @@ pub(super) type Keys = Vec<(String, Values)>;
 
 fn grid_axes(
     grid: Spanned<IndexMap<String, Spanned<WrittenSteps>>>,
-) -> Result<(Keys, Points), Wrong> {
+) -> Result<(Keys, Points), PlanProblem> {
     let at = grid.span();
     let mut axes = Vec::new();
     let mut count = 1_u64;
@@ -232,7 +232,7 @@ fn grid_axes(
     Ok((axes, Points::Grid))
 }
 
-fn sample_axes(sample: Spanned<WrittenSample>) -> Result<(Keys, Points), Wrong> {
+fn sample_axes(sample: Spanned<WrittenSample>) -> Result<(Keys, Points), PlanProblem> {
     let at = sample.span();
     let WrittenSample {
         method,
@@ -310,7 +310,7 @@ fn quantity(path: &str, value: &toml::Value) -> Result<Quantity, String> {
     })
 }
 
-fn check_condition(condition: &Spanned<String>, axes: &Keys) -> Result<Condition, Wrong> {
+fn check_condition(condition: &Spanned<String>, axes: &Keys) -> Result<Condition, PlanProblem> {
     let parsed: Result<Condition, String> = condition.get_ref().parse();
     let parsed = parsed.map_err(|message| wrong(condition.span(), message))?;
     for path in [&parsed.left, &parsed.right] {

@@ -55,7 +55,7 @@ enum Points {
 
 /// A run that a sweep asks for.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct PlannedRun {
     /// Its number in the sweep, from zero.
     pub number: u64,
     /// What names it.
@@ -135,12 +135,12 @@ impl Sweep {
     }
 
     /// All its runs.
-    pub fn plan(&self) -> Vec<Planned> {
+    pub fn plan(&self) -> Vec<PlannedRun> {
         self.plan_of(Shard::WHOLE)
     }
 
     /// The runs of a part of it.
-    pub fn plan_of(&self, shard: Shard) -> Vec<Planned> {
+    pub fn plan_of(&self, shard: Shard) -> Vec<PlannedRun> {
         let points = self.points().into_iter();
         let points = points.filter(|point| shard.has(point.number));
         points.map(|point| self.planned(point)).collect()
@@ -148,7 +148,7 @@ impl Sweep {
 
     /// About `count` of all runs, spread evenly over the sweep: every so-many-th one in the order of the
     /// sweep, so that each value of the slowest keys has its part.
-    pub fn plan_some(&self, count: u64) -> Vec<Planned> {
+    pub fn plan_some(&self, count: u64) -> Vec<PlannedRun> {
         let points = self.points();
         let total = points.len() as u64;
         let chosen = |number: u64| {
@@ -244,7 +244,7 @@ impl Sweep {
         settings.chain([seed]).collect()
     }
 
-    fn planned(&self, point: Point) -> Planned {
+    fn planned(&self, point: Point) -> PlannedRun {
         let Point {
             number,
             values,
@@ -262,7 +262,7 @@ impl Sweep {
         };
         let axes = self.axes.iter().zip(&values);
         let inputs = axes.map(|(axis, value)| (axis.column.clone(), value.to_value()));
-        Planned {
+        PlannedRun {
             number,
             key,
             inputs: inputs.collect(),

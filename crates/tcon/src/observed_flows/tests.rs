@@ -6,7 +6,7 @@ use weir_wire::tcp::Sequence;
 use super::*;
 use crate::report::PLACES;
 
-const BEGINNING: Beginning = Beginning {
+const BEGINNING: FlowStart = FlowStart {
     first: Sequence::new(1),
     segment_size: 1000,
     is_marked: false,
@@ -44,9 +44,9 @@ fn flow(port: u16) -> PolicyFlow<'static> {
 }
 
 /// So many bytes have arrived, and nothing is under way.
-fn report(now: Time, delivered: u64) -> Report {
+fn report(now: Time, delivered: u64) -> ProgressReport {
     let end = Sequence::new(1 + delivered as u32);
-    Report {
+    ProgressReport {
         now,
         delivered: ByteSize::from_bytes(delivered),
         marked: ByteSize::ZERO,
@@ -134,13 +134,13 @@ fn reports_wake_the_reader_until_a_flow_is_active() {
     assert_eq!(flows.schedule().sleep, None);
     flows.on_report(at(2), 2, &report(at(2), 5_000), 0);
     assert!(flows.schedule().sleep.is_some());
-    assert_eq!(flows.handle_timeout(at(250)), Some(Round::Caps));
+    assert_eq!(flows.handle_timeout(at(250)), Some(SamplingRound::Caps));
     assert_eq!(flows.handle_timeout(at(499)), None);
     assert!(flows.schedule().sleep.is_some());
-    assert_eq!(flows.handle_timeout(at(502)), Some(Round::Caps));
+    assert_eq!(flows.handle_timeout(at(502)), Some(SamplingRound::Caps));
     assert_eq!(flows.schedule().sleep, None);
     let rounds = [752, 1002].map(|millis| flows.handle_timeout(at(millis)));
-    assert_eq!(rounds, [Some(Round::Caps), Some(Round::CapsAndSilentFlows)]);
+    assert_eq!(rounds, [Some(SamplingRound::Caps), Some(SamplingRound::CapsAndSilentFlows)]);
 }
 
 #[test]

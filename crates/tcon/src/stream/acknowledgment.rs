@@ -5,16 +5,16 @@ use weir_fabric::{Handshake, Packet};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence};
 
-use super::{Shared, Stream};
-use crate::flight::{Place, Record};
-use crate::steering::Delivered;
+use super::{StreamContext, Stream};
+use crate::flight::{SegmentState, SentSegment};
+use crate::steering::DeliverySummary;
 
 /// So many segments that arrived beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
 
 /// What becomes of an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum AckVerdict {
     /// The sender hears it, without what it says about losses.
     Cleaned,
     /// The sender hears all of it: it is about something that cannot be mended here.
@@ -25,7 +25,7 @@ pub(crate) enum Answer {
 
 /// What an acknowledgment has newly told.
 #[derive(Clone, Copy, Debug, Default)]
-struct News {
+struct AckSummary {
     delivered: u64,
     /// When the newest of the segments was sent.
     newest_sent: Option<Time>,
@@ -41,13 +41,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         now: Time,
         segment: &Segment,
         handshake: &Handshake,
-        shared: &mut Shared,
-    ) -> Answer {
+        shared: &mut StreamContext,
+    ) -> AckVerdict {
         let number = segment.acknowledgment;
         let una = self.flight.una;
         if self.flight.nxt.precedes(number) {
             shared.counters.forged += 1;
-            return Answer::Whole;
+            return AckVerdict::Whole;
         }
         let prior_in_flight = self.in_flight();
         if self.lacks_data(now) {
@@ -56,9 +56,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let same_window = self.last_window == Some(segment.window);
         let is_bare = segment.sequence_length() == 0 && !segment.flags.intersects(Flags::RST);
         let advanced = una.precedes(number);
-        let mut news = News {
+        let mut news = AckSummary {
             app_limited: self.steering.rate.is_app_limited(),
-            ..News::default()
+            ..AckSummary::default()
         };
         if advanced {
             self.acknowledge(now, number, &mut news, shared);
@@ -88,9 +88,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.answer(segment, handshake, advanced, is_bare)
     }
 
-    fn acknowledge(&mut self, now: Time, number: Sequence, news: &mut News, shared: &mut Shared) {
+    fn acknowledge(&mut self, now: Time, number: Sequence, news: &mut AckSummary, shared: &mut StreamContext) {
         while let Some(record) = self.flight.acknowledge(number) {
-            if record.place == Place::Waiting {
+            if record.place == SegmentState::Waiting {
                 // Of what has not been sent nothing can have arrived, unless the sender's own copy took
                 // another way.
                 self.waiting.retain(|start| *start != record.start);
@@ -98,7 +98,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
                     shared.held.remove(copy.length());
                 }
             }
-            if record.place != Place::Delivered {
+            if record.place != SegmentState::Delivered {
                 self.note_delivered(now, &record, news);
             }
             self.release(record.copy, shared);
@@ -111,20 +111,20 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.flight.advance_to(number);
     }
 
-    fn note_sacked(&mut self, now: Time, position: usize, news: &mut News) {
+    fn note_sacked(&mut self, now: Time, position: usize, news: &mut AckSummary) {
         let Some(record) = self.flight.record(position) else {
             return;
         };
-        if !matches!(record.place, Place::InFlight | Place::Lost) {
+        if !matches!(record.place, SegmentState::InFlight | SegmentState::Lost) {
             return;
         }
         let (length, sent_at) = (record.length(), record.sent_at);
         let (transmissions, delivery, end) = (record.transmissions, record.delivery, record.end);
-        self.flight.move_to(position, Place::Delivered);
+        self.flight.move_to(position, SegmentState::Delivered);
         self.count(now, (length, sent_at, end), transmissions, &delivery, news);
     }
 
-    fn note_delivered(&mut self, now: Time, record: &Record<P>, news: &mut News) {
+    fn note_delivered(&mut self, now: Time, record: &SentSegment<P>, news: &mut AckSummary) {
         let what = (record.length(), record.sent_at, record.end);
         self.count(now, what, record.transmissions, &record.delivery, news);
     }
@@ -135,7 +135,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         (length, sent_at, end): (u64, Time, Sequence),
         transmissions: u32,
         delivery: &weir_congestion::PacketDelivery,
-        news: &mut News,
+        news: &mut AckSummary,
     ) {
         self.steering.on_delivered(now, delivery, sent_at, length);
         news.delivered += length;
@@ -164,7 +164,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             if let Some(record) = self.flight.record(position) {
                 bytes += record.length();
                 newest = newest.max(record.sent_at);
-                self.flight.move_to(position, Place::Lost);
+                self.flight.move_to(position, SegmentState::Lost);
             }
         }
         (bytes > 0).then_some((bytes, newest))
@@ -185,14 +185,14 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let (mut above, mut lost) = (0, Vec::new());
         for (index, record) in self.flight.records().rev().enumerate() {
             match record.place {
-                Place::Delivered => above += record.length().div_ceil(self.steering.segment_size),
-                Place::InFlight if record.is_before(self.newest_delivered) => {
+                SegmentState::Delivered => above += record.length().div_ceil(self.steering.segment_size),
+                SegmentState::InFlight if record.is_before(self.newest_delivered) => {
                     let late = newest.since(record.sent_at) > patience;
                     if above >= DUPLICATE_THRESHOLD || (above > 0 && late) {
                         lost.push(count - 1 - index);
                     }
                 }
-                Place::InFlight | Place::Waiting | Place::Lost => {}
+                SegmentState::InFlight | SegmentState::Waiting | SegmentState::Lost => {}
             }
         }
         lost
@@ -210,7 +210,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if !partial && !third {
             return Vec::new();
         }
-        let is_first = |record: &Record<P>| record.start == una && record.place == Place::InFlight;
+        let is_first = |record: &SentSegment<P>| record.start == una && record.place == SegmentState::InFlight;
         if self.recover_upto.is_none() {
             self.recover_upto = Some(self.flight.nxt);
         }
@@ -225,10 +225,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         &mut self,
         now: Time,
         segment: &Segment,
-        news: &News,
+        news: &AckSummary,
         lost: Option<(u64, Time)>,
         prior_in_flight: ByteSize,
-        shared: &mut Shared,
+        shared: &mut StreamContext,
     ) {
         if let Some((bytes, newest_sent)) = lost {
             let in_flight = self.in_flight();
@@ -248,7 +248,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.counters.marked += echoed;
         shared.counters.delivered += arrived;
         shared.counters.marked += echoed;
-        let delivered = Delivered {
+        let delivered = DeliverySummary {
             bytes: news.delivered,
             marked,
             newest_sent,
@@ -268,20 +268,20 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         handshake: &Handshake,
         advanced: bool,
         is_bare: bool,
-    ) -> Answer {
+    ) -> AckVerdict {
         let una = self.flight.una;
         let is_empty = una == self.flight.nxt;
         let first = self.flight.record(0);
         let is_mended = first.is_some_and(|record| record.start == una && record.copy.is_some());
         if !is_empty && !is_mended {
-            return Answer::Whole;
+            return AckVerdict::Whole;
         }
         if advanced || !is_bare || is_empty || std::mem::take(&mut self.answer_due) {
             self.answer_due = false;
-            return Answer::Cleaned;
+            return AckVerdict::Cleaned;
         }
         let Some(scale) = handshake.window_scale(self.way.reversed()) else {
-            return Answer::Whole;
+            return AckVerdict::Whole;
         };
         let window = self.limit().applied_to(segment.window, scale);
         let edge = segment.acknowledgment + (u32::from(window) << scale);
@@ -291,9 +291,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         // A receiver that takes back what it offered wants to be heard too.
         let is_closed = segment.window == 0 && self.told.is_some_and(|(_, told, _)| told != 0);
         if is_news || is_closed {
-            Answer::Cleaned
+            AckVerdict::Cleaned
         } else {
-            Answer::Withheld
+            AckVerdict::Withheld
         }
     }
 }

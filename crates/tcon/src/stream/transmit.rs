@@ -6,8 +6,8 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
-use super::{Shared, Stream};
-use crate::flight::{Place, Record, distance};
+use super::{StreamContext, Stream};
+use crate::flight::{SegmentState, SentSegment, distance};
 
 /// So late may somebody be called without a loss of rate: Linux lets a flow send what its rate gives in as long at
 /// once (`sk_pacing_shift`).
@@ -25,7 +25,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         ingress: PortIndex,
         packet: P,
         segment: &Segment,
-        shared: &mut Shared,
+        shared: &mut StreamContext,
         out: &mut Output<'_, P>,
     ) {
         let (start, end) = (segment.sequence, segment.end());
@@ -59,12 +59,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         ingress: PortIndex,
         packet: P,
         (start, end): (Sequence, Sequence),
-        shared: &mut Shared,
+        shared: &mut StreamContext,
         out: &mut Output<'_, P>,
     ) {
         shared.counters.segments += 1;
         self.note_idleness(now);
-        let mut record = Record {
+        let mut record = SentSegment {
             start,
             end,
             ingress,
@@ -72,7 +72,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             sent_at: now,
             transmissions: 0,
             delivery: self.steering.remember(now, 0, self.in_flight()),
-            place: Place::Waiting,
+            place: SegmentState::Waiting,
         };
         let length = packet.length();
         if self.kept + length <= self.buffer && shared.memory.take(length) {
@@ -85,7 +85,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
         // Without room for a copy it is the sender's business, and only measured.
         shared.counters.unkept += 1;
-        record.place = Place::InFlight;
+        record.place = SegmentState::InFlight;
         let position = self.flight.insert(record);
         self.note_sent(now, position);
         out.forward(ingress, self.dressed(packet, true));
@@ -100,7 +100,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         packet: P,
         (start, end): (Sequence, Sequence),
         known: std::ops::Range<usize>,
-        shared: &mut Shared,
+        shared: &mut StreamContext,
         out: &mut Output<'_, P>,
     ) {
         let again = ByteSize::from_bytes(distance(end, start));
@@ -128,14 +128,14 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let (mut lost, mut newest) = (0, Time::ZERO);
         for position in known {
             if let Some(record) = self.flight.record_mut(position) {
-                if is_known && record.place == Place::InFlight && record.copy.is_none() {
+                if is_known && record.place == SegmentState::InFlight && record.copy.is_none() {
                     lost += record.length();
                     newest = newest.max(record.sent_at);
                 }
                 record.transmissions += 1;
                 record.sent_at = now;
                 if record.copy.is_none() {
-                    self.flight.move_to(position, Place::InFlight);
+                    self.flight.move_to(position, SegmentState::InFlight);
                 }
             }
         }
@@ -150,11 +150,11 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// What has been on its way for a round trip is sent again, as its sender wants it.
     fn hurry(&mut self, now: Time, position: usize) {
         let patience = self.steering.rtt.smoothed();
-        let is_late = |record: &Record<P>| {
-            record.place == Place::InFlight && now.since(record.sent_at) > patience
+        let is_late = |record: &SentSegment<P>| {
+            record.place == SegmentState::InFlight && now.since(record.sent_at) > patience
         };
         if self.flight.record(position).is_some_and(is_late) {
-            self.flight.move_to(position, Place::Lost);
+            self.flight.move_to(position, SegmentState::Lost);
         }
     }
 
@@ -172,7 +172,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     pub(super) fn next_to_send(&self) -> Option<usize> {
         let amounts = self.flight.amounts;
         let position = if amounts.lost > 0 {
-            let lost = |record: &Record<P>| record.place == Place::Lost && record.copy.is_some();
+            let lost = |record: &SentSegment<P>| record.place == SegmentState::Lost && record.copy.is_some();
             self.flight.position(lost)
         } else {
             None
@@ -181,7 +181,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             let start = *self.waiting.front()?;
             let position = self.flight.positions(start, start + 1).start;
             let record = self.flight.record(position)?;
-            (record.place == Place::Waiting).then_some(position)
+            (record.place == SegmentState::Waiting).then_some(position)
         })?;
         let length = self.flight.record(position)?.length();
         let in_flight = self.network_flight();
@@ -191,7 +191,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// Sends what may be sent by now. Whoever is called late for a segment that waited for its turn sends those
     /// too whose turns have come since: a rate is not what timers are able to wake for.
-    pub(crate) fn pump(&mut self, now: Time, shared: &mut Shared, out: &mut Output<'_, P>) {
+    pub(crate) fn pump(&mut self, now: Time, shared: &mut StreamContext, out: &mut Output<'_, P>) {
         let earliest = if self.is_paced { now - LATEST } else { now };
         self.pace_at = self.pace_at.max(earliest);
         self.is_paced = false;
@@ -208,19 +208,19 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         &mut self,
         now: Time,
         position: usize,
-        shared: &mut Shared,
+        shared: &mut StreamContext,
         out: &mut Output<'_, P>,
     ) {
         let Some(record) = self.flight.record(position) else {
             return;
         };
         let (ingress, length, first) = (record.ingress, record.length(), record.transmissions == 0);
-        let was_waiting = record.place == Place::Waiting;
+        let was_waiting = record.place == SegmentState::Waiting;
         let Some(copy) = record.copy.clone() else {
             return;
         };
         let packet = self.dressed(copy, first);
-        self.flight.move_to(position, Place::InFlight);
+        self.flight.move_to(position, SegmentState::InFlight);
         self.note_sent(now, position);
         if let Some(rate) = self.steering.pacing_rate() {
             self.pace_at += rate.time_for(ByteSize::from_bytes(length));
@@ -279,7 +279,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
-        shared: &mut Shared,
+        shared: &mut StreamContext,
         out: &mut Output<'_, P>,
     ) {
         if self.overdue_at.is_some_and(|time| time <= now) {
@@ -293,17 +293,17 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     }
 
     /// Nothing has been acknowledged for too long: everything that was on its way is lost.
-    fn on_retransmission_timeout(&mut self, now: Time, shared: &mut Shared) {
+    fn on_retransmission_timeout(&mut self, now: Time, shared: &mut StreamContext) {
         self.duplicates = 0;
         self.recover_upto = None;
         let (mut lost, mut newest) = (0, Time::ZERO);
         for position in 0..self.flight.records().count() {
             if let Some(record) = self.flight.record(position)
-                && record.place == Place::InFlight
+                && record.place == SegmentState::InFlight
             {
                 lost += record.length();
                 newest = newest.max(record.sent_at);
-                self.flight.move_to(position, Place::Lost);
+                self.flight.move_to(position, SegmentState::Lost);
             }
         }
         if lost == 0 && self.flight.amounts.lost == 0 {
@@ -322,17 +322,17 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     }
 
     /// The connection is forgotten: what waits goes on, and nothing is kept.
-    pub(crate) fn dissolve(mut self, shared: &mut Shared, out: &mut Output<'_, P>) {
+    pub(crate) fn dissolve(mut self, shared: &mut StreamContext, out: &mut Output<'_, P>) {
         self.abandon(shared, out);
     }
 
     /// What waits goes on, and nothing is kept.
-    fn abandon(&mut self, shared: &mut Shared, out: &mut Output<'_, P>) {
+    fn abandon(&mut self, shared: &mut StreamContext, out: &mut Output<'_, P>) {
         self.overdue_at = None;
         self.waiting.clear();
         let records: Vec<_> = self.flight.drain().collect();
         for record in records {
-            let waited = record.place == Place::Waiting;
+            let waited = record.place == SegmentState::Waiting;
             if let Some(packet) = record.copy.clone().filter(|_| waited) {
                 shared.held.remove(packet.length());
                 out.forward(record.ingress, packet);

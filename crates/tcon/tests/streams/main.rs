@@ -6,7 +6,7 @@ mod world;
 
 use proptest::prelude::*;
 use weir_fabric::{ConnectionLimits, FaultSettings, Probability, Reordering};
-use weir_tcon::{Limits, Treatment};
+use weir_tcon::{Limits, FlowPolicy};
 use weir_tcp::{Config, EcnMode, State};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
@@ -21,7 +21,7 @@ fn setup(congestion: &str) -> Setup {
         config: Config::default(),
         server_ecn: EcnMode::Off,
         sender: "cubic",
-        treatment: Treatment::new(congestion.parse().unwrap()),
+        treatment: FlowPolicy::new(congestion.parse().unwrap()),
         both: false,
         limits: Limits::default(),
         link: (Rate::from_mbps(50), Duration::from_millis(5), ByteSize::MAX),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use weir_congestion::AlgorithmSpec;
-use weir_tcon::{Beginning, Limits, Milestone, Observed, PLACES, Report};
+use weir_tcon::{FlowStart, Limits, DeliveryPoint, ObservedFlow, PLACES, ProgressReport};
 use weir_tcp::EcnMode;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence};
@@ -211,7 +211,7 @@ fn latest(segment: &Segment) -> String {
 }
 
 /// The reports, one for each acknowledgment that has one.
-fn reports(trace: &Trace, reported: Reported) -> Vec<Option<Report>> {
+fn reports(trace: &Trace, reported: Reported) -> Vec<Option<ProgressReport>> {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), reported.marks);
     let input = directory.path().join("input");
@@ -226,7 +226,7 @@ fn reports(trace: &Trace, reported: Reported) -> Vec<Option<Report>> {
         .collect()
 }
 
-fn read(line: &str) -> Report {
+fn read(line: &str) -> ProgressReport {
     let fields: Vec<u64> = line.split(' ').map(|word| word.parse().unwrap()).collect();
     let time = |at: usize| Time::ZERO + Duration::from_nanos(fields[at]);
     let number = |at: usize| Sequence::new(fields[at] as u32);
@@ -235,7 +235,7 @@ fn read(line: &str) -> Report {
     for (slot, place) in passed.iter_mut().zip(places.chunks(10)) {
         *slot = Some(milestone(place));
     }
-    Report {
+    ProgressReport {
         now: time(0),
         delivered: bytes(fields[1]),
         marked: bytes(fields[2]),
@@ -259,9 +259,9 @@ fn read(line: &str) -> Report {
     }
 }
 
-fn milestone(fields: &[u64]) -> Milestone {
+fn milestone(fields: &[u64]) -> DeliveryPoint {
     let time = |at: usize| Time::ZERO + Duration::from_nanos(fields[at]);
-    Milestone {
+    DeliveryPoint {
         passed_at: time(0),
         upto: bytes(fields[1]),
         sent_at: time(2),
@@ -280,16 +280,16 @@ fn windows(
     trace: &Trace,
     congestion: &AlgorithmSpec,
     marked: bool,
-    reports: &[Option<Report>],
+    reports: &[Option<ProgressReport>],
 ) -> Vec<u64> {
     let handshake = Handshake::of(trace);
-    let beginning = Beginning {
+    let beginning = FlowStart {
         first: handshake.first,
         segment_size: handshake.size,
         is_marked: marked,
         rtt: Some(handshake.rtt),
     };
-    let mut flow = Observed::new(congestion, &beginning, 1);
+    let mut flow = ObservedFlow::new(congestion, &beginning, 1);
     let mut windows = Vec::new();
     for report in reports {
         if let Some(report) = report {

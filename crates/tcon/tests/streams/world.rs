@@ -4,9 +4,9 @@ use std::net::Ipv4Addr;
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_fabric::{
-    self as fabric, FaultSettings, Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Switch,
+    self as fabric, FaultSettings, Faults, Link, Packet, EgressPort, PortIndex, Queue, Routes, Switch,
 };
-use weir_tcon::{Candidate, Choose, Limits, Tcon, Treatment};
+use weir_tcon::{FlowInfo, PolicyLookup, Limits, Tcon, FlowPolicy};
 use weir_tcp::{Config, Connection};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};
@@ -83,7 +83,7 @@ pub(crate) struct Setup {
     /// Whether the server's stack speaks ECN, too.
     pub(crate) server_ecn: weir_tcp::EcnMode,
     pub(crate) sender: &'static str,
-    pub(crate) treatment: Treatment,
+    pub(crate) treatment: FlowPolicy,
     /// Whether the client's data is treated, too.
     pub(crate) both: bool,
     pub(crate) limits: Limits,
@@ -104,12 +104,12 @@ pub(crate) struct Setup {
 /// Treats the server's data, and perhaps the client's.
 #[derive(Debug)]
 struct Rule {
-    treatment: Treatment,
+    treatment: FlowPolicy,
     both: bool,
 }
 
-impl Choose for Rule {
-    fn choose(&self, flow: &Candidate) -> Option<&Treatment> {
+impl PolicyLookup for Rule {
+    fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
         (self.both || flow.key.source_port == 80).then_some(&self.treatment)
     }
 }
@@ -119,8 +119,8 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) client: Connection,
     pub(crate) server: Connection,
-    up_client: Pipe<Datagram>,
-    up_server: Pipe<Datagram>,
+    up_client: EgressPort<Datagram>,
+    up_server: EgressPort<Datagram>,
     pub(crate) switch: Switch<Datagram>,
     /// What the server has been sent, if it is recorded.
     pub(crate) to_server: Vec<Datagram>,
@@ -146,9 +146,9 @@ fn pipe(
     (rate, delay, buffer): (Rate, Duration, ByteSize),
     faults: FaultSettings,
     seed: u64,
-) -> Pipe<Datagram> {
+) -> EgressPort<Datagram> {
     let link = Link::new(rate, delay).with_mtu(ByteSize::from_bytes(100_000));
-    Pipe::new(
+    EgressPort::new(
         Queue::new([fabric::Rule::tail_drop(buffer)], seed),
         link,
         Faults::new(faults, seed),
@@ -243,24 +243,24 @@ impl World {
         };
         assert!(next >= self.now, "time ran backwards");
         self.now = next;
-        while let Some(packet) = self.up_client.receive(next) {
+        while let Some(packet) = self.up_client.poll_delivered(next) {
             self.pass(TO_CLIENT, packet);
         }
-        while let Some(packet) = self.up_server.receive(next) {
+        while let Some(packet) = self.up_server.poll_delivered(next) {
             self.pass(TO_SERVER, packet);
         }
         if self.switch.next_timer().is_some_and(|at| at <= next) {
             self.switch.handle_timeout(next, |_, _| {});
             assert!(self.switch.next_timer().is_none_or(|at| at > next));
         }
-        while let Some(packet) = self.switch.receive(next, TO_SERVER) {
+        while let Some(packet) = self.switch.poll_delivered(next, TO_SERVER) {
             if self.record {
                 self.to_server.push(packet);
             }
             self.server.receive(next, &packet.segment, packet.ecn);
             self.flush();
         }
-        while let Some(packet) = self.switch.receive(next, TO_CLIENT) {
+        while let Some(packet) = self.switch.poll_delivered(next, TO_CLIENT) {
             if self.record {
                 self.to_client.push(packet);
             }

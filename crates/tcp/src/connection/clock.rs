@@ -5,7 +5,7 @@ use weir_wire::tcp::Timestamps;
 
 /// Ticks of a host, and what is known of the peer's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
+pub(super) struct TimestampClock {
     /// The length of a tick.
     pub(super) tick: Duration,
     /// The present tick: its number, and when it began. Divisions are dear.
@@ -20,7 +20,7 @@ pub(super) struct Clock {
 /// Values that are farther apart than this cannot be compared.
 const HALF_OF_THE_SPACE: u64 = 1 << 31;
 
-impl Clock {
+impl TimestampClock {
     pub(super) fn new(tick: Duration) -> Self {
         Self {
             tick,
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn echoes_tell_when_to_within_a_tick() {
-        let mut clock = Clock::new(Duration::from_millis(1));
+        let mut clock = TimestampClock::new(Duration::from_millis(1));
         let at = |micros| Time::ZERO + Duration::from_micros(micros);
         let value = clock.stamp(at(5_300)).value;
         assert_eq!(clock.sent_at(at(5_300), value), Some(at(6_000)));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn older_values_are_known_until_they_cannot_be_compared() {
-        let mut clock = Clock::new(Duration::from_millis(1));
+        let mut clock = TimestampClock::new(Duration::from_millis(1));
         let now = Time::ZERO + Duration::from_secs(5);
         assert!(!clock.is_old(now, 7));
         clock.take(now, u32::MAX);

@@ -22,12 +22,12 @@ pub(super) struct Handshake {
     /// How often it timed out.
     timeouts: u32,
     /// What the answer to the peer's SYN offers back.
-    answer: Option<Answer>,
+    answer: Option<NegotiatedOptions>,
 }
 
 /// What the peer's SYN leaves to agree to.
 #[derive(Clone, Copy, Debug)]
-struct Answer {
+struct NegotiatedOptions {
     window_scale: bool,
     sack: bool,
     ecn: bool,
@@ -93,7 +93,7 @@ impl Connection {
         let ecn =
             segment.flags.contains(Flags::ECE | Flags::CWR) && self.config.ecn != EcnMode::Off;
         self.settle_ecn(ecn);
-        self.handshake.answer = Some(Answer {
+        self.handshake.answer = Some(NegotiatedOptions {
             window_scale: options.window_scale.is_some(),
             sack: self.sack,
             ecn,

@@ -14,7 +14,7 @@ use weir_wire::tcp::{Segment, Sequence};
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::{Config, ConfigError, Counters, TIMESTAMPS_LENGTH};
-use clock::Clock;
+use clock::TimestampClock;
 use handshake::Handshake;
 pub use state::{Ending, State};
 
@@ -32,7 +32,7 @@ pub struct Connection {
     peer_scale: u8,
     sack: bool,
     /// The time stamp clock, where the option is in use.
-    clock: Option<Clock>,
+    clock: Option<TimestampClock>,
     /// The sequence number of the peer's segment that last changed the window (SND.WL1), as an
     /// offset.
     window_from: u64,
@@ -156,7 +156,7 @@ impl Connection {
             remote: Sequence::default(),
             peer_scale: 0,
             sack: config.sack,
-            clock: config.timestamps.map(Clock::new),
+            clock: config.timestamps.map(TimestampClock::new),
             window_from: 0,
             last_acknowledged: 0,
             state_at: Time::MAX,

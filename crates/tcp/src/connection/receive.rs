@@ -7,7 +7,7 @@ use weir_wire::tcp::{Flags, Options, Segment};
 use super::handshake::reset_for;
 use super::{Connection, Ending, State};
 use crate::receiver::Arrival;
-use crate::scoreboard::Block;
+use crate::scoreboard::SackRange;
 use crate::sender::Acknowledgment;
 
 /// The shortest time between two ACKs for segments that are not acceptable and carry no data: ends
@@ -292,7 +292,7 @@ impl Connection {
             return;
         };
         let nxt = self.sender.nxt;
-        let mut blocks = [Block::default(); BLOCKS];
+        let mut blocks = [SackRange::default(); BLOCKS];
         let (mut count, mut first, mut duplicate) = (0, None, None);
         for (index, sack) in sacks.iter().enumerate() {
             let base = self.sequence(ack.upto);
@@ -302,7 +302,7 @@ impl Connection {
             let (Some(start), Some(end)) = (offset(start), offset(end)) else {
                 continue;
             };
-            let block = Block { start, end };
+            let block = SackRange { start, end };
             if end <= start || end > nxt {
                 continue;
             }
@@ -312,7 +312,7 @@ impl Connection {
                 duplicate = Some(block);
                 continue;
             }
-            let in_first = |first: &Block| block.start <= first.start && first.end <= block.end;
+            let in_first = |first: &SackRange| block.start <= first.start && first.end <= block.end;
             if let Some(before) = first.take().filter(in_first) {
                 duplicate = Some(before);
             }

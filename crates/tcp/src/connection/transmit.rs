@@ -6,7 +6,7 @@ use weir_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment};
 
 use super::{Connection, State};
 use crate::EcnMode;
-use crate::sender::Outgoing;
+use crate::sender::OutgoingSegment;
 
 impl Connection {
     /// The next segment that leaves now, and the ECN codepoint of its packet. To be called until
@@ -101,7 +101,7 @@ impl Connection {
     }
 
     #[inline]
-    fn data_segment(&mut self, now: Time, outgoing: Outgoing) -> (Segment, Ecn) {
+    fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
         let mut segment = self.header(now, outgoing.start);
         self.receiver.acks.on_sent();
         segment.payload = outgoing.payload;

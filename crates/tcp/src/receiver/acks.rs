@@ -4,14 +4,14 @@
 use weir_units::Time;
 
 use crate::DelayedAcks;
-use crate::scoreboard::Block;
+use crate::scoreboard::SackRange;
 
 /// Blocks that are remembered for later acknowledgments.
 const RECENT: usize = 3;
 
 /// What the next acknowledgment says beside its number.
 #[derive(Clone, Debug)]
-pub(crate) struct Acks {
+pub(crate) struct AckState {
     delayed: Option<DelayedAcks>,
     /// Segments that have not been acknowledged.
     pending: u32,
@@ -22,12 +22,12 @@ pub(crate) struct Acks {
     quick: u32,
     /// Runs that were received out of order, the one that changed last first; an empty block ends
     /// the list.
-    recent: [Block; RECENT],
+    recent: [SackRange; RECENT],
     /// What arrived again; reported once.
-    duplicate: Option<Block>,
+    duplicate: Option<SackRange>,
 }
 
-impl Acks {
+impl AckState {
     pub(super) fn new(delayed: Option<DelayedAcks>) -> Self {
         Self {
             delayed,
@@ -35,7 +35,7 @@ impl Acks {
             now: false,
             at: Time::MAX,
             quick: delayed.map_or(0, |delayed| delayed.quick_segments),
-            recent: [Block::default(); RECENT],
+            recent: [SackRange::default(); RECENT],
             duplicate: None,
         }
     }
@@ -62,14 +62,14 @@ impl Acks {
     }
 
     /// Data came out of order; it is part of `run` now.
-    pub(super) fn on_out_of_order(&mut self, run: Block) {
+    pub(super) fn on_out_of_order(&mut self, run: SackRange) {
         self.now = true;
         let before = self.recent;
         let others = before
             .into_iter()
             .filter(|block| block.end < run.start || block.start > run.end);
         let blocks = std::iter::once(run).chain(others.filter(|block| block.end > block.start));
-        let mut recent = [Block::default(); RECENT];
+        let mut recent = [SackRange::default(); RECENT];
         for (place, block) in recent.iter_mut().zip(blocks) {
             *place = block;
         }
@@ -80,7 +80,7 @@ impl Acks {
     pub(super) fn on_duplicate(&mut self, start: u64, end: u64) {
         self.now = true;
         if end > start {
-            self.duplicate = Some(Block { start, end });
+            self.duplicate = Some(SackRange { start, end });
         }
     }
 
@@ -88,7 +88,7 @@ impl Acks {
     pub(super) fn forget_below(&mut self, next: u64) {
         let before = self.recent;
         let left = before.into_iter().filter(|block| block.end > next);
-        let mut recent = [Block::default(); RECENT];
+        let mut recent = [SackRange::default(); RECENT];
         for (place, block) in recent.iter_mut().zip(left) {
             *place = block;
         }
@@ -146,7 +146,7 @@ impl Acks {
     }
 
     /// The blocks, the newest first; a duplicate before all others (RFC 2883, section 4).
-    pub(crate) fn take_blocks(&mut self) -> impl Iterator<Item = Block> {
+    pub(crate) fn take_blocks(&mut self) -> impl Iterator<Item = SackRange> {
         let recent = self.recent;
         self.duplicate.take().into_iter().chain(
             recent

@@ -4,7 +4,7 @@ use crate::EcnMode;
 
 /// What acknowledgments echo.
 #[derive(Clone, Debug)]
-pub(crate) struct Echo {
+pub(crate) struct EcnEcho {
     mode: EcnMode,
     /// Whether acknowledgments carry ECE: since a mark and until CWR (RFC 3168), or because the last
     /// data segment was marked (DCTCP.CE of RFC 8257).
@@ -21,7 +21,7 @@ pub(crate) struct PriorAck {
     pub(crate) ece: bool,
 }
 
-impl Echo {
+impl EcnEcho {
     pub(super) fn new(mode: EcnMode) -> Self {
         Self {
             mode,

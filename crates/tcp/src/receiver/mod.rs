@@ -9,8 +9,8 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use crate::{Config, Counters, EcnMode};
-use acks::Acks;
-use echo::Echo;
+use acks::AckState;
+use echo::EcnEcho;
 pub(crate) use echo::PriorAck;
 use reassembly::Reassembly;
 use window::Window;
@@ -35,8 +35,8 @@ pub(crate) struct Receiver {
     /// Where FIN is, once it has been seen.
     fin: Option<u64>,
     window: Window,
-    pub(crate) acks: Acks,
-    pub(crate) echo: Echo,
+    pub(crate) acks: AckState,
+    pub(crate) echo: EcnEcho,
     reassembly: Reassembly,
     mss: u64,
 }
@@ -47,8 +47,8 @@ impl Receiver {
             next: 0,
             fin: None,
             window: Window::new(config, scale),
-            acks: Acks::new(config.delayed_acks),
-            echo: Echo::new(config.ecn),
+            acks: AckState::new(config.delayed_acks),
+            echo: EcnEcho::new(config.ecn),
             reassembly: Reassembly::default(),
             mss,
         }
@@ -62,7 +62,7 @@ impl Receiver {
 
     /// What the handshake has settled: ECN is not in use.
     pub(crate) fn disable_ecn(&mut self) {
-        self.echo = Echo::new(EcnMode::Off);
+        self.echo = EcnEcho::new(EcnMode::Off);
     }
 
     /// The window field of a SYN, which is not shifted.

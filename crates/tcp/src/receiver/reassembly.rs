@@ -1,6 +1,6 @@
 //! What has arrived out of order.
 
-use crate::scoreboard::Block;
+use crate::scoreboard::SackRange;
 
 /// More runs than this are not kept apart: whoever sends so many gaps sends the rest again.
 pub(super) const MAX_RUNS: usize = 16_384;
@@ -8,7 +8,7 @@ pub(super) const MAX_RUNS: usize = 16_384;
 /// Separate runs of bytes, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
-    pub(super) runs: Vec<Block>,
+    pub(super) runs: Vec<SackRange>,
 }
 
 impl Reassembly {
@@ -18,7 +18,7 @@ impl Reassembly {
     }
 
     /// Adds a run. Gives the one that it is part of now; `None` where it cannot be kept.
-    pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<Block> {
+    pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<SackRange> {
         // Most arrivals extend the last run or begin one behind it.
         let first = match self.runs.last() {
             Some(last) if last.start <= start && start <= last.end => self.runs.len() - 1,
@@ -34,7 +34,7 @@ impl Reassembly {
             if self.runs.len() >= MAX_RUNS {
                 return None;
             }
-            let run = Block { start, end };
+            let run = SackRange { start, end };
             self.runs.insert(first, run);
             return Some(run);
         }
@@ -48,10 +48,10 @@ impl Reassembly {
     }
 
     /// The first run that shares bytes with these, as far as it does.
-    pub(super) fn overlap(&self, start: u64, end: u64) -> Option<Block> {
+    pub(super) fn overlap(&self, start: u64, end: u64) -> Option<SackRange> {
         let first = self.runs.partition_point(|run| run.end <= start);
         let run = self.runs.get(first).filter(|run| run.start < end)?;
-        Some(Block {
+        Some(SackRange {
             start: run.start.max(start),
             end: run.end.min(end),
         })

@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Time};
 
-use super::{Found, LOST, Latest, RETRANSMITTED, Record, SACKED, Scoreboard};
+use super::{DetectedLosses, LOST, RackSegment, RETRANSMITTED, SentSegment, SACKED, Scoreboard};
 
 /// Segments that have to arrive behind one for it to be lost (RFC 5681, section 3.2).
 pub(crate) const DUPLICATE_THRESHOLD: u64 = 3;
@@ -15,8 +15,8 @@ pub(crate) struct RackRules {
     pub(crate) reordering_window: Duration,
 }
 
-impl Found {
-    fn add(&mut self, record: &Record) {
+impl DetectedLosses {
+    fn add(&mut self, record: &SentSegment) {
         self.bytes += u64::from(record.length);
         let newest = if record.has(RETRANSMITTED) {
             &mut self.newest_resent
@@ -32,13 +32,13 @@ impl Scoreboard {
     /// sent more than once, the acknowledgment may be of an earlier time (RFC 8985, section 6.2,
     /// step 2).
     #[inline]
-    pub(super) fn note_latest(&mut self, now: Time, record: &Record) {
+    pub(super) fn note_latest(&mut self, now: Time, record: &SentSegment) {
         let rtt = now.since(record.sent_at);
         if record.has(RETRANSMITTED) && rtt < self.shortest_rtt {
             return;
         }
         if (record.sent_at, record.end()) >= (self.latest.sent_at, self.latest.end) {
-            self.latest = Latest {
+            self.latest = RackSegment {
                 sent_at: record.sent_at,
                 end: record.end(),
                 rtt,
@@ -47,7 +47,7 @@ impl Scoreboard {
     }
 
     /// Marks a record lost.
-    fn mark_lost(&mut self, index: usize, found: &mut Found) {
+    fn mark_lost(&mut self, index: usize, found: &mut DetectedLosses) {
         let Some(record) = self.records.get_mut(index) else {
             return;
         };
@@ -66,7 +66,7 @@ impl Scoreboard {
 
     /// Finds what is lost by what arrived behind it (RFC 6675, section 4, `IsLost`): more than two
     /// full segments, or three separate runs.
-    pub(crate) fn find_lost_by_threshold(&mut self, found: &mut Found) {
+    pub(crate) fn find_lost_by_threshold(&mut self, found: &mut DetectedLosses) {
         let Some(edge) = self.threshold_edge() else {
             return;
         };
@@ -103,13 +103,13 @@ impl Scoreboard {
 
     /// Finds what is overdue: sent before a segment that has arrived, and for longer than its
     /// round-trip time and the reordering window (RFC 8985, section 6.2, step 5).
-    pub(crate) fn find_overdue(&mut self, rules: &RackRules, found: &mut Found) {
+    pub(crate) fn find_overdue(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
         self.find_overdue_originals(rules, found);
         self.find_overdue_retransmissions(rules, found);
     }
 
     /// Segments that were sent once lie in the order of time.
-    fn find_overdue_originals(&mut self, rules: &RackRules, found: &mut Found) {
+    fn find_overdue_originals(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
         let mut index = self.index_of(self.scanned);
         while let Some(record) = self.records.get(index) {
             if !record.has(SACKED | LOST | RETRANSMITTED) {
@@ -122,12 +122,12 @@ impl Scoreboard {
                     None => return,
                 }
             }
-            self.scanned = self.records.get(index).map_or(self.scanned, Record::end);
+            self.scanned = self.records.get(index).map_or(self.scanned, SentSegment::end);
             index += 1;
         }
     }
 
-    fn find_overdue_retransmissions(&mut self, rules: &RackRules, found: &mut Found) {
+    fn find_overdue_retransmissions(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
         while let Some(&(start, sent_at)) = self.resent.front() {
             let index = self.index_of(start);
             let current = self
@@ -156,7 +156,7 @@ impl Scoreboard {
     }
 
     /// Declares the first segment lost, as duplicate ACKs without SACK do (RFC 6582).
-    pub(crate) fn lose_first(&mut self, found: &mut Found) {
+    pub(crate) fn lose_first(&mut self, found: &mut DetectedLosses) {
         if self
             .records
             .front()
@@ -167,7 +167,7 @@ impl Scoreboard {
     }
 
     /// A time-out: all that has not arrived is lost (RFC 6298 section 5.4, RFC 5681 section 3.1).
-    pub(crate) fn lose_all(&mut self, found: &mut Found) {
+    pub(crate) fn lose_all(&mut self, found: &mut DetectedLosses) {
         for index in 0..self.records.len() {
             if self
                 .records
@@ -178,7 +178,7 @@ impl Scoreboard {
             }
         }
         self.resent.clear();
-        self.scanned = self.records.back().map_or(self.scanned, Record::end);
+        self.scanned = self.records.back().map_or(self.scanned, SentSegment::end);
         self.resend_from = self.records.front().map_or(0, |record| record.start);
     }
 
@@ -199,7 +199,7 @@ impl Scoreboard {
     }
 }
 
-impl Found {
+impl DetectedLosses {
     fn wait_until(&mut self, at: Time) {
         self.next_overdue = Some(self.next_overdue.map_or(at, |known| known.min(at)));
     }

@@ -16,11 +16,11 @@ use weir_congestion::{DeliveryRate, PacketDelivery};
 use weir_units::{ByteSize, Duration, Time};
 
 pub(crate) use detection::{DUPLICATE_THRESHOLD, RackRules};
-pub(crate) use sack::Block;
+pub(crate) use sack::SackRange;
 
 /// A segment as it was sent: consecutive bytes of the stream, FIN among them as the last one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
+pub(crate) struct SentSegment {
     pub(crate) start: u64,
     /// When it was sent, the last time.
     pub(crate) sent_at: Time,
@@ -35,7 +35,7 @@ const LOST: u8 = 1 << 1;
 /// Sent more than once.
 const RETRANSMITTED: u8 = 1 << 2;
 
-impl Record {
+impl SentSegment {
     #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.start + u64::from(self.length)
@@ -49,7 +49,7 @@ impl Record {
 
 /// What an acknowledgment newly says about segments.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct AckSummary {
     /// Bytes that are known to have arrived, cumulatively or selectively, and were not before.
     pub(crate) delivered: u64,
     /// When the newest of these was sent.
@@ -65,9 +65,9 @@ pub(crate) struct News {
     pub(crate) reordered: bool,
 }
 
-impl News {
+impl AckSummary {
     #[inline]
-    fn add(&mut self, record: &Record, highest: u64) {
+    fn add(&mut self, record: &SentSegment, highest: u64) {
         self.delivered += u64::from(record.length);
         self.newest_sent = self.newest_sent.max(record.sent_at);
         if record.has(RETRANSMITTED) {
@@ -84,7 +84,7 @@ impl News {
 
 /// The newest segment that has arrived, by the time of its sending (RFC 8985, section 5.3).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Latest {
+pub(crate) struct RackSegment {
     pub(crate) sent_at: Time,
     pub(crate) end: u64,
     pub(crate) rtt: Duration,
@@ -92,7 +92,7 @@ pub(crate) struct Latest {
 
 /// What was found lost by one search.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct DetectedLosses {
     pub(crate) bytes: u64,
     /// When the newest of those was sent that were sent once.
     pub(crate) newest_sent: Time,
@@ -104,16 +104,16 @@ pub(crate) struct Found {
 
 /// What delivery rate samples need, beside the records and in step with them.
 #[derive(Clone, Debug)]
-struct Deliveries {
+struct DeliveryRecords {
     estimator: DeliveryRate,
     packets: VecDeque<PacketDelivery>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
-    pub(crate) records: VecDeque<Record>,
+    pub(crate) records: VecDeque<SentSegment>,
     /// Apart, as most controllers do without.
-    deliveries: Option<Box<Deliveries>>,
+    deliveries: Option<Box<DeliveryRecords>>,
     /// The usual length of a record: where to look for one first.
     mss: u64,
     in_flight: u64,
@@ -129,8 +129,8 @@ pub(crate) struct Scoreboard {
     /// otherwise are dropped when they come to the front.
     resent: VecDeque<(u64, Time)>,
     /// The SACK blocks that have been dealt with.
-    known: [Block; sack::KNOWN],
-    latest: Latest,
+    known: [SackRange; sack::KNOWN],
+    latest: RackSegment,
     /// The shortest round-trip time of the path.
     shortest_rtt: Duration,
 }
@@ -140,7 +140,7 @@ impl Scoreboard {
         Self {
             records: VecDeque::new(),
             deliveries: with_deliveries.then(|| {
-                Box::new(Deliveries {
+                Box::new(DeliveryRecords {
                     estimator: DeliveryRate::new(),
                     packets: VecDeque::new(),
                 })
@@ -153,8 +153,8 @@ impl Scoreboard {
             scanned: 0,
             resend_from: 0,
             resent: VecDeque::new(),
-            known: [Block::default(); sack::KNOWN],
-            latest: Latest::default(),
+            known: [SackRange::default(); sack::KNOWN],
+            latest: RackSegment::default(),
             shortest_rtt: Duration::MAX,
         }
     }
@@ -225,7 +225,7 @@ impl Scoreboard {
             deliveries.packets.push_back(packet);
         }
         self.in_flight += u64::from(length);
-        self.records.push_back(Record {
+        self.records.push_back(SentSegment {
             start,
             sent_at: now,
             length,
@@ -236,7 +236,7 @@ impl Scoreboard {
     /// Everything below `ack` has arrived, and nothing is SACKed or lost. Stops at a record that
     /// something has happened to, which is left to [`Scoreboard::acknowledge`].
     #[inline]
-    pub(crate) fn acknowledge_plain(&mut self, now: Time, ack: u64, news: &mut News) {
+    pub(crate) fn acknowledge_plain(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
         let mut last = None;
         while let Some(record) = self.records.front() {
             if record.end() > ack || record.marks != 0 {
@@ -267,7 +267,7 @@ impl Scoreboard {
 
     /// Everything below `ack` has arrived.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, now: Time, ack: u64, news: &mut News) {
+    pub(crate) fn acknowledge(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
         news.first_resent = self
             .records
             .front()
@@ -308,7 +308,7 @@ impl Scoreboard {
     }
 
     /// A record that something had happened to leaves the ring.
-    fn leave_marked(&mut self, record: &Record) {
+    fn leave_marked(&mut self, record: &SentSegment) {
         let length = u64::from(record.length);
         if record.has(SACKED) {
             self.sacked -= length;
@@ -320,11 +320,11 @@ impl Scoreboard {
     }
 
     /// The first part of the first record has arrived: the record is cut.
-    fn acknowledge_part(&mut self, now: Time, ack: u64, news: &mut News) {
+    fn acknowledge_part(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
         let Some(record) = self.records.front_mut() else {
             return;
         };
-        let part = Record {
+        let part = SentSegment {
             // Less than the record's length.
             length: (ack - record.start) as u32,
             ..*record
@@ -346,9 +346,9 @@ impl Scoreboard {
     fn arrived(
         &mut self,
         now: Time,
-        record: &Record,
+        record: &SentSegment,
         delivery: Option<PacketDelivery>,
-        news: &mut News,
+        news: &mut AckSummary,
     ) {
         news.add(record, self.highest_sacked);
         if let (Some(deliveries), Some(packet)) = (&mut self.deliveries, delivery) {
@@ -378,7 +378,7 @@ impl Scoreboard {
     }
 
     /// The first segment that waits to be sent again.
-    pub(crate) fn next_lost(&mut self) -> Option<Record> {
+    pub(crate) fn next_lost(&mut self) -> Option<SentSegment> {
         if self.lost == 0 {
             return None;
         }
@@ -393,7 +393,7 @@ impl Scoreboard {
     }
 
     /// The last segment that has not arrived: what a tail loss probe sends.
-    pub(crate) fn last_outstanding(&self) -> Option<Record> {
+    pub(crate) fn last_outstanding(&self) -> Option<SentSegment> {
         self.records
             .iter()
             .rev()

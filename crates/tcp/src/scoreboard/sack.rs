@@ -2,14 +2,14 @@
 
 use weir_units::Time;
 
-use super::{LOST, News, SACKED, Scoreboard};
+use super::{LOST, AckSummary, SACKED, Scoreboard};
 
 /// As many blocks as an acknowledgment can carry (RFC 2018, section 3).
 pub(super) const KNOWN: usize = 4;
 
 /// A run of the stream, from `start` up to `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct SackRange {
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -17,17 +17,17 @@ pub(crate) struct Block {
 impl Scoreboard {
     /// The receiver holds these blocks, all beyond what it has acknowledged. Blocks mostly repeat or
     /// extend those of the acknowledgment before, so that only what is new is looked at.
-    pub(crate) fn sack(&mut self, now: Time, blocks: &[Block], news: &mut News) {
+    pub(crate) fn sack(&mut self, now: Time, blocks: &[SackRange], news: &mut AckSummary) {
         for block in blocks {
             self.sack_block(now, *block, news);
         }
-        self.known = [Block::default(); KNOWN];
+        self.known = [SackRange::default(); KNOWN];
         for (known, block) in self.known.iter_mut().zip(blocks) {
             *known = *block;
         }
     }
 
-    fn sack_block(&mut self, now: Time, block: Block, news: &mut News) {
+    fn sack_block(&mut self, now: Time, block: SackRange, news: &mut AckSummary) {
         let mut from = block.start;
         // What is left of the block after the known ones, which may lie in it in any order, are
         // taken out from the left to the right.
@@ -50,7 +50,7 @@ impl Scoreboard {
     }
 
     /// Marks the records that the run touches and that lie wholly within the block.
-    fn sack_run(&mut self, now: Time, start: u64, end: u64, block: Block, news: &mut News) {
+    fn sack_run(&mut self, now: Time, start: u64, end: u64, block: SackRange, news: &mut AckSummary) {
         let mut index = self.index_of(start);
         while let Some(record) = self.records.get_mut(index) {
             if record.start >= end {
@@ -96,6 +96,6 @@ impl Scoreboard {
         }
         self.sacked = 0;
         self.highest_sacked = 0;
-        self.known = [Block::default(); KNOWN];
+        self.known = [SackRange::default(); KNOWN];
     }
 }

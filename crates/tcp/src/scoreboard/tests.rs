@@ -50,7 +50,7 @@ struct Model {
     segments: Vec<Plain>,
     una: u64,
     /// What the peer has reported last, the newest first.
-    blocks: Vec<Block>,
+    blocks: Vec<SackRange>,
 }
 
 impl Model {
@@ -68,7 +68,7 @@ impl Model {
     }
 
     /// The peer's answer to the arrival of a segment.
-    fn arrive(&mut self, index: usize) -> (u64, Vec<Block>) {
+    fn arrive(&mut self, index: usize) -> (u64, Vec<SackRange>) {
         self.segments[index].arrived = true;
         let arrived = self.segments[index];
         let next = self
@@ -78,7 +78,7 @@ impl Model {
             .map_or(self.segments.last().map_or(0, |last| last.end), |first| {
                 first.start
             });
-        let mut newest = Block {
+        let mut newest = SackRange {
             start: arrived.start,
             end: arrived.end,
         };
@@ -103,10 +103,10 @@ impl Model {
         (next, self.blocks.clone())
     }
 
-    fn hear(&mut self, next: u64, blocks: &[Block]) {
+    fn hear(&mut self, next: u64, blocks: &[SackRange]) {
         self.una = self.una.max(next);
         for segment in &mut self.segments {
-            let within = |block: &Block| block.start <= segment.start && segment.end <= block.end;
+            let within = |block: &SackRange| block.start <= segment.start && segment.end <= block.end;
             if segment.end > self.una && blocks.iter().any(within) {
                 segment.sacked = true;
                 segment.lost = false;
@@ -156,7 +156,7 @@ proptest! {
                     let delivered = model.sum(|segment| segment.end > before && !segment.sacked);
                     model.hear(next, &blocks);
                     let left = model.sum(|segment| !segment.sacked);
-                    let mut news = News::default();
+                    let mut news = AckSummary::default();
                     board.sack(now, &blocks, &mut news);
                     board.acknowledge(now, next, &mut news);
                     prop_assert_eq!(news.delivered, delivered - left);
@@ -174,7 +174,7 @@ proptest! {
                                 && (segment.lost || model.is_lost(segment))
                         })
                         .collect();
-                    let mut found = Found::default();
+                    let mut found = DetectedLosses::default();
                     let before = board.lost();
                     board.find_lost_by_threshold(&mut found);
                     prop_assert_eq!(board.lost(), before + found.bytes);
@@ -197,7 +197,7 @@ proptest! {
                     }
                 }
                 Step::Timeout => {
-                    board.lose_all(&mut Found::default());
+                    board.lose_all(&mut DetectedLosses::default());
                     let una = model.una;
                     for segment in &mut model.segments {
                         segment.lost |= segment.end > una && !segment.sacked;
@@ -216,8 +216,8 @@ fn at(micros: u64) -> Time {
     Time::ZERO + Duration::from_micros(micros)
 }
 
-fn block(start: u64, end: u64) -> Block {
-    Block { start, end }
+fn block(start: u64, end: u64) -> SackRange {
+    SackRange { start, end }
 }
 
 /// Segments of one MSS, one per 10 µs.
@@ -232,11 +232,11 @@ fn sent(count: u64) -> Scoreboard {
 #[test]
 fn a_segment_is_overdue_a_reordering_window_after_later_ones_arrived() {
     let mut board = sent(4);
-    let mut news = News::default();
+    let mut news = AckSummary::default();
     // The third, sent at 20 µs, arrives first, after 100 µs.
     board.sack(at(120), &[block(200, 300)], &mut news);
     let find = |board: &mut Scoreboard, now: u64| {
-        let mut found = Found::default();
+        let mut found = DetectedLosses::default();
         let rules = RackRules {
             now: at(now),
             reordering_window: Duration::from_micros(25),
@@ -268,9 +268,9 @@ fn an_answer_too_early_is_one_to_the_first_sending() {
     let mut board = sent(2);
     board.set_shortest_rtt(Duration::from_micros(100));
     board.on_resent(at(95), 100);
-    let mut news = News::default();
+    let mut news = AckSummary::default();
     board.sack(at(110), &[block(100, 200)], &mut news);
-    let mut found = Found::default();
+    let mut found = DetectedLosses::default();
     let rules = RackRules {
         now: at(500),
         reordering_window: Duration::ZERO,
@@ -282,7 +282,7 @@ fn an_answer_too_early_is_one_to_the_first_sending() {
 #[test]
 fn what_a_peer_threw_away_is_in_flight_again() {
     let mut board = sent(3);
-    let mut news = News::default();
+    let mut news = AckSummary::default();
     board.sack(at(100), &[block(100, 200)], &mut news);
     assert!(!board.has_reneged());
     board.acknowledge(at(110), 100, &mut news);
@@ -298,11 +298,11 @@ fn what_a_peer_threw_away_is_in_flight_again() {
 fn what_waited_behind_a_hole_does_not_measure_the_round_trip() {
     let mut board = sent(3);
     board.on_resent(at(200_000), 0);
-    let mut news = News::default();
+    let mut news = AckSummary::default();
     board.acknowledge(at(200_100), 200, &mut news);
     assert_eq!(news.delivered, 200);
     assert_eq!(news.once_sent, None);
-    let mut news = News::default();
+    let mut news = AckSummary::default();
     board.acknowledge(at(200_110), 300, &mut news);
     assert_eq!(news.once_sent, Some((at(20), at(20))));
 }

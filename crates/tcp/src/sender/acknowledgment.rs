@@ -3,8 +3,8 @@
 use weir_congestion::AckSample;
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Detection, Early, Sender};
-use crate::scoreboard::{Block, News};
+use super::{Detection, EarlyTimer, Sender};
+use crate::scoreboard::{SackRange, AckSummary};
 use crate::{Counters, EcnMode};
 
 /// An acceptable acknowledgment, in offsets of the stream.
@@ -15,9 +15,9 @@ pub(crate) struct Acknowledgment<'a> {
     /// Whether ECE is set.
     pub(crate) ece: bool,
     /// What the peer holds beyond that, within what was sent.
-    pub(crate) blocks: &'a [Block],
+    pub(crate) blocks: &'a [SackRange],
     /// What arrived at the peer twice (RFC 2883).
-    pub(crate) duplicate: Option<Block>,
+    pub(crate) duplicate: Option<SackRange>,
     /// It has no data, and window and acknowledgment are those of the one before (RFC 5681,
     /// section 2).
     pub(crate) repeats: bool,
@@ -36,7 +36,7 @@ impl Sender {
         counters: &mut Counters,
     ) {
         let prior_in_flight = self.board.in_flight();
-        let mut news = News::default();
+        let mut news = AckSummary::default();
         self.board.acknowledge_plain(now, upto, &mut news);
         if self.board.starts_below(upto) {
             self.board.acknowledge(now, upto, &mut news);
@@ -60,7 +60,7 @@ impl Sender {
     ) {
         let prior_in_flight = self.board.in_flight();
         let plain = ack.blocks.is_empty() && ack.duplicate.is_none() && self.is_plain();
-        let mut news = News::default();
+        let mut news = AckSummary::default();
         if !plain {
             self.board.sack(now, ack.blocks, &mut news);
         }
@@ -97,14 +97,14 @@ impl Sender {
             && self.board.lost() == 0
             && self.tail_probe.is_none()
             && self.duplicates == 0
-            && self.early != Early::Overdue
+            && self.early != EarlyTimer::Overdue
     }
 
     /// Segments that were sent once measure the round trip (Karn): the oldest for the time-out, as
     /// it includes the peer's delayed ACK (RFC 7323, section 4), the newest for the shortest round
     /// trip. Where all were sent again, the time stamp echo tells which sending is meant.
     #[inline]
-    fn sample_rtt(&mut self, now: Time, news: &News, ack: &Acknowledgment<'_>, tick: Duration) {
+    fn sample_rtt(&mut self, now: Time, news: &AckSummary, ack: &Acknowledgment<'_>, tick: Duration) {
         if let Some((oldest, newest)) = news.once_sent {
             self.sample_once_sent(now, oldest, newest);
         } else if let Some(sent) = ack.echoed {
@@ -127,7 +127,7 @@ impl Sender {
         &mut self,
         now: Time,
         echo: bool,
-        news: &News,
+        news: &AckSummary,
         prior_in_flight: u64,
         recovering: bool,
         counters: &mut Counters,
@@ -198,11 +198,11 @@ impl Sender {
         if self.board.records.is_empty() {
             self.rto_at = Time::MAX;
             self.early_at = Time::MAX;
-            self.early = Early::Probe;
+            self.early = EarlyTimer::Probe;
             return;
         }
         self.rto_at = self.rtt.deadline(now);
-        if self.detection == Detection::Rack && self.early == Early::Probe {
+        if self.detection == Detection::Rack && self.early == EarlyTimer::Probe {
             self.schedule_tail_probe(now);
         }
     }

@@ -4,9 +4,9 @@ use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::recovery::Cause;
-use super::{Detection, Early, Sender};
+use super::{Detection, EarlyTimer, Sender};
 use crate::Counters;
-use crate::scoreboard::{DUPLICATE_THRESHOLD, Found, News, RackRules};
+use crate::scoreboard::{DUPLICATE_THRESHOLD, DetectedLosses, AckSummary, RackRules};
 
 /// How many recoveries a widened reordering window lasts (RFC 8985, section 6.2, step 4).
 const WINDOW_LASTS: u32 = 16;
@@ -36,7 +36,7 @@ impl Default for Reordering {
 }
 
 impl Reordering {
-    pub(super) fn on_ack(&mut self, news: &News, una: u64) {
+    pub(super) fn on_ack(&mut self, news: &AckSummary, una: u64) {
         self.seen |= news.reordered;
         self.widened_until = self.widened_until.filter(|&until| una < until);
     }
@@ -68,7 +68,7 @@ impl Sender {
         counters: &mut Counters,
     ) {
         let prior_flight = self.board.in_flight() + delivered;
-        let mut found = Found::default();
+        let mut found = DetectedLosses::default();
         match self.detection {
             Detection::DuplicateAcks => self.lose_first_if_due(advanced, &mut found),
             Detection::Threshold => self.board.find_lost_by_threshold(&mut found),
@@ -88,7 +88,7 @@ impl Sender {
 
     /// RFC 6582, section 3.2: the third duplicate ACK, and in recovery every partial ACK, says that
     /// the first segment is lost.
-    fn lose_first_if_due(&mut self, advanced: bool, found: &mut Found) {
+    fn lose_first_if_due(&mut self, advanced: bool, found: &mut DetectedLosses) {
         let due = match self.recovery {
             None => self.duplicates >= DUPLICATE_THRESHOLD,
             Some(recovery) => advanced && recovery.cause == Cause::Acks,
@@ -110,10 +110,10 @@ impl Sender {
     /// Sets the reordering timer, or gives the early timer back to tail loss probes.
     fn await_overdue(&mut self, now: Time, overdue: Option<Time>) {
         if let Some(at) = overdue {
-            self.early = Early::Overdue;
+            self.early = EarlyTimer::Overdue;
             self.early_at = at;
         } else {
-            self.early = Early::Probe;
+            self.early = EarlyTimer::Probe;
             self.early_at = Time::MAX;
             self.schedule_tail_probe(now);
         }
@@ -126,7 +126,7 @@ impl Sender {
     pub(super) fn on_losses(
         &mut self,
         now: Time,
-        found: &Found,
+        found: &DetectedLosses,
         prior_flight: u64,
         counters: &mut Counters,
     ) {

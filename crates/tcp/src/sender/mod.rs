@@ -15,7 +15,7 @@ mod transmit;
 use weir_congestion::Controller;
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::rtt::RoundTrip;
+use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::{Config, EcnMode, LossDetection};
 
@@ -26,7 +26,7 @@ use rate_reduction::RateReduction;
 use recovery::{Recovery, Undo};
 use tail_probe::TailProbe;
 pub(crate) use timeout::Expiry;
-pub(crate) use transmit::Outgoing;
+pub(crate) use transmit::OutgoingSegment;
 
 /// How losses are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ enum Detection {
 
 /// What the early timer is for, which expires before the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Early {
+enum EarlyTimer {
     /// A tail loss probe (RFC 8985, section 7.2).
     Probe,
     /// A segment becomes overdue (RFC 8985, section 6.3).
@@ -66,13 +66,13 @@ pub(crate) struct Sender {
     /// The controller's window.
     cwnd: u64,
     pub(crate) board: Scoreboard,
-    pub(crate) rtt: RoundTrip,
+    pub(crate) rtt: RttEstimator,
     controller: Box<dyn Controller>,
 
     /// The retransmission timer; with nothing outstanding, the persist timer.
     rto_at: Time,
     early_at: Time,
-    early: Early,
+    early: EarlyTimer,
     pacer: Pacer,
     last_sent: Option<Time>,
     /// When the congestion window last was the limit.
@@ -129,11 +129,11 @@ impl Sender {
             mss,
             cwnd: 0,
             board: Scoreboard::new(mss, wants_delivery),
-            rtt: RoundTrip::new(config),
+            rtt: RttEstimator::new(config),
             controller,
             rto_at: Time::MAX,
             early_at: Time::MAX,
-            early: Early::Probe,
+            early: EarlyTimer::Probe,
             pacer: Pacer::new(config.pacing, mss),
             last_sent: None,
             limited_at: None,

@@ -4,7 +4,7 @@ use weir_congestion::Controller;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::Pacing;
-use crate::rtt::RoundTrip;
+use crate::rtt::RttEstimator;
 
 /// The pacer.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Pacer {
 
     /// The controller's rate, its window or the round-trip time has changed.
     #[inline]
-    pub(super) fn follow(&mut self, controller: &dyn Controller, rtt: &RoundTrip, window: u64) {
+    pub(super) fn follow(&mut self, controller: &dyn Controller, rtt: &RttEstimator, window: u64) {
         self.rate = controller.pacing_rate();
         self.of_controller = self.rate.is_some();
         if self.rate.is_none()

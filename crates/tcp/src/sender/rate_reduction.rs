@@ -3,7 +3,7 @@
 
 use super::recovery::Cause;
 use super::{Acknowledgment, Detection, Sender};
-use crate::scoreboard::News;
+use crate::scoreboard::AckSummary;
 
 /// The state of one fast recovery.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ impl Sender {
     pub(super) fn delivered_for_reduction(
         &self,
         ack: &Acknowledgment<'_>,
-        news: &News,
+        news: &AckSummary,
         advanced: bool,
     ) -> u64 {
         if self.detection != Detection::DuplicateAcks {

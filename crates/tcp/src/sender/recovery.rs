@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Time};
 
 use super::{Acknowledgment, Detection, Sender};
 use crate::Counters;
-use crate::scoreboard::{Block, Found, News};
+use crate::scoreboard::{SackRange, DetectedLosses, AckSummary};
 
 /// Recovery under way.
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +28,12 @@ pub(super) enum Cause {
     /// Fast retransmit.
     Acks,
     /// A time-out, and what is known about its need.
-    Timeout(Doubt),
+    Timeout(FrtoState),
 }
 
 /// Whether a time-out was needed (F-RTO, RFC 5682, section 3: the version with SACK).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(super) enum FrtoState {
     /// Nothing has been heard since.
     Open,
     /// The first acknowledgment came: up to two new segments go instead of retransmissions, and
@@ -82,7 +82,7 @@ impl Sender {
         &mut self,
         now: Time,
         ack: &Acknowledgment<'_>,
-        news: &News,
+        news: &AckSummary,
         advanced: bool,
         counters: &mut Counters,
     ) {
@@ -107,7 +107,7 @@ impl Sender {
     }
 
     /// Without SACK, a duplicate ACK says that some segment has arrived (RFC 5681, section 3.2).
-    fn count_duplicates(&mut self, ack: &Acknowledgment<'_>, news: &News, advanced: bool) {
+    fn count_duplicates(&mut self, ack: &Acknowledgment<'_>, news: &AckSummary, advanced: bool) {
         if self.detection != Detection::DuplicateAcks {
             return;
         }
@@ -153,7 +153,7 @@ impl Sender {
     }
 
     /// Notes losses that the controller is told about.
-    pub(super) fn note_losses(&mut self, found: &Found, newest: Time, anew: bool) {
+    pub(super) fn note_losses(&mut self, found: &DetectedLosses, newest: Time, anew: bool) {
         let undo = self.undo.get_or_insert_default();
         if anew {
             *undo = Undo::default();
@@ -183,7 +183,7 @@ impl Sender {
         &mut self,
         now: Time,
         ack: &Acknowledgment<'_>,
-        news: &News,
+        news: &AckSummary,
         advanced: bool,
         counters: &mut Counters,
     ) {
@@ -195,7 +195,7 @@ impl Sender {
         else {
             return;
         };
-        if doubt == Doubt::Settled {
+        if doubt == FrtoState::Settled {
             return;
         }
         if news.falsely_lost > 0 {
@@ -205,11 +205,11 @@ impl Sender {
         // With SACK, duplicates are no proof: the answer to what was sent again is waited for.
         let proves = advanced || (ack.repeats && self.detection == Detection::DuplicateAcks);
         let next = match doubt {
-            Doubt::Open if advanced && self.una < point && self.may_send_new() => {
-                Doubt::Probing { segments: 2 }
+            FrtoState::Open if advanced && self.una < point && self.may_send_new() => {
+                FrtoState::Probing { segments: 2 }
             }
-            Doubt::Open if !proves => Doubt::Open,
-            _ => Doubt::Settled,
+            FrtoState::Open if !proves => FrtoState::Open,
+            _ => FrtoState::Settled,
         };
         if let Some(recovery) = &mut self.recovery {
             recovery.cause = Cause::Timeout(next);
@@ -219,7 +219,7 @@ impl Sender {
     /// The time-out counts as needed.
     pub(super) fn settle_doubt(&mut self) {
         if let Some(recovery) = &mut self.recovery {
-            recovery.cause = Cause::Timeout(Doubt::Settled);
+            recovery.cause = Cause::Timeout(FrtoState::Settled);
         }
     }
 
@@ -229,7 +229,7 @@ impl Sender {
         &mut self,
         now: Time,
         ack: &Acknowledgment<'_>,
-        news: &News,
+        news: &AckSummary,
         counters: &mut Counters,
     ) {
         if self.recovery.is_none() {
@@ -247,7 +247,7 @@ impl Sender {
 
     /// Something arrived twice: the reordering window grows, and once all that was sent again did,
     /// nothing had been lost (RFC 3708, section 2).
-    fn on_duplicate(&mut self, now: Time, block: Block, counters: &mut Counters) {
+    fn on_duplicate(&mut self, now: Time, block: SackRange, counters: &mut Counters) {
         if self.is_tail_probe(block) {
             return;
         }

@@ -3,9 +3,9 @@
 use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{Acknowledgment, Detection, Early, Sender};
+use super::{Acknowledgment, Detection, EarlyTimer, Sender};
 use crate::Counters;
-use crate::scoreboard::Block;
+use crate::scoreboard::SackRange;
 
 /// A probe that has not been answered.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +30,13 @@ impl Sender {
     #[inline]
     pub(super) fn schedule_tail_probe(&mut self, now: Time) {
         let eligible = self.detection == Detection::Rack
-            && self.early == Early::Probe
+            && self.early == EarlyTimer::Probe
             && self.recovery.is_none()
             && self.tail_probe.is_none()
             && self.board.sacked() == 0
             && !self.board.records.is_empty();
         if !eligible {
-            if self.early == Early::Probe {
+            if self.early == EarlyTimer::Probe {
                 self.early_at = Time::MAX;
             }
             return;
@@ -89,7 +89,7 @@ impl Sender {
     }
 
     /// Whether a segment that arrived twice was the probe.
-    pub(super) fn is_tail_probe(&self, block: Block) -> bool {
+    pub(super) fn is_tail_probe(&self, block: SackRange) -> bool {
         self.tail_probe
             .is_some_and(|probe| probe.resent.is_some() && probe.end == block.end)
     }

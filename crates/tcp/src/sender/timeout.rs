@@ -4,10 +4,10 @@
 use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Time};
 
-use super::recovery::{Cause, Doubt};
-use super::{Early, Sender};
+use super::recovery::{Cause, FrtoState};
+use super::{EarlyTimer, Sender};
 use crate::Counters;
-use crate::scoreboard::Found;
+use crate::scoreboard::DetectedLosses;
 
 /// What a timer has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ impl Sender {
         if self.early_at <= now {
             self.early_at = Time::MAX;
             match self.early {
-                Early::Probe => self.on_probe_time(now),
-                Early::Overdue => self.find_losses(now, false, 0, counters),
+                EarlyTimer::Probe => self.on_probe_time(now),
+                EarlyTimer::Overdue => self.find_losses(now, false, 0, counters),
             }
         }
         if self.rto_at > now {
@@ -54,7 +54,7 @@ impl Sender {
         if self.board.has_reneged() {
             self.board.forget_sacks();
         }
-        let mut found = Found::default();
+        let mut found = DetectedLosses::default();
         self.board.lose_all(&mut found);
         counters.lost += ByteSize::from_bytes(found.bytes);
 
@@ -76,13 +76,13 @@ impl Sender {
         });
         self.follow_controller();
         let outstanding_since = self.recovery.filter(|_| !anew);
-        self.begin_recovery(Cause::Timeout(Doubt::Open), newest_sent, 0);
+        self.begin_recovery(Cause::Timeout(FrtoState::Open), newest_sent, 0);
         if let (Some(before), Some(recovery)) = (outstanding_since, &mut self.recovery) {
             recovery.newest_sent = before.newest_sent;
         }
         self.duplicates = 0;
         self.tail_probe = None;
-        self.early = Early::Probe;
+        self.early = EarlyTimer::Probe;
         self.early_at = Time::MAX;
         self.rtt.back_off();
         self.rto_at = self.rtt.deadline(now);

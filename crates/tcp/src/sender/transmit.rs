@@ -3,14 +3,14 @@
 use weir_congestion::PacketSent;
 use weir_units::{ByteSize, Time};
 
-use super::recovery::{Cause, Doubt, Recovery};
+use super::recovery::{Cause, FrtoState, Recovery};
 use super::{Detection, Sender};
 use crate::Counters;
-use crate::scoreboard::Record;
+use crate::scoreboard::SentSegment;
 
 /// A segment to be sent, in offsets of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingSegment {
     pub(crate) start: u64,
     /// The data in it.
     pub(crate) payload: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Outgoing {
 impl Sender {
     /// The next segment, if one may leave now.
     #[inline]
-    pub(crate) fn next(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+    pub(crate) fn next(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
         if self.is_tail_probe_due() {
             return self.next_tail_probe(now, counters);
         }
@@ -71,9 +71,9 @@ impl Sender {
 
     /// What is lost comes first, but for what F-RTO sends between: up to two new segments, whose
     /// answer it waits for (RFC 5682, section 3.1, step 2).
-    fn next_in_recovery(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+    fn next_in_recovery(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
         if let Some(Recovery {
-            cause: Cause::Timeout(Doubt::Probing { segments }),
+            cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
         }) = self.recovery
         {
@@ -129,7 +129,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+    fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
         let data = self.written.saturating_sub(self.nxt);
         if self.has_sent_all() {
             self.on_nothing_to_send();
@@ -190,7 +190,7 @@ impl Sender {
     fn probing_limit(&self) -> u64 {
         match self.recovery {
             Some(Recovery {
-                cause: Cause::Timeout(Doubt::Probing { segments }),
+                cause: Cause::Timeout(FrtoState::Probing { segments }),
                 ..
             }) => u64::from(segments).clamp(1, self.burst),
             _ => self.burst,
@@ -198,7 +198,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> Outgoing {
+    fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> OutgoingSegment {
         let start = self.nxt;
         let was_empty = self.board.records.is_empty();
         let fin = self.fin && start + length == self.written;
@@ -225,7 +225,7 @@ impl Sender {
             self.rto_at = self.rtt.deadline(now);
         }
         self.schedule_tail_probe(now);
-        Outgoing {
+        OutgoingSegment {
             start,
             payload: length as u32,
             fin,
@@ -253,7 +253,7 @@ impl Sender {
     /// F-RTO has let new data go.
     fn note_probing(&mut self, sent: u32) {
         if let Some(Recovery {
-            cause: Cause::Timeout(Doubt::Probing { segments }),
+            cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
         }) = &mut self.recovery
         {
@@ -261,7 +261,7 @@ impl Sender {
         }
     }
 
-    fn next_retransmission(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+    fn next_retransmission(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
         let record = self.board.next_lost()?;
         let first = self
             .recovery
@@ -276,7 +276,7 @@ impl Sender {
         Some(self.resend(now, record, counters))
     }
 
-    fn resend(&mut self, now: Time, record: Record, counters: &mut Counters) -> Outgoing {
+    fn resend(&mut self, now: Time, record: SentSegment, counters: &mut Counters) -> OutgoingSegment {
         self.board.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
         if record.start == self.una || self.rto_at == Time::MAX {
@@ -289,7 +289,7 @@ impl Sender {
         counters.data_segments_sent += 1;
         counters.retransmitted_segments += 1;
         counters.retransmitted += ByteSize::from_bytes(u64::from(payload));
-        Outgoing {
+        OutgoingSegment {
             start: record.start,
             payload,
             fin,
@@ -301,7 +301,7 @@ impl Sender {
 
     /// RFC 8985, section 7.3: a segment of new data, or else the last one again. The congestion
     /// window does not hold it.
-    fn next_tail_probe(&mut self, now: Time, counters: &mut Counters) -> Option<Outgoing> {
+    fn next_tail_probe(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
         counters.tail_loss_probes += 1;
         let data = self.written.saturating_sub(self.nxt);
         let size = self.mss.min(data);

@@ -1,7 +1,7 @@
 //! Two ends of a connection with a pipe in each direction, in virtual time.
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
-use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Queue, Rule};
+use weir_fabric::{FaultSettings, Faults, Link, Packet, EgressPort, Queue, Rule};
 use weir_tcp::{Config, Connection};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -49,8 +49,8 @@ impl Default for Path {
 }
 
 impl Path {
-    pub(crate) fn pipe(&self) -> Pipe<Datagram> {
-        Pipe::new(
+    pub(crate) fn pipe(&self) -> EgressPort<Datagram> {
+        EgressPort::new(
             Queue::new(self.rules.clone(), self.seed),
             Link::new(self.rate, self.delay).with_mtu(ByteSize::from_bytes(1500)),
             Faults::new(self.faults, self.seed),
@@ -71,8 +71,8 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) client: Connection,
     pub(crate) server: Connection,
-    pub(crate) to_server: Pipe<Datagram>,
-    pub(crate) to_client: Pipe<Datagram>,
+    pub(crate) to_server: EgressPort<Datagram>,
+    pub(crate) to_client: EgressPort<Datagram>,
     /// What the client and the server have sent, if it is recorded.
     pub(crate) record: bool,
     pub(crate) sent: Vec<(Time, Side, Datagram)>,
@@ -197,11 +197,11 @@ impl World {
         };
         assert!(next >= self.now, "time ran backwards");
         self.now = next;
-        while let Some(datagram) = self.to_server.receive(next) {
+        while let Some(datagram) = self.to_server.poll_delivered(next) {
             self.server.receive(next, &datagram.segment, datagram.ecn);
             self.flush();
         }
-        while let Some(datagram) = self.to_client.receive(next) {
+        while let Some(datagram) = self.to_client.poll_delivered(next) {
             self.client.receive(next, &datagram.segment, datagram.ecn);
             self.flush();
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tokio::runtime::Runtime;
 use weir_enforce::operation::Enforce as DataPlane;
-use weir_enforce::operation::control::{Answer, Control, Question};
+use weir_enforce::operation::control::{ControlResponse, Control, ControlRequest};
 use weir_enforce::{ebpf, inline};
 use weir_metrics::{Exporter, Registry};
 use weir_policy::Policy;
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
         }
         .run(arguments, |policy| {
             let options = arguments.options();
-            let plane = ebpf::Plane::attach(&arguments.interface, &options).map_err(Failure::of)?;
+            let plane = ebpf::DataPlane::attach(&arguments.interface, &options).map_err(Failure::of)?;
             Ok(ebpf::Enforcer::new(plane, policy, &options))
         }),
     }
@@ -91,14 +91,14 @@ impl Running<'_> {
                 return Err(Failure::Failed(self.over(&plane)));
             }
             if hangup.take()
-                && let Answer::Refused { reason } = self.reload(&mut plane)
+                && let ControlResponse::Refused { reason } = self.reload(&mut plane)
             {
                 eprintln!("{reason}\nthe policy before it stays in force");
             }
             while let Some(asked) = control.next() {
                 let answer = match asked.question {
-                    Question::Status => Answer::Status(Box::new(plane.status())),
-                    Question::Reload => self.reload(&mut plane),
+                    ControlRequest::Status => ControlResponse::Status(Box::new(plane.status())),
+                    ControlRequest::Reload => self.reload(&mut plane),
                 };
                 asked.answer(answer);
             }
@@ -108,17 +108,17 @@ impl Running<'_> {
     }
 
     /// A file with mistakes changes nothing.
-    fn reload(&self, plane: &mut impl DataPlane) -> Answer {
+    fn reload(&self, plane: &mut impl DataPlane) -> ControlResponse {
         match self.load() {
             Ok(policy) => {
                 let rules = policy.rules.len();
                 plane.set_policy(policy);
-                Answer::Reloaded {
+                ControlResponse::Reloaded {
                     file: self.file.to_owned(),
                     rules,
                 }
             }
-            Err(reason) => Answer::Refused { reason },
+            Err(reason) => ControlResponse::Refused { reason },
         }
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use weir_enforce::operation::control::{self, Answer, DEFAULT_PATH, Question};
-use weir_enforce::operation::{FlowStatus, InLine, Status as Found};
+use weir_enforce::operation::control::{self, ControlResponse, DEFAULT_PATH, ControlRequest};
+use weir_enforce::operation::{FlowStatus, InlineCounts, Status as Found};
 
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -52,12 +52,12 @@ impl Status {
     }
 
     fn show(&self) -> Result<(), Failure> {
-        match control::ask(&self.control, Question::Status).map_err(Failure::of)? {
-            Answer::Status(found) if self.json && self.watch => output::print_json_line(&found),
-            Answer::Status(found) if self.json => output::print_json(&found),
-            Answer::Status(found) => output::print(&text(&found)),
-            Answer::Refused { reason } => Err(Failure::Failed(reason)),
-            Answer::Reloaded { .. } => Err(Failure::Failed(
+        match control::ask(&self.control, ControlRequest::Status).map_err(Failure::of)? {
+            ControlResponse::Status(found) if self.json && self.watch => output::print_json_line(&found),
+            ControlResponse::Status(found) if self.json => output::print_json(&found),
+            ControlResponse::Status(found) => output::print(&text(&found)),
+            ControlResponse::Refused { reason } => Err(Failure::Failed(reason)),
+            ControlResponse::Reloaded { .. } => Err(Failure::Failed(
                 "the enforcer answers something else".into(),
             )),
         }
@@ -105,7 +105,7 @@ fn text(found: &Found) -> String {
 }
 
 /// What is only so in line.
-fn cable(in_line: &InLine) -> String {
+fn cable(in_line: &InlineCounts) -> String {
     let mut out = format!(
         "{} frames; {} losses masked, {} time-outs; {} packets ({}) kept, at most {} ({}), {} without room\n",
         in_line.frames,

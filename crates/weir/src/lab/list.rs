@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use weir_lab::runs::{Found, RunRecord, Runs};
+use weir_lab::runs::{FoundRun, RunRecord, RunDirectories};
 
 use crate::failure::Failure;
 use crate::output;
@@ -29,7 +29,7 @@ struct Listed<'r> {
 
 impl List {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let found = Runs::of_this_machine().list().map_err(Failure::of)?;
+        let found = RunDirectories::of_this_machine().list().map_err(Failure::of)?;
         if self.json {
             let listed = found.iter().map(|run| Listed {
                 record: &run.record,
@@ -45,7 +45,7 @@ impl List {
     }
 }
 
-fn text(run: &Found) -> String {
+fn text(run: &FoundRun) -> String {
     let RunRecord {
         director,
         title,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use weir_enforce::operation::control::{self, Answer, DEFAULT_PATH, Question};
+use weir_enforce::operation::control::{self, ControlResponse, DEFAULT_PATH, ControlRequest};
 
 use crate::failure::Failure;
 use crate::output;
@@ -25,14 +25,14 @@ pub(crate) struct Reload {
 
 impl Reload {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        match control::ask(&self.control, Question::Reload).map_err(Failure::of)? {
-            Answer::Reloaded { file, rules } => {
+        match control::ask(&self.control, ControlRequest::Reload).map_err(Failure::of)? {
+            ControlResponse::Reloaded { file, rules } => {
                 output::print(&format!("{}: {rules} rules in force\n", file.display()))
             }
-            Answer::Refused { reason } => Err(Failure::Failed(format!(
+            ControlResponse::Refused { reason } => Err(Failure::Failed(format!(
                 "{reason}\nthe policy before it stays in force"
             ))),
-            Answer::Status(_) => Err(Failure::Failed(
+            ControlResponse::Status(_) => Err(Failure::Failed(
                 "the enforcer answers something else".into(),
             )),
         }

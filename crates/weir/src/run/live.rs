@@ -1,6 +1,6 @@
 //! Runs in an emulated network, one after the other: two at once would share the machine's time.
 
-use weir_lab::runs::Runs;
+use weir_lab::runs::RunDirectories;
 use weir_network::{Capture, thresholds};
 use weir_results::{Output, RunFiles};
 use weir_sim::{Outcome, Run};
@@ -64,7 +64,7 @@ impl LiveWorker<'_> {
         bar: &Bar<'_>,
     ) -> Result<(Outcome, Option<Capture>), Failure> {
         let thresholds = thresholds(&run.scenario);
-        let runs = Runs::of_this_machine();
+        let runs = RunDirectories::of_this_machine();
         let mut watch = |now| {
             bar.show_live(now);
             !self.stop.is_said()

@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use weir_control::{AgentChannel, AgentOptions, AgentState, PortDescription};
-use weir_enforce::inline::{AgentCable, Outlet};
+use weir_enforce::inline::{AgentBridge, TxQueue};
 use weir_fabric::ConnectionLimits;
 use weir_metrics::{Exporter, Registry};
 use weir_policy::Prefix;
@@ -100,7 +100,7 @@ impl Agent {
             },
             ..AgentConfig::paper()
         };
-        let mut cable = AgentCable::attach(names, outlets, config, seed).map_err(Failure::of)?;
+        let mut cable = AgentBridge::attach(names, outlets, config, seed).map_err(Failure::of)?;
         let exporter = self.export(runtime, &mut cable)?;
         let waker = cable.waker();
         let entered = runtime.enter();
@@ -136,7 +136,7 @@ impl Agent {
         }
     }
 
-    fn outlets(&self, names: [&str; 2]) -> Result<[Outlet; 2], Failure> {
+    fn outlets(&self, names: [&str; 2]) -> Result<[TxQueue; 2], Failure> {
         let rates = required_per_interface("rate", names, &self.rate)?;
         let buffers = required_per_interface("buffer", names, &self.buffer)?;
         if let Some(rate) = rates.into_iter().find(|rate| rate.is_zero()) {
@@ -150,8 +150,8 @@ impl Agent {
         let [(rate, buffer), (other_rate, other_buffer)] =
             [(rates[0], buffers[0]), (rates[1], buffers[1])];
         Ok([
-            Outlet { rate, buffer },
-            Outlet {
+            TxQueue { rate, buffer },
+            TxQueue {
                 rate: other_rate,
                 buffer: other_buffer,
             },
@@ -161,11 +161,11 @@ impl Agent {
     fn ports(
         &self,
         names: [&str; 2],
-        outlets: [Outlet; 2],
+        outlets: [TxQueue; 2],
     ) -> Result<Vec<PortDescription>, Failure> {
         let behind = per_interface("behind", names, &self.behind)?;
         let sides = names.into_iter().zip(outlets).zip(behind);
-        let port = |(number, ((name, outlet), behind)): (u32, ((&str, Outlet), Vec<Prefix>))| {
+        let port = |(number, ((name, outlet), behind)): (u32, ((&str, TxQueue), Vec<Prefix>))| {
             let prefix = |prefix: Prefix| (prefix.address(), prefix.length());
             PortDescription {
                 number,
@@ -180,7 +180,7 @@ impl Agent {
     fn export(
         &self,
         runtime: &Runtime,
-        cable: &mut AgentCable,
+        cable: &mut AgentBridge,
     ) -> Result<Option<Exporter>, Failure> {
         let Some(address) = self.metrics else {
             return Ok(None);
@@ -193,7 +193,7 @@ impl Agent {
 }
 
 /// Passes frames on until a signal comes, and says how the agent stands to its controller.
-fn pass(cable: &mut AgentCable, mut channel: AgentChannel, stop: &Stop) -> Result<(), Failure> {
+fn pass(cable: &mut AgentBridge, mut channel: AgentChannel, stop: &Stop) -> Result<(), Failure> {
     let mut told = Told::new(channel.state());
     while !stop.is_said() {
         let step = cable.step(STEP, |now, agent| channel.exchange(now, agent));

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
-use weir_control::{Controller as Process, ControllerOptions, DEFAULT_PORT, State};
+use weir_control::{Controller as Process, ControllerOptions, DEFAULT_PORT, EpochFile};
 use weir_metrics::{Exporter, Registry};
-use weir_sed::{ControllerConfig, Late, Method};
+use weir_sed::{ControllerConfig, LatePolicy, Method};
 use weir_units::{ByteSize, Duration};
 
 use super::{CertificateArguments, rules};
@@ -105,7 +105,7 @@ impl Controller {
         let rules = self.rules.as_deref().map(rules::load).transpose();
         let rules = rules.map_err(Failure::of)?.unwrap_or_default();
         let credentials = self.certificates.credentials("controller")?;
-        let state = State::claim(&self.state).map_err(|error| Failure::option("state", error))?;
+        let state = EpochFile::claim(&self.state).map_err(|error| Failure::option("state", error))?;
         let governor = state.governor().clone();
         let registry = Registry::new();
         let exporter = match self.metrics {
@@ -178,8 +178,8 @@ impl Controller {
                 Allocation::Planned => Method::Planned,
             },
             late: match self.late {
-                LateChoice::Spare => Late::Spare,
-                LateChoice::Stop => Late::Stop,
+                LateChoice::Spare => LatePolicy::Spare,
+                LateChoice::Stop => LatePolicy::Stop,
             },
             retransmit: self.retransmit,
             lease: self.lease,

@@ -6,10 +6,10 @@ use tokio::signal::unix::Signal;
 use weir_control::ControllerHandle;
 use weir_policy::{DeadlineRule, PortRange, Prefix};
 use weir_scenario::{ScenarioError, load_deadlines};
-use weir_sed::{Demand, Rule};
+use weir_sed::{Demand, DemandRule};
 
 /// The rules of a file.
-pub(super) fn load(path: &Path) -> Result<Vec<Rule>, ScenarioError> {
+pub(super) fn load(path: &Path) -> Result<Vec<DemandRule>, ScenarioError> {
     let deadlines = load_deadlines(path)?;
     Ok(deadlines.rules.iter().map(rule).collect())
 }
@@ -41,7 +41,7 @@ pub(super) async fn reload(
     }
 }
 
-fn rule(rule: &DeadlineRule) -> Rule {
+fn rule(rule: &DeadlineRule) -> DemandRule {
     let prefixes = |prefixes: &[Prefix]| {
         let pairs = prefixes.iter();
         pairs
@@ -49,7 +49,7 @@ fn rule(rule: &DeadlineRule) -> Rule {
             .collect()
     };
     let ports = |ports: &[PortRange]| ports.iter().map(PortRange::ports).collect();
-    Rule {
+    DemandRule {
         sources: prefixes(&rule.from),
         destinations: prefixes(&rule.to),
         source_ports: ports(&rule.from_ports),

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use weir_control::{Client, Credentials};
-use weir_sed::{Demand, Pattern};
+use weir_sed::{Demand, FlowPattern};
 
 use crate::namespace::{Namespace, join};
 use crate::support::{run, said};
@@ -118,7 +118,7 @@ impl Row {
     /// The server says what its flows to a port demand.
     pub(crate) fn register(&self, port: u16, demand: Demand) {
         let certificates = self.folder.path().join("certificates");
-        let flows = Pattern {
+        let flows = FlowPattern {
             source: SERVER.into(),
             destination: CLIENT.into(),
             source_port: None,

@@ -71,7 +71,7 @@ impl Segment {
         let payload = bytes.len().saturating_sub(usize::from(length));
 
         let flags = Flags::from_bits(bits);
-        let mut found = Found::default();
+        let mut found = ParsedOptions::default();
         found.read(options)?;
         let ports = Ports {
             source: u16::from_be_bytes([s0, s1]),
@@ -92,7 +92,7 @@ impl Segment {
 
 /// Options as they are met.
 #[derive(Default)]
-struct Found {
+struct ParsedOptions {
     maximum_segment_size: Option<u16>,
     window_scale: Option<u8>,
     sack_permitted: bool,
@@ -100,7 +100,7 @@ struct Found {
     timestamps: Option<Timestamps>,
 }
 
-impl Found {
+impl ParsedOptions {
     fn read(&mut self, mut options: &[u8]) -> Result<(), ParseError> {
         while let Some((&kind, rest)) = options.split_first() {
             match kind {

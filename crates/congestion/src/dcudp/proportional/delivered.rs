@@ -10,14 +10,14 @@ const SPARE: f64 = 1.0;
 
 /// Deliveries per time, the older ones weighing less.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Delivered {
+pub(super) struct DeliveryAverage {
     packets: f64,
     seconds: f64,
     /// Over how many smallest round-trip times.
     average: f64,
 }
 
-impl Delivered {
+impl DeliveryAverage {
     pub(super) fn new(average: f64) -> Self {
         Self {
             packets: 0.0,

@@ -29,10 +29,10 @@ mod tests;
 
 use weir_units::{ByteSize, Duration, Rate};
 
-use self::delivered::Delivered;
+use self::delivered::DeliveryAverage;
 use self::parameters::{AVERAGE, DRAIN, G, INCREMENT, KEEP, PARAMETERS, PATIENCE};
 use super::rates::{Rates, least};
-use super::round::Round;
+use super::round::RoundTripCounts;
 use super::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
 use crate::algorithm::{Algorithm, Context};
 use crate::{AckSample, AlgorithmSpec, Controller, LossSample, PacketSent, Snapshot};
@@ -60,10 +60,10 @@ struct Proportional {
     rates: Rates,
     /// The smoothed fraction of packets that are marked.
     alpha: f64,
-    delivered: Delivered,
+    delivered: DeliveryAverage,
     /// Own packets that wait too long.
     excess: f64,
-    round: Round,
+    round: RoundTripCounts,
     /// Round trips without a mark, one after the other.
     unmarked: u64,
     frozen: bool,
@@ -83,9 +83,9 @@ impl Proportional {
         Self {
             rates: Rates::new(spec.get(&CAPACITY), context.packet_size),
             alpha: INITIAL_FRACTION,
-            delivered: Delivered::new(spec.get(&AVERAGE)),
+            delivered: DeliveryAverage::new(spec.get(&AVERAGE)),
             excess: 0.0,
-            round: Round::default(),
+            round: RoundTripCounts::default(),
             unmarked: 0,
             frozen: false,
             rtt: INITIAL_RTT,
@@ -131,7 +131,7 @@ impl Proportional {
 
     /// The first acknowledgment of a congestion: until there is more to go by, what it measures takes the
     /// place of the capacity.
-    fn begin(&mut self, round: &Round, ack: &AckSample) {
+    fn begin(&mut self, round: &RoundTripCounts, ack: &AckSample) {
         if let Some(delivery) = ack.delivery
             && round.is_marked()
         {
@@ -143,7 +143,7 @@ impl Proportional {
     }
 
     /// A round trip has ended, which took so long.
-    fn end_round(&mut self, round: &Round, elapsed: Duration, in_flight: ByteSize) {
+    fn end_round(&mut self, round: &RoundTripCounts, elapsed: Duration, in_flight: ByteSize) {
         let acked = self.rates.packets(round.acked);
         self.delivered.add(acked, elapsed, self.min_rtt);
         let in_flight = self.rates.packets(in_flight);

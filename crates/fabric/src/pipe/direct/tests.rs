@@ -4,25 +4,25 @@ use proptest::prelude::*;
 use weir_units::{Duration, Rate};
 
 use super::*;
-use crate::packet::testing::Numbered;
+use crate::packet::testing::NumberedPacket;
 use crate::{FaultSettings, Faults, Link, Queue};
 
 fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
-fn pipe() -> Pipe<Numbered> {
+fn pipe() -> EgressPort<NumberedPacket> {
     // A packet takes a whole number of nanoseconds and a fraction.
     let link = Link::new(Rate::from_mbps(7_777), Duration::from_nanos(300))
         .with_framing(ByteSize::from_bytes(2));
     let faults = Faults::new(FaultSettings::default(), 1);
-    Pipe::new(Queue::new([], 1), link, faults)
+    EgressPort::new(Queue::new([], 1), link, faults)
 }
 
 /// What comes out by `now`, and when.
-fn drain(pipe: &mut Pipe<Numbered>, now: Time, out: &mut Vec<(Time, u64)>) {
+fn drain(pipe: &mut EgressPort<NumberedPacket>, now: Time, out: &mut Vec<(Time, u64)>) {
     while let Some(time) = pipe.timeout().filter(|time| *time <= now) {
-        let packet = pipe.receive(time).expect("something was to come");
+        let packet = pipe.poll_delivered(time).expect("something was to come");
         out.push((time, packet.number));
     }
 }
@@ -30,8 +30,8 @@ fn drain(pipe: &mut Pipe<Numbered>, now: Time, out: &mut Vec<(Time, u64)>) {
 /// How a packet comes: how long before it is announced, if it is, and its length.
 type Coming = (Option<u64>, u64);
 
-fn packet(number: usize, length: u64) -> Numbered {
-    Numbered::new(number as u64, length)
+fn packet(number: usize, length: u64) -> NumberedPacket {
+    NumberedPacket::new(number as u64, length)
 }
 
 /// Each packet is sent in its time.
@@ -115,18 +115,18 @@ fn what_goes_through_is_told_when_it_comes_out() {
     for number in 0..3 {
         let now = at(100 * number);
         let (arrival, _) = through
-            .send_through(now, Numbered::new(number, 1_000), never)
+            .send_through(now, NumberedPacket::new(number, 1_000), never)
             .unwrap();
-        usual.send(now, Numbered::new(number, 1_000));
+        usual.send(now, NumberedPacket::new(number, 1_000));
         assert_eq!(usual.timeout(), Some(arrival));
-        assert!(usual.receive(arrival).is_some());
+        assert!(usual.poll_delivered(arrival).is_some());
     }
     assert_eq!(through.sent(), usual.sent());
     assert!(through.counters().balance(through.inside()));
     // Something changes before it is through: it is on its way then, and others behind it too.
     let until = at(1_000);
     for number in 3..5 {
-        let sent = through.send_through(at(900), Numbered::new(number, 1_000), until);
+        let sent = through.send_through(at(900), NumberedPacket::new(number, 1_000), until);
         assert!(sent.is_none());
     }
     assert_eq!(through.packets().count(), 2);

@@ -3,18 +3,18 @@ use proptest::prelude::*;
 use super::*;
 
 /// `10.0.0.1` or `10.0.0.1%eth0`, which must leave by that interface.
-fn place(text: &str) -> Place {
+fn place(text: &str) -> BindAddress {
     let (ip, interface) = match text.split_once('%') {
         Some((ip, interface)) => (ip, Some(interface.to_owned())),
         None => (text, None),
     };
-    Place {
+    BindAddress {
         address: (ip.parse::<IpAddr>().unwrap(), 4433).into(),
         interface,
     }
 }
 
-fn places(texts: &[&str]) -> Vec<(Place, bool)> {
+fn places(texts: &[&str]) -> Vec<(BindAddress, bool)> {
     texts.iter().map(|text| (place(text), true)).collect()
 }
 
@@ -34,29 +34,29 @@ const TWO: [&str; 2] = ["10.0.1.1%eth1", "10.0.2.1%eth2"];
 
 #[test]
 fn an_address_that_goes_is_given_up_and_taken_again() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     let mut ours = places(&["10.0.1.1", "10.0.2.1%eth2"]);
     assert!(decisions.decide(&ours, &usable(&TWO)).is_empty());
     let one = usable(&["10.0.2.1%eth2"]);
-    assert_eq!(decisions.decide(&ours, &one), [Action::Close(0)]);
+    assert_eq!(decisions.decide(&ours, &one), [AddressAction::Close(0)]);
     ours[0].1 = false;
     assert!(decisions.decide(&ours, &one).is_empty());
-    assert_eq!(decisions.decide(&ours, &usable(&TWO)), [Action::Reopen(0)]);
+    assert_eq!(decisions.decide(&ours, &usable(&TWO)), [AddressAction::Reopen(0)]);
 }
 
 #[test]
 fn the_last_address_stays() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     let mut ours = places(&["10.0.1.1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
-    assert_eq!(decisions.decide(&ours, &usable(&[])), [Action::Close(0)]);
+    assert_eq!(decisions.decide(&ours, &usable(&[])), [AddressAction::Close(0)]);
     ours[0].1 = false;
     assert!(decisions.decide(&ours, &usable(&[])).is_empty());
     // The other one comes back: now it can go.
     let one = usable(&["10.0.1.1%eth1"]);
-    let expected = [Action::Reopen(0), Action::Close(1)];
+    let expected = [AddressAction::Reopen(0), AddressAction::Close(1)];
     assert_eq!(decisions.decide(&ours, &one), expected);
-    let mut alone = Decisions::default();
+    let mut alone = AddressTracker::default();
     let ours = places(&["10.0.1.1"]);
     alone.decide(&ours, &one);
     assert!(alone.decide(&ours, &usable(&[])).is_empty());
@@ -64,7 +64,7 @@ fn the_last_address_stays() {
 
 #[test]
 fn another_family_is_no_refuge() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     let ours = places(&["10.0.1.1", "fd00::1"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth1", "fd00::1%eth1"]));
     assert!(
@@ -76,30 +76,30 @@ fn another_family_is_no_refuge() {
 
 #[test]
 fn a_new_address_on_the_same_interface_replaces_the_old_one() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     let ours = places(&["10.0.1.1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
     let renewed = usable(&["10.0.1.9%eth1", "10.0.2.1%eth2"]);
-    let expected = [Action::Replace(0, ip("10.0.1.9"))];
+    let expected = [AddressAction::Replace(0, ip("10.0.1.9"))];
     assert_eq!(decisions.decide(&ours, &renewed), expected);
     // What is on another interface is not for a place that has company.
-    let mut elsewhere = Decisions::default();
+    let mut elsewhere = AddressTracker::default();
     elsewhere.decide(&ours, &usable(&TWO));
     let moved = usable(&["10.0.3.1%eth3", "10.0.2.1%eth2"]);
-    assert_eq!(elsewhere.decide(&ours, &moved), [Action::Close(0)]);
+    assert_eq!(elsewhere.decide(&ours, &moved), [AddressAction::Close(0)]);
 }
 
 #[test]
 fn the_only_address_is_replaced_by_any_but_not_by_a_worse_one() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     let ours = places(&["10.0.1.1"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth0"]));
     let poor = usable(&["127.0.0.1%lo", "169.254.3.4%eth0", "fd00::1%eth0"]);
     assert!(decisions.decide(&ours, &poor).is_empty());
     let moved = usable(&["127.0.0.1%lo", "192.0.2.5%ens4"]);
-    let expected = [Action::Replace(0, ip("192.0.2.5"))];
+    let expected = [AddressAction::Replace(0, ip("192.0.2.5"))];
     assert_eq!(decisions.decide(&ours, &moved), expected);
-    let mut bound = Decisions::default();
+    let mut bound = AddressTracker::default();
     let ours = places(&["10.0.1.1%eth0"]);
     bound.decide(&ours, &usable(&["10.0.1.1%eth0"]));
     assert!(bound.decide(&ours, &moved).is_empty());
@@ -107,10 +107,10 @@ fn the_only_address_is_replaced_by_any_but_not_by_a_worse_one() {
 
 #[test]
 fn two_places_do_not_take_the_same_replacement() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     let ours = places(&["10.0.1.1", "10.0.1.2"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth0", "10.0.1.2%eth0"]));
-    let expected = [Action::Replace(0, ip("10.0.1.9")), Action::Close(1)];
+    let expected = [AddressAction::Replace(0, ip("10.0.1.9")), AddressAction::Close(1)];
     assert_eq!(
         decisions.decide(&ours, &usable(&["10.0.1.9%eth0"])),
         expected
@@ -119,7 +119,7 @@ fn two_places_do_not_take_the_same_replacement() {
 
 #[test]
 fn what_was_never_seen_is_let_alone() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     let ours = places(&["127.0.0.2", "127.0.0.3", "0.0.0.0"]);
     assert!(
         decisions
@@ -131,16 +131,16 @@ fn what_was_never_seen_is_let_alone() {
 
 #[test]
 fn an_address_on_the_wrong_interface_is_not_the_place_s() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     let ours = places(&["10.0.1.1%eth1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
     let swapped = usable(&["10.0.1.1%eth2", "10.0.2.1%eth2"]);
-    assert_eq!(decisions.decide(&ours, &swapped), [Action::Close(0)]);
+    assert_eq!(decisions.decide(&ours, &swapped), [AddressAction::Close(0)]);
 }
 
 #[test]
 fn departures_are_told_once() {
-    let mut decisions = Decisions::default();
+    let mut decisions = AddressTracker::default();
     assert!(decisions.departed(&usable(&TWO)).is_empty());
     let one = usable(&["10.0.2.1%eth2"]);
     assert_eq!(decisions.departed(&one), [ip("10.0.1.1")]);
@@ -165,7 +165,7 @@ proptest! {
     /// open, never two at one address, and after a round for each place nothing more to do.
     #[test]
     fn decisions_settle(history in prop::collection::vec(any_usable(), 1..12)) {
-        let mut decisions = Decisions::default();
+        let mut decisions = AddressTracker::default();
         let mut ours = places(&["10.0.0.1", "10.0.0.2%eth1"]);
         for usable in history {
             for _ in 0..ours.len() {
@@ -180,11 +180,11 @@ proptest! {
     }
 }
 
-fn carry_out(ours: &mut [(Place, bool)], action: Action) {
+fn carry_out(ours: &mut [(BindAddress, bool)], action: AddressAction) {
     match action {
-        Action::Close(index) => ours[index].1 = false,
-        Action::Reopen(index) => ours[index].1 = true,
-        Action::Replace(index, ip) => {
+        AddressAction::Close(index) => ours[index].1 = false,
+        AddressAction::Reopen(index) => ours[index].1 = true,
+        AddressAction::Replace(index, ip) => {
             ours[index].0.address.set_ip(ip);
             ours[index].1 = true;
         }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::keys::{SeededKeyUpdates, direction_keys, in_version, level_keys};
 use super::messages::{Proof, Ticket, finished};
 use super::mixing::Secret;
-use crate::crypto::inbound::Inbound;
+use crate::crypto::inbound::HandshakeBuffer;
 use crate::crypto::{KeyChange, SessionEvent};
 use crate::{Code, Level, Side, TransportError, Version};
 
@@ -40,7 +40,7 @@ pub(super) struct Schedule {
     side: Side,
     /// The version that the keys are for.
     pub(super) version: Version,
-    pub(super) inbound: Inbound,
+    pub(super) inbound: HandshakeBuffer,
     pub(super) events: VecDeque<SessionEvent>,
     transcript: Secret,
     /// The secret behind the handshake keys, once both nonces are known.
@@ -55,7 +55,7 @@ impl Schedule {
         Self {
             side,
             version,
-            inbound: Inbound::new(),
+            inbound: HandshakeBuffer::new(),
             events: VecDeque::new(),
             transcript: Secret::new(0, 2),
             handshake: Secret::new(0, 3),

@@ -10,7 +10,7 @@ use rustls::{AlertDescription, HandshakeKind};
 use super::compatible::{Secrets, Stage};
 use super::keys::TlsKeyUpdates;
 use super::{TlsServer, client_hello};
-use crate::crypto::inbound::{Inbound, Message};
+use crate::crypto::inbound::{HandshakeBuffer, Message};
 use crate::crypto::{Answerer, Identity, KeyChange, KeyUpdates, Keys, Session, SessionEvent};
 use crate::{Code, Level, TransportError, Version};
 
@@ -32,7 +32,7 @@ pub(super) struct TlsSession {
     other_version: Option<Version>,
     /// Whom a client asked for.
     asked_for: Option<String>,
-    inbound: Inbound,
+    inbound: HandshakeBuffer,
     /// The level at which rustls's next bytes are to be sent.
     write_level: Level,
     events: VecDeque<SessionEvent>,
@@ -80,7 +80,7 @@ impl TlsSession {
             secrets: None,
             other_version: None,
             asked_for: None,
-            inbound: Inbound::new(),
+            inbound: HandshakeBuffer::new(),
             write_level: Level::Initial,
             events: VecDeque::new(),
             early_data: false,

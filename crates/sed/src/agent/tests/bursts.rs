@@ -45,7 +45,7 @@ impl Sender {
     }
 
     fn allow_back(&mut self, port: u16, segments: u32) {
-        self.world.order(Order::Allow {
+        self.world.order(WindowOrder::Allow {
             flow: flow(port).reversed(),
             window: segments * 20,
         });

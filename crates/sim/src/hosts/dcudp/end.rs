@@ -13,8 +13,8 @@ use weir_wire::Ecn;
 
 use super::stream::Stream;
 use crate::flows::PathView;
-use crate::hosts::datagrams::Departure;
-use crate::hosts::end::{DatagramEnd, End, Told};
+use crate::hosts::datagrams::DatagramRoute;
+use crate::hosts::end::{DatagramEnd, End, CloseNotice};
 use crate::packet::{Address, Location};
 
 /// One end of a DCUDP connection.
@@ -31,7 +31,7 @@ pub(crate) struct DcudpEnd {
     marks: u64,
     /// How the connection has ended: in order, or not.
     ending: Option<Option<ConnectionError>>,
-    told: Told,
+    told: CloseNotice,
 }
 
 /// The connection and its name.
@@ -71,7 +71,7 @@ impl DcudpEnd {
             reply: None,
             marks: 0,
             ending: None,
-            told: Told::Nothing,
+            told: CloseNotice::Nothing,
         }
     }
 
@@ -147,7 +147,7 @@ impl End for DcudpEnd {
     }
 
     fn has_failed(&self) -> bool {
-        matches!(self.ending, Some(Some(_))) || self.told == Told::Drained
+        matches!(self.ending, Some(Some(_))) || self.told == CloseNotice::Drained
     }
 }
 
@@ -181,7 +181,7 @@ impl DatagramEnd for DcudpEnd {
         now: Time,
         address: &Address,
         buffer: &mut Vec<u8>,
-    ) -> Option<Departure> {
+    ) -> Option<DatagramRoute> {
         let location = |number| Location { number, edition: 0 };
         let ecn = match self.reply.take() {
             Some(reply) => {
@@ -195,7 +195,7 @@ impl DatagramEnd for DcudpEnd {
                 connection.poll_transmit(now, buffer, 1)?.ecn
             }
         };
-        Some(Departure {
+        Some(DatagramRoute {
             from: location(address.source),
             to: location(address.destination),
             port: address.port,
@@ -216,11 +216,11 @@ impl DatagramEnd for DcudpEnd {
     fn take_closed(&mut self) -> bool {
         let engine = self.engine.as_ref();
         let state = if engine.is_some_and(|engine| engine.connection.is_drained()) {
-            Told::Drained
+            CloseNotice::Drained
         } else if self.is_closed() {
-            Told::Closed
+            CloseNotice::Closed
         } else {
-            Told::Nothing
+            CloseNotice::Nothing
         };
         self.told.advance(state)
     }

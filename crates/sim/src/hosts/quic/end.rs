@@ -11,10 +11,10 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use super::messages::Messages;
-use super::ways::Ways;
+use super::ways::HostPaths;
 use crate::flows::PathView;
-use crate::hosts::datagrams::Departure;
-use crate::hosts::end::{DatagramEnd, End, Told};
+use crate::hosts::datagrams::DatagramRoute;
+use crate::hosts::end::{DatagramEnd, End, CloseNotice};
 use crate::packet::{Address, Location};
 
 /// The name that clients connect to.
@@ -27,14 +27,14 @@ pub(crate) struct QuicEnd {
     /// A server's is there as soon as a client has asked for one.
     connection: Option<Engine>,
     messages: Messages,
-    ways: Ways,
+    ways: HostPaths,
     /// What the endpoint answers without a connection, and where to.
     reply: Option<(Vec<u8>, SocketAddr)>,
     /// Datagrams that arrived with a CE mark.
     marks: u64,
     /// Why the connection is over.
     ending: Option<ConnectionError>,
-    told: Told,
+    told: CloseNotice,
 }
 
 /// The connection and its name.
@@ -58,7 +58,7 @@ impl QuicEnd {
         mut endpoint: Endpoint,
         config: ClientConfig,
         messages: Messages,
-        ways: Ways,
+        ways: HostPaths,
     ) -> Self {
         let connected = ways.pairs().next().and_then(|(local, remote)| {
             let connected = endpoint.connect(now, config, remote, Some(local), SERVER_NAME);
@@ -76,13 +76,13 @@ impl QuicEnd {
         mut endpoint: Endpoint,
         config: ServerConfig,
         messages: Messages,
-        ways: Ways,
+        ways: HostPaths,
     ) -> Self {
         endpoint.set_server(Some(config));
         Self::new(endpoint, None, messages, ways)
     }
 
-    fn new(endpoint: Endpoint, connection: Option<Engine>, messages: Messages, ways: Ways) -> Self {
+    fn new(endpoint: Endpoint, connection: Option<Engine>, messages: Messages, ways: HostPaths) -> Self {
         Self {
             endpoint,
             connection,
@@ -91,7 +91,7 @@ impl QuicEnd {
             reply: None,
             marks: 0,
             ending: None,
-            told: Told::Nothing,
+            told: CloseNotice::Nothing,
         }
     }
 
@@ -212,7 +212,7 @@ impl End for QuicEnd {
             None | Some(ConnectionError::Local | ConnectionError::PeerApplication { .. }) => true,
             Some(_) => false,
         };
-        !orderly || self.told == Told::Drained
+        !orderly || self.told == CloseNotice::Drained
     }
 }
 
@@ -240,7 +240,7 @@ impl DatagramEnd for QuicEnd {
         way.map(|way| way.port)
     }
 
-    fn next_datagram(&mut self, now: Time, _: &Address, buffer: &mut Vec<u8>) -> Option<Departure> {
+    fn next_datagram(&mut self, now: Time, _: &Address, buffer: &mut Vec<u8>) -> Option<DatagramRoute> {
         if let Some((reply, remote)) = self.reply.take() {
             buffer.extend_from_slice(&reply);
             return self.ways.leaving(None, remote, Ecn::NotEct);
@@ -273,9 +273,9 @@ impl DatagramEnd for QuicEnd {
 
     fn take_closed(&mut self) -> bool {
         let state = match &self.connection {
-            Some(engine) if engine.connection.is_drained() => Told::Drained,
-            Some(engine) if engine.connection.is_closed() => Told::Closed,
-            _ => Told::Nothing,
+            Some(engine) if engine.connection.is_drained() => CloseNotice::Drained,
+            Some(engine) if engine.connection.is_closed() => CloseNotice::Closed,
+            _ => CloseNotice::Nothing,
         };
         self.told.advance(state)
     }

@@ -12,7 +12,7 @@ static NOTHING: [u8; 65_536] = [0; 65_536];
 
 /// How messages are laid on streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum StreamLayout {
     /// All of a side's on one unidirectional stream.
     OneStream,
     /// Each on a unidirectional stream of its own.
@@ -24,9 +24,9 @@ pub(super) enum Layout {
 /// The messages of one end of a connection.
 #[derive(Debug)]
 pub(super) struct Messages {
-    layout: Layout,
+    layout: StreamLayout,
     is_initiator: bool,
-    outgoing: VecDeque<Outgoing>,
+    outgoing: VecDeque<PendingMessage>,
     /// Streams with a request that has been read to its end.
     unanswered: VecDeque<StreamId>,
     /// Bytes delivered to the application, each stream's in order.
@@ -35,7 +35,7 @@ pub(super) struct Messages {
 
 /// A message that has not been handed to the connection as a whole.
 #[derive(Debug)]
-struct Outgoing {
+struct PendingMessage {
     stream: Option<StreamId>,
     /// Bytes to be written.
     left: u64,
@@ -45,7 +45,7 @@ struct Outgoing {
     is_blocked: bool,
 }
 
-impl Layout {
+impl StreamLayout {
     /// What suits a workload.
     pub(super) fn of(workload: &Workload) -> Self {
         match workload {
@@ -60,7 +60,7 @@ impl Layout {
 }
 
 impl Messages {
-    pub(super) fn new(layout: Layout, is_initiator: bool) -> Self {
+    pub(super) fn new(layout: StreamLayout, is_initiator: bool) -> Self {
         Self {
             layout,
             is_initiator,
@@ -72,10 +72,10 @@ impl Messages {
 
     /// The application sends a message.
     pub(super) fn send(&mut self, size: ByteSize) {
-        let continues = self.layout == Layout::OneStream;
+        let continues = self.layout == StreamLayout::OneStream;
         match self.outgoing.back_mut().filter(|_| continues) {
             Some(last) => last.left = last.left.saturating_add(size.bytes()),
-            None => self.outgoing.push_back(Outgoing {
+            None => self.outgoing.push_back(PendingMessage {
                 stream: None,
                 left: size.bytes(),
                 ends: !continues,
@@ -118,7 +118,7 @@ impl Messages {
             match connection.read(stream, usize::MAX) {
                 Ok(Some(bytes)) => self.delivered += bytes.len() as u64,
                 Ok(None) => {
-                    if self.layout == Layout::Exchanges && !self.is_initiator {
+                    if self.layout == StreamLayout::Exchanges && !self.is_initiator {
                         self.unanswered.push_back(stream);
                     }
                     return;
@@ -149,19 +149,19 @@ impl Messages {
     /// A stream for the next message that has none.
     fn next_stream(&mut self, connection: &mut Connection) -> Option<StreamId> {
         match (self.layout, self.is_initiator) {
-            (Layout::Exchanges, false) => self.unanswered.pop_front(),
-            (Layout::Exchanges, true) => {
+            (StreamLayout::Exchanges, false) => self.unanswered.pop_front(),
+            (StreamLayout::Exchanges, true) => {
                 let stream = connection.open(Direction::Bidirectional)?;
                 // Who is told of the response has to have looked for it.
                 self.read(connection, stream);
                 Some(stream)
             }
-            (Layout::OneStream | Layout::Messages, _) => connection.open(Direction::Unidirectional),
+            (StreamLayout::OneStream | StreamLayout::Messages, _) => connection.open(Direction::Unidirectional),
         }
     }
 }
 
-impl Outgoing {
+impl PendingMessage {
     /// Writes what fits; tells whether the message is done with.
     fn write(&mut self, connection: &mut Connection, stream: StreamId) -> bool {
         while self.left > 0 && !self.is_blocked {

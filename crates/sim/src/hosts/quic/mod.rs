@@ -19,5 +19,5 @@ mod setup;
 mod ways;
 
 pub(crate) use end::QuicEnd;
-pub(crate) use pairs::Surroundings;
+pub(crate) use pairs::HostEnvironment;
 pub(crate) use setup::QuicSetup;

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use weir_scenario::{Group, HostIndex, Node, PortIndex, Routes, Topology};
 use weir_units::ByteSize;
 
-use super::ways::Way;
-use crate::flows::Pair;
+use super::ways::HostPath;
+use crate::flows::HostPair;
 use crate::packet::Network;
 
 /// The links for each pair of a group's hosts that has had a connection.
 #[derive(Debug, Default)]
-pub(super) struct Pairs(BTreeMap<(HostIndex, HostIndex), Vec<Link>>);
+pub(super) struct PairEndpoints(BTreeMap<(HostIndex, HostIndex), Vec<ClientSlot>>);
 
 /// Where a group's hosts are, and how packets get there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct HostEnvironment<'a> {
     pub(crate) group: &'a Group,
     pub(crate) topology: &'a Topology,
     pub(crate) routes: &'a Routes,
@@ -23,7 +23,7 @@ pub(crate) struct Surroundings<'a> {
 
 /// A link of the host that asks for connections.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
+pub(super) struct ClientSlot {
     /// The host's port.
     port: PortIndex,
     mtu: ByteSize,
@@ -34,20 +34,20 @@ pub(super) struct Link {
 }
 
 /// Each way with the MTU of the link that it begins with.
-pub(super) type WaysWithMtu = Vec<(Way, ByteSize)>;
+pub(super) type WaysWithMtu = Vec<(HostPath, ByteSize)>;
 
-impl Pairs {
+impl PairEndpoints {
     /// The links between two hosts of the group, the preferred one first.
-    pub(super) fn links(&mut self, around: Surroundings<'_>, pair: Pair) -> &[Link] {
+    pub(super) fn links(&mut self, around: HostEnvironment<'_>, pair: HostPair) -> &[ClientSlot] {
         let links = self.0.entry((pair.from, pair.to));
         links.or_insert_with(|| {
-            let Surroundings {
+            let HostEnvironment {
                 group,
                 topology,
                 routes,
             } = around;
             let uplinks = group.ways(topology, routes, (pair.from, pair.to), 0);
-            let links = uplinks.iter().map(|port| Link {
+            let links = uplinks.iter().map(|port| ClientSlot {
                 port: *port,
                 mtu: topology.port(*port).mtu,
                 number: Network::destination_at(topology, pair.from, *port),
@@ -58,12 +58,12 @@ impl Pairs {
     }
 }
 
-impl Link {
+impl ClientSlot {
     /// The ways of both ends of a flow over these links: of the one that asks, and of the other one.
-    pub(super) fn ways(links: &[Self], pair: Pair, flow: u32) -> (WaysWithMtu, WaysWithMtu) {
+    pub(super) fn ways(links: &[Self], pair: HostPair, flow: u32) -> (WaysWithMtu, WaysWithMtu) {
         let responder = pair.to.index() as u32;
         let there = links.iter().map(|link| {
-            let way = Way {
+            let way = HostPath {
                 port: link.port.index() as u32,
                 own: link.number,
                 peer: responder,
@@ -74,7 +74,7 @@ impl Link {
             // Flows are spread over equal ways.
             let choice = flow as usize % link.back.len().max(1);
             let (port, mtu) = link.back.get(choice)?;
-            let way = Way {
+            let way = HostPath {
                 port: port.index() as u32,
                 own: responder,
                 peer: link.number,
@@ -89,7 +89,7 @@ impl Link {
 fn back(
     topology: &Topology,
     routes: &Routes,
-    pair: Pair,
+    pair: HostPair,
     uplink: PortIndex,
     is_one_of_several: bool,
 ) -> Vec<(PortIndex, ByteSize)> {
@@ -177,18 +177,18 @@ mod tests {
         let scenario = Scenario::parse("test", TEXT, &[]).unwrap().scenario;
         let (topology, group) = (&scenario.topology, &scenario.groups[0]);
         let routes = topology.routes();
-        let mut pairs = Pairs::default();
+        let mut pairs = PairEndpoints::default();
         let mut ways = |to: usize| {
             let (from, to) = (group.from[0], group.to[to]);
-            let around = Surroundings {
+            let around = HostEnvironment {
                 group,
                 topology,
                 routes: &routes,
             };
-            let links = pairs.links(around, Pair { from, to });
-            Link::ways(links, Pair { from, to }, 5)
+            let links = pairs.links(around, HostPair { from, to });
+            ClientSlot::ways(links, HostPair { from, to }, 5)
         };
-        let name = |way: &(Way, ByteSize)| {
+        let name = |way: &(HostPath, ByteSize)| {
             let port = topology.ports[way.0.port as usize].name.clone();
             format!("{port} {}", way.1)
         };

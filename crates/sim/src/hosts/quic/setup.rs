@@ -13,18 +13,18 @@ use weir_scenario::{QuicOptions, Workload};
 use weir_units::Time;
 
 use super::end::QuicEnd;
-use super::messages::{Layout, Messages};
-use super::pairs::{Link, Pairs, Surroundings, WaysWithMtu};
-use super::ways::Ways;
-use crate::flows::Pair;
+use super::messages::{StreamLayout, Messages};
+use super::pairs::{ClientSlot, PairEndpoints, HostEnvironment, WaysWithMtu};
+use super::ways::HostPaths;
+use crate::flows::HostPair;
 use crate::packet::ports;
 
 /// How a group's connections are made.
 #[derive(Debug)]
 pub(crate) struct QuicSetup {
     transport: Arc<TransportConfig>,
-    layout: Layout,
-    pairs: Pairs,
+    layout: StreamLayout,
+    pairs: PairEndpoints,
 }
 
 impl QuicSetup {
@@ -36,8 +36,8 @@ impl QuicSetup {
         let transport = quic_transport(options, congestion)?;
         Ok(Self {
             transport: Arc::new(transport),
-            layout: Layout::of(workload),
-            pairs: Pairs::default(),
+            layout: StreamLayout::of(workload),
+            pairs: PairEndpoints::default(),
         })
     }
 
@@ -46,19 +46,19 @@ impl QuicSetup {
     pub(crate) fn ends(
         &mut self,
         now: Time,
-        around: Surroundings<'_>,
-        pair: Pair,
+        around: HostEnvironment<'_>,
+        pair: HostPair,
         (flow, seed): (u32, u64),
     ) -> (QuicEnd, QuicEnd) {
         let links = self.pairs.links(around, pair);
-        let (there, back) = Link::ways(links, pair, flow);
+        let (there, back) = ClientSlot::ways(links, pair, flow);
         let (initiator, responder) = ports(flow);
-        let client = Seat::new(there, (initiator, responder), [seed, 0]);
-        let server = Seat::new(back, (responder, initiator), [seed, 1]);
+        let client = IdleEndpoint::new(there, (initiator, responder), [seed, 0]);
+        let server = IdleEndpoint::new(back, (responder, initiator), [seed, 1]);
         (self.client(now, client, seed), self.server(server, seed))
     }
 
-    fn client(&self, now: Time, seat: Seat, seed: u64) -> QuicEnd {
+    fn client(&self, now: Time, seat: IdleEndpoint, seed: u64) -> QuicEnd {
         let crypto = SeededClient::new(seed);
         let mut config = ClientConfig::new(Arc::new(crypto), self.transport.clone());
         let locals: Vec<_> = seat.ways.pairs().map(|(local, _)| local).collect();
@@ -69,7 +69,7 @@ impl QuicSetup {
         QuicEnd::client(now, seat.endpoint, config, messages, seat.ways)
     }
 
-    fn server(&self, seat: Seat, seed: u64) -> QuicEnd {
+    fn server(&self, seat: IdleEndpoint, seed: u64) -> QuicEnd {
         let crypto = SeededServer::new(seed);
         let config = ServerConfig {
             retry: RetryPolicy::Never,
@@ -81,16 +81,16 @@ impl QuicSetup {
 }
 
 /// An endpoint without connections, and its ways.
-struct Seat {
+struct IdleEndpoint {
     endpoint: Endpoint,
-    ways: Ways,
+    ways: HostPaths,
 }
 
-impl Seat {
+impl IdleEndpoint {
     /// With these ways, UDP ports (its own and the other's), and seeds.
     fn new(ways: WaysWithMtu, (own, peer): (u16, u16), seeds: [u64; 2]) -> Self {
         let (ways, mtus): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
-        let ways = Ways::new(&ways, own, peer);
+        let ways = HostPaths::new(&ways, own, peer);
         let interfaces = ways.pairs().zip(mtus).map(|((local, _), mtu)| Interface {
             mtu,
             is_loopback: false,

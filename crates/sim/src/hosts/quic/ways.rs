@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 
 use weir_wire::Ecn;
 
-use crate::hosts::datagrams::Departure;
+use crate::hosts::datagrams::DatagramRoute;
 use crate::packet::Location;
 
 /// From a host by one of its links to an address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct HostPath {
     /// The port of the topology by which the host sends.
     pub(crate) port: u32,
     /// What its own address and the peer's have for a number.
@@ -20,7 +20,7 @@ pub(crate) struct Way {
 /// The ways that an end may use, the preferred one first. There are as many as the hosts have links: a
 /// search is the fastest.
 #[derive(Clone, Debug)]
-pub(super) struct Ways {
+pub(super) struct HostPaths {
     entries: Vec<Entry>,
     own_port: u16,
     peer_port: u16,
@@ -28,15 +28,15 @@ pub(super) struct Ways {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    way: Way,
+    way: HostPath,
     /// The edition of the host's address, and the one that the engine knows.
     edition: u8,
     known: u8,
 }
 
-impl Ways {
+impl HostPaths {
     /// These, with the UDP ports of this end and of the other one.
-    pub(super) fn new(ways: &[Way], own_port: u16, peer_port: u16) -> Self {
+    pub(super) fn new(ways: &[HostPath], own_port: u16, peer_port: u16) -> Self {
         let entries = ways.iter().map(|way| Entry {
             way: *way,
             edition: 0,
@@ -90,7 +90,7 @@ impl Ways {
         local: Option<SocketAddr>,
         remote: SocketAddr,
         ecn: Ecn,
-    ) -> Option<Departure> {
+    ) -> Option<DatagramRoute> {
         let to = Location::of(remote.ip())?;
         let local = local.and_then(|local| Location::of(local.ip()));
         let is_local = |entry: &Entry| {
@@ -98,7 +98,7 @@ impl Ways {
         };
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| entry.way.peer == to.number && is_local(entry))?;
-        Some(Departure {
+        Some(DatagramRoute {
             from: Location {
                 number: entry.way.own,
                 edition: entry.edition,
@@ -150,15 +150,15 @@ mod tests {
 
     #[test]
     fn what_is_sent_to_an_old_address_is_for_nobody() {
-        let way = |port, own| Way { port, own, peer: 1 };
-        let mut ways = Ways::new(&[way(4, 7), way(5, 8)], 60_002, 50_000);
+        let way = |port, own| HostPath { port, own, peer: 1 };
+        let mut ways = HostPaths::new(&[way(4, 7), way(5, 8)], 60_002, 50_000);
         let [first, second] = [0, 1].map(|place| ways.pairs().nth(place).unwrap());
         assert_eq!(first.0, "10.0.0.8:60002".parse().unwrap());
         assert_eq!(first.1, "10.0.0.2:50000".parse().unwrap());
         assert_eq!(ways.arriving(location(1, 0), location(8, 0)), Some(second));
         assert_eq!(ways.arriving(location(2, 0), location(8, 0)), None);
 
-        let leaving = |ways: &Ways, local| ways.leaving(Some(local), first.1, Ecn::Ect0);
+        let leaving = |ways: &HostPaths, local| ways.leaving(Some(local), first.1, Ecn::Ect0);
         assert_eq!(leaving(&ways, second.0).unwrap().port, 5);
         let (old, new) = ways.readdress(5).unwrap();
         assert_eq!(old, second.0);
