@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pyo3::prelude::*;
 use weir_results::{Dataset, Value};
 use weir_scenario::{Document, shipped};
-use weir_sweep::{Journal, PlannedRun, Row, Rows, Shard, Task, RunObserver};
+use weir_sweep::{Journal, PlannedRun, Row, Rows, RunObserver, Shard, Task};
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::errors;

@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 use weir_control::certificates::Authority;
 use weir_control::{
     AgentChannel, AgentEvent, AgentOptions, AgentState, Controller, ControllerOptions, Credentials,
-    PortDescription, Role, EpochFile,
+    EpochFile, PortDescription, Role,
 };
-use weir_sed::{ControllerConfig, Demand, Method, WindowOrder, SwitchReport, DemandRule};
+use weir_sed::{ControllerConfig, Demand, DemandRule, Method, SwitchReport, WindowOrder};
 use weir_units::{ByteSize, Duration as Span, Rate};
 use weir_wire::FlowKey;
 

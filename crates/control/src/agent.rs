@@ -1,18 +1,18 @@
 //! An agent's way to its controller, whatever data plane the agent sits in.
 
-mod link;
+mod task;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc, watch};
 use weir_fabric::Packet;
-use weir_sed::{Agent, AgentConfig, WindowOrder, SwitchReport};
+use weir_sed::{Agent, AgentConfig, SwitchReport, WindowOrder};
 use weir_units::{Rate, Time};
 
 use crate::credentials::Credentials;
-use crate::term::LeaderEpoch;
-use link::AgentTask;
+use crate::leader_epoch::LeaderEpoch;
+use task::AgentTask;
 
 /// A port of the switch that an agent sits in.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,13 +1,13 @@
 //! The controller as a process.
 
 mod clock;
-mod desk;
-mod figures;
+mod metrics;
 mod refusal;
 mod senders;
 mod services;
 mod status;
 mod switches;
+mod task;
 
 use std::future::Future;
 use std::io;
@@ -19,16 +19,16 @@ use tokio::sync::mpsc;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use weir_metrics::Registry;
-use weir_sed::{ControllerConfig, DemandTable, DemandRule};
+use weir_sed::{ControllerConfig, DemandRule, DemandTable};
 
 use crate::credentials::Credentials;
-use crate::term::EpochFile;
+use crate::leader_epoch::EpochFile;
 use crate::v1::agents_server::AgentsServer;
 use crate::v1::flows_server::FlowsServer;
 use crate::v1::operation_server::OperationServer;
-use desk::ControllerTask;
-use figures::ControllerMetrics;
+use metrics::ControllerMetrics;
 use services::Services;
+use task::ControllerTask;
 
 /// What a controller needs.
 #[derive(Debug)]
@@ -121,19 +121,22 @@ pub struct Controller {
     server: Server,
     services: Services,
     desk: ControllerTask,
-    inputs: mpsc::Receiver<desk::ControllerInput>,
-    sender: mpsc::Sender<desk::ControllerInput>,
+    inputs: mpsc::Receiver<task::ControllerInput>,
+    sender: mpsc::Sender<task::ControllerInput>,
 }
 
 /// What can be changed of a controller while it works.
 #[derive(Clone, Debug)]
-pub struct ControllerHandle(mpsc::WeakSender<desk::ControllerInput>);
+pub struct ControllerHandle(mpsc::WeakSender<task::ControllerInput>);
 
 impl ControllerHandle {
     /// Has other rules hold, for flows that begin from now on; tells whether the controller still works.
     pub async fn set_rules(&self, rules: Vec<DemandRule>) -> bool {
         match self.0.upgrade() {
-            Some(desk) => desk.send(desk::ControllerInput::SetRules(rules)).await.is_ok(),
+            Some(desk) => desk
+                .send(task::ControllerInput::SetRules(rules))
+                .await
+                .is_ok(),
             None => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::term::LeaderEpoch;
+use crate::leader_epoch::LeaderEpoch;
 use crate::translate::DecodeError;
 use crate::v1;
 
@@ -20,7 +20,12 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(governor: LeaderEpoch, length: Duration, begin: Instant, now: Instant) -> Self {
+    pub(crate) fn new(
+        governor: LeaderEpoch,
+        length: Duration,
+        begin: Instant,
+        now: Instant,
+    ) -> Self {
         Self {
             governor,
             length,

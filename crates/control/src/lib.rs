@@ -31,20 +31,20 @@
 //! connection instead of being obeyed. An agent that hears nothing lets go of all windows.
 
 mod agent;
-mod attached;
 pub mod certificates;
 mod client;
 mod connect;
 mod controller;
+mod controller_stream;
 mod credentials;
 mod error;
+mod leader_epoch;
 mod lease;
 pub mod message;
 mod quota;
 mod role;
 mod sender;
 mod stream;
-mod term;
 mod translate;
 pub mod view;
 
@@ -59,9 +59,9 @@ pub use client::{Client, ClientError};
 pub use controller::{Controller, ControllerError, ControllerHandle, ControllerOptions};
 pub use credentials::{Credentials, CredentialsError};
 pub use error::AgentError;
+pub use leader_epoch::{EpochFile, LeaderEpoch, StateError};
 pub use role::Role;
 pub use sender::{SenderChannel, SenderOptions};
-pub use term::{LeaderEpoch, EpochFile, StateError};
 pub use translate::DecodeError;
 
 /// Where a controller listens unless told otherwise.

@@ -2,7 +2,7 @@
 //! controllers say.
 
 use prost::Message;
-use weir_sed::{WindowOrder, SwitchReport};
+use weir_sed::{SwitchReport, WindowOrder};
 
 use crate::translate::{self, DecodeError};
 use crate::v1::{FromAgent, FromController, from_agent, from_controller};

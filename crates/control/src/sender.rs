@@ -1,6 +1,6 @@
 //! The way to a controller of senders that are their own agents.
 
-mod link;
+mod task;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use weir_wire::FlowKey;
 
 use crate::agent::AgentState;
 use crate::credentials::Credentials;
-use link::SenderTask;
+use task::SenderTask;
 
 /// What a sender's channel needs.
 #[derive(Clone, Debug)]

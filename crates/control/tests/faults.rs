@@ -132,7 +132,10 @@ fn windows_are_in_force_while_the_controller_lives_and_not_for_long_after_it_is_
 fn a_controller_that_comes_back_learns_flows_and_their_deadlines_from_the_switch() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
-    let first = Process::start(&world.certificates, EpochFile::claim(directory.path()).unwrap());
+    let first = Process::start(
+        &world.certificates,
+        EpochFile::claim(directory.path()).unwrap(),
+    );
     let address = first.address;
     let wire = Wire::to(&world.runtime, address);
     world.register(address, 1, demand());
@@ -200,7 +203,10 @@ fn an_agent_that_is_restarted_leaves_nothing_behind() {
 fn a_second_controller_is_refused_its_state_and_its_address() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
-    let first = Process::start(&world.certificates, EpochFile::claim(directory.path()).unwrap());
+    let first = Process::start(
+        &world.certificates,
+        EpochFile::claim(directory.path()).unwrap(),
+    );
     let error = EpochFile::claim(directory.path()).unwrap_err();
     assert!(matches!(error, StateError::Held(_)), "{error}");
     let options = ControllerOptions {
@@ -242,7 +248,10 @@ fn a_controller_ends_when_a_switch_has_obeyed_a_later_one_of_its_name() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
     let copy = tempfile::tempdir().unwrap();
-    let first = Process::start(&world.certificates, EpochFile::claim(directory.path()).unwrap());
+    let first = Process::start(
+        &world.certificates,
+        EpochFile::claim(directory.path()).unwrap(),
+    );
     // Somebody has copied the state: the lock is another one.
     let (from, to) = (
         directory.path().join("controller"),

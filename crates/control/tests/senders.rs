@@ -10,8 +10,8 @@ use std::sync::Arc;
 use support::{Certificates, LEASE, Process, config, wait_for};
 use tokio::runtime::Runtime;
 use weir_control::{
-    AgentChannel, AgentOptions, AgentState, PortDescription, SenderChannel, SenderOptions, EpochFile,
-    v1,
+    AgentChannel, AgentOptions, AgentState, EpochFile, PortDescription, SenderChannel,
+    SenderOptions, v1,
 };
 use weir_net::tls::{ClientTls, Identity, ServerTls};
 use weir_net::{ByteSize, Connection, Duration, Endpoint, SendStream};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::error::Violation;
-use crate::incoming::ReceivedPacket;
+use crate::received_packet::ReceivedPacket;
 use crate::sequence::MessageNumber;
 
 /// What is known of a message that need not wait for its turn.
@@ -111,7 +111,11 @@ impl MessageOrder {
     }
 
     /// Looks at the next packet of the message at the head: whether it is its last one.
-    pub(crate) fn scan(&mut self, packet: &ReceivedPacket, is_head: bool) -> Result<bool, Violation> {
+    pub(crate) fn scan(
+        &mut self,
+        packet: &ReceivedPacket,
+        is_head: bool,
+    ) -> Result<bool, Violation> {
         if is_head {
             self.scanning = packet.message;
         }

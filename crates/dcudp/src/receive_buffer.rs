@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use bytes::{Buf, Bytes};
 
 use crate::error::Violation;
-use crate::incoming::ReceivedPacket;
 use crate::message_order::MessageOrder;
 use crate::packet::{DataHeader, MessagePosition};
 use crate::packet_set::PacketSet;
+use crate::received_packet::ReceivedPacket;
 use crate::sequence::MessageNumber;
 
 #[derive(Debug)]

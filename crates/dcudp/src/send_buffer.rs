@@ -10,7 +10,7 @@ use crate::config::LARGEST_WINDOW;
 use crate::packet::{HEADER_LENGTH, MessagePosition};
 use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
-use crate::stream_queue::{QueuedPayload, PacketRun, StreamQueue};
+use crate::stream_queue::{PacketRun, QueuedPayload, StreamQueue};
 
 /// How many packets one NAK may declare lost. A receiver that misses more repeats itself.
 const MOST_LOST_AT_ONCE: u64 = 4096;
@@ -211,7 +211,12 @@ impl SendBuffer {
         let count = self.next();
         let packet = if let Some(part) = self.stream.cut(self.payload) {
             let payload = Payload::Stream(part);
-            outgoing(payload, MessagePosition::Only, true, MessageNumber::FIRST_COUNT)
+            outgoing(
+                payload,
+                MessagePosition::Only,
+                true,
+                MessageNumber::FIRST_COUNT,
+            )
         } else if let Some(message) = self.messages.front_mut() {
             let length = message.rest.len().min(self.payload);
             let payload = Payload::Message(message.rest.split_to(length));
@@ -360,7 +365,12 @@ impl SendBuffer {
     }
 }
 
-fn outgoing(payload: Payload, position: MessagePosition, in_order: bool, message: u64) -> SentPacket {
+fn outgoing(
+    payload: Payload,
+    position: MessagePosition,
+    in_order: bool,
+    message: u64,
+) -> SentPacket {
     SentPacket {
         payload,
         position,

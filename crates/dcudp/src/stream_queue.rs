@@ -334,7 +334,8 @@ mod tests {
         for _ in 0..1000 {
             queue.write(&[7; 777], 1436);
         }
-        let packets: Vec<usize> = std::iter::from_fn(|| queue.cut(1436).map(QueuedPayload::len)).collect();
+        let packets: Vec<usize> =
+            std::iter::from_fn(|| queue.cut(1436).map(QueuedPayload::len)).collect();
         let (last, full) = packets.split_last().unwrap();
         assert!(full.iter().all(|size| *size == 1436));
         assert_eq!(full.len() * 1436 + last, 777_000);

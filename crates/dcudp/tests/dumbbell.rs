@@ -13,7 +13,7 @@ use weir_dcudp::{
     TransportConfig,
 };
 use weir_fabric::{
-    Action, Class, FaultSettings, Faults, Link, Packet, EgressPort, Probability, Queue, Ramp, Rule,
+    Action, Class, EgressPort, FaultSettings, Faults, Link, Packet, Probability, Queue, Ramp, Rule,
     Trigger,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};

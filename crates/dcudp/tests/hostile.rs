@@ -11,7 +11,7 @@ use peer::{Step, Victim};
 use proptest::prelude::*;
 use weir_dcudp::packet::{HEADER_LENGTH, Handshake};
 use weir_dcudp::{ConnectionError, DataKind, Event, Violation};
-use weir_fabric::{PortChange, FaultSettings, Probability};
+use weir_fabric::{FaultSettings, PortChange, Probability};
 use weir_units::{Duration, Rate};
 use weir_wire::Ecn;
 use world::{CLIENT, Plan, SERVER, World};

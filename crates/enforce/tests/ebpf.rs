@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use weir_enforce::ebpf::{Enforcer, Hook, Options, DataPlane};
+use weir_enforce::ebpf::{DataPlane, Enforcer, Hook, Options};
 use weir_enforce::operation::{Enforce as _, Status};
 use weir_scenario::parse_policy;
 

@@ -7,7 +7,7 @@
 use weir_units::ByteSize;
 use weir_wire::tcp::{Flags, Segment};
 
-use crate::connections::{Handshake, Direction};
+use crate::connections::{Direction, Handshake};
 use crate::packet::Packet;
 
 /// How much a receiver may be seen to allow.
@@ -59,7 +59,12 @@ impl WindowLimit {
 
     /// Lowers the window of a packet that goes `way` on a connection with this handshake, if it is too
     /// large.
-    pub fn clamp<P: Packet>(self, packet: &mut P, handshake: &Handshake, way: Direction) -> Clamped {
+    pub fn clamp<P: Packet>(
+        self,
+        packet: &mut P,
+        handshake: &Handshake,
+        way: Direction,
+    ) -> Clamped {
         let Some(segment) = packet.tcp().filter(has_window) else {
             return Clamped::Kept;
         };

@@ -120,7 +120,9 @@ impl Drops {
 
     /// What was dropped for any reason.
     pub fn total(&self) -> PacketCount {
-        self.0.iter().fold(PacketCount::ZERO, |sum, &tally| sum + tally)
+        self.0
+            .iter()
+            .fold(PacketCount::ZERO, |sum, &tally| sum + tally)
     }
 
     /// Every reason with its tally.

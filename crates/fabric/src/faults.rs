@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 use rand_core::Rng;
 use weir_units::{Duration, Time};
 
-use crate::counters::{StageCounters, DropReason, PacketCount};
+use crate::counters::{DropReason, PacketCount, StageCounters};
 use crate::packet::Packet;
 use crate::random::{Generator, Probability, generator, span_up_to};
 

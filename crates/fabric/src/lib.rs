@@ -80,12 +80,12 @@ mod clamp;
 mod connections;
 mod counters;
 pub mod discipline;
+mod egress_port;
 mod faults;
 mod flow_hash;
 mod link;
 mod occupancy;
 mod packet;
-mod pipe;
 mod queue;
 mod random;
 mod red;
@@ -95,21 +95,21 @@ mod timeline;
 
 pub use clamp::{Clamped, WindowLimit};
 pub use connections::{
-    Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Handshake, Offer,
-    Direction,
+    Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Direction,
+    Handshake, Offer,
 };
-pub use counters::{StageCounters, DropReason, Drops, PacketCount};
+pub use counters::{DropReason, Drops, PacketCount, StageCounters};
+pub use egress_port::EgressPort;
 pub use faults::{FaultCounters, FaultSettings, Faults, Reordering, Script, Verdict};
 pub use flow_hash::mix;
 pub use link::{ETHERNET_FRAMING, Link};
 pub use occupancy::Occupancy;
 pub use packet::{Burst, Packet, flip_byte};
-pub use pipe::EgressPort;
 pub use queue::{Admission, Queue};
-pub use random::{ProbabilityError, Probability};
+pub use random::{Probability, ProbabilityError};
 pub use red::{Ramp, Red};
 pub use rule::{Action, Class, Rule, Trigger};
 pub use switch::{
     BufferError, Element, Output, PortIndex, Routes, SharedBuffer, Switch, SwitchError,
 };
-pub use timeline::{PortChange, ConflictingChanges, Timeline};
+pub use timeline::{ConflictingChanges, PortChange, Timeline};

@@ -6,10 +6,10 @@ mod tests;
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
-use crate::counters::{StageCounters, DropReason, Drops, PacketCount};
+use crate::counters::{DropReason, Drops, PacketCount, StageCounters};
 use crate::occupancy::Occupancy;
 use crate::random::{Generator, Probability, generator};
-use crate::red::{RedDecision, Ramp, Red, RedState};
+use crate::red::{Ramp, Red, RedDecision, RedState};
 use crate::rule::{Action, Rule, Trigger};
 
 /// A first-in, first-out queue under a list of [`Rule`]s: what it decides, and what it counts. The
@@ -254,7 +254,9 @@ impl Queue {
                 TriggerKind::AbovePackets(threshold) => certain(self.backlog.packets > threshold),
                 TriggerKind::OverflowsPackets(limit) => certain(self.backlog.packets >= limit),
                 TriggerKind::Random(probability) => chosen(probability.draw(&mut self.random)),
-                TriggerKind::Between(range) => range.draw_evenly(self.backlog.size, &mut self.random),
+                TriggerKind::Between(range) => {
+                    range.draw_evenly(self.backlog.size, &mut self.random)
+                }
                 TriggerKind::Ramp(ramp) => ramp.draw(self.backlog.size, &mut self.random),
                 TriggerKind::Red(place) => match self.averages.get_mut(place) {
                     Some((red, state)) => state.draw(red, &mut self.random),
@@ -265,8 +267,12 @@ impl Queue {
                 (RedDecision::Spared, _) => {}
                 (_, Action::Mark) => mark = true,
                 (_, Action::Drop(reason)) => return Admission::Dropped(reason),
-                (RedDecision::Chosen, Action::DropEarly) => return Admission::Dropped(DropReason::Red),
-                (RedDecision::Certain, Action::DropEarly) => return Admission::Dropped(DropReason::Tail),
+                (RedDecision::Chosen, Action::DropEarly) => {
+                    return Admission::Dropped(DropReason::Red);
+                }
+                (RedDecision::Certain, Action::DropEarly) => {
+                    return Admission::Dropped(DropReason::Tail);
+                }
             }
         }
         if mark && ecn != Ecn::Ce {
@@ -278,9 +284,17 @@ impl Queue {
 }
 
 fn certain(beyond: bool) -> RedDecision {
-    if beyond { RedDecision::Certain } else { RedDecision::Spared }
+    if beyond {
+        RedDecision::Certain
+    } else {
+        RedDecision::Spared
+    }
 }
 
 fn chosen(by_chance: bool) -> RedDecision {
-    if by_chance { RedDecision::Chosen } else { RedDecision::Spared }
+    if by_chance {
+        RedDecision::Chosen
+    } else {
+        RedDecision::Spared
+    }
 }

@@ -345,7 +345,10 @@ mod tests {
         assert_eq!(probability(&gentle, 30_000.0), Some(0.5));
         assert_eq!(probability(&gentle, 45_000.0), Some(0.75));
         assert_eq!(probability(&gentle, 60_000.0), Some(1.0));
-        for (red, queue, hit) in [(red, 30_000, RedDecision::Certain), (gentle, 60_000, RedDecision::Certain)] {
+        for (red, queue, hit) in [
+            (red, 30_000, RedDecision::Certain),
+            (gentle, 60_000, RedDecision::Certain),
+        ] {
             let mut state = RedState::default();
             state.sample(at(0), bytes(queue), &red);
             assert_eq!(state.draw(&red, &mut random), hit);

@@ -13,9 +13,9 @@ use std::any::Any;
 
 use weir_units::Time;
 
-use crate::counters::{StageCounters, PacketCount};
+use crate::counters::{PacketCount, StageCounters};
+use crate::egress_port::EgressPort;
 use crate::packet::Packet;
-use crate::pipe::EgressPort;
 use crate::timeline::PortChange;
 
 pub use element::{Element, Output};

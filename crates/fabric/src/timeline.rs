@@ -146,6 +146,12 @@ mod tests {
         assert!(error.to_string().contains("1us"), "{error}");
         // The same value twice is a mistake too; at different times it is none.
         assert!(Timeline::new([(at(1), PortChange::Down(true)); 2]).is_err());
-        assert!(Timeline::new([(at(1), PortChange::Down(true)), (at(2), PortChange::Down(true))]).is_ok());
+        assert!(
+            Timeline::new([
+                (at(1), PortChange::Down(true)),
+                (at(2), PortChange::Down(true))
+            ])
+            .is_ok()
+        );
     }
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use weir_fabric::{
-    Class, FaultSettings, Faults, Link, Packet, EgressPort, Probability, Queue, Ramp, Red, Reordering,
-    Rule, PacketCount,
+    Class, EgressPort, FaultSettings, Faults, Link, Packet, PacketCount, Probability, Queue, Ramp,
+    Red, Reordering, Rule,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use weir_fabric::{
-    PortChange, DropReason, Element, Faults, Link, Output, Packet, EgressPort, PortIndex, Probability, Queue,
-    Ramp, Reordering, Routes, Rule, SharedBuffer, Switch, PacketCount, discipline,
+    DropReason, EgressPort, Element, Faults, Link, Output, Packet, PacketCount, PortChange,
+    PortIndex, Probability, Queue, Ramp, Reordering, Routes, Rule, SharedBuffer, Switch,
+    discipline,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -80,10 +81,12 @@ impl Element<Sent> for Meddler {
         }
     }
     fn held(&self) -> PacketCount {
-        self.held.iter().fold(PacketCount::ZERO, |mut sum, (.., packet)| {
-            sum.record(packet.length());
-            sum
-        })
+        self.held
+            .iter()
+            .fold(PacketCount::ZERO, |mut sum, (.., packet)| {
+                sum.record(packet.length());
+                sum
+            })
     }
 }
 
@@ -114,8 +117,9 @@ fn change() -> impl Strategy<Value = PortChange> {
         probability().prop_map(PortChange::Loss),
         probability().prop_map(PortChange::Duplication),
         probability().prop_map(PortChange::Corruption),
-        (probability(), nanos(2000))
-            .prop_map(|(probability, delay)| PortChange::Reordering(Reordering { probability, delay })),
+        (probability(), nanos(2000)).prop_map(|(probability, delay)| PortChange::Reordering(
+            Reordering { probability, delay }
+        )),
         (100u64..2000).prop_map(|bytes| PortChange::Mtu(ByteSize::from_bytes(bytes))),
     ]
 }
@@ -265,7 +269,10 @@ impl Caller {
     /// Gives every link a rate and waits until nothing is on the way.
     fn finish(&mut self) {
         for port in 0..PORTS {
-            self.perform(&Operation::Apply(port, PortChange::Rate(Rate::from_gbps(8))));
+            self.perform(&Operation::Apply(
+                port,
+                PortChange::Rate(Rate::from_gbps(8)),
+            ));
         }
         self.run_until(Time::from_nanos(u64::MAX / 2));
     }

@@ -20,7 +20,10 @@ pub(crate) trait RecvBuffers {
     fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]);
 
     /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
-    fn messages(&mut self, count: usize) -> impl Iterator<Item = (RecvMeta, Self::ReceivedBatch<'_>)>;
+    fn messages(
+        &mut self,
+        count: usize,
+    ) -> impl Iterator<Item = (RecvMeta, Self::ReceivedBatch<'_>)>;
 }
 
 /// Datagrams one behind the other.

@@ -20,7 +20,7 @@ use crate::endpoint::{ClientSettings, Endpoint};
 use crate::error::EndpointError;
 use crate::interfaces::{self, AddressWatcher};
 use crate::observe::{EndpointObservers, ObserverOptions};
-use crate::policy::PolicyResolver;
+use crate::policy_resolver::PolicyResolver;
 use crate::random::seed;
 use crate::socket::{BindAddress, SocketBuffers};
 use crate::sockets::Sockets;

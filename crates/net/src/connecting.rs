@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use crate::connection::Connection;
 use crate::error::ConnectionError;
 use crate::handle::Handle;
-use crate::waiting::wait;
+use crate::waiters::wait;
 
 /// A connection whose handshake is going on: a future of the [`Connection`].
 ///

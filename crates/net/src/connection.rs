@@ -15,7 +15,7 @@ use crate::error::ConnectionError;
 use crate::handle::Handle;
 use crate::recv_stream::RecvStream;
 use crate::send_stream::SendStream;
-use crate::waiting::wait;
+use crate::waiters::wait;
 
 /// A DCQUIC connection. Clones are handles to the same one.
 ///

@@ -8,7 +8,7 @@ use weir_quic::UpdateKeysError;
 
 use crate::connection::Connection;
 use crate::error::{ConnectionError, DatagramError};
-use crate::waiting::wait;
+use crate::waiters::wait;
 
 impl Connection {
     /// Sends a datagram: at most once, in no order, before stream data. It leaves when the task

@@ -16,10 +16,10 @@ use tokio::task::JoinHandle;
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
 
-use crate::buffers::{RecvBuffers, Message};
-use crate::link::{SharedConnection, SendProgress};
+use crate::buffers::{Message, RecvBuffers};
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::shared::SharedEndpoint;
+use crate::shared_connection::{SendProgress, SharedConnection};
 use crate::socket::{Socket, Writable, ecn_of};
 use crate::sockets::OpenSockets;
 
@@ -54,7 +54,10 @@ enum NextStep {
 }
 
 impl<P: Protocol> Driver<P> {
-    pub(crate) fn new(shared: Arc<SharedEndpoint<P, SharedConnection<P>>>, watching: Option<JoinHandle<()>>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<SharedEndpoint<P, SharedConnection<P>>>,
+        watching: Option<JoinHandle<()>>,
+    ) -> Self {
         Self {
             shared,
             watching,
@@ -158,7 +161,9 @@ impl<P: Protocol> Driver<P> {
                 datagrams_seen += 1;
                 let key = P::key(&arrival, datagram.as_ref());
                 let found = match (&known, key) {
-                    (Some((known, link)), Some(key)) if *known == key => RoutedDatagram::To(link.clone()),
+                    (Some((known, link)), Some(key)) if *known == key => {
+                        RoutedDatagram::To(link.clone())
+                    }
                     _ => route(shared, socket, now, &arrival, datagram.as_mut()),
                 };
                 let (link, first) = match found {

@@ -167,7 +167,7 @@ mod tests {
     use weir_quic::PathEvent;
 
     use super::*;
-    use crate::path_news::{PathEventSender, KEPT};
+    use crate::path_news::{KEPT, PathEventSender};
 
     #[tokio::test]
     async fn a_subscriber_that_falls_behind_loses_the_oldest_and_knows_how_many() {

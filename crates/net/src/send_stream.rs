@@ -15,7 +15,7 @@ use weir_units::{ByteSize, Duration};
 use crate::dcquic::{ConnectionState, Locked, OpenedStream};
 use crate::error::WriteError;
 use crate::handle::Handle;
-use crate::waiting::{SendOutcome, SendWatch};
+use crate::waiters::{SendOutcome, SendWatch};
 
 /// The sending part of a stream.
 ///

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_wire::Transmit;
 
 use crate::error::EndpointError;
-use crate::socket::{SendError, BindAddress, Socket, SocketBuffers};
+use crate::socket::{BindAddress, SendError, Socket, SocketBuffers};
 
 /// All sockets of an endpoint. Its lock is a leaf: nothing else is locked under it.
 pub(crate) struct Sockets {
@@ -65,7 +65,10 @@ impl OpenSockets {
 
 impl Sockets {
     /// Binds all `places`, of which there is at least one; must be called within a tokio runtime.
-    pub(crate) fn bind(places: Vec<BindAddress>, wanted: SocketBuffers) -> Result<Self, EndpointError> {
+    pub(crate) fn bind(
+        places: Vec<BindAddress>,
+        wanted: SocketBuffers,
+    ) -> Result<Self, EndpointError> {
         let mut seats = Vec::with_capacity(places.len());
         let mut max_datagrams = 1;
         for mut place in places {

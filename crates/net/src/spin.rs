@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use weir_units::{Duration, Time};
 
-use crate::queue::SendQueue;
+use crate::send_queue::SendQueue;
 
 #[derive(Debug)]
 pub(crate) struct Spin {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::mem::discriminant;
 
 use weir_fabric::{PortChange, Probability, Reordering};
-use weir_scenario::{Fault, FaultKind, PortIndex, Scenario, FaultPeriod};
+use weir_scenario::{Fault, FaultKind, FaultPeriod, PortIndex, Scenario};
 use weir_units::{Duration, Time};
 
 /// All changes of links at points in time, in their order.
@@ -59,7 +59,10 @@ fn addresses<T: Ord + Copy>(scenario: &Scenario, clock: Clock<T>) -> Vec<(T, Por
     changes
 }
 
-fn timeline<T: Ord + Copy>(scenario: &Scenario, clock: Clock<T>) -> Vec<(T, PortIndex, PortChange)> {
+fn timeline<T: Ord + Copy>(
+    scenario: &Scenario,
+    clock: Clock<T>,
+) -> Vec<(T, PortIndex, PortChange)> {
     let faults = scenario.faults.iter();
     let faults: Vec<&Fault> = faults
         .filter(|fault| clock(fault).is_some() && fault.kind != FaultKind::Address)

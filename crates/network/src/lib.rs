@@ -25,10 +25,10 @@
 //! | `deadlines` | which transfers were in time, and how many could have been |
 //! | `thresholds` | lengths of queues at which something happens, for plots |
 
-mod calendar;
 mod capture;
 mod deadlines;
 mod error;
+mod event_queue;
 pub mod faults;
 mod meter;
 mod network;
@@ -40,10 +40,10 @@ mod tcon;
 mod thresholds;
 mod transports;
 
-pub use calendar::EventQueue;
 pub use capture::Capture;
 pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::NetworkError;
+pub use event_queue::EventQueue;
 pub use meter::PortMeter;
 pub use network::{Network, TxPort};
 pub use random::Random;

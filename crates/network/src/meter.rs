@@ -1,6 +1,6 @@
 //! What ports did after the warm-up, and samples of them.
 
-use weir_fabric::{StageCounters, DropReason, Packet, EgressPort, PacketCount};
+use weir_fabric::{DropReason, EgressPort, Packet, PacketCount, StageCounters};
 use weir_results::{Drops, PortSample, PortSummary, Ratio};
 use weir_scenario::PortIndex;
 use weir_units::{ByteSize, Rate, Time};

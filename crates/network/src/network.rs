@@ -4,13 +4,14 @@
 //! packets of a few words, the live lab in real time with frames.
 
 use weir_fabric::{
-    self as fabric, PortChange, FaultSettings, Faults, Link, EgressPort, Queue, SharedBuffer, Switch, PacketCount,
+    self as fabric, EgressPort, FaultSettings, Faults, Link, PacketCount, PortChange, Queue,
+    SharedBuffer, Switch,
 };
 use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, SwitchIndex, Topology};
 use weir_units::{Duration, Time};
 
-use crate::calendar::EventQueue;
 use crate::error::NetworkError;
+use crate::event_queue::EventQueue;
 use crate::queues::rules;
 use crate::seeds::{RngStream, Seeds};
 

@@ -7,8 +7,8 @@ use weir_scenario::{
     Level, Node, Scenario, SedAllocation, SedLate, SedOptions, SedReading, SwitchIndex,
 };
 use weir_sed::{
-    Agent, Controller, ControllerConfig, Demand, DemandTable, LatePolicy, Method, WindowOrder, PortId, RttReading,
-    SwitchReport,
+    Agent, Controller, ControllerConfig, Demand, DemandTable, LatePolicy, Method, PortId,
+    RttReading, SwitchReport, WindowOrder,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::FlowKey;

@@ -7,7 +7,7 @@ use weir_fabric::Packet as FabricPacket;
 use weir_policy::first_match;
 use weir_results::TconSummary;
 use weir_scenario::{HostIndex, SwitchIndex, TconRule, Topology};
-use weir_tcon::{FlowInfo, PolicyLookup, Limits, Tcon, FlowPolicy};
+use weir_tcon::{FlowInfo, FlowPolicy, Limits, PolicyLookup, Tcon};
 
 use crate::network::Network;
 use crate::seeds::{RngStream, Seeds};

@@ -10,7 +10,7 @@ use weir_quic::observe::{PathAddresses, Phase, Subject};
 use weir_quic::transport_parameters::TransportParameters;
 use weir_quic::{Code, ConnectionError, ConnectionId, PathEvent, Side};
 
-use crate::hex::{Hex, DisplayText};
+use crate::hex::{DisplayText, Hex};
 use crate::record::tuple;
 
 /// One end of a path.

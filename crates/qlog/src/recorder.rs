@@ -6,8 +6,8 @@ use weir_quic::{PathId, Side};
 use weir_units::{Duration, Time};
 
 use crate::connection::{
-    ConnectionClosed, MigrationDecided, MigrationState, MtuUpdated, ParametersSet, ConnectionStarted, StateUpdated, TupleAssigned,
-    initiator,
+    ConnectionClosed, ConnectionStarted, MigrationDecided, MigrationState, MtuUpdated,
+    ParametersSet, StateUpdated, TupleAssigned, initiator,
 };
 use crate::packet::{PacketData, PacketDropped, PacketLost};
 use crate::record::{Header, Record, tuple};
@@ -60,7 +60,12 @@ impl<S: Sink> Recorder<S> {
         self.oldest = now;
         let began = self.epoch + now.since(Time::ZERO);
         self.append(&Header::new(subject, began));
-        self.event(now, "quic:connection_started", None, ConnectionStarted::new(subject));
+        self.event(
+            now,
+            "quic:connection_started",
+            None,
+            ConnectionStarted::new(subject),
+        );
         let attempted = StateUpdated::ATTEMPTED;
         self.event(now, "quic:connection_state_updated", None, attempted);
     }
@@ -197,10 +202,20 @@ impl<S: Sink> Observer for Recorder<S> {
                 urgent = true;
             }
             Observation::Moving(decision) => {
-                self.event(now, "weir:migration_decided", None, MigrationDecided(decision));
+                self.event(
+                    now,
+                    "weir:migration_decided",
+                    None,
+                    MigrationDecided(decision),
+                );
             }
             Observation::Closed(error) => {
-                self.event(now, "quic:connection_closed", None, ConnectionClosed::new(error));
+                self.event(
+                    now,
+                    "quic:connection_closed",
+                    None,
+                    ConnectionClosed::new(error),
+                );
             }
             // What is not known here yet.
             _ => {}

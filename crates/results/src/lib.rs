@@ -78,7 +78,7 @@ mod table;
 mod text;
 mod trace;
 
-pub use compare::{ExperimentId, CompareError, Comparison, ValuePair, RunComparison};
+pub use compare::{CompareError, Comparison, ExperimentId, RunComparison, ValuePair};
 pub use dataset::{Dataset, Value};
 pub use error::OutputError;
 pub use frame::{Cells, Frame, FrameColumn, RunFrames};
@@ -90,7 +90,7 @@ pub use report::{Report, RunPlots, Threshold};
 pub use staged::StagedFile;
 pub use summary::{
     AchievedRate, CompletionTimes, DeadlineSummary, Drops, Emulation, EpochSummary, GroupSummary,
-    HostSummary, PortDeadlines, PortSummary, RunSummary, SCHEMA_VERSION, Summary, SummaryError,
-    TconSummary, RunKind,
+    HostSummary, PortDeadlines, PortSummary, RunKind, RunSummary, SCHEMA_VERSION, Summary,
+    SummaryError, TconSummary,
 };
 pub use trace::Traces;

@@ -74,7 +74,7 @@ pub use fault::{Fault, FaultKind, FaultPeriod};
 pub use group::{Group, Pairing};
 pub use level::{Buffer, Level};
 pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
-pub use loader::{Document, SettingError, Setting};
+pub use loader::{Document, Setting, SettingError};
 pub use measurements::{Measurements, Reduction};
 pub use policy_file::{load_deadlines, load_policy, parse_deadlines, parse_policy};
 pub use queue::{Discipline, Queue, Red, RedLength};

@@ -44,7 +44,11 @@ impl Scenario {
     ///
     /// # Errors
     /// As [`Scenario::load`].
-    pub fn parse(name: &str, text: &str, settings: &[Setting]) -> Result<LoadedScenario, ScenarioError> {
+    pub fn parse(
+        name: &str,
+        text: &str,
+        settings: &[Setting],
+    ) -> Result<LoadedScenario, ScenarioError> {
         let document = Document::parse(name, text)?;
         document.with(settings)?.expand()
     }

@@ -11,8 +11,8 @@ use weir_units::{ByteSize, Duration, Time};
 use crate::topology::Link;
 use crate::transport::Protocol;
 use crate::{
-    Fault, FaultKind, Group, HostIndex, Pairing, PortIndex, Route, Scenario, SharedBuffer, Switch,
-    TconRule, Topology, Transport, FaultPeriod, Workload,
+    Fault, FaultKind, FaultPeriod, Group, HostIndex, Pairing, PortIndex, Route, Scenario,
+    SharedBuffer, Switch, TconRule, Topology, Transport, Workload,
 };
 
 impl Serialize for Scenario {

@@ -14,15 +14,15 @@ mod window;
 use std::collections::VecDeque;
 use std::fmt;
 
-use weir_fabric::{ConnectionId, Connections, Element, Output, Packet, PortIndex, Direction};
+use weir_fabric::{ConnectionId, Connections, Direction, Element, Output, Packet, PortIndex};
 use weir_units::Time;
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment};
 
-use crate::message::{WindowOrder, SwitchReport};
+use crate::message::{SwitchReport, WindowOrder};
 pub use config::{AgentConfig, AgentCounters};
 use flow::TrackedConnection;
-use queue::{QueueMonitor, DroppedPacket};
+use queue::{DroppedPacket, QueueMonitor};
 
 /// The agent in a switch: an [`Element`] of its path.
 ///
@@ -159,7 +159,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             out.forward(ingress, packet);
             if segment.payload > 0 && dropped(egress, out) > before {
                 let sequence = segment.sequence;
-                self.reports.push_back(SwitchReport::Dropped { flow, sequence });
+                self.reports
+                    .push_back(SwitchReport::Dropped { flow, sequence });
             }
             self.look_for_repeats(now, id, way.reversed());
         } else {

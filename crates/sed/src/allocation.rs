@@ -8,7 +8,7 @@
 
 use weir_units::{ByteSize, Duration, Rate};
 
-use crate::schedule::{JobScheduler, Job};
+use crate::schedule::{Job, JobScheduler};
 
 /// How windows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,12 @@ impl WindowAllocator {
     }
 
     /// First those that can be in time, then the others. A turn of theirs is no less than equation 4 asks for.
-    fn take_turns(&mut self, settings: &AllocationSettings, flows: &[FlowDemand], mut left: u32) -> u32 {
+    fn take_turns(
+        &mut self,
+        settings: &AllocationSettings,
+        flows: &[FlowDemand],
+        mut left: u32,
+    ) -> u32 {
         let early = settings.rtt * 2;
         // What is sent arrives a round trip before its ACK is counted, and slow start takes another one.
         let earlier = |job: Job| Job {
@@ -193,7 +198,9 @@ fn share(settings: &AllocationSettings, flows: &[FlowDemand], windows: &mut [u32
     let is_spare = |flow: &FlowDemand| match flow.job {
         None => true,
         Some(job) => {
-            job.due.is_zero() && settings.late == LatePolicy::Spare && settings.method == Method::Paper
+            job.due.is_zero()
+                && settings.late == LatePolicy::Spare
+                && settings.method == Method::Paper
         }
     };
     let any_spare = flows.iter().any(is_spare);

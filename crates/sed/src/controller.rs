@@ -13,10 +13,10 @@ use serde::Serialize;
 use weir_units::{Rate, Time};
 use weir_wire::FlowKey;
 
-use crate::allocation::{WindowAllocator, Method, AllocationSettings};
+use crate::allocation::{AllocationSettings, Method, WindowAllocator};
 use crate::demand::{Demand, DemandError, DemandTable, FlowPattern};
-use crate::message::{WindowOrder, PortId, SwitchReport};
-use crate::table::{Entry, PortSurvey, PortFlowTable};
+use crate::message::{PortId, SwitchReport, WindowOrder};
+use crate::table::{Entry, PortFlowTable, PortSurvey};
 use config::INITIAL_WINDOW;
 pub use config::{ControllerConfig, RttReading};
 pub use view::Slack;

@@ -373,8 +373,9 @@ mod tests {
     fn senseless_demands_are_refused() {
         let mut demands = DemandTable::new(Vec::new(), 2);
         let client = flow(1).source;
-        let refused =
-            |demands: &mut DemandTable, demand| demands.register(client, flow(1), demand).unwrap_err();
+        let refused = |demands: &mut DemandTable, demand| {
+            demands.register(client, flow(1), demand).unwrap_err()
+        };
         assert_eq!(refused(&mut demands, demand(0, 5)), DemandError::NoSize);
         assert_eq!(refused(&mut demands, demand(5, 0)), DemandError::NoTime);
         let huge = refused(&mut demands, demand(1 << 63, 5));

@@ -31,9 +31,11 @@ mod sender;
 mod table;
 
 pub use agent::{Agent, AgentConfig, AgentCounters};
-pub use allocation::{FlowDemand, LatePolicy, Method, AllocationSettings, allocate, total_window};
-pub use controller::{Controller, ControllerConfig, ControllerCounters, PortState, RttReading, Slack};
-pub use demand::{Demand, DemandError, DemandTable, FlowPattern, DemandRule, shares_prefix};
-pub use message::{WindowOrder, PortId, SwitchReport};
+pub use allocation::{AllocationSettings, FlowDemand, LatePolicy, Method, allocate, total_window};
+pub use controller::{
+    Controller, ControllerConfig, ControllerCounters, PortState, RttReading, Slack,
+};
+pub use demand::{Demand, DemandError, DemandRule, DemandTable, FlowPattern, shares_prefix};
+pub use message::{PortId, SwitchReport, WindowOrder};
 pub use sender::{Allocator, Allowance, Hear, SenderFlow};
 pub use table::Entry;

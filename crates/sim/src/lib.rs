@@ -38,5 +38,5 @@ mod workloads;
 mod world;
 
 pub use error::BuildError;
-pub use experiment::{ExperimentInfo, Experiment, Outcome, Results, Run};
+pub use experiment::{Experiment, ExperimentInfo, Outcome, Results, Run};
 pub use simulation::Simulation;

@@ -1,7 +1,7 @@
 //! A run: from one event to the next.
 
 use weir_fabric::PortChange;
-use weir_network::{EventQueue, RngStream, PortMeter, Random, Seeds, faults};
+use weir_network::{EventQueue, PortMeter, Random, RngStream, Seeds, faults};
 use weir_results::{
     EpochRecord, FlowRecord, Observation, OutputError, Ratio, Recorder, RunSummary,
 };

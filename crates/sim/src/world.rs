@@ -17,7 +17,8 @@ use crate::epochs::Epochs;
 use crate::error::BuildError;
 use crate::flows::{Flow, FlowId, FlowReport, FlowTable, HostPair};
 use crate::hosts::{
-    Action, DcudpSetup, Hosts, EndpointEvent, QuicSetup, HostEnvironment, TcpSetup, UdpEnd, codepoint,
+    Action, DcudpSetup, EndpointEvent, HostEnvironment, Hosts, QuicSetup, TcpSetup, UdpEnd,
+    codepoint,
 };
 use crate::packet::{Address, Contents, Network, Packets};
 
@@ -178,7 +179,8 @@ impl World {
             }
             Setup::Tcp(setup) => {
                 let is_resumed = setup.resumes() && self.sessions.contains(&(group, pair));
-                let (congestion, sequence) = (seed(RngStream::Congestion), seed(RngStream::Sequence));
+                let (congestion, sequence) =
+                    (seed(RngStream::Congestion), seed(RngStream::Sequence));
                 for address in addresses {
                     let initiator = address.initiator;
                     let mut end = setup.end(now, initiator, is_resumed, congestion, sequence);

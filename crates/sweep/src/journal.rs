@@ -83,7 +83,10 @@ impl Journal {
     ///
     /// # Errors
     /// A file cannot be read; a line is no row.
-    pub fn read_all(directory: &Path, planned: &[PlannedRun]) -> Result<(Rows, StaleRows), SweepError> {
+    pub fn read_all(
+        directory: &Path,
+        planned: &[PlannedRun],
+    ) -> Result<(Rows, StaleRows), SweepError> {
         let mut all = Rows::default();
         for path in journals(directory)? {
             read(&path)?.into_iter().for_each(|row| all.push(row));

@@ -42,24 +42,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod carry_out;
-mod crew;
+mod dataset;
 mod error;
+mod execution;
+mod executor;
 mod journal;
 mod key;
 mod plan;
 mod row;
 mod steady;
 mod task;
-mod written;
 
-pub use carry_out::thread_time;
-pub use crew::RunObserver;
+pub use dataset::WrittenDataset;
 pub use error::SweepError;
+pub use execution::thread_time;
+pub use executor::RunObserver;
 pub use journal::{Journal, StaleRows};
 pub use key::{CODE_VERSION, RunKey};
 pub use plan::{Axis, PlannedRun, Shard, Sweep};
 pub use row::{Row, Rows};
-pub use steady::{SteadyStateDetector, SteadyRule};
+pub use steady::{SteadyRule, SteadyStateDetector};
 pub use task::{Task, TaskError};
-pub use written::WrittenDataset;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use weir_results::Value;
 use weir_scenario::{Document, ScenarioError};
 
-use crate::carry_out::carry_out;
+use crate::execution::carry_out;
 use crate::key::{CODE_VERSION, RunKey};
 use crate::plan::{PlannedRun, Sweep};
 use crate::row::Row;

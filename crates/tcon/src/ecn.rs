@@ -1,6 +1,6 @@
 //! ECN on behalf of a sender that does not know of it (RFC 3168, section 6.1).
 
-use weir_fabric::{Handshake, Packet, Direction};
+use weir_fabric::{Direction, Handshake, Packet};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Segment};
 

@@ -4,17 +4,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use weir_fabric::{
-    Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Element, Output,
-    Packet, PortIndex, PacketCount, Direction,
+    Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Direction,
+    Element, Output, Packet, PacketCount, PortIndex,
 };
 use weir_units::{ByteSize, Time};
 use weir_wire::tcp::{Flags, Segment};
 
 use crate::counters::{Counters, FlowReport};
 use crate::ecn::Negotiation;
-use crate::memory::MemoryBudget;
-use crate::stream::{AckVerdict, StreamContext, Stream};
-use crate::treatment::{FlowInfo, PolicyLookup};
+use crate::flow_policy::{FlowInfo, PolicyLookup};
+use crate::memory_budget::MemoryBudget;
+use crate::stream::{AckVerdict, Stream, StreamContext};
 
 /// How much a [`Tcon`] may remember.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

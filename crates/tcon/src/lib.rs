@@ -33,28 +33,28 @@
 //! - When a connection is forgotten, what waited for its turn leaves at once; from then on its sender
 //!   hears the receiver itself.
 
-mod answers;
+mod ack_replay;
+mod advertised_window;
 mod cap;
 mod counters;
 mod ecn;
 mod element;
 mod flight;
-mod memory;
-mod observed;
+mod flow_controller;
+mod flow_policy;
+mod memory_budget;
+mod observed_flow;
 mod observed_flows;
-mod report;
+mod progress_report;
 mod report_schedule;
 mod rtt;
-mod steering;
 mod stream;
-mod told;
-mod treatment;
 
 pub use cap::{Cap, HOLD};
 pub use counters::{Counters, EnforcementCounters, FlowReport};
 pub use element::{Limits, Tcon};
-pub use observed::{FlowStart, ObservedFlow};
+pub use flow_policy::{FlowInfo, FlowPolicy, PolicyLookup};
+pub use observed_flow::{FlowStart, ObservedFlow};
 pub use observed_flows::{ObservedCounters, ObservedFlows, SamplingRound};
-pub use report::{DeliveryPoint, PLACES, ProgressReport};
+pub use progress_report::{DeliveryPoint, PLACES, ProgressReport};
 pub use report_schedule::ReportSchedule;
-pub use treatment::{FlowInfo, PolicyLookup, FlowPolicy};

@@ -10,8 +10,8 @@ use weir_wire::FlowKey;
 
 use crate::cap::Cap;
 use crate::counters::{EnforcementCounters, FlowReport};
-use crate::observed::{FlowStart, ObservedFlow};
-use crate::report::ProgressReport;
+use crate::observed_flow::{FlowStart, ObservedFlow};
+use crate::progress_report::ProgressReport;
 use crate::report_schedule::ReportSchedule;
 
 /// How often caps are given anew although nothing has changed: several times while they [hold](crate::HOLD).

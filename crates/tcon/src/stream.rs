@@ -6,16 +6,16 @@ mod transmit;
 use std::collections::VecDeque;
 
 use weir_congestion::Context;
-use weir_fabric::{Clamped, Handshake, Packet, PacketCount, Direction, WindowLimit};
+use weir_fabric::{Clamped, Direction, Handshake, Packet, PacketCount, WindowLimit};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
+use crate::advertised_window::AdvertisedWindow;
 use crate::counters::{Counters, EnforcementCounters};
 use crate::flight::Flight;
-use crate::memory::MemoryBudget;
-use crate::steering::FlowController;
-use crate::told::AdvertisedWindow;
-use crate::treatment::FlowPolicy;
+use crate::flow_controller::FlowController;
+use crate::flow_policy::FlowPolicy;
+use crate::memory_budget::MemoryBudget;
 
 pub(crate) use acknowledgment::AckVerdict;
 

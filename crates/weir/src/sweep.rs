@@ -9,7 +9,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use weir_scenario::Setting;
 use weir_sweep::{
-    Journal, PlannedRun, Row, Rows, Shard, StaleRows, SteadyRule, Sweep as Plan, SweepError, RunObserver,
+    Journal, PlannedRun, Row, Rows, RunObserver, Shard, StaleRows, SteadyRule, Sweep as Plan,
+    SweepError,
 };
 
 use crate::failure::Failure;

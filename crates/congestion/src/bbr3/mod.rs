@@ -11,8 +11,8 @@
 
 mod control;
 mod cycle;
-mod flights;
 mod model;
+mod packet_states;
 mod probe_rtt;
 #[cfg(test)]
 mod tests;
@@ -32,8 +32,8 @@ use crate::{
     AckSample, AlgorithmSpec, Context, Controller, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
 use cycle::{AckPhase, Cycle};
-use flights::PacketStates;
 use model::{Bounds, Sample};
+use packet_states::PacketStates;
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "bbr3",

@@ -6,9 +6,9 @@
 
 mod curve;
 mod hystart;
-mod steps;
 #[cfg(test)]
 mod tests;
+mod whole_segments;
 
 use weir_units::{ByteSize, Duration, Time};
 
@@ -18,8 +18,8 @@ use crate::loss_window::{
 };
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
 use curve::{BETA, C, CubicEpoch};
-use hystart::{SlowStartAction, HyStart};
-use steps::WholeSegments;
+use hystart::{HyStart, SlowStartAction};
+use whole_segments::WholeSegments;
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
@@ -178,7 +178,9 @@ impl Cubic {
         let advice = self
             .hystart
             .as_mut()
-            .map_or(SlowStartAction::Grow(ack.acked), |hystart| hystart.on_ack(ack));
+            .map_or(SlowStartAction::Grow(ack.acked), |hystart| {
+                hystart.on_ack(ack)
+            });
         match advice {
             SlowStartAction::Grow(acked) => self.window.grow_exponentially(acked),
             SlowStartAction::Leave => {

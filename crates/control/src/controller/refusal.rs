@@ -3,7 +3,7 @@
 use tonic::{Code, Status};
 use weir_sed::DemandError;
 
-use crate::term::LeaderEpoch;
+use crate::leader_epoch::LeaderEpoch;
 use crate::translate::DecodeError;
 
 /// Why somebody's wish is not granted.

@@ -9,9 +9,9 @@ use tonic::{Request, Response, Status, Streaming};
 use weir_sed::{FlowPattern, SwitchReport};
 use weir_wire::FlowKey;
 
-use super::desk::{AdmittedPeer, ControllerInput, SenderReport};
 use super::refusal::Refusal;
 use super::switches::{Hello, governor};
+use super::task::{AdmittedPeer, ControllerInput, SenderReport};
 use crate::role::{Role, has_address};
 use crate::stream::Received;
 use crate::translate::{self, DecodeError};
@@ -153,7 +153,11 @@ fn reports(session: u64, message: v1::FromAgent) -> Result<ControllerInput, Refu
     })
 }
 
-fn sender_reports(session: u64, peer: &Peer, message: v1::FromSender) -> Result<ControllerInput, Refusal> {
+fn sender_reports(
+    session: u64,
+    peer: &Peer,
+    message: v1::FromSender,
+) -> Result<ControllerInput, Refusal> {
     let Some(SenderMessage::Reports(message)) = message.message else {
         return Err(Refusal::Hello);
     };

@@ -5,7 +5,7 @@ use weir_units::{Duration, Time};
 
 use super::clock::Clock;
 use super::switches::{Port, Switch, Switches};
-use crate::term::LeaderEpoch;
+use crate::leader_epoch::LeaderEpoch;
 use crate::translate::{to_address, to_demand, to_flow};
 use crate::v1;
 

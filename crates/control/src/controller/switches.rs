@@ -9,7 +9,7 @@ use tonic::Status;
 use weir_units::{Rate, Time};
 
 use super::refusal::Refusal;
-use crate::term::LeaderEpoch;
+use crate::leader_epoch::LeaderEpoch;
 use crate::translate;
 use crate::v1;
 

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use weir_sed::{WindowOrder, SwitchReport};
+use weir_sed::{SwitchReport, WindowOrder};
 use weir_wire::tcp::Sequence;
 
 use super::*;
@@ -79,7 +79,8 @@ fn any_order() -> impl Strategy<Value = WindowOrder> {
         }),
         Just(WindowOrder::Renew),
         Just(WindowOrder::Describe),
-        (any_flow(), any_demand()).prop_map(|(flow, demand)| WindowOrder::Remember { flow, demand }),
+        (any_flow(), any_demand())
+            .prop_map(|(flow, demand)| WindowOrder::Remember { flow, demand }),
     ]
 }
 

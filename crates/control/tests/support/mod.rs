@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use weir_control::certificates::Authority;
 use weir_control::{
-    Client, Controller, ControllerError, ControllerOptions, Credentials, Role, EpochFile, v1,
+    Client, Controller, ControllerError, ControllerOptions, Credentials, EpochFile, Role, v1,
 };
 use weir_sed::ControllerConfig;
 use weir_units::Duration as Span;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use weir_control::{AgentChannel, PortDescription};
-use weir_fabric::{Faults, Link, Packet, EgressPort, PortIndex, Queue, Routes, Rule, Switch};
+use weir_fabric::{EgressPort, Faults, Link, Packet, PortIndex, Queue, Routes, Rule, Switch};
 use weir_sed::{Agent, AgentConfig};
 use weir_units::{ByteSize, Duration as Span, Rate, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, SynOptions};

@@ -11,8 +11,8 @@ use super::{Connection, Event, Setup};
 use crate::config::{DataKind, SMALLEST_PACKET, TransportConfig};
 use crate::error::ConnectionError;
 use crate::packet::{
-    Control, ControlHeader, ControlKind, HEADER_LENGTH, Handshake, HandshakeKind, HeaderFlags, Refusal,
-    SocketId, Timestamp,
+    Control, ControlHeader, ControlKind, HEADER_LENGTH, Handshake, HandshakeKind, HeaderFlags,
+    Refusal, SocketId, Timestamp,
 };
 use crate::protection::{Session, SharedKey, tags_agree};
 use crate::receiver::Receiver;

@@ -8,7 +8,7 @@ use super::close::State;
 use crate::channel::DataFields;
 use crate::mode::Mode;
 use crate::packet::{
-    Ack, Control, KeepAlive, LossRange, LossRanges, HeaderFlags, SocketId, write_loss_range,
+    Ack, Control, HeaderFlags, KeepAlive, LossRange, LossRanges, SocketId, write_loss_range,
 };
 use crate::sequence::SequenceNumber;
 use crate::stream_queue::PacketRun;

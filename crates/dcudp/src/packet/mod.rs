@@ -17,7 +17,8 @@ pub use control::{Ack, Control, KeepAlive, Shutdown, ShutdownReason};
 pub use control_kind::ControlKind;
 pub use handshake::{Handshake, HandshakeKind, Refusal};
 pub use header::{
-    ControlHeader, DataHeader, HEADER_LENGTH, Header, HeaderFlags, MessagePosition, SocketId, Timestamp,
+    ControlHeader, DataHeader, HEADER_LENGTH, Header, HeaderFlags, MessagePosition, SocketId,
+    Timestamp,
 };
 pub use loss_ranges::{LossRange, LossRanges, write_loss_range};
 

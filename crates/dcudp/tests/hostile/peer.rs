@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use weir_dcudp::packet::{
-    Ack, Control, ControlHeader, DataHeader, Handshake, HandshakeKind, KeepAlive, LossRange,
-    LossRanges, HeaderFlags, Packet, MessagePosition, Shutdown, ShutdownReason, SocketId, Timestamp,
+    Ack, Control, ControlHeader, DataHeader, Handshake, HandshakeKind, HeaderFlags, KeepAlive,
+    LossRange, LossRanges, MessagePosition, Packet, Shutdown, ShutdownReason, SocketId, Timestamp,
     write_loss_range,
 };
 use weir_dcudp::{

@@ -19,7 +19,7 @@ use weir_dcudp::{
     Connection, ConnectionError, ConnectionHandle, DataKind, Endpoint, Event, Route, ServerConfig,
     TransportConfig,
 };
-use weir_fabric::{FaultSettings, Faults, Link, Packet, EgressPort, Queue, Rule};
+use weir_fabric::{EgressPort, FaultSettings, Faults, Link, Packet, Queue, Rule};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
 

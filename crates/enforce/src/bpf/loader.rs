@@ -30,7 +30,11 @@ pub(super) struct LoadedProgram {
 }
 
 /// Loads the programs and registers `algorithm` as `name`.
-pub(super) fn load(algorithm: Algorithm, name: &str, fixed: RawParameters) -> Result<LoadedProgram, BpfError> {
+pub(super) fn load(
+    algorithm: Algorithm,
+    name: &str,
+    fixed: RawParameters,
+) -> Result<LoadedProgram, BpfError> {
     collect_log();
     check_kernel()?;
     let mut open = ObjectBuilder::default()

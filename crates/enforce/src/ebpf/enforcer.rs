@@ -6,8 +6,8 @@ use weir_policy::{Policy, PolicyFlow, PolicyRule};
 use weir_tcon::{HOLD, ObservedFlows, SamplingRound};
 use weir_units::{Duration, Time};
 
-use super::event::{Event, KEY, FlowOpened};
-use super::{Options, DataPlane};
+use super::event::{Event, FlowOpened, KEY};
+use super::{DataPlane, Options};
 use crate::bpf::BpfError;
 use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, Status, Totals};
 

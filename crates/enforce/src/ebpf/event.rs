@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use weir_policy::Dscp;
-use weir_tcon::{FlowStart, DeliveryPoint, PLACES, ProgressReport};
+use weir_tcon::{DeliveryPoint, FlowStart, PLACES, ProgressReport};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::Sequence;
@@ -114,7 +114,10 @@ fn read_report(mut fields: FieldReader<'_>) -> Option<FlowProgress> {
     })
 }
 
-fn read_places(count: usize, mut fields: FieldReader<'_>) -> Option<[Option<DeliveryPoint>; PLACES]> {
+fn read_places(
+    count: usize,
+    mut fields: FieldReader<'_>,
+) -> Option<[Option<DeliveryPoint>; PLACES]> {
     let mut places = [None; PLACES];
     for place in places.iter_mut().take(count) {
         *place = Some(DeliveryPoint {

@@ -10,7 +10,7 @@ use weir_tcon::{Limits, Tcon};
 use weir_units::Duration;
 
 use super::rules::PolicyRules;
-use super::{AttachError, InterfacePair, Inline};
+use super::{AttachError, Inline, InterfacePair};
 use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, InlineCounts, Status, Totals};
 use crate::segment::Segment;
 

@@ -27,10 +27,10 @@
 //! # }
 //! ```
 
-mod agent;
-mod agent_figures;
-mod ends;
+mod agent_bridge;
+mod agent_metrics;
 mod enforcer;
+mod interface_pair;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -42,16 +42,16 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use weir_fabric::{Element, Faults, Link, EgressPort, PortIndex, Queue, Routes, Switch};
+use weir_fabric::{EgressPort, Element, Faults, Link, PortIndex, Queue, Routes, Switch};
 use weir_units::{Duration, Rate, Time};
 
 use crate::port::Port;
-use crate::segment::{FramePools, SegmentRun, Segment};
+use crate::segment::{FramePools, Segment, SegmentRun};
 
-pub use agent::{AgentBridge, TxQueue, Waker};
-pub use ends::AttachError;
-use ends::InterfacePair;
+pub use agent_bridge::{AgentBridge, TxQueue, Waker};
 pub use enforcer::Enforcer;
+pub use interface_pair::AttachError;
+use interface_pair::InterfacePair;
 
 /// How many frames are taken from one port before the other one has its turn.
 const FRAMES: usize = 32;

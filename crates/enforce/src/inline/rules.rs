@@ -1,7 +1,7 @@
 //! A policy as what TCon's element asks of flows between two interfaces.
 
 use weir_policy::{Dscp, Policy, PolicyFlow, PolicyRule, first_match};
-use weir_tcon::{FlowInfo, PolicyLookup, FlowPolicy};
+use weir_tcon::{FlowInfo, FlowPolicy, PolicyLookup};
 
 use super::SIDES;
 

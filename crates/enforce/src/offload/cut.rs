@@ -55,7 +55,12 @@ impl SuperFrame {
     /// sequence number or length, FIN and PSH only with the last segment, CWR only with the first, an
     /// IPv4 identification that counts. A checksum that was left to be finished still is; one that was
     /// there is brought up to date. CWR that is added is only the first segment's.
-    pub fn cut(&self, range: Range<u16>, changes: impl Into<HeaderChanges>, to: MacAddress) -> CutFrame<'_> {
+    pub fn cut(
+        &self,
+        range: Range<u16>,
+        changes: impl Into<HeaderChanges>,
+        to: MacAddress,
+    ) -> CutFrame<'_> {
         let layout = &self.layout;
         let last = range.end.min(layout.segments);
         let first = range.start.min(last);

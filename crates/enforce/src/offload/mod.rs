@@ -14,7 +14,7 @@ mod vnet;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use cut::{HeaderChanges, CutFrame};
+pub use cut::{CutFrame, HeaderChanges};
 pub use frame::{FrameError, MacAddress, SuperFrame};
 pub use vlan::VlanTag;
 pub use vnet::{Gso, GsoKind, PartialChecksum, VnetError, VnetHeader};

@@ -210,7 +210,9 @@ fn converse(stream: UnixStream, questions: &Sender<PendingRequest>) -> io::Resul
     let question = serde_json::from_str(&line)?;
     let (reply, answer) = channel();
     let hung_up = |_| io::Error::from(io::ErrorKind::BrokenPipe);
-    questions.send(PendingRequest { question, reply }).map_err(hung_up)?;
+    questions
+        .send(PendingRequest { question, reply })
+        .map_err(hung_up)?;
     let answer = answer
         .recv_timeout(PATIENCE)
         .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?;

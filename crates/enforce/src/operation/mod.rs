@@ -2,13 +2,13 @@
 //! metrics, and the socket by which both are asked for and a policy is loaded again ([`control`]).
 
 pub mod control;
-mod figures;
+mod metrics;
 mod status;
 
 use weir_metrics::Registry;
 use weir_policy::Policy;
 
-pub use figures::EnforcerMetrics;
+pub use metrics::EnforcerMetrics;
 pub use status::{FlowStatus, InlineCounts, KernelCounts, Status, Totals};
 
 /// A data plane that enforces a policy on the connections that open while it runs.

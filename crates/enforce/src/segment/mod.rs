@@ -17,7 +17,7 @@ use weir_units::{ByteSize, Duration};
 use weir_wire::tcp::{self, Flags, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
-use crate::offload::{HeaderChanges, CutFrame, SuperFrame};
+use crate::offload::{CutFrame, HeaderChanges, SuperFrame};
 
 pub use pool::FramePools;
 pub use run::SegmentRun;

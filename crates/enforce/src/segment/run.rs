@@ -6,7 +6,7 @@ use weir_units::Duration;
 use weir_wire::tcp::Flags;
 
 use super::{ReceivedFrame, Segment};
-use crate::offload::{HeaderChanges, CutFrame, MacAddress};
+use crate::offload::{CutFrame, HeaderChanges, MacAddress};
 
 /// Consecutive segments of one frame that have been changed alike: they leave as one frame again.
 #[derive(Debug)]

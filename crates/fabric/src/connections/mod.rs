@@ -2,7 +2,7 @@
 //! agreed on, and whatever else is to be remembered of each.
 
 mod handshake;
-mod order;
+mod recency_list;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +14,8 @@ use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
 use crate::flow_hash::{hash_of, mix};
-pub use handshake::{Handshake, Offer, Direction};
-use order::RecencyList;
+pub use handshake::{Direction, Handshake, Offer};
+use recency_list::RecencyList;
 
 /// How much a table remembers, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

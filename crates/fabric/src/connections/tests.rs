@@ -114,7 +114,11 @@ fn a_reset_ends_it_and_another_syn_begins_another() {
     let connection = table.observe(now, flow(1), &other).unwrap().1;
     assert_eq!((connection.state, connection.is_open()), (0, false));
     assert_eq!(
-        connection.handshake.offer(Direction::Forth).unwrap().sequence,
+        connection
+            .handshake
+            .offer(Direction::Forth)
+            .unwrap()
+            .sequence,
         Sequence::new(9000)
     );
     let reset = segment(Flags::RST | Flags::ACK, 0, 9001);

@@ -85,7 +85,10 @@ fn tail_drop_by_bytes_fills_the_queue_to_the_last_byte() {
 fn tail_drop_by_packets_ignores_their_length() {
     let mut queue = Waiting::new([Rule::tail_drop_packets(2)], 0);
     assert_eq!(queue.push(NumberedPacket::new(0, 1)), Admission::Queued);
-    assert_eq!(queue.push(NumberedPacket::new(1, 65_535)), Admission::Queued);
+    assert_eq!(
+        queue.push(NumberedPacket::new(1, 65_535)),
+        Admission::Queued
+    );
     assert_eq!(
         queue.push(NumberedPacket::new(2, 1)),
         Admission::Dropped(DropReason::Tail)
@@ -281,7 +284,10 @@ fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
     let mut queue = Waiting::new([rule], 1);
     // Averages: 0, 250, 625; an ECT packet is never dropped.
     for number in 0..3 {
-        assert_eq!(queue.push(NumberedPacket::new(number, 500)), Admission::Queued);
+        assert_eq!(
+            queue.push(NumberedPacket::new(number, 500)),
+            Admission::Queued
+        );
     }
     assert_eq!(queue.queue.average(), Some(bytes(625)));
     let reason = DropReason::Tail;

@@ -6,8 +6,8 @@ use std::fmt;
 use weir_units::Time;
 
 use crate::counters::{DropReason, PacketCount};
+use crate::egress_port::EgressPort;
 use crate::packet::Packet;
-use crate::pipe::EgressPort;
 
 use super::PortIndex;
 use super::ports::Ports;

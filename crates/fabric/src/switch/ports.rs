@@ -2,9 +2,9 @@
 
 use weir_units::Time;
 
-use crate::counters::{StageCounters, DropReason, PacketCount};
+use crate::counters::{DropReason, PacketCount, StageCounters};
+use crate::egress_port::EgressPort;
 use crate::packet::Packet;
-use crate::pipe::EgressPort;
 
 use super::error::SwitchError;
 use super::routes::{PortIndex, Routes};
@@ -22,7 +22,11 @@ pub(super) struct Ports<P> {
 }
 
 impl<P: Packet + Clone> Ports<P> {
-    pub(super) fn new(pipes: Vec<EgressPort<P>>, routes: Routes, seed: u64) -> Result<Self, SwitchError> {
+    pub(super) fn new(
+        pipes: Vec<EgressPort<P>>,
+        routes: Routes,
+        seed: u64,
+    ) -> Result<Self, SwitchError> {
         let count = pipes.len();
         let astray = routes.iter().find(|(_, port)| port.index() >= count);
         if let Some((destination, port)) = astray {

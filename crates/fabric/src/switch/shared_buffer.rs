@@ -10,8 +10,8 @@ use std::collections::binary_heap::PeekMut;
 
 use weir_units::{ByteSize, Time};
 
+use crate::egress_port::EgressPort;
 use crate::packet::Packet;
-use crate::pipe::EgressPort;
 
 use super::error::SwitchError;
 use super::routes::PortIndex;
@@ -66,7 +66,9 @@ impl SharedBuffer {
     fn room(&self, port: PortIndex, backlog: ByteSize, used: ByteSize) -> ByteSize {
         let free = self.size - used;
         let limit = match &self.limit {
-            PortLimit::Static(limits) => limits.get(port.index()).copied().unwrap_or(ByteSize::ZERO),
+            PortLimit::Static(limits) => {
+                limits.get(port.index()).copied().unwrap_or(ByteSize::ZERO)
+            }
             PortLimit::Dynamic(alpha) => free.mul_f64(*alpha),
         };
         limit.min(backlog + free)

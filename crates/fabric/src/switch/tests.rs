@@ -147,7 +147,10 @@ fn packets_leave_by_the_port_on_their_way() {
     let client = caller.switch.port(CLIENT).unwrap();
     assert_eq!(client.counters().departed.packets, 1);
     assert!(caller.switch.port(PortIndex::new(2)).is_none());
-    assert_eq!(caller.switch.poll_delivered(at(999), PortIndex::new(2)), None);
+    assert_eq!(
+        caller.switch.poll_delivered(at(999), PortIndex::new(2)),
+        None
+    );
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::time::Duration as Wait;
 
 use rustix::event::{EventfdFlags, eventfd};
 use weir_congestion::AlgorithmSpec;
-use weir_enforce::inline::{InlineCounters, Inline};
+use weir_enforce::inline::{Inline, InlineCounters};
 use weir_enforce::segment::Segment;
-use weir_tcon::{Limits, Tcon, FlowPolicy};
+use weir_tcon::{FlowPolicy, Limits, Tcon};
 use weir_units::Rate;
 
 use crate::Failure;

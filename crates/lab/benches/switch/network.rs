@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_enforce::port::{PacketSocket, Port, Tap};
-use weir_lab::switch::{SwitchHandle, AddressOwners, SwitchReport, SwitchSetup, HostSocket, start};
+use weir_lab::switch::{AddressOwners, HostSocket, SwitchHandle, SwitchReport, SwitchSetup, start};
 use weir_scenario::{PortIndex, Scenario};
 use weir_units::{Duration, Rate};
 

@@ -10,17 +10,17 @@ use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, Workload
 use weir_traffic::transport::Transport;
 use weir_units::{ByteSize, Duration, Rate};
 
-use super::arrival::{PartialTransfer, impossible};
 use super::context::FlowContext;
 use super::datagrams;
 use super::dial::Dialer;
 use super::meter::FlowMeter;
-use super::preface::TransferHeader;
+use super::packet_schedule::PacketSchedule;
+use super::partial_transfer::{PartialTransfer, impossible};
 use super::request_client::RequestClient;
 use super::server::INCAST_REQUEST;
-use super::ticks::PacketSchedule;
+use super::transfer_header::TransferHeader;
 use super::transports;
-use crate::clock::{RunTimer, Clock};
+use crate::clock::{Clock, RunTimer};
 use crate::control::{AgentEvent, FlowFailure, FlowOrder, LiveTransport};
 
 /// A client at work.

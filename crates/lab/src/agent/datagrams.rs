@@ -5,9 +5,9 @@ use weir_scenario::{UdpEcn, Workload};
 use weir_traffic::udp::{Arrived, EcnCodepoint, Udp};
 use weir_units::{ByteSize, Duration};
 
-use super::arrival::impossible;
 use super::meter::FlowMeter;
-use super::ticks::PacketSchedule;
+use super::packet_schedule::PacketSchedule;
+use super::partial_transfer::impossible;
 use super::transports::unusable;
 use crate::clock::RunTimer;
 use crate::control::{FlowFailure, FlowOrder};

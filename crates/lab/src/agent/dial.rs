@@ -7,10 +7,10 @@ use weir_net::{PathEvent, PathEvents, PathNews};
 use weir_traffic::transport::{Client, Connection, Start, Transport};
 use weir_units::Duration;
 
-use super::arrival::impossible;
 use super::context::FlowContext;
-use super::link::FlowConnection;
+use super::flow_connection::FlowConnection;
 use super::meter::FlowMeter;
+use super::partial_transfer::impossible;
 use super::transports::{broken, unusable};
 use crate::clock::Clock;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder};

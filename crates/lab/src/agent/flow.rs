@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::arrival::impossible;
 use super::context::FlowContext;
 use super::meter::FlowMeter;
+use super::partial_transfer::impossible;
 use super::{client, server};
 use crate::clock::RunTimer;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder, Role};
@@ -27,7 +27,11 @@ pub(super) async fn carry_out(order: FlowOrder, context: FlowContext, meter: Arc
         .tell(AgentEvent::Finished(Box::new(meter.outcome())));
 }
 
-async fn work(order: &FlowOrder, context: &FlowContext, meter: &Arc<FlowMeter>) -> Result<(), FlowFailure> {
+async fn work(
+    order: &FlowOrder,
+    context: &FlowContext,
+    meter: &Arc<FlowMeter>,
+) -> Result<(), FlowFailure> {
     match order.role {
         Role::Client => client::run(order, context, meter).await,
         Role::Server => server::run(order, context, meter).await,

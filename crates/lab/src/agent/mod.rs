@@ -19,20 +19,20 @@
 //! host's link spreads again; the first 24 bytes of a transfer say which one it is, and none is
 //! smaller.
 
-mod arrival;
 mod client;
 mod context;
 mod datagrams;
 mod dial;
 mod flow;
-mod link;
+mod flow_connection;
 mod meter;
+mod packet_schedule;
+mod partial_transfer;
 mod payload;
-mod preface;
 mod request_client;
 mod server;
-mod ticks;
 mod tls;
+mod transfer_header;
 mod transports;
 
 use std::collections::BTreeMap;
@@ -48,8 +48,8 @@ use weir_traffic::processor::processor_time;
 use weir_units::{Duration, Time};
 
 use crate::clock::Clock;
-use crate::control::{self, AgentEvent, HostChange, MessageError, HostCommand, HostSample};
-use context::{FlowContext, EventSender, RunSignals};
+use crate::control::{self, AgentEvent, HostChange, HostCommand, HostSample, MessageError};
+use context::{EventSender, FlowContext, RunSignals};
 use meter::FlowMeter;
 
 /// Why an agent ends before it is told to.
@@ -173,7 +173,11 @@ impl Agent {
         }
     }
 
-    fn follow(&mut self, order: HostCommand, change: &mut impl FnMut(&HostChange) -> Result<(), String>) {
+    fn follow(
+        &mut self,
+        order: HostCommand,
+        change: &mut impl FnMut(&HostChange) -> Result<(), String>,
+    ) {
         match order {
             HostCommand::Start(order) => {
                 let (flow, meter) = (order.flow, Arc::new(FlowMeter::default()));

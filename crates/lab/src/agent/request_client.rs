@@ -8,10 +8,10 @@ use tokio::time::timeout;
 use weir_traffic::transport::Client;
 use weir_units::{ByteSize, Duration, Time};
 
-use super::arrival::impossible;
 use super::dial::Dialer;
-use super::link::{ASKING, FlowConnection};
+use super::flow_connection::{ASKING, FlowConnection};
 use super::meter::FlowMeter;
+use super::partial_transfer::impossible;
 use crate::clock::Clock;
 use crate::control::FlowFailure;
 
@@ -63,7 +63,9 @@ impl<C: Client> RequestClient<C> {
     }
 
     /// Opens the connection, if there is none.
-    pub(super) async fn connect(&mut self) -> Result<&mut FlowConnection<C::Connection>, FlowFailure> {
+    pub(super) async fn connect(
+        &mut self,
+    ) -> Result<&mut FlowConnection<C::Connection>, FlowFailure> {
         match &mut self.link {
             Some(link) => Ok(link),
             none => Ok(none.insert(self.dialer.dial(&self.meter).await?)),

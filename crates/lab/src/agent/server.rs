@@ -9,12 +9,12 @@ use weir_traffic::transport::{Connection, Incoming, Listener, Transport};
 use weir_traffic::udp::Udp;
 use weir_units::{ByteSize, Duration};
 
-use super::arrival::{PartialTransfer, impossible};
 use super::context::FlowContext;
 use super::datagrams;
-use super::link::FlowConnection;
+use super::flow_connection::FlowConnection;
 use super::meter::FlowMeter;
-use super::preface::TransferHeader;
+use super::partial_transfer::{PartialTransfer, impossible};
+use super::transfer_header::TransferHeader;
 use super::transports::{self, broken, unusable};
 use crate::clock::RunTimer;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder, LiveTransport};

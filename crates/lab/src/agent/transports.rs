@@ -14,8 +14,8 @@ use weir_traffic::tcp::{Tcp, TcpSettings};
 use weir_traffic::tls::Tls;
 use weir_units::{ByteSize, Duration};
 
-use super::arrival::impossible;
 use super::context::FlowContext;
+use super::partial_transfer::impossible;
 use super::tls::PROTOCOL;
 use crate::control::{FlowFailure, FlowOrder, Role};
 

@@ -11,15 +11,15 @@
 //! all network namespaces of a machine.
 
 mod event;
-mod order;
+mod host_command;
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use event::{Completion, AgentEvent, FlowFailure, FlowOutcome, FlowSample, HostSample};
-pub use order::{FlowOrder, HostChange, LiveTransport, HostCommand, Role};
+pub use event::{AgentEvent, Completion, FlowFailure, FlowOutcome, FlowSample, HostSample};
+pub use host_command::{FlowOrder, HostChange, HostCommand, LiveTransport, Role};
 
 /// A line that is no message.
 #[derive(Debug, thiserror::Error)]

@@ -4,12 +4,12 @@ use std::time::Duration as StdDuration;
 
 use indexmap::IndexMap;
 use tokio::time::timeout;
-use weir_results::{EpochRecord, HostSummary, Observation, Recorder, RunSummary, RunKind};
+use weir_results::{EpochRecord, HostSummary, Observation, Recorder, RunKind, RunSummary};
 use weir_traffic::processor::processor_time;
 use weir_units::{Duration, Time};
 
 use super::hosts::HostMessage;
-use super::rounds::SamplePurpose;
+use super::sample_rounds::SamplePurpose;
 use super::session::Session;
 use super::summary::{self, MeasuredSpan};
 use crate::LabError;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use weir_network::{RngStream, Random, Seeds};
+use weir_network::{Random, RngStream, Seeds};
 use weir_scenario::{Group, HostIndex, Node, Scenario, Workload};
 use weir_units::{Rate, Time};
 

@@ -8,7 +8,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::LabError;
-use crate::control::{AgentEvent, MessageError, HostCommand, decode, encode};
+use crate::control::{AgentEvent, HostCommand, MessageError, decode, encode};
 
 /// The control sockets of all hosts.
 pub(super) struct Hosts {

@@ -12,16 +12,16 @@
 //! | `books`, `summary` | what flows achieved, and what results report of it |
 
 mod algorithms;
-mod books;
 mod ending;
 mod epochs;
+mod event_schedule;
+mod flow_table;
 mod flows;
 mod hosts;
 mod preparation;
 mod processes;
 mod resources;
-mod rounds;
-mod script;
+mod sample_rounds;
 mod session;
 mod summary;
 

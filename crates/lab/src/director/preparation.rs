@@ -7,7 +7,7 @@ use std::time::Duration as StdDuration;
 use rustix::time::ClockId;
 use tokio::time::timeout;
 use weir_scenario::{PortIndex, Scenario, Topology, Transport, Workload};
-use weir_sed::{Demand, DemandRule as DemandRule};
+use weir_sed::{Demand, DemandRule};
 
 use super::algorithms::KernelAlgorithms;
 use super::flows::{LiveFlow, flows};
@@ -17,10 +17,10 @@ use super::resources::Resources;
 use super::session::Session;
 use crate::LabError;
 use crate::clock::{self, Clock};
-use crate::control::{AgentEvent, LiveTransport, HostCommand, Role};
+use crate::control::{AgentEvent, HostCommand, LiveTransport, Role};
 use crate::plan::{HostPlan, Plan};
-use crate::runs::{RunRecord, RunDirectories};
-use crate::switch::{self, AddressOwners, SwitchSetup, HostSocket};
+use crate::runs::{RunDirectories, RunRecord};
+use crate::switch::{self, AddressOwners, HostSocket, SwitchSetup};
 use crate::tcp_options::unsupported;
 
 /// How long hosts may take to say what was asked, beside the time that many of them take.

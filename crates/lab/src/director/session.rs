@@ -2,23 +2,23 @@
 
 use weir_counters::FlowCounters;
 use weir_fabric::PortChange;
-use weir_network::{RngStream, Random, Seeds};
+use weir_network::{Random, RngStream, Seeds};
 use weir_results::{GroupSample, Observation, PortSample, Recorder, RunSummary};
 use weir_scenario::{PortIndex, Scenario, Workload};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::books::{FlowStats, FlowTable};
 use super::epochs::{Epochs, Request};
+use super::event_schedule::{EventSchedule, PortEvent};
+use super::flow_table::{FlowStats, FlowTable};
 use super::flows::LiveFlow;
 use super::hosts::{HostMessage, Hosts};
 use super::resources::Resources;
-use super::rounds::{SamplePurpose, SampleRounds};
-use super::script::{PortEvent, EventSchedule};
+use super::sample_rounds::{SamplePurpose, SampleRounds};
 use crate::LabError;
-use crate::clock::{RunTimer, Clock};
+use crate::clock::{Clock, RunTimer};
 use crate::control::{AgentEvent, HostChange, HostCommand};
 use crate::plan::Plan;
-use crate::switch::{CaptureReceiver, SwitchHandle, SwitchReport, SwitchError};
+use crate::switch::{CaptureReceiver, SwitchError, SwitchHandle, SwitchReport};
 
 /// How often somebody who watches is told the time at least.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -84,7 +84,11 @@ impl<'s> Session<'s> {
     /// A run of these flows by these hosts, which begins when the clock does.
     pub(super) fn new(
         (scenario, plan, flows): (&'s Scenario, &'s Plan, Vec<LiveFlow>),
-        (hosts, (switch, copies), resources): (Hosts, (SwitchHandle, Option<CaptureReceiver>), Resources),
+        (hosts, (switch, copies), resources): (
+            Hosts,
+            (SwitchHandle, Option<CaptureReceiver>),
+            Resources,
+        ),
         clock: Clock,
         mut notes: Vec<String>,
     ) -> Self {
@@ -204,7 +208,9 @@ impl<'s> Session<'s> {
         } else {
             HostChange::InterfaceDown { interface }
         };
-        self.hosts.tell(host.index(), &HostCommand::Host(change)).await
+        self.hosts
+            .tell(host.index(), &HostCommand::Host(change))
+            .await
     }
 
     async fn change_address(&mut self, port: PortIndex) -> Result<(), LabError> {
@@ -224,7 +230,9 @@ impl<'s> Session<'s> {
             was: *was,
             is: *is,
         };
-        self.hosts.tell(host.index(), &HostCommand::Host(change)).await
+        self.hosts
+            .tell(host.index(), &HostCommand::Host(change))
+            .await
     }
 
     /// The next epoch begins, if there is one, and with it what is to happen then.
@@ -362,7 +370,8 @@ impl<'s> Session<'s> {
 
     fn sample_groups(&mut self, at: Time, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for (position, group) in self.scenario.groups.iter().enumerate() {
-            let achieved: FlowCounters = self.books.of_group(position).map(FlowStats::achieved).sum();
+            let achieved: FlowCounters =
+                self.books.of_group(position).map(FlowStats::achieved).sum();
             let windows = self.books.of_group(position).filter_map(FlowStats::window);
             let windows: Vec<_> = windows.collect();
             let (last, before) = self.sampling.groups[position];

@@ -10,8 +10,8 @@ use weir_results::{
 use weir_scenario::{Scenario, Workload};
 use weir_units::{Duration, Time};
 
-use super::books::{FlowStats, FlowTable};
 use super::epochs::{Epochs, Request};
+use super::flow_table::{FlowStats, FlowTable};
 use crate::control::{FlowOutcome, Role};
 
 /// The part of a run that counts.
@@ -86,7 +86,11 @@ fn summary(books: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSummary 
 }
 
 /// How all transfers with deadlines went, if there are any.
-pub(super) fn deadlines(scenario: &Scenario, books: &FlowTable, span: MeasuredSpan) -> Option<DeadlineSummary> {
+pub(super) fn deadlines(
+    scenario: &Scenario,
+    books: &FlowTable,
+    span: MeasuredSpan,
+) -> Option<DeadlineSummary> {
     let groups = scenario.groups.iter().enumerate();
     let due = groups.filter_map(|(position, group)| {
         Some(due_transfers(books, position, group.deadline?, span.end))

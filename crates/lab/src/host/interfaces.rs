@@ -22,7 +22,7 @@ use weir_netlink::Client;
 
 use super::HostError;
 use crate::control::HostChange;
-use crate::plan::{HostPlan, Neighbour, HostInterface};
+use crate::plan::{HostInterface, HostPlan, Neighbour};
 
 /// Every namespace's first interface.
 const LOOPBACK: u32 = 1;

@@ -107,7 +107,13 @@ impl Fidelity {
 
     /// A port's link has delivered a packet that was `due`; all that it has delivered is `delivered`.
     #[inline]
-    pub(super) fn link_delivered(&mut self, port: usize, due: Time, now: Time, delivered: PacketCount) {
+    pub(super) fn link_delivered(
+        &mut self,
+        port: usize,
+        due: Time,
+        now: Time,
+        delivered: PacketCount,
+    ) {
         if let Some(pace) = self.paces.get_mut(port)
             && pace.rate < Rate::MAX
             && !pace.rate.is_zero()

@@ -9,12 +9,12 @@ use std::thread::JoinHandle;
 use rustix::event::{EventfdFlags, eventfd};
 use weir_fabric::PortChange;
 use weir_scenario::{PortIndex, Scenario};
-use weir_sed::DemandRule as DemandRule;
+use weir_sed::DemandRule;
 
-use super::command::{SwitchCommand, PortReading, HostSocket};
-use super::copies::CaptureSender;
-use super::owners::AddressOwners;
-use super::runner::{SwitchReport, SwitchThread};
+use super::address_owners::AddressOwners;
+use super::capture::CaptureSender;
+use super::command::{HostSocket, PortReading, SwitchCommand};
+use super::thread::{SwitchReport, SwitchThread};
 use super::{SwitchError, schedule};
 use crate::clock::Clock;
 

@@ -34,25 +34,25 @@
 //! | `owners` | whose the addresses are |
 //! | `fidelity`, `distribution` | how good it was |
 
+mod address_owners;
+mod capture;
 mod command;
-mod copies;
 mod distribution;
 mod error;
 mod fidelity;
 mod handle;
-mod intake;
 mod losses;
-mod outlet;
-mod owners;
-mod runner;
+mod rx_batch;
 mod schedule;
 #[cfg(test)]
 mod tests;
-mod waiter;
+mod thread;
+mod tx_port;
+mod wake_up_latency;
 
-pub use command::{PortReading, HostSocket};
-pub use copies::{CaptureBatch, CaptureSender, CaptureReceiver, copies};
+pub use address_owners::AddressOwners;
+pub use capture::{CaptureBatch, CaptureReceiver, CaptureSender, copies};
+pub use command::{HostSocket, PortReading};
 pub use error::SwitchError;
 pub use handle::{SwitchHandle, SwitchSetup, start};
-pub use owners::AddressOwners;
-pub use runner::SwitchReport;
+pub use thread::SwitchReport;

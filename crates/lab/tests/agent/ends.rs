@@ -1,6 +1,6 @@
 //! Workloads in which flows keep step: incast and epochs; and what an agent says in between.
 
-use weir_lab::control::{AgentEvent, FlowOrder, LiveTransport, HostCommand, Role};
+use weir_lab::control::{AgentEvent, FlowOrder, HostCommand, LiveTransport, Role};
 use weir_scenario::Workload;
 use weir_units::{ByteSize, Duration};
 
@@ -30,7 +30,9 @@ async fn incast(transport: &LiveTransport) {
             pin: Some(receiver.fingerprint.clone()),
             ..order(Role::Client, transport, &workload)
         };
-        senders.order(&HostCommand::Start(Box::new(at_sender))).await;
+        senders
+            .order(&HostCommand::Start(Box::new(at_sender)))
+            .await;
     }
     senders.begin().await;
     receiver.begin().await;

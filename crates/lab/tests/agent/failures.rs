@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use weir_lab::agent::AgentError;
 use weir_lab::control::{
-    AgentEvent, FlowFailure, FlowOrder, FlowOutcome, HostChange, LiveTransport, HostCommand, Role,
+    AgentEvent, FlowFailure, FlowOrder, FlowOutcome, HostChange, HostCommand, LiveTransport, Role,
 };
 use weir_scenario::{ConnectionUse, Workload};
 use weir_traffic::tcp::TcpSettings;
@@ -181,7 +181,10 @@ fn the_address_that_took_the_place_of_another_is_used() {
         };
         client.order(&HostCommand::Host(down)).await;
         let told = client.next().await;
-        assert!(matches!(told, Some(AgentEvent::Changed { error: Some(_), .. })));
+        assert!(matches!(
+            told,
+            Some(AgentEvent::Changed { error: Some(_), .. })
+        ));
         let order = FlowOrder {
             local: vec!["192.0.2.1:0".parse().unwrap()],
             peer: listening,

@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 use weir_congestion::AlgorithmSpec;
 use weir_lab::agent::{self, AgentError};
 use weir_lab::control::{
-    self, AgentEvent, FlowOrder, FlowOutcome, HostChange, LiveTransport, HostCommand, Role, HostSample,
+    self, AgentEvent, FlowOrder, FlowOutcome, HostChange, HostCommand, HostSample, LiveTransport,
+    Role,
 };
 use weir_scenario::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,

@@ -1,6 +1,6 @@
 //! Every workload over every transport.
 
-use weir_lab::control::{AgentEvent, FlowOrder, FlowOutcome, LiveTransport, HostCommand, Role};
+use weir_lab::control::{AgentEvent, FlowOrder, FlowOutcome, HostCommand, LiveTransport, Role};
 use weir_scenario::{Arrivals, ConnectionUse, Distribution, Workload};
 use weir_units::{ByteSize, Duration, Rate, Time};
 

@@ -20,17 +20,17 @@ use crate::lost_events::LostEvents;
 use crate::path_news::PathEventSender;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::sockets::Hold;
-use crate::waiting::Waiters;
+use crate::waiters::Waiters;
 
 /// The length of the connection IDs that an endpoint issues, in bytes.
 pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
 
 /// A connection, shared.
-pub(crate) type Link = crate::link::SharedConnection<ConnectionState>;
+pub(crate) type Link = crate::shared_connection::SharedConnection<ConnectionState>;
 /// What an endpoint's handles, connections and driver share.
 pub(crate) type Shared = crate::shared::SharedEndpoint<ConnectionState, Link>;
 /// A connection on which something is done.
-pub(crate) type Locked<'l> = crate::link::WriteGuard<'l, ConnectionState>;
+pub(crate) type Locked<'l> = crate::shared_connection::WriteGuard<'l, ConnectionState>;
 
 /// A connection's engine, and what surrounds it.
 pub(crate) struct ConnectionState {

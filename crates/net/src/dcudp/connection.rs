@@ -11,7 +11,7 @@ use weir_dcudp::{ConnectionStats, DataKind};
 
 use super::error::DcudpError;
 use super::state::Link;
-use crate::waiting::wait;
+use crate::waiters::wait;
 
 /// What a connection carries: [`Stream`] or [`Messages`].
 pub trait ServiceKind: sealed::Sealed + Send + Sync + Unpin + 'static {

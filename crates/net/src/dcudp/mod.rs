@@ -59,7 +59,7 @@ mod stream;
 
 pub use client::DcudpClient;
 pub use config::DcudpConfig;
-pub use connection::{DcudpConnection, DcudpWatch, ServiceKind, Messages, Stream};
+pub use connection::{DcudpConnection, DcudpWatch, Messages, ServiceKind, Stream};
 pub use error::{DcudpConnectError, DcudpError};
 pub use key_file::{KeyFileError, read_key};
 pub use listener::DcudpListener;

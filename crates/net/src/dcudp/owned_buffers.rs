@@ -8,7 +8,7 @@ use std::mem;
 use bytes::BytesMut;
 use quinn_udp::RecvMeta;
 
-use crate::buffers::{BATCH, BUFFER, RecvBuffers, Message};
+use crate::buffers::{BATCH, BUFFER, Message, RecvBuffers};
 
 /// What is shorter than this is moved to memory of its own size, as what is read late would otherwise
 /// keep a whole buffer in use for a few bytes.

@@ -17,7 +17,7 @@ use crate::protocol::{DatagramMeta, Protocol, Route};
 const WHILE_FULL: Duration = Duration::from_millis(1);
 
 /// A connection, shared.
-pub(super) type Link = crate::link::SharedConnection<DcudpState>;
+pub(super) type Link = crate::shared_connection::SharedConnection<DcudpState>;
 /// What an endpoint's handles, connections and driver share.
 pub(super) type Shared = crate::shared::SharedEndpoint<DcudpState, Link>;
 

@@ -8,8 +8,8 @@
 //! | `netlink` | the sockets on which it tells, continually or once |
 //! | `watch` | the task that listens and carries out |
 
-mod decision;
-mod dialogue;
+mod address_tracker;
+mod dump;
 mod netlink;
 mod table;
 mod watch;

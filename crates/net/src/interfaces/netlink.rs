@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 use weir_netlink::{BUFFER, Socket};
 use weir_quic::Interfaces;
 
-use super::dialogue::{NetlinkDump, TableChanges};
+use super::dump::{NetlinkDump, TableChanges};
 use super::table::InterfaceTable;
 
 /// `RTMGRP_LINK`, `_IPV4_IFADDR`, `_IPV4_ROUTE`, `_IPV6_IFADDR` and `_IPV6_ROUTE`.

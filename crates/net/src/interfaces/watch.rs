@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use weir_quic::Interfaces;
 
-use super::decision::{AddressAction, AddressTracker};
-use super::dialogue::TableChanges;
+use super::address_tracker::{AddressAction, AddressTracker};
+use super::dump::TableChanges;
 use super::netlink::Netlink;
 use super::table::Usable;
 use crate::dcquic::Shared;

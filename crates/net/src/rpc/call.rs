@@ -16,7 +16,7 @@ use crate::connection::Connection;
 use crate::dcquic::{ConnectionState, OpenedStream};
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::handle::Handle;
-use crate::waiting::wait;
+use crate::waiters::wait;
 
 /// Why a call has no response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

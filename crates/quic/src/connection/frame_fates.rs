@@ -6,7 +6,7 @@ use super::Connection;
 use super::control_frames::ControlFrames;
 use super::crypto_stream::CryptoStream;
 use super::ids::RemoteIds;
-use super::report::StateReporter;
+use super::state_reporter::StateReporter;
 use crate::Space;
 use crate::observe::LostPacket;
 use crate::path::Path;

@@ -10,7 +10,7 @@ use weir_wire::Transmit;
 
 use super::Connection;
 use super::close::LifeCycle;
-use super::draft::SentPacketInfo;
+use super::packet_builder::SentPacketInfo;
 use crate::config::{ConfigError, PacketSizePolicy};
 use crate::frame::write;
 use crate::interfaces::{Interfaces, headers, largest_udp_payload};
@@ -88,7 +88,8 @@ impl Connection {
     /// large for our own interface (EMSGSIZE): they count as lost, and packets have the base size
     /// until a larger one is found anew. A refused MTU probe only ends the search above its size.
     pub fn handle_too_large(&mut self, now: Time, transmit: &Transmit) {
-        if !matches!(self.state, LifeCycle::Open) || !self.path().joins(transmit.remote, transmit.local)
+        if !matches!(self.state, LifeCycle::Open)
+            || !self.path().joins(transmit.remote, transmit.local)
         {
             return;
         }

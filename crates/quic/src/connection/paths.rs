@@ -12,7 +12,7 @@ use rand_core::Rng;
 use weir_congestion::Context;
 use weir_units::{Duration, Time};
 
-use super::draft::SMALLEST_ROOM;
+use super::packet_builder::SMALLEST_ROOM;
 use super::{Connection, path_config};
 use crate::event::Event;
 use crate::observe::Observation;

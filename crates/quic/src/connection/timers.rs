@@ -4,7 +4,7 @@ use weir_units::{Duration, Time};
 
 use super::Connection;
 use super::close::LifeCycle;
-use super::draft::SMALLEST_ROOM;
+use super::packet_builder::SMALLEST_ROOM;
 use crate::config::TransportConfig;
 use crate::error::ConnectionError;
 use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;

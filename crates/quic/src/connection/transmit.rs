@@ -10,7 +10,7 @@ use weir_wire::{Ecn, Transmit};
 
 use super::Connection;
 use super::close::{CloseMessage, LifeCycle};
-use super::draft::{SentPacketInfo, SMALLEST_ROOM};
+use super::packet_builder::{SMALLEST_ROOM, SentPacketInfo};
 use crate::frame::write;
 use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::recovery::{SentFrames, SentPacket};
@@ -67,7 +67,9 @@ impl Connection {
         match self.state {
             LifeCycle::Open => {}
             LifeCycle::Closing { due: true, .. } => return self.transmit_close(now, buffer),
-            LifeCycle::Closing { .. } | LifeCycle::Draining { .. } | LifeCycle::Closed => return None,
+            LifeCycle::Closing { .. } | LifeCycle::Draining { .. } | LifeCycle::Closed => {
+                return None;
+            }
         }
         if let Some(index) = self.due_probe()
             && let Some(transmit) = self.transmit_probe(now, index, buffer)
@@ -203,7 +205,13 @@ impl Connection {
     }
 
     /// Writes a datagram of the handshake: packets of several levels (RFC 9000, section 12.2).
-    fn write_coalesced(&mut self, batch: BatchHeader, may_send: bool, buffer: &mut Vec<u8>, end: usize) {
+    fn write_coalesced(
+        &mut self,
+        batch: BatchHeader,
+        may_send: bool,
+        buffer: &mut Vec<u8>,
+        end: usize,
+    ) {
         let data_level = if self.keys.one_rtt.is_some() {
             Level::OneRtt
         } else {
@@ -221,8 +229,9 @@ impl Connection {
         };
         let last = levels.iter().flatten().last().map(|(level, _)| *level);
         // RFC 9000, section 14.1: datagrams with ack-eliciting Initial packets are padded.
-        let has_initial = levels[0]
-            .is_some_and(|(_, allowance)| self.side.is_client() || allowance == PacketAllowance::All);
+        let has_initial = levels[0].is_some_and(|(_, allowance)| {
+            self.side.is_client() || allowance == PacketAllowance::All
+        });
         let pad_to = if has_initial {
             (buffer.len() + SMALLEST_MAX_UDP_PAYLOAD).min(end)
         } else {

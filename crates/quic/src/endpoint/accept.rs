@@ -17,7 +17,7 @@ use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::negotiation;
 use crate::observe::Subject;
 use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};
-use crate::token::{TokenHolder, Token, Verdict};
+use crate::token::{Token, TokenHolder, Verdict};
 use crate::transport_parameters::PreferredAddress;
 use crate::{Code, ConnectionId, Side, Version};
 

@@ -16,7 +16,7 @@ use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{ClientSetup, Connection, StateReporter, Setup, random_id};
+use crate::connection::{ClientSetup, Connection, Setup, StateReporter, random_id};
 use crate::crypto::StartError;
 use crate::event::EndpointEvent;
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
@@ -152,7 +152,11 @@ impl Endpoint {
     }
 
     /// Has a new connection watched, where somebody wants to.
-    fn reporter(&self, subject: Subject, parameters: TransportParameters) -> Option<Box<StateReporter>> {
+    fn reporter(
+        &self,
+        subject: Subject,
+        parameters: TransportParameters,
+    ) -> Option<Box<StateReporter>> {
         let observer = self.observers.as_ref()?.observe(&subject)?;
         Some(Box::new(StateReporter::new(subject, observer, parameters)))
     }

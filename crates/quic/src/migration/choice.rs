@@ -59,7 +59,11 @@ pub(super) enum PathRequirement {
 
 /// The validated standby path on which requests cost least, of those that meet the demand; among
 /// equals the preferred one, then the one with the lowest number.
-pub(super) fn choose(current: PathId, paths: &[PathView], demand: PathRequirement) -> Option<&PathView> {
+pub(super) fn choose(
+    current: PathId,
+    paths: &[PathView],
+    demand: PathRequirement,
+) -> Option<&PathView> {
     let in_use = paths.iter().find(|path| path.id == current);
     paths
         .iter()

@@ -390,7 +390,9 @@ impl MigrationMonitor {
     fn demand(&self, cause: &Cause) -> PathRequirement {
         let alpha = self.config.detector.alpha();
         match cause {
-            Cause::Equation4(_) | Cause::Interruption(_) | Cause::Return(_) => PathRequirement::Working,
+            Cause::Equation4(_) | Cause::Interruption(_) | Cause::Return(_) => {
+                PathRequirement::Working
+            }
             Cause::RoundTrips(figures) => PathRequirement::Better {
                 alpha,
                 rtt: Some(figures.short_term),

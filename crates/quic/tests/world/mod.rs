@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use weir_fabric::{FaultSettings, Faults, Link, Packet, EgressPort, Queue, Rule, flip_byte};
+use weir_fabric::{EgressPort, FaultSettings, Faults, Link, Packet, Queue, Rule, flip_byte};
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
@@ -354,7 +354,11 @@ impl World {
     /// When something happens next.
     pub(crate) fn timeout(&self) -> Option<Time> {
         let spare = self.spare_pipes.iter().flatten();
-        let pipes = self.pipes.iter().chain(spare).filter_map(EgressPort::timeout);
+        let pipes = self
+            .pipes
+            .iter()
+            .chain(spare)
+            .filter_map(EgressPort::timeout);
         let timers = self
             .hosts
             .iter()

@@ -19,7 +19,7 @@ use serde::Serialize;
 pub use read::CompareError;
 use read::Side;
 
-use crate::{Ratio, RunSummary, Summary, RunKind};
+use crate::{Ratio, RunKind, RunSummary, Summary};
 
 /// What the run with the file's own values is called in [`Comparison::runs`].
 const OWN: &str = "";

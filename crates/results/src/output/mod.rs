@@ -14,7 +14,7 @@ use weir_units::Duration;
 
 use crate::Summary;
 use crate::error::OutputError;
-use crate::staged::{StagedFile, CompleteFile};
+use crate::staged::{CompleteFile, StagedFile};
 
 /// The files of an experiment on their way into a directory: `summary.json`, `report.html` and, for
 /// each run, `flows.parquet`, `samples.parquet` and, where there are epochs, `epochs.parquet`

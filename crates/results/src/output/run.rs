@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use weir_units::Duration;
 
 use crate::error::OutputError;
-use crate::staged::{StagedFile, CompleteFile};
+use crate::staged::{CompleteFile, StagedFile};
 use crate::table::{Row, Sample, Table};
 use crate::{EpochRecord, FlowRecord, Observation, Recorder, Traces};
 

@@ -7,7 +7,7 @@ use weir_units::Duration;
 
 use super::fairness;
 use super::html::Escaped;
-use super::plot::{XAxis, Level, Plot, Series, Size};
+use super::plot::{Level, Plot, Series, Size, XAxis};
 use super::{RunPlots, Threshold};
 use crate::quantity::{PARTS, RATES, SIZES, TIMES, in_scale};
 use crate::trace::{COLUMNS, EpochTrace, GroupTrace, PortTrace};

@@ -32,7 +32,10 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields of a table that one of `sections`, which differ in their `kind`, describes.
-    pub(crate) fn open_kind(at: &Cursor<'a>, sections: &[&'static Section]) -> Result<Self, Reported> {
+    pub(crate) fn open_kind(
+        at: &Cursor<'a>,
+        sections: &[&'static Section],
+    ) -> Result<Self, Reported> {
         let kinds = || sections.iter().filter_map(|section| section.kind());
         let Some(table) = at.node.as_table() else {
             return Err(at.wrong_kind(format!("a table with `kind`, one of {}", list(kinds()))));

@@ -7,8 +7,8 @@ use weir_units::ByteSize;
 
 use super::dcudp::default_congestion;
 use super::{
-    OptionContext, DcudpOptions, QuicOptions, Recovery, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions,
-    Transport, UdpOptions,
+    DcudpOptions, OptionContext, QuicOptions, Recovery, TCP_HEADERS, TcpEcn, TcpOptions,
+    TlsOptions, Transport, UdpOptions,
 };
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
@@ -69,7 +69,9 @@ impl Transport {
             None => Ok(AlgorithmSpec::default()),
         };
         let tcp = |congestion: &AlgorithmSpec| {
-            group.table("tcp", |at| TcpOptions::read(at, OptionContext { congestion, mtu }))
+            group.table("tcp", |at| {
+                TcpOptions::read(at, OptionContext { congestion, mtu })
+            })
         };
         match protocol {
             Protocol::Tcp => {

@@ -1,6 +1,6 @@
 //! What an agent remembers of a connection: the same for both ways that its data go.
 
-use weir_fabric::{PortIndex, Direction};
+use weir_fabric::{Direction, PortIndex};
 use weir_units::Time;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 

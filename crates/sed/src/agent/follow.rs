@@ -1,6 +1,6 @@
 //! What passes tells an agent about connections: that they begin, how far they are, that they end.
 
-use weir_fabric::{ConnectionId, Packet, PortIndex, Direction};
+use weir_fabric::{ConnectionId, Direction, Packet, PortIndex};
 use weir_units::{Duration, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment};
@@ -13,7 +13,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// Connections that are over or silent make room; the controller hears of those that had no FIN.
     pub(super) fn forget(&mut self, now: Time) {
         while let Some(gone) = self.connections.reclaim(now) {
-            for (way, flow) in [(Direction::Forth, gone.flow), (Direction::Back, gone.flow.reversed())] {
+            for (way, flow) in [
+                (Direction::Forth, gone.flow),
+                (Direction::Back, gone.flow.reversed()),
+            ] {
                 let half = gone.state.half(way);
                 if half.is_open {
                     leave(&mut self.open, half.egress);
@@ -73,11 +76,12 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             let port = port.index() as u32;
             if flags.contains(Flags::ACK) {
                 let segment = connection.handshake.segment_size(way.reversed());
-                self.reports.extend(segment.map(|segment| SwitchReport::Accepted {
-                    flow: flow.reversed(),
-                    segment,
-                    reverse_port: port,
-                }));
+                self.reports
+                    .extend(segment.map(|segment| SwitchReport::Accepted {
+                        flow: flow.reversed(),
+                        segment,
+                        reverse_port: port,
+                    }));
             } else {
                 self.reports.push_back(SwitchReport::Opened {
                     flow,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use weir_fabric::{ConnectionId, PortIndex, Direction};
+use weir_fabric::{ConnectionId, Direction, PortIndex};
 use weir_units::Time;
 use weir_wire::tcp::Sequence;
 

@@ -1,6 +1,6 @@
 //! Duplicate ACKs, for packets that a queue has dropped (RSED).
 
-use weir_fabric::{ConnectionId, Output, Packet, Direction};
+use weir_fabric::{ConnectionId, Direction, Output, Packet};
 use weir_units::Time;
 
 use super::Agent;

@@ -3,7 +3,7 @@ mod bursts;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use weir_fabric::{Burst, Faults, Link, EgressPort, Queue, Routes, Rule, Switch};
+use weir_fabric::{Burst, EgressPort, Faults, Link, Queue, Routes, Rule, Switch};
 use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Options, Sequence, SynOptions};

@@ -1,6 +1,6 @@
 //! What the controller is told of queues and of how far flows are, and of everything when it begins anew.
 
-use weir_fabric::{Output, Packet, EgressPort, PortIndex, Direction};
+use weir_fabric::{Direction, EgressPort, Output, Packet, PortIndex};
 use weir_units::{ByteSize, Time};
 
 use super::Agent;
@@ -67,7 +67,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             }
         }
         if !acknowledged.is_empty() {
-            self.reports.push_back(SwitchReport::Counters { acknowledged });
+            self.reports
+                .push_back(SwitchReport::Counters { acknowledged });
         }
     }
 
@@ -99,7 +100,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                     demand: Some(demand),
                 });
             }
-            if let (Some(segment), Some(reverse_port)) = (handshake.segment_size(Direction::Forth), back)
+            if let (Some(segment), Some(reverse_port)) =
+                (handshake.segment_size(Direction::Forth), back)
             {
                 self.reports.push_back(SwitchReport::Accepted {
                     flow,

@@ -1,6 +1,6 @@
 //! Windows: made smaller in what passes, given back when the controller says so, or nothing any more.
 
-use weir_fabric::{Clamped, ConnectionId, Output, Packet, PortIndex, Direction, WindowLimit};
+use weir_fabric::{Clamped, ConnectionId, Direction, Output, Packet, PortIndex, WindowLimit};
 use weir_units::{ByteSize, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment};
@@ -129,7 +129,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         self.release_where(out, |half| half.is_inherited);
     }
 
-    fn release_where(&mut self, out: &mut Output<'_, P>, is_over: impl Fn(&FlowDirection<P>) -> bool) {
+    fn release_where(
+        &mut self,
+        out: &mut Output<'_, P>,
+        is_over: impl Fn(&FlowDirection<P>) -> bool,
+    ) {
         let mut limited = Vec::new();
         for (_, connection) in self.connections.iter() {
             let flow = connection.flow;

@@ -3,7 +3,7 @@
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::agent::AgentConfig;
-use crate::allocation::{LatePolicy, Method, AllocationSettings, total_window};
+use crate::allocation::{AllocationSettings, LatePolicy, Method, total_window};
 
 /// Which round-trip time an equation of the paper means by RTT_avg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

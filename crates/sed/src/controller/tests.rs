@@ -166,7 +166,10 @@ fn leases_are_renewed_while_windows_are_in_force() {
     let mut controller = controller(ControllerConfig::paper());
     open(&mut controller, at(0), 1, None);
     congest(&mut controller, at(0), true);
-    assert_eq!(orders(&mut controller, at(0)).last(), Some(&WindowOrder::Renew));
+    assert_eq!(
+        orders(&mut controller, at(0)).last(),
+        Some(&WindowOrder::Renew)
+    );
     let next = controller.timeout(at(1)).unwrap();
     assert_eq!(next.since(at(0)), ControllerConfig::paper().lease / 3);
     assert_eq!(orders(&mut controller, next), [WindowOrder::Renew]);
@@ -195,7 +198,8 @@ fn whoever_answers_may_be_the_one_with_a_deadline() {
         demand: Some(demand(50_000, 10)),
         ..DemandRule::default()
     };
-    let mut controller = Controller::new(ControllerConfig::paper(), DemandTable::new(vec![rule], 1));
+    let mut controller =
+        Controller::new(ControllerConfig::paper(), DemandTable::new(vec![rule], 1));
     for port in 0..3 {
         controller.add_port(PortId { port, ..PORT }, Rate::from_gbps(1));
     }

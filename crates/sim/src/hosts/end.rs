@@ -3,7 +3,7 @@
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Time};
 
-use super::datagrams::DatagramRoute;
+use super::datagram_slab::DatagramRoute;
 use crate::flows::PathView;
 use crate::packet::Address;
 

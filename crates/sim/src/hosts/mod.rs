@@ -13,7 +13,7 @@
 //! packet also says which flow it belongs to. Timers are lazy: the calendar holds the earliest time
 //! that an endpoint has asked for, and an endpoint that is called too early is asked again.
 
-mod datagrams;
+mod datagram_slab;
 mod dcudp;
 mod end;
 mod quic;
@@ -28,10 +28,10 @@ use weir_units::{ByteSize, Time};
 use crate::flows::{FlowId, PathView};
 use crate::packet::{Address, Contents, Network, Packet, Packets};
 
-use datagrams::{DatagramSlab, DatagramRoute};
+use datagram_slab::{DatagramRoute, DatagramSlab};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
 use end::{DatagramEnd, End};
-pub(crate) use quic::{QuicEnd, QuicSetup, HostEnvironment};
+pub(crate) use quic::{HostEnvironment, QuicEnd, QuicSetup};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 pub(crate) use udp::{UdpEnd, codepoint};
 
@@ -222,7 +222,11 @@ impl Socket {
 
     /// What the application has to know, now that so many bytes are delivered.
     #[inline]
-    fn notice(&mut self, delivered: u64, is_closed: impl FnOnce() -> bool) -> Option<EndpointEvent> {
+    fn notice(
+        &mut self,
+        delivered: u64,
+        is_closed: impl FnOnce() -> bool,
+    ) -> Option<EndpointEvent> {
         if delivered >= self.awaited {
             self.awaited = u64::MAX;
             return Some(EndpointEvent::Delivered);

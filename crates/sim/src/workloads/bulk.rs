@@ -2,7 +2,7 @@
 
 use weir_units::Time;
 
-use super::{TimerQueue, Application, HostPair};
+use super::{Application, HostPair, TimerQueue};
 use crate::flows::FlowId;
 use crate::world::World;
 

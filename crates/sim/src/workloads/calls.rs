@@ -4,7 +4,7 @@
 use weir_scenario::{ConnectionUse, Group};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{TimerQueue, HostPair};
+use super::{HostPair, TimerQueue};
 use crate::flows::{FlowId, FlowMap};
 use crate::world::{PathChoice, Side, World};
 

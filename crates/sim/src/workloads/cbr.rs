@@ -4,7 +4,7 @@ use weir_network::Random;
 use weir_scenario::{Arrivals, Group, TCP_HEADERS, Transport, UDP_HEADERS};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::{TimerQueue, Application, HostPair};
+use super::{Application, HostPair, TimerQueue};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 

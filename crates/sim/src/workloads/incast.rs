@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_network::Random;
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{TimerQueue, Application, HostPair};
+use super::{Application, HostPair, TimerQueue};
 use crate::flows::{FlowId, FlowMap};
 use crate::world::{Side, World};
 
@@ -56,7 +56,12 @@ enum Step {
 }
 
 impl Incast {
-    pub(super) fn new(group: u32, starts: TimerQueue<HostPair>, rounds: IncastRounds, random: Random) -> Self {
+    pub(super) fn new(
+        group: u32,
+        starts: TimerQueue<HostPair>,
+        rounds: IncastRounds,
+        random: Random,
+    ) -> Self {
         let mut receivers: BTreeMap<usize, Receiver> = BTreeMap::new();
         for pair in starts.iter() {
             receivers.entry(pair.to.index()).or_default().to_open += 1;

@@ -3,14 +3,14 @@
 //! A group's [`Application`] opens its flows, hands them data, waits for what arrives, and closes
 //! them. It acts when its time comes and when a flow has something to tell.
 
-mod agenda;
 mod bulk;
 mod calls;
 mod cbr;
-mod epochs;
 mod incast;
 mod poisson;
 mod request_response;
+mod synchronized_requests;
+mod timer_queue;
 mod transfer;
 
 use std::fmt::Debug;
@@ -23,8 +23,8 @@ use crate::flows::{FlowId, HostPair};
 use crate::hosts::EndpointEvent;
 use crate::world::World;
 
-use agenda::TimerQueue;
 use calls::Calls;
+use timer_queue::TimerQueue;
 
 /// The applications of a group's flows.
 pub(crate) trait Application: Debug + Send {
@@ -79,7 +79,13 @@ impl GroupRunner {
     }
 
     /// A flow of the group has something to tell.
-    pub(crate) fn on_notice(&mut self, now: Time, flow: FlowId, notice: EndpointEvent, world: &mut World) {
+    pub(crate) fn on_notice(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        notice: EndpointEvent,
+        world: &mut World,
+    ) {
         match notice {
             EndpointEvent::Delivered => self.application.on_delivered(now, flow, world),
             EndpointEvent::Closed => {
@@ -168,7 +174,9 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
         } => {
             let sizes = [*request, *response];
             let calls = Calls::new(number, group, sizes, ConnectionUse::Kept);
-            Box::new(epochs::SynchronizedRequests::new(number, starts, calls))
+            Box::new(synchronized_requests::SynchronizedRequests::new(
+                number, starts, calls,
+            ))
         }
         Workload::Poisson {
             mean_interval,

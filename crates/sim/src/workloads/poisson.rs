@@ -30,7 +30,10 @@ impl Poisson {
         let next = begin + random.exponential(arrivals.mean_interval);
         Self {
             group: number,
-            pairs: group.pairs().map(|(from, to)| HostPair { from, to }).collect(),
+            pairs: group
+                .pairs()
+                .map(|(from, to)| HostPair { from, to })
+                .collect(),
             arrivals,
             random,
             next,

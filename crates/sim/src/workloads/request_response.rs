@@ -3,7 +3,7 @@
 use weir_units::{Duration, Time};
 
 use super::calls::Calls;
-use super::{TimerQueue, Application, HostPair};
+use super::{Application, HostPair, TimerQueue};
 use crate::flows::FlowId;
 use crate::world::World;
 
@@ -19,7 +19,12 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(starts: TimerQueue<HostPair>, calls: Calls, pause: Duration, count: u64) -> Self {
+    pub(super) fn new(
+        starts: TimerQueue<HostPair>,
+        calls: Calls,
+        pause: Duration,
+        count: u64,
+    ) -> Self {
         Self {
             starts,
             pauses: TimerQueue::new(),

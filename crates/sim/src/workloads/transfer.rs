@@ -3,7 +3,7 @@
 use weir_network::Random;
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{TimerQueue, Application, HostPair};
+use super::{Application, HostPair, TimerQueue};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 

@@ -4,7 +4,7 @@ use weir_units::Rate;
 use weir_wire::tcp::Sequence;
 
 use super::*;
-use crate::report::PLACES;
+use crate::progress_report::PLACES;
 
 const BEGINNING: FlowStart = FlowStart {
     first: Sequence::new(1),
@@ -140,7 +140,13 @@ fn reports_wake_the_reader_until_a_flow_is_active() {
     assert_eq!(flows.handle_timeout(at(502)), Some(SamplingRound::Caps));
     assert_eq!(flows.schedule().sleep, None);
     let rounds = [752, 1002].map(|millis| flows.handle_timeout(at(millis)));
-    assert_eq!(rounds, [Some(SamplingRound::Caps), Some(SamplingRound::CapsAndSilentFlows)]);
+    assert_eq!(
+        rounds,
+        [
+            Some(SamplingRound::Caps),
+            Some(SamplingRound::CapsAndSilentFlows)
+        ]
+    );
 }
 
 #[test]

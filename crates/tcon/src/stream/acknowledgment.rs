@@ -5,9 +5,9 @@ use weir_fabric::{Handshake, Packet};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence};
 
-use super::{StreamContext, Stream};
+use super::{Stream, StreamContext};
 use crate::flight::{SegmentState, SentSegment};
-use crate::steering::DeliverySummary;
+use crate::flow_controller::DeliverySummary;
 
 /// So many segments that arrived beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
@@ -88,7 +88,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.answer(segment, handshake, advanced, is_bare)
     }
 
-    fn acknowledge(&mut self, now: Time, number: Sequence, news: &mut AckSummary, shared: &mut StreamContext) {
+    fn acknowledge(
+        &mut self,
+        now: Time,
+        number: Sequence,
+        news: &mut AckSummary,
+        shared: &mut StreamContext,
+    ) {
         while let Some(record) = self.flight.acknowledge(number) {
             if record.place == SegmentState::Waiting {
                 // Of what has not been sent nothing can have arrived, unless the sender's own copy took
@@ -185,7 +191,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let (mut above, mut lost) = (0, Vec::new());
         for (index, record) in self.flight.records().rev().enumerate() {
             match record.place {
-                SegmentState::Delivered => above += record.length().div_ceil(self.steering.segment_size),
+                SegmentState::Delivered => {
+                    above += record.length().div_ceil(self.steering.segment_size)
+                }
                 SegmentState::InFlight if record.is_before(self.newest_delivered) => {
                     let late = newest.since(record.sent_at) > patience;
                     if above >= DUPLICATE_THRESHOLD || (above > 0 && late) {
@@ -210,7 +218,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if !partial && !third {
             return Vec::new();
         }
-        let is_first = |record: &SentSegment<P>| record.start == una && record.place == SegmentState::InFlight;
+        let is_first =
+            |record: &SentSegment<P>| record.start == una && record.place == SegmentState::InFlight;
         if self.recover_upto.is_none() {
             self.recover_upto = Some(self.flight.nxt);
         }

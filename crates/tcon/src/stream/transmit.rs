@@ -6,7 +6,7 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
-use super::{StreamContext, Stream};
+use super::{Stream, StreamContext};
 use crate::flight::{SegmentState, SentSegment, distance};
 
 /// So late may somebody be called without a loss of rate: Linux lets a flow send what its rate gives in as long at
@@ -172,7 +172,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     pub(super) fn next_to_send(&self) -> Option<usize> {
         let amounts = self.flight.amounts;
         let position = if amounts.lost > 0 {
-            let lost = |record: &SentSegment<P>| record.place == SegmentState::Lost && record.copy.is_some();
+            let lost = |record: &SentSegment<P>| {
+                record.place == SegmentState::Lost && record.copy.is_some()
+            };
             self.flight.position(lost)
         } else {
             None

@@ -6,7 +6,7 @@ mod world;
 
 use proptest::prelude::*;
 use weir_fabric::{ConnectionLimits, FaultSettings, Probability, Reordering};
-use weir_tcon::{Limits, FlowPolicy};
+use weir_tcon::{FlowPolicy, Limits};
 use weir_tcp::{Config, EcnMode, State};
 use weir_units::{ByteSize, Duration, Rate, Time};
 

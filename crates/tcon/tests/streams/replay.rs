@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use weir_congestion::AlgorithmSpec;
-use weir_tcon::{FlowStart, Limits, DeliveryPoint, ObservedFlow, PLACES, ProgressReport};
+use weir_tcon::{DeliveryPoint, FlowStart, Limits, ObservedFlow, PLACES, ProgressReport};
 use weir_tcp::EcnMode;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence};

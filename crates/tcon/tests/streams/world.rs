@@ -4,9 +4,10 @@ use std::net::Ipv4Addr;
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_fabric::{
-    self as fabric, FaultSettings, Faults, Link, Packet, EgressPort, PortIndex, Queue, Routes, Switch,
+    self as fabric, EgressPort, FaultSettings, Faults, Link, Packet, PortIndex, Queue, Routes,
+    Switch,
 };
-use weir_tcon::{FlowInfo, PolicyLookup, Limits, Tcon, FlowPolicy};
+use weir_tcon::{FlowInfo, FlowPolicy, Limits, PolicyLookup, Tcon};
 use weir_tcp::{Config, Connection};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, Timestamps};

@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Time};
 
-use super::{DetectedLosses, LOST, RackSegment, RETRANSMITTED, SentSegment, SACKED, Scoreboard};
+use super::{DetectedLosses, LOST, RETRANSMITTED, RackSegment, SACKED, Scoreboard, SentSegment};
 
 /// Segments that have to arrive behind one for it to be lost (RFC 5681, section 3.2).
 pub(crate) const DUPLICATE_THRESHOLD: u64 = 3;
@@ -122,7 +122,10 @@ impl Scoreboard {
                     None => return,
                 }
             }
-            self.scanned = self.records.get(index).map_or(self.scanned, SentSegment::end);
+            self.scanned = self
+                .records
+                .get(index)
+                .map_or(self.scanned, SentSegment::end);
             index += 1;
         }
     }

@@ -2,7 +2,7 @@
 
 use weir_units::Time;
 
-use super::{LOST, AckSummary, SACKED, Scoreboard};
+use super::{AckSummary, LOST, SACKED, Scoreboard};
 
 /// As many blocks as an acknowledgment can carry (RFC 2018, section 3).
 pub(super) const KNOWN: usize = 4;
@@ -50,7 +50,14 @@ impl Scoreboard {
     }
 
     /// Marks the records that the run touches and that lie wholly within the block.
-    fn sack_run(&mut self, now: Time, start: u64, end: u64, block: SackRange, news: &mut AckSummary) {
+    fn sack_run(
+        &mut self,
+        now: Time,
+        start: u64,
+        end: u64,
+        block: SackRange,
+        news: &mut AckSummary,
+    ) {
         let mut index = self.index_of(start);
         while let Some(record) = self.records.get_mut(index) {
             if record.start >= end {

@@ -106,7 +106,8 @@ impl Model {
     fn hear(&mut self, next: u64, blocks: &[SackRange]) {
         self.una = self.una.max(next);
         for segment in &mut self.segments {
-            let within = |block: &SackRange| block.start <= segment.start && segment.end <= block.end;
+            let within =
+                |block: &SackRange| block.start <= segment.start && segment.end <= block.end;
             if segment.end > self.una && blocks.iter().any(within) {
                 segment.sacked = true;
                 segment.lost = false;

@@ -4,7 +4,7 @@ use weir_congestion::AckSample;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Detection, EarlyTimer, Sender};
-use crate::scoreboard::{SackRange, AckSummary};
+use crate::scoreboard::{AckSummary, SackRange};
 use crate::{Counters, EcnMode};
 
 /// An acceptable acknowledgment, in offsets of the stream.
@@ -104,7 +104,13 @@ impl Sender {
     /// it includes the peer's delayed ACK (RFC 7323, section 4), the newest for the shortest round
     /// trip. Where all were sent again, the time stamp echo tells which sending is meant.
     #[inline]
-    fn sample_rtt(&mut self, now: Time, news: &AckSummary, ack: &Acknowledgment<'_>, tick: Duration) {
+    fn sample_rtt(
+        &mut self,
+        now: Time,
+        news: &AckSummary,
+        ack: &Acknowledgment<'_>,
+        tick: Duration,
+    ) {
         if let Some((oldest, newest)) = news.once_sent {
             self.sample_once_sent(now, oldest, newest);
         } else if let Some(sent) = ack.echoed {

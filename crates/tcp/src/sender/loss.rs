@@ -6,7 +6,7 @@ use weir_units::{ByteSize, Duration, Time};
 use super::recovery::Cause;
 use super::{Detection, EarlyTimer, Sender};
 use crate::Counters;
-use crate::scoreboard::{DUPLICATE_THRESHOLD, DetectedLosses, AckSummary, RackRules};
+use crate::scoreboard::{AckSummary, DUPLICATE_THRESHOLD, DetectedLosses, RackRules};
 
 /// How many recoveries a widened reordering window lasts (RFC 8985, section 6.2, step 4).
 const WINDOW_LASTS: u32 = 16;

@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Time};
 
 use super::{Acknowledgment, Detection, Sender};
 use crate::Counters;
-use crate::scoreboard::{SackRange, DetectedLosses, AckSummary};
+use crate::scoreboard::{AckSummary, DetectedLosses, SackRange};
 
 /// Recovery under way.
 #[derive(Clone, Copy, Debug)]

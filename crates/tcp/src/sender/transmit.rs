@@ -261,7 +261,11 @@ impl Sender {
         }
     }
 
-    fn next_retransmission(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    fn next_retransmission(
+        &mut self,
+        now: Time,
+        counters: &mut Counters,
+    ) -> Option<OutgoingSegment> {
         let record = self.board.next_lost()?;
         let first = self
             .recovery
@@ -276,7 +280,12 @@ impl Sender {
         Some(self.resend(now, record, counters))
     }
 
-    fn resend(&mut self, now: Time, record: SentSegment, counters: &mut Counters) -> OutgoingSegment {
+    fn resend(
+        &mut self,
+        now: Time,
+        record: SentSegment,
+        counters: &mut Counters,
+    ) -> OutgoingSegment {
         self.board.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
         if record.start == self.una || self.rto_at == Time::MAX {

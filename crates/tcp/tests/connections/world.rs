@@ -1,7 +1,7 @@
 //! Two ends of a connection with a pipe in each direction, in virtual time.
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
-use weir_fabric::{FaultSettings, Faults, Link, Packet, EgressPort, Queue, Rule};
+use weir_fabric::{EgressPort, FaultSettings, Faults, Link, Packet, Queue, Rule};
 use weir_tcp::{Config, Connection};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tokio::runtime::Runtime;
 use weir_enforce::operation::Enforce as DataPlane;
-use weir_enforce::operation::control::{ControlResponse, Control, ControlRequest};
+use weir_enforce::operation::control::{Control, ControlRequest, ControlResponse};
 use weir_enforce::{ebpf, inline};
 use weir_metrics::{Exporter, Registry};
 use weir_policy::Policy;
@@ -38,7 +38,8 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
         }
         .run(arguments, |policy| {
             let options = arguments.options();
-            let plane = ebpf::DataPlane::attach(&arguments.interface, &options).map_err(Failure::of)?;
+            let plane =
+                ebpf::DataPlane::attach(&arguments.interface, &options).map_err(Failure::of)?;
             Ok(ebpf::Enforcer::new(plane, policy, &options))
         }),
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use weir_enforce::operation::control::{self, ControlResponse, DEFAULT_PATH, ControlRequest};
+use weir_enforce::operation::control::{self, ControlRequest, ControlResponse, DEFAULT_PATH};
 use weir_enforce::operation::{FlowStatus, InlineCounts, Status as Found};
 
 use crate::failure::Failure;
@@ -53,7 +53,9 @@ impl Status {
 
     fn show(&self) -> Result<(), Failure> {
         match control::ask(&self.control, ControlRequest::Status).map_err(Failure::of)? {
-            ControlResponse::Status(found) if self.json && self.watch => output::print_json_line(&found),
+            ControlResponse::Status(found) if self.json && self.watch => {
+                output::print_json_line(&found)
+            }
             ControlResponse::Status(found) if self.json => output::print_json(&found),
             ControlResponse::Status(found) => output::print(&text(&found)),
             ControlResponse::Refused { reason } => Err(Failure::Failed(reason)),

@@ -12,7 +12,9 @@ pub(crate) struct Clean {}
 
 impl Clean {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let found = RunDirectories::of_this_machine().list().map_err(Failure::of)?;
+        let found = RunDirectories::of_this_machine()
+            .list()
+            .map_err(Failure::of)?;
         let dead: Vec<_> = found.iter().filter(|run| !run.is_alive).collect();
         for run in &dead {
             let hosts = run.clean().map_err(|error| {

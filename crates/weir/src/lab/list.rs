@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use weir_lab::runs::{FoundRun, RunRecord, RunDirectories};
+use weir_lab::runs::{FoundRun, RunDirectories, RunRecord};
 
 use crate::failure::Failure;
 use crate::output;
@@ -29,7 +29,9 @@ struct Listed<'r> {
 
 impl List {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let found = RunDirectories::of_this_machine().list().map_err(Failure::of)?;
+        let found = RunDirectories::of_this_machine()
+            .list()
+            .map_err(Failure::of)?;
         if self.json {
             let listed = found.iter().map(|run| Listed {
                 record: &run.record,

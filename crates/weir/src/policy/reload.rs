@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use weir_enforce::operation::control::{self, ControlResponse, DEFAULT_PATH, ControlRequest};
+use weir_enforce::operation::control::{self, ControlRequest, ControlResponse, DEFAULT_PATH};
 
 use crate::failure::Failure;
 use crate::output;

@@ -105,7 +105,8 @@ impl Controller {
         let rules = self.rules.as_deref().map(rules::load).transpose();
         let rules = rules.map_err(Failure::of)?.unwrap_or_default();
         let credentials = self.certificates.credentials("controller")?;
-        let state = EpochFile::claim(&self.state).map_err(|error| Failure::option("state", error))?;
+        let state =
+            EpochFile::claim(&self.state).map_err(|error| Failure::option("state", error))?;
         let governor = state.governor().clone();
         let registry = Registry::new();
         let exporter = match self.metrics {

@@ -13,8 +13,8 @@ use weir_wire::Ecn;
 
 use super::stream::Stream;
 use crate::flows::PathView;
-use crate::hosts::datagrams::DatagramRoute;
-use crate::hosts::end::{DatagramEnd, End, CloseNotice};
+use crate::hosts::datagram_slab::DatagramRoute;
+use crate::hosts::end::{CloseNotice, DatagramEnd, End};
 use crate::packet::{Address, Location};
 
 /// One end of a DCUDP connection.

@@ -10,11 +10,11 @@ use weir_quic::{
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
+use super::host_paths::HostPaths;
 use super::messages::Messages;
-use super::ways::HostPaths;
 use crate::flows::PathView;
-use crate::hosts::datagrams::DatagramRoute;
-use crate::hosts::end::{DatagramEnd, End, CloseNotice};
+use crate::hosts::datagram_slab::DatagramRoute;
+use crate::hosts::end::{CloseNotice, DatagramEnd, End};
 use crate::packet::{Address, Location};
 
 /// The name that clients connect to.
@@ -82,7 +82,12 @@ impl QuicEnd {
         Self::new(endpoint, None, messages, ways)
     }
 
-    fn new(endpoint: Endpoint, connection: Option<Engine>, messages: Messages, ways: HostPaths) -> Self {
+    fn new(
+        endpoint: Endpoint,
+        connection: Option<Engine>,
+        messages: Messages,
+        ways: HostPaths,
+    ) -> Self {
         Self {
             endpoint,
             connection,
@@ -240,7 +245,12 @@ impl DatagramEnd for QuicEnd {
         way.map(|way| way.port)
     }
 
-    fn next_datagram(&mut self, now: Time, _: &Address, buffer: &mut Vec<u8>) -> Option<DatagramRoute> {
+    fn next_datagram(
+        &mut self,
+        now: Time,
+        _: &Address,
+        buffer: &mut Vec<u8>,
+    ) -> Option<DatagramRoute> {
         if let Some((reply, remote)) = self.reply.take() {
             buffer.extend_from_slice(&reply);
             return self.ways.leaving(None, remote, Ecn::NotEct);

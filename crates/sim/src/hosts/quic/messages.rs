@@ -156,7 +156,9 @@ impl Messages {
                 self.read(connection, stream);
                 Some(stream)
             }
-            (StreamLayout::OneStream | StreamLayout::Messages, _) => connection.open(Direction::Unidirectional),
+            (StreamLayout::OneStream | StreamLayout::Messages, _) => {
+                connection.open(Direction::Unidirectional)
+            }
         }
     }
 }

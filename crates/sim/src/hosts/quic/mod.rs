@@ -13,11 +13,11 @@
 //! | `messages` | what the application sends and receives, on streams |
 
 mod end;
+mod host_paths;
 mod messages;
-mod pairs;
+mod pair_endpoints;
 mod setup;
-mod ways;
 
 pub(crate) use end::QuicEnd;
-pub(crate) use pairs::HostEnvironment;
+pub(crate) use pair_endpoints::HostEnvironment;
 pub(crate) use setup::QuicSetup;

@@ -13,9 +13,9 @@ use weir_scenario::{QuicOptions, Workload};
 use weir_units::Time;
 
 use super::end::QuicEnd;
-use super::messages::{StreamLayout, Messages};
-use super::pairs::{ClientSlot, PairEndpoints, HostEnvironment, WaysWithMtu};
-use super::ways::HostPaths;
+use super::host_paths::HostPaths;
+use super::messages::{Messages, StreamLayout};
+use super::pair_endpoints::{ClientSlot, HostEnvironment, PairEndpoints, WaysWithMtu};
 use crate::flows::HostPair;
 use crate::packet::ports;
 

@@ -2,7 +2,7 @@
 
 use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
-use weir_enforce::segment::{SegmentRun, Segment};
+use weir_enforce::segment::{Segment, SegmentRun};
 use weir_units::Time;
 
 use super::fidelity::Fidelity;

@@ -37,7 +37,11 @@ impl PacketSchedule {
 
     /// Waits until packets are due, up to `quantum` longer where they follow each other faster than
     /// that; how many there are.
-    pub(super) async fn wait(&mut self, alarm: &mut RunTimer, quantum: Duration) -> io::Result<u64> {
+    pub(super) async fn wait(
+        &mut self,
+        alarm: &mut RunTimer,
+        quantum: Duration,
+    ) -> io::Result<u64> {
         let wake = if self.interval < quantum {
             self.next + quantum
         } else {

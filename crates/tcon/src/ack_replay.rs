@@ -7,8 +7,8 @@
 
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::report::{DeliveryPoint, ProgressReport};
-use crate::steering::DeliverySummary;
+use crate::flow_controller::DeliverySummary;
+use crate::progress_report::{DeliveryPoint, ProgressReport};
 
 /// So many acknowledgments at most are told of one report.
 const MOST: u32 = 64;

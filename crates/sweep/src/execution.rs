@@ -9,7 +9,7 @@ use weir_units::{Duration, Time};
 
 use crate::plan::{PlannedRun, Sweep};
 use crate::row::Row;
-use crate::steady::{SteadyStateDetector, SteadyRule};
+use crate::steady::{SteadyRule, SteadyStateDetector};
 
 /// How much is simulated between two looks at whether to go on, where no rule looks more often.
 const SLICES: u64 = 200;
@@ -32,7 +32,13 @@ pub(crate) fn carry_out(
     let mut row = match &planned.scenario {
         Err(error) => Row::failed(planned, error.clone()),
         Ok(scenario) => {
-            let run = || simulate(scenario.clone(), steady.map(SteadyStateDetector::new), go_on);
+            let run = || {
+                simulate(
+                    scenario.clone(),
+                    steady.map(SteadyStateDetector::new),
+                    go_on,
+                )
+            };
             match catch_unwind(AssertUnwindSafe(run)) {
                 Ok(Ok(Some(outcome))) => Row::done(planned, &outcome.summary, outcome.stopped),
                 Ok(Ok(None)) => return None,

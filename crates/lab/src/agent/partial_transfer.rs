@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::context::{FlowContext, EventSender};
+use super::context::{EventSender, FlowContext};
 use super::meter::FlowMeter;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder};
 

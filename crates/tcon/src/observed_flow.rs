@@ -7,11 +7,11 @@ use weir_fabric::WindowLimit;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::Sequence;
 
-use crate::answers::AckReplay;
+use crate::ack_replay::AckReplay;
 use crate::cap::Cap;
 use crate::flight::distance;
-use crate::report::{DeliveryPoint, ProgressReport};
-use crate::steering::FlowController;
+use crate::flow_controller::FlowController;
+use crate::progress_report::{DeliveryPoint, ProgressReport};
 
 /// So many segments beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;

@@ -9,8 +9,8 @@ use tonic::{Response, Status, Streaming};
 use weir_units::Duration as Span;
 
 use crate::error::AgentError;
+use crate::leader_epoch::LeaderEpoch;
 use crate::lease::Lease;
-use crate::term::LeaderEpoch;
 use crate::translate::DecodeError;
 use crate::v1;
 use crate::v1::from_controller::Message as Incoming;

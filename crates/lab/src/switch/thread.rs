@@ -12,18 +12,18 @@ use weir_fabric::PortChange;
 use weir_network::{ControlPlane, Network, PortMeter, Seeds};
 use weir_results::{Emulation, PortSummary, TconSummary};
 use weir_scenario::{PortIndex, Scenario, Topology};
-use weir_sed::{DemandTable, DemandRule as DemandRule};
+use weir_sed::{DemandRule, DemandTable};
 use weir_units::{Duration, Time};
 
 use super::SwitchError;
-use super::command::{SwitchCommand, PortReading, HostSocket};
-use super::copies::CaptureSender;
+use super::address_owners::AddressOwners;
+use super::capture::CaptureSender;
+use super::command::{HostSocket, PortReading, SwitchCommand};
 use super::fidelity::Fidelity;
-use super::intake::RxBatch;
 use super::losses::Losses;
-use super::outlet::{TxTarget, TxPort};
-use super::owners::AddressOwners;
-use super::waiter::WakeUpLatency;
+use super::rx_batch::RxBatch;
+use super::tx_port::{TxPort, TxTarget};
+use super::wake_up_latency::WakeUpLatency;
 use crate::clock::{self, Clock};
 
 /// How many packets may come out before they are handed over.

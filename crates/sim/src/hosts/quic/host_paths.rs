@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use weir_wire::Ecn;
 
-use crate::hosts::datagrams::DatagramRoute;
+use crate::hosts::datagram_slab::DatagramRoute;
 use crate::packet::Location;
 
 /// From a host by one of its links to an address.

@@ -33,7 +33,11 @@ pub(crate) struct AddressTracker {
 impl AddressTracker {
     /// What to do about the places, each of which has its socket or not: what restores addresses
     /// comes first, so that those who leave others find somewhere to go.
-    pub(crate) fn decide(&mut self, places: &[(BindAddress, bool)], usable: &Usable) -> Vec<AddressAction> {
+    pub(crate) fn decide(
+        &mut self,
+        places: &[(BindAddress, bool)],
+        usable: &Usable,
+    ) -> Vec<AddressAction> {
         self.seen_on.resize(places.len(), None);
         let (mut gains, mut losses) = (Vec::new(), Vec::new());
         let mut taken: BTreeSet<IpAddr> = places.iter().map(|(place, _)| ip(place)).collect();

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use weir_fabric::{StageCounters as PipeCounters, PacketCount};
+use weir_fabric::{PacketCount, StageCounters as PipeCounters};
 use weir_metrics::prometheus::counter::Counter;
 use weir_metrics::prometheus::family::Family;
 use weir_metrics::prometheus::gauge::Gauge;

@@ -84,7 +84,10 @@ mod tests {
         assert_eq!(rounds.answered(0, at(5)), None);
         rounds.ask(SamplePurpose::EndOfWarmUp);
         assert_eq!(rounds.answered(0, at(7)), None);
-        assert_eq!(rounds.answered(1, at(4)), Some((SamplePurpose::Sample, at(5))));
+        assert_eq!(
+            rounds.answered(1, at(4)),
+            Some((SamplePurpose::Sample, at(5)))
+        );
         assert!(!rounds.is_sampling());
         assert_eq!(
             rounds.answered(1, at(8)),

@@ -6,7 +6,7 @@ use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::flows::LiveFlow;
-use crate::control::{Completion, FlowOutcome, Role, HostSample};
+use crate::control::{Completion, FlowOutcome, HostSample, Role};
 
 /// All flows, in the order of their numbers.
 #[derive(Debug)]

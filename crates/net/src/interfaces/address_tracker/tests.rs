@@ -41,7 +41,10 @@ fn an_address_that_goes_is_given_up_and_taken_again() {
     assert_eq!(decisions.decide(&ours, &one), [AddressAction::Close(0)]);
     ours[0].1 = false;
     assert!(decisions.decide(&ours, &one).is_empty());
-    assert_eq!(decisions.decide(&ours, &usable(&TWO)), [AddressAction::Reopen(0)]);
+    assert_eq!(
+        decisions.decide(&ours, &usable(&TWO)),
+        [AddressAction::Reopen(0)]
+    );
 }
 
 #[test]
@@ -49,7 +52,10 @@ fn the_last_address_stays() {
     let mut decisions = AddressTracker::default();
     let mut ours = places(&["10.0.1.1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
-    assert_eq!(decisions.decide(&ours, &usable(&[])), [AddressAction::Close(0)]);
+    assert_eq!(
+        decisions.decide(&ours, &usable(&[])),
+        [AddressAction::Close(0)]
+    );
     ours[0].1 = false;
     assert!(decisions.decide(&ours, &usable(&[])).is_empty());
     // The other one comes back: now it can go.
@@ -110,7 +116,10 @@ fn two_places_do_not_take_the_same_replacement() {
     let mut decisions = AddressTracker::default();
     let ours = places(&["10.0.1.1", "10.0.1.2"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth0", "10.0.1.2%eth0"]));
-    let expected = [AddressAction::Replace(0, ip("10.0.1.9")), AddressAction::Close(1)];
+    let expected = [
+        AddressAction::Replace(0, ip("10.0.1.9")),
+        AddressAction::Close(1),
+    ];
     assert_eq!(
         decisions.decide(&ours, &usable(&["10.0.1.9%eth0"])),
         expected

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use weir_scenario::{Group, HostIndex, Node, PortIndex, Routes, Topology};
 use weir_units::ByteSize;
 
-use super::ways::HostPath;
+use super::host_paths::HostPath;
 use crate::flows::HostPair;
 use crate::packet::Network;
 

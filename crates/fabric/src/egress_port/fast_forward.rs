@@ -86,7 +86,9 @@ impl<P: Packet + Clone> EgressPort<P> {
     #[cold]
     fn squeeze_in(&mut self, announced: FastForwarded<P>) -> bool {
         let order = announced.order;
-        let place = self.fast_forwarded.partition_point(|other| other.order <= order);
+        let place = self
+            .fast_forwarded
+            .partition_point(|other| other.order <= order);
         if let Some(next) = self.fast_forwarded.get(place) {
             self.link.go_back(next.before);
         }

@@ -11,13 +11,13 @@ use weir_wire::FlowKey;
 
 use super::ControllerError;
 use super::clock::Clock;
-use super::figures::ControllerMetrics;
+use super::metrics::ControllerMetrics;
 use super::refusal::Refusal;
 use super::senders::Senders;
 use super::status;
 use super::switches::{Hello, Outgoing, SwitchSession, Switches};
+use crate::leader_epoch::{EpochFile, LeaderEpoch};
 use crate::quota::LogQuota;
-use crate::term::{LeaderEpoch, EpochFile};
 use crate::translate;
 use crate::v1;
 

@@ -21,7 +21,7 @@ use crate::clock::LazyNow;
 use crate::protocol::{DatagramMeta, Protocol};
 use crate::shared::SharedEndpoint;
 use crate::socket::{SendError, Socket};
-use crate::sockets::{Sockets, SendSocket};
+use crate::sockets::{SendSocket, Sockets};
 
 /// What is written is sent in batches of this many bytes, as long as more may follow.
 const FULL_BATCH: usize = 64 * 1024;
@@ -74,7 +74,11 @@ pub(crate) enum SendProgress {
 struct SocketBlocked;
 
 impl<P: Protocol> SharedConnection<P> {
-    pub(crate) fn new(index: usize, shared: Arc<SharedEndpoint<P, Self>>, engine: P::Engine) -> Self {
+    pub(crate) fn new(
+        index: usize,
+        shared: Arc<SharedEndpoint<P, Self>>,
+        engine: P::Engine,
+    ) -> Self {
         let inner = LockedState {
             connection: P::new(engine),
             way: SendSocket::default(),
@@ -351,7 +355,11 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
 
 impl<P: Protocol> LockedState<P> {
     /// Sends one batch; tells its size.
-    fn transmit_batch(&mut self, sockets: &Sockets, now: Time) -> Result<Option<usize>, SocketBlocked> {
+    fn transmit_batch(
+        &mut self,
+        sockets: &Sockets,
+        now: Time,
+    ) -> Result<Option<usize>, SocketBlocked> {
         // What was for a path that is left is sent again on another one anyway.
         let unsent = self.unsent.take();
         if let Some((transmit, contents)) =
@@ -382,7 +390,9 @@ impl<P: Protocol> LockedState<P> {
         contents: Option<Vec<u8>>,
     ) -> Result<Option<usize>, SocketBlocked> {
         match (sent, contents) {
-            (Err(SendError::Full), Some(contents)) if self.connection.is_worth_keeping(&transmit) => {
+            (Err(SendError::Full), Some(contents))
+                if self.connection.is_worth_keeping(&transmit) =>
+            {
                 self.unsent = Some((transmit, contents));
                 return Err(SocketBlocked);
             }

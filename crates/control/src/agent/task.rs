@@ -8,8 +8,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use weir_sed::{AgentConfig, SwitchReport};
 
 use super::{AgentEvent, AgentOptions, AgentState, PortDescription};
-use crate::attached::{DisconnectCause, FIRST_PAUSE, LeaderLease, LONGEST_PAUSE, QUEUED, span};
 use crate::connect::connect;
+use crate::controller_stream::{
+    DisconnectCause, FIRST_PAUSE, LONGEST_PAUSE, LeaderLease, QUEUED, span,
+};
 use crate::error::AgentError;
 use crate::lease::Lease;
 use crate::quota::LogQuota;
@@ -33,7 +35,7 @@ pub(super) struct AgentTask {
     quota: LogQuota,
 }
 
-type Attached = crate::attached::ControllerStream<v1::FromAgent>;
+type Attached = crate::controller_stream::ControllerStream<v1::FromAgent>;
 
 impl AgentTask {
     pub(super) fn new(
@@ -146,7 +148,11 @@ impl AgentTask {
         }
     }
 
-    fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), DisconnectCause> {
+    fn obey(
+        &mut self,
+        lease: &mut Lease,
+        message: v1::FromController,
+    ) -> Result<(), DisconnectCause> {
         let orders = self.governed.hear(lease, message)?;
         if orders.is_empty() {
             return Ok(());

@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn nothing_is_smaller() {
-        let sizes = [0, 1, 24, 25].map(|size| TransferHeader::size(ByteSize::from_bytes(size)).bytes());
+        let sizes =
+            [0, 1, 24, 25].map(|size| TransferHeader::size(ByteSize::from_bytes(size)).bytes());
         assert_eq!(sizes, [24, 24, 24, 25]);
     }
 }

@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
-use weir_fabric::{ETHERNET_FRAMING, Faults, Link, EgressPort, Queue, Rule};
+use weir_fabric::{ETHERNET_FRAMING, EgressPort, Faults, Link, Queue, Rule};
 use weir_metrics::Registry;
 use weir_sed::{Agent, AgentConfig};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::agent_figures::{AgentMetrics, AgentCounts};
-use super::{AttachError, InterfacePair, Inline};
+use super::agent_metrics::{AgentCounts, AgentMetrics};
+use super::{AttachError, Inline, InterfacePair};
 use crate::segment::Segment;
 
 /// How often interfaces are looked after, and figures brought up to date.

@@ -11,10 +11,12 @@ use weir_sed::{Allowance, Demand, WindowOrder};
 use weir_units::{ByteSize, Duration as Span};
 use weir_wire::FlowKey;
 
-use super::{DatedDemand, NewFlow, SenderOptions, FlowRequest};
+use super::{DatedDemand, FlowRequest, NewFlow, SenderOptions};
 use crate::agent::AgentState;
-use crate::attached::{DisconnectCause, FIRST_PAUSE, LeaderLease, LONGEST_PAUSE, QUEUED, span};
 use crate::connect::connect;
+use crate::controller_stream::{
+    DisconnectCause, FIRST_PAUSE, LONGEST_PAUSE, LeaderLease, QUEUED, span,
+};
 use crate::error::AgentError;
 use crate::lease::Lease;
 use crate::quota::LogQuota;
@@ -54,7 +56,7 @@ struct OpenFlow {
     window: Option<u32>,
 }
 
-type Attached = crate::attached::ControllerStream<v1::FromSender>;
+type Attached = crate::controller_stream::ControllerStream<v1::FromSender>;
 type Wishes = mpsc::UnboundedReceiver<FlowRequest>;
 
 impl SenderTask {
@@ -102,7 +104,11 @@ impl SenderTask {
         }
     }
 
-    async fn attach(&mut self, controller: &str, wishes: &mut Wishes) -> Result<Attached, DisconnectCause> {
+    async fn attach(
+        &mut self,
+        controller: &str,
+        wishes: &mut Wishes,
+    ) -> Result<Attached, DisconnectCause> {
         let governor = self.governed.governor(Instant::now());
         let attaching = attach(controller, &self.options, governor);
         let attached = self.flows.hear_for(wishes, attaching).await;
@@ -151,7 +157,11 @@ impl SenderTask {
         }
     }
 
-    fn obey(&mut self, lease: &mut Lease, message: v1::FromController) -> Result<(), DisconnectCause> {
+    fn obey(
+        &mut self,
+        lease: &mut Lease,
+        message: v1::FromController,
+    ) -> Result<(), DisconnectCause> {
         let orders = self.governed.hear(lease, message)?;
         let lease = span(lease.obeyed());
         for order in orders {
@@ -160,7 +170,9 @@ impl SenderTask {
                 WindowOrder::Release { flow } => self.flows.allow(&flow, None, lease),
                 WindowOrder::Renew => self.flows.renew(lease),
                 // For switches.
-                WindowOrder::Retransmit { .. } | WindowOrder::Describe | WindowOrder::Remember { .. } => {}
+                WindowOrder::Retransmit { .. }
+                | WindowOrder::Describe
+                | WindowOrder::Remember { .. } => {}
             }
         }
         Ok(())

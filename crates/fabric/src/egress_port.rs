@@ -1,6 +1,6 @@
 //! A pipe: one direction between two hosts, read from left to right: queue, link, faults.
 
-mod direct;
+mod fast_forward;
 #[cfg(test)]
 mod tests;
 
@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
 
-use crate::counters::{StageCounters, DropReason, PacketCount};
+use crate::counters::{DropReason, PacketCount, StageCounters};
 use crate::faults::{FaultSettings, Faults, Script};
 use crate::link::Link;
 use crate::packet::Packet;
 use crate::queue::{Admission, Queue};
 use crate::rule::Rule;
 use crate::timeline::PortChange;
-use direct::FastForwarded;
+use fast_forward::FastForwarded;
 
 /// A queue, the link that empties it, and the faults at the link's far end.
 ///
@@ -336,7 +336,10 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// them.
     pub fn packets(&self) -> impl Iterator<Item = &P> {
         let line = self.queued.iter().map(|place| &place.packet);
-        let announced = self.fast_forwarded.iter().map(|announced| &announced.packet);
+        let announced = self
+            .fast_forwarded
+            .iter()
+            .map(|announced| &announced.packet);
         line.chain(announced).chain(self.faults.packets())
     }
 

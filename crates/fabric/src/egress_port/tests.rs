@@ -27,14 +27,23 @@ fn drain(pipe: &mut EgressPort<NumberedPacket>) -> Vec<(u64, u64)> {
 #[test]
 fn the_packet_being_sent_is_not_in_the_queue() {
     let mut pipe = pipe([Rule::tail_drop(ByteSize::from_bytes(10))]);
-    assert_eq!(pipe.send(at(0), NumberedPacket::new(0, 10)), Admission::Queued);
-    assert_eq!(pipe.send(at(0), NumberedPacket::new(1, 10)), Admission::Queued);
+    assert_eq!(
+        pipe.send(at(0), NumberedPacket::new(0, 10)),
+        Admission::Queued
+    );
+    assert_eq!(
+        pipe.send(at(0), NumberedPacket::new(1, 10)),
+        Admission::Queued
+    );
     assert_eq!(
         pipe.send(at(9), NumberedPacket::new(2, 10)),
         Admission::Dropped(DropReason::Tail)
     );
     // The first is out at 10 ns, before what arrives then.
-    assert_eq!(pipe.send(at(10), NumberedPacket::new(3, 10)), Admission::Queued);
+    assert_eq!(
+        pipe.send(at(10), NumberedPacket::new(3, 10)),
+        Admission::Queued
+    );
     assert_eq!(drain(&mut pipe), [(110, 0), (120, 1), (130, 3)]);
 }
 

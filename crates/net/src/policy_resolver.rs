@@ -19,7 +19,8 @@ pub(crate) struct PolicyResolver {
 
 impl PolicyResolver {
     pub(crate) fn new(policy: Arc<dyn PolicySource>, places: &[BindAddress]) -> Self {
-        let bound = |place: &BindAddress| (place.address.ip().to_canonical(), place.interface.clone());
+        let bound =
+            |place: &BindAddress| (place.address.ip().to_canonical(), place.interface.clone());
         Self {
             policy,
             bound: places.iter().map(bound).collect(),
