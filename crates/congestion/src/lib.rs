@@ -5,7 +5,7 @@
 //! clock and know no protocol; time comes in with every event and randomness as a seed.
 //!
 //! [`AlgorithmSpec`] names an algorithm with its parameters (`dctcp,g=0.0625`) and builds it;
-//! [`algorithms`] lists what exists. [`Capped`] puts a limit from outside around any controller.
+//! [`algorithms`] lists what exists. [`CappedController`] puts a limit from outside around any controller.
 //! [`DeliveryRate`] measures the delivery rate for transports that feed an algorithm which wants
 //! it.
 

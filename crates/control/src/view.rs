@@ -90,7 +90,7 @@ impl StatusView {
     /// What a controller has answered.
     ///
     /// # Errors
-    /// [`Garbled`] where that makes no sense.
+    /// [`DecodeError`] where that makes no sense.
     pub fn of(status: &v1::Status) -> Result<Self, DecodeError> {
         let governor = status
             .governor

@@ -4,7 +4,7 @@
 //! wake-up time is asked for, and every random choice follows from a seed. What a packet is, the
 //! caller says, by the [`Packet`] trait.
 //!
-//! A packet goes through a [`Pipe`] from left to right:
+//! A packet goes through a [`EgressPort`] from left to right:
 //!
 //! - [`Queue`]: a list of [`Rule`]s marks it, drops it or lets it wait; lists that have a name are in
 //!   [`discipline`], and an [`Occupancy`] keeps account of how long the queue was how long;
@@ -19,7 +19,7 @@
 //! receivers offer by a [`WindowLimit`].
 //!
 //! Every part counts what came, what went, and what was dropped for which [`DropReason`]; the
-//! [`Counters`] always balance.
+//! [`StageCounters`] always balance.
 //!
 //! ```
 //! use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Probability, Queue, Rule};

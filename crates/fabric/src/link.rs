@@ -13,7 +13,7 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 pub const ETHERNET_FRAMING: ByteSize = ByteSize::from_bytes(38);
 
 /// One direction of a cable between two ports, with the transmitter at its head: when what arrives.
-/// The packets themselves are kept by the [`Pipe`](crate::Pipe) that the link belongs to.
+/// The packets themselves are kept by the [`EgressPort`](crate::EgressPort) that the link belongs to.
 #[derive(Clone, Debug)]
 pub struct Link {
     rate: Rate,

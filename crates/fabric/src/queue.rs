@@ -13,7 +13,7 @@ use crate::red::{Ramp, Red, RedDecision, RedState};
 use crate::rule::{Action, Rule, Trigger};
 
 /// A first-in, first-out queue under a list of [`Rule`]s: what it decides, and what it counts. The
-/// packets themselves wait in the [`Pipe`](crate::Pipe) that the queue belongs to.
+/// packets themselves wait in the [`EgressPort`](crate::EgressPort) that the queue belongs to.
 #[derive(Clone, Debug)]
 // In this order: what a packet needs that nobody watches comes first.
 #[repr(C)]
@@ -117,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// What waits: see [`Pipe::settle`](crate::Pipe::settle).
+    /// What waits: see [`EgressPort::settle`](crate::EgressPort::settle).
     #[inline]
     pub fn backlog(&self) -> PacketCount {
         self.backlog
@@ -129,7 +129,7 @@ impl Queue {
     }
 
     /// How long the queue was how long, if it keeps account of it. It is accounted for up to the
-    /// last change: see [`Pipe::settle`](crate::Pipe::settle).
+    /// last change: see [`EgressPort::settle`](crate::EgressPort::settle).
     pub fn occupancy(&self) -> Option<&Occupancy> {
         self.occupancy.as_deref()
     }

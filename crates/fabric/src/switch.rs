@@ -25,7 +25,7 @@ pub use shared_buffer::{BufferError, SharedBuffer};
 
 use ports::Ports;
 
-/// A switch with a [`Pipe`] at each port, towards whoever is there.
+/// A switch with a [`EgressPort`] at each port, towards whoever is there.
 ///
 /// [`Self::forward`] takes a packet in; it leaves by the pipe of the port that the [`Routes`] name
 /// for its [destination](Packet::destination), as a pipe's packets do: [`Self::receive`] until
@@ -223,14 +223,14 @@ impl<P: Packet + Clone + 'static> Switch<P> {
             .alter(port, &mut changed, |pipe| pipe.apply(now, change));
     }
 
-    /// The pipe at a port, up to date as of `now`: see [`Pipe::settle`].
+    /// The pipe at a port, up to date as of `now`: see [`EgressPort::settle`].
     pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports
             .alter(port, &mut |_, _| {}, |pipe| pipe.settle(now));
         self.port(port)
     }
 
-    /// Lets the account of a queue's length begin anew: see [`Pipe::reset_occupancy`].
+    /// Lets the account of a queue's length begin anew: see [`EgressPort::reset_occupancy`].
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         self.ports
             .alter(port, &mut |_, _| {}, |pipe| pipe.reset_occupancy(now));

@@ -96,7 +96,7 @@ impl Timeline {
     }
 
     /// The next change that is due by `now`, and when it was: apply it as of then, by
-    /// [`Pipe::apply`](crate::Pipe::apply) or [`Switch::apply`](crate::Switch::apply).
+    /// [`EgressPort::apply`](crate::EgressPort::apply) or [`Switch::apply`](crate::Switch::apply).
     pub fn due(&mut self, now: Time) -> Option<(Time, PortChange)> {
         self.to_come.pop_if(|&mut (time, _)| time <= now)
     }

@@ -1,8 +1,8 @@
 //! A connection as its driver and its application share it: the protocol's state behind a lock.
 //!
 //! Whoever holds the lock may send: a write leaves from the task that made it, without waiting for
-//! the driver's. [`Link::lock`] gives a [`Locked`], which passes on what the engine has to tell and sets
-//! the timer when it goes; [`Link::peek`] is for those who change nothing. Locks are taken in this order:
+//! the driver's. [`SharedConnection::lock`] gives a [`WriteGuard`], which passes on what the engine has to tell and sets
+//! the timer when it goes; [`SharedConnection::peek`] is for those who change nothing. Locks are taken in this order:
 //! a connection's, then one of the endpoint's (routing, timers, queue), which are leaves. No lock is held
 //! across an `await`, and tasks are woken after it is released.
 
@@ -122,7 +122,7 @@ impl<P: Protocol> SharedConnection<P> {
     }
 
     /// Hands datagrams of a receive batch to the engine; `true` for the batch's first. The batch ends with
-    /// [`Locked::end_batch`].
+    /// [`WriteGuard::end_batch`].
     pub(crate) fn handle_datagrams<'b>(
         &self,
         now: Time,

@@ -113,7 +113,7 @@ impl Socket {
         }
     }
 
-    /// Sends a batch of datagrams. Every failure that [`NotSent`] does not name is like a loss on the
+    /// Sends a batch of datagrams. Every failure that [`SendError`] does not name is like a loss on the
     /// way, which the engine repairs.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), SendError> {
         // Packets can come from port 0, and none can go there: EINVAL, after which `quinn-udp` would
@@ -223,7 +223,7 @@ pub(crate) enum SendError {
     TooLarge,
 }
 
-/// What the kernel's refusal means. Every one that [`NotSent`] does not name is a loss.
+/// What the kernel's refusal means. Every one that [`SendError`] does not name is a loss.
 fn not_sent(error: &io::Error, remote: SocketAddr) -> Result<(), SendError> {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => Err(SendError::Full),

@@ -1,7 +1,7 @@
 //! The endpoint's sockets, one for each of its addresses, and by which of them a packet leaves.
 //!
 //! Mostly there is one. Where there are several, a connection remembers the socket of its path
-//! ([`Way`]) and asks again only when the path's local address or the sockets change.
+//! ([`SendSocket`]) and asks again only when the path's local address or the sockets change.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -74,7 +74,7 @@ impl Waiters {
         self.calls
     }
 
-    /// Wakes a task at `deadline`, until [`Waiting::forget_deadline`] is called with the same two.
+    /// Wakes a task at `deadline`, until [`Waiters::forget_deadline`] is called with the same two.
     pub(crate) fn add_deadline(&mut self, deadline: Time, number: u64, task: &Waker) {
         self.deadlines.insert((deadline, number), task.clone());
     }
@@ -118,7 +118,7 @@ impl Waiters {
         }
     }
 
-    /// When [`Waiting::handle_timeout`] has something to do next.
+    /// When [`Waiters::handle_timeout`] has something to do next.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.deadlines
             .first_key_value()

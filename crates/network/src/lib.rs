@@ -8,7 +8,7 @@
 //!
 //! The way of a packet, from left to right:
 //!
-//! [`Outlet::send`]: uplink → switch, with its elements → link → … → [`Network::deliver`]
+//! [`TxPort::send`]: uplink → switch, with its elements → link → … → [`Network::deliver`]
 //!
 //! | file | what it does |
 //! |---|---|

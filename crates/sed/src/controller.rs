@@ -123,7 +123,7 @@ impl Controller {
     /// already demands it from its beginning on.
     ///
     /// # Errors
-    /// As [`Demands::register`].
+    /// As [`DemandTable::register`].
     pub fn register(
         &mut self,
         now: Time,

@@ -105,7 +105,7 @@ pub enum DemandError {
     TooLarge {
         /// What was asked for.
         size: ByteSize,
-        /// [`Demands::LARGEST`].
+        /// [`DemandTable::LARGEST`].
         largest: ByteSize,
     },
     /// It is over before it has begun.
@@ -222,7 +222,7 @@ impl DemandTable {
     pub const MOST: usize = 1_000_000;
 
     /// `client` says what a flow of its own demands, which it is about to open, or what all do that match
-    /// a [`Pattern`]. A second registration of the same takes the place of the first.
+    /// a [`FlowPattern`]. A second registration of the same takes the place of the first.
     ///
     /// # Errors
     /// The demand makes no sense, the flow is somebody else's, or there are too many.

@@ -4,10 +4,10 @@
 //!
 //! Two state machines, and messages between them; sockets and clocks are somebody else's:
 //!
-//! - [`Agent`], an element in a switch's path, watches queues, [reports](Report) congestion, connections
+//! - [`Agent`], an element in a switch's path, watches queues, [reports](SwitchReport) congestion, connections
 //!   and (RSED) drops, and lowers the receive windows in ACKs that pass as it is told;
 //! - [`Controller`] keeps a table of all flows with what they have left to carry and by when
-//!   ([`Demands`]), and [orders](Order) each flow's window by the paper's Algorithm 2 or by a plan
+//!   ([`DemandTable`]), and [orders](WindowOrder) each flow's window by the paper's Algorithm 2 or by a plan
 //!   ([`Method`]).
 //!
 //! | file | what it does |

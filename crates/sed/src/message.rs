@@ -120,7 +120,7 @@ impl SwitchReport {
 }
 
 impl WindowOrder {
-    /// How long it is on a channel: see [`Report::length`].
+    /// How long it is on a channel: see [`SwitchReport::length`].
     pub fn length(&self) -> ByteSize {
         const HEADER: u64 = 16;
         const FLOW: u64 = 13;

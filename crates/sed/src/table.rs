@@ -107,7 +107,7 @@ impl WindowInput {
 #[derive(Debug, Default)]
 pub(crate) struct PortSurvey {
     pub(crate) candidates: Vec<FlowDemand>,
-    /// Where each is, and what it has as in [`Load::window`].
+    /// Where each is, and what it has as in [`WindowInput::window`].
     places: Vec<(u32, u32)>,
 }
 

@@ -11,7 +11,7 @@
 //! - the means of the window's halves differ by less than the tolerance: there is no trend.
 //!
 //! What comes out is what the whole run would have given if it had gone on as in the window: counters
-//! and averages are [extrapolated](Steady::extrapolated), percentiles and maxima are those so far.
+//! and averages are [extrapolated](SteadyStateDetector::extrapolated), percentiles and maxima are those so far.
 
 use serde::{Deserialize, Serialize};
 use weir_results::{GroupSummary, PortSummary, Ratio, RunSummary};

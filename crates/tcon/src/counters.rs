@@ -63,7 +63,7 @@ pub struct FlowReport {
     pub flow: FlowKey,
     /// Where it leaves by, if the receiver has been heard.
     pub egress: Option<PortIndex>,
-    /// The rule of its [treatment](crate::Treatment::rule).
+    /// The rule of its [treatment](crate::FlowPolicy::rule).
     pub rule: u32,
     /// The algorithm.
     pub congestion: &'static str,

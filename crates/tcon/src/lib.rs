@@ -2,7 +2,7 @@
 //!
 //! A [`Tcon`] is an [`Element`](weir_fabric::Element) in the path of a switch, near the senders. It
 //! follows each [connection](weir_fabric::Connections) from its first SYN. For the data that goes one way
-//! of it, and for which somebody [`Choose`]s a [`Treatment`], it
+//! of it, and for which somebody [`PolicyLookup`]s a [`FlowPolicy`], it
 //!
 //! - keeps a copy of each segment until it is acknowledged, sends lost ones again and keeps the
 //!   duplicate acknowledgments, SACK blocks and ECN echoes that tell of them from the sender, so that
@@ -12,8 +12,8 @@
 //! - lowers the receive window of acknowledgments to the controller's window, and spaces the segments
 //!   by its rate.
 //!
-//! Where somebody else follows the flow, as a program in the kernel does, an [`Observed`] flow hears of it
-//! by [`Report`]s, which may each tell of many segments, and says by how much its sender's window is to be
+//! Where somebody else follows the flow, as a program in the kernel does, an [`ObservedFlow`] flow hears of it
+//! by [`ProgressReport`]s, which may each tell of many segments, and says by how much its sender's window is to be
 //! limited. It decides as the element does, but repairs nothing. [`ObservedFlows`] holds all of them, by a
 //! policy.
 //!

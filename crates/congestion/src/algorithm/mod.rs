@@ -15,7 +15,7 @@ pub use spec::AlgorithmSpec;
 use crate::controller::Controller;
 
 /// Parameters that every algorithm takes: a limit from the first packet on (see
-/// [`Capped`](crate::Capped)).
+/// [`CappedController`](crate::CappedController)).
 static COMMON: [Parameter; 2] = [MAX_WINDOW.parameter(), MAX_RATE.parameter()];
 
 const MAX_WINDOW: Typed<ByteSize> = Typed {

@@ -55,7 +55,7 @@ impl HeaderFlags {
     }
 }
 
-/// Which part of a message a data packet carries. A stream's packets are all [`Position::Only`].
+/// Which part of a message a data packet carries. A stream's packets are all [`MessagePosition::Only`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessagePosition {
     /// Neither the first nor the last one. Without a payload: the end of all data.

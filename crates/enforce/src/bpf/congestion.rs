@@ -29,7 +29,7 @@ impl Dctcp {
 }
 
 /// D2TCP (Vamanan et al., SIGCOMM 2012): DCTCP that backs off less when a deadline is near, and more
-/// when it is far. [`Registered::deadlines`] tells a socket its deadline.
+/// when it is far. [`RegisteredAlgorithm::deadlines`] tells a socket its deadline.
 #[derive(Debug)]
 pub enum D2tcp {}
 

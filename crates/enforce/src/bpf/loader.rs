@@ -1,4 +1,4 @@
-//! Loads the programs by libbpf, for as long as [`Loaded`] lives.
+//! Loads the programs by libbpf, for as long as [`LoadedProgram`] lives.
 
 use std::cell::RefCell;
 use std::io;

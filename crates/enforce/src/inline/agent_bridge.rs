@@ -49,12 +49,12 @@ pub struct AgentBridge {
     looked: Time,
 }
 
-/// Ends the sleep of an [`AgentCable`] from another thread.
+/// Ends the sleep of an [`AgentBridge`] from another thread.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// There is something for [`AgentCable::step`] to exchange.
+    /// There is something for [`AgentBridge::step`] to exchange.
     pub fn wake(&self) {
         // What cannot be added to a count so high wakes all the same.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());

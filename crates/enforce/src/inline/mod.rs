@@ -8,7 +8,7 @@
 //! without it has another path for them.
 //!
 //! An [`Enforcer`] is such a cable between two interfaces by name, with transparent congestion control by
-//! a policy; an [`AgentCable`] one with queues and SED's agent, which watches them.
+//! a policy; an [`AgentBridge`] one with queues and SED's agent, which watches them.
 //!
 //! ```no_run
 //! use weir_enforce::inline::Inline;
@@ -136,7 +136,7 @@ impl Inline {
     /// Passes frames on until `stop` can be read.
     ///
     /// # Errors
-    /// What the system says of waiting. A port that is down is waited for; see [`Counters::down`].
+    /// What the system says of waiting. A port that is down is waited for; see [`InlineCounters::down`].
     pub fn run(&mut self, stop: impl AsFd) -> io::Result<()> {
         while !self.run_for(&stop, Duration::MAX)? {}
         Ok(())

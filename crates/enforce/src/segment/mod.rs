@@ -1,9 +1,9 @@
 //! Real segments as packets of the fabric, from the buffer that they are read into to the frames that they
 //! leave in.
 //!
-//! A [`Pool`] reads frames; each of a frame's segments is a [`Segment`] of its own, which queues and elements
+//! A [`FramePools`] reads frames; each of a frame's segments is a [`Segment`] of its own, which queues and elements
 //! mark, rewrite, keep and clone without touching a byte: they share the frame, and note what is to change.
-//! A [`Run`] collects consecutive segments with the same changes, and cuts the frame that they leave in.
+//! A [`SegmentRun`] collects consecutive segments with the same changes, and cuts the frame that they leave in.
 
 mod pool;
 mod run;

@@ -2,8 +2,8 @@
 //! will come out, and it can be told at once to whoever is next.
 //!
 //! A pipe without rules, account and faults does nothing but to send packets one after the other.
-//! [`Pipe::send_through`] hands such a packet back with the time at which it reaches the far end, and
-//! [`Pipe::announce`] takes one that is certain to come later. What is announced is kept in the order in
+//! [`EgressPort::send_through`] hands such a packet back with the time at which it reaches the far end, and
+//! [`EgressPort::announce`] takes one that is certain to come later. What is announced is kept in the order in
 //! which it comes, so that the pipe does exactly what it would have done had each packet come in its time:
 //! should one be announced that comes before others, these are given to the link anew.
 

@@ -13,7 +13,7 @@ use super::meter::{FlowMeter, ProbeGuard};
 use super::payload::BLOCK;
 use crate::control::FlowFailure;
 
-/// A connection. Dropping it before [`Link::close`] cuts it off, with what has not been sent yet.
+/// A connection. Dropping it before [`FlowConnection::close`] cuts it off, with what has not been sent yet.
 #[derive(Debug)]
 pub(super) struct FlowConnection<C: Connection> {
     connection: C,
@@ -132,7 +132,7 @@ impl<C: Connection> FlowConnection<C> {
         self.closed = self.connection.depart().await.is_ok();
     }
 
-    /// The other side of [`Link::depart`], after the last response has been handed over.
+    /// The other side of [`FlowConnection::depart`], after the last response has been handed over.
     pub(super) async fn release(mut self) {
         self.closed = self.connection.release().await.is_ok();
     }

@@ -1,8 +1,8 @@
-//! The real endpoints of a host: an agent takes [`Order`]s, carries flows over kernel TCP, TLS, UDP,
-//! DCQUIC and DCUDP, and reports [`Event`]s.
+//! The real endpoints of a host: an agent takes [`HostCommand`]s, carries flows over kernel TCP, TLS, UDP,
+//! DCQUIC and DCUDP, and reports [`AgentEvent`]s.
 //!
 //! [`run`] needs a tokio runtime with I/O and time; one thread is enough. It knows nothing of
-//! namespaces: what happens to the host itself ([`Order::Host`]) is done by who runs it.
+//! namespaces: what happens to the host itself ([`HostCommand::Host`]) is done by who runs it.
 //!
 //! | file | what it tells |
 //! |---|---|
@@ -72,8 +72,8 @@ pub enum AgentError {
     Flow(#[from] JoinError),
 }
 
-/// Runs the endpoints of a host until [`Order::Stop`]: orders come in as lines, events go out as lines
-/// ([`control::encode`]), and `change` does to the host what [`Order::Host`] says.
+/// Runs the endpoints of a host until [`HostCommand::Stop`]: orders come in as lines, events go out as lines
+/// ([`control::encode`]), and `change` does to the host what [`HostCommand::Host`] says.
 ///
 /// # Errors
 /// [`AgentError`]. All flows are cut off then.

@@ -53,7 +53,7 @@ pub enum AgentEvent {
     },
     /// A flow's part in this host is over; of a `poisson` flow's, one of its arrivals, or all.
     Finished(Box<FlowOutcome>),
-    /// What [`Order::Host`](super::Order::Host) asked for is done.
+    /// What [`HostCommand::Host`](super::HostCommand::Host) asked for is done.
     Changed {
         /// What.
         change: HostChange,

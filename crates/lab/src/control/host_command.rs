@@ -20,10 +20,10 @@ pub enum HostCommand {
     Begin {
         /// The epoch in nanoseconds of `CLOCK_MONOTONIC`; it may be in the future.
         epoch: u64,
-        /// How often [`Event::Sample`](super::Event::Sample) is sent; without, only when asked for.
+        /// How often [`AgentEvent::Sample`](super::AgentEvent::Sample) is sent; without, only when asked for.
         interval: Option<Duration>,
     },
-    /// Asks for one [`Event::Sample`](super::Event::Sample).
+    /// Asks for one [`AgentEvent::Sample`](super::AgentEvent::Sample).
     Sample,
     /// Every client of an epochs workload makes one request.
     Epoch {
@@ -77,7 +77,7 @@ pub struct FlowOrder {
     /// `incast` the server.
     pub workload: Workload,
     /// Addresses of this host, the preferred one first. A client's port is 0 for any. A server listens
-    /// at all of them; 0 there is any port too, and [`Event::Listening`](super::Event::Listening) says which.
+    /// at all of them; 0 there is any port too, and [`AgentEvent::Listening`](super::AgentEvent::Listening) says which.
     pub local: Vec<SocketAddr>,
     /// Addresses of the server, the preferred one first; empty for a server.
     pub peer: Vec<SocketAddr>,
@@ -89,12 +89,12 @@ pub struct FlowOrder {
     /// When a client starts the second and later ones of transfers in rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub later_starts: Vec<Time>,
-    /// When a client stops, whatever it has left to send; without, at [`Order::Stop`].
+    /// When a client stops, whatever it has left to send; without, at [`HostCommand::Stop`].
     pub stop: Option<Time>,
     /// After so long without an answer a client opens a connection from its next address to the
     /// server's next one, and repeats the request (TCP and TLS).
     pub failover: Option<Duration>,
-    /// The server's certificate as [`Event::Ready`](super::Event::Ready) of its host told it; clients of TLS and QUIC
+    /// The server's certificate as [`AgentEvent::Ready`](super::AgentEvent::Ready) of its host told it; clients of TLS and QUIC
     /// believe no other.
     pub pin: Option<String>,
     /// Where the flow's random choices begin.

@@ -1,13 +1,13 @@
-//! What the director and the agents in the hosts say to each other: [`Order`]s one way, [`Event`]s
+//! What the director and the agents in the hosts say to each other: [`HostCommand`]s one way, [`AgentEvent`]s
 //! the other, each a line of JSON on a stream socket.
 //!
-//! The order of a run: an agent says [`Event::Ready`]; servers are started ([`Order::Start`]) and
-//! say where they listen ([`Event::Listening`]); clients are started with these addresses;
-//! [`Order::Begin`] sets the time at which everything begins. A client ends by itself or at its
-//! `stop`, a server at [`Order::Stop`]; both say [`Event::Finished`] once. The last word of an agent
-//! is [`Event::Stopped`].
+//! The order of a run: an agent says [`AgentEvent::Ready`]; servers are started ([`HostCommand::Start`]) and
+//! say where they listen ([`AgentEvent::Listening`]); clients are started with these addresses;
+//! [`HostCommand::Begin`] sets the time at which everything begins. A client ends by itself or at its
+//! `stop`, a server at [`HostCommand::Stop`]; both say [`AgentEvent::Finished`] once. The last word of an agent
+//! is [`AgentEvent::Stopped`].
 //!
-//! Times are since the epoch that [`Order::Begin`] sets, on `CLOCK_MONOTONIC`, which is one clock in
+//! Times are since the epoch that [`HostCommand::Begin`] sets, on `CLOCK_MONOTONIC`, which is one clock in
 //! all network namespaces of a machine.
 
 mod event;

@@ -1,5 +1,5 @@
 //! What a scenario becomes on this machine: one namespace per host, its interfaces, their addresses and
-//! links, what its kernel is set to. A plan is made, and checked against the [`Machine`], before
+//! links, what its kernel is set to. A plan is made, and checked against the [`MachineLimits`], before
 //! anything is created.
 
 mod addresses;

@@ -1,7 +1,7 @@
 //! Endpoints of DCUDP connections: the engine of `weir_dcudp`, in virtual time.
 //!
 //! Real datagrams pass the network, as with QUIC: packets hold the places of their bytes in
-//! [`Datagrams`](super::Datagrams). A connection has one link at each end and does not move. All
+//! [`DatagramSlab`](super::DatagramSlab). A connection has one link at each end and does not move. All
 //! workloads are one stream of bytes in each direction.
 //!
 //! | file | what it holds |

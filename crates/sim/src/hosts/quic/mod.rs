@@ -1,6 +1,6 @@
 //! Endpoints of QUIC connections: the DCQUIC engine of `weir_quic`, in virtual time.
 //!
-//! Real datagrams pass the network: packets hold the places of their bytes in [`Datagrams`](super::Datagrams). TLS is the
+//! Real datagrams pass the network: packets hold the places of their bytes in [`DatagramSlab`](super::DatagramSlab). TLS is the
 //! engine's seeded stand-in, whose handshake has the messages and about the sizes of TLS 1.3 and whose
 //! packets have its tags: real keys would cost time and be different in every run.
 //!
