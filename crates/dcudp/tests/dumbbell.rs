@@ -249,7 +249,7 @@ fn outcome(senders: u8, algorithm: &str, span: Duration) -> Outcome {
     dumbbell.pipes[0].reset_occupancy(now);
     dumbbell.run(span / 2);
     let now = dumbbell.now;
-    dumbbell.pipes[0].settle(now);
+    dumbbell.pipes[0].advance(now);
     let shares: Vec<f64> = dumbbell
         .received()
         .iter()

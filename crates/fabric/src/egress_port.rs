@@ -78,7 +78,7 @@ impl<P: Packet + Clone> EgressPort<P> {
             queue,
             delivered: PacketCount::ZERO,
             oversized: PacketCount::ZERO,
-            fault_free: faults.let_all_pass(),
+            fault_free: faults.pass_everything(),
             faults: Box::new(faults),
         }
     }
@@ -186,20 +186,20 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     #[cold]
     fn poll_delivered_with_faults(&mut self, now: Time) -> Option<P> {
-        self.meet_faults(now);
+        self.apply_faults(now);
         let packet = self.faults.poll_released(now);
-        self.fault_free = self.faults.let_all_pass();
+        self.fault_free = self.faults.pass_everything();
         packet
     }
 
     /// Does what is due by `now` inside the pipe, so that what is read from it is up to date, the
     /// queue's [`Occupancy`](crate::Occupancy) included.
-    pub fn settle(&mut self, now: Time) {
-        self.take_in_all();
+    pub fn advance(&mut self, now: Time) {
+        self.enqueue_all_fast_forwarded();
         self.start_transmissions(now);
         self.watch();
         if !self.fault_free {
-            self.meet_faults(now);
+            self.apply_faults(now);
         }
         if let Some(occupancy) = self.queue.occupancy_mut() {
             occupancy.advance(now);
@@ -208,7 +208,7 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     /// Settles, and lets the queue's [`Occupancy`](crate::Occupancy) begin anew: the end of a warm-up.
     pub fn reset_occupancy(&mut self, now: Time) {
-        self.settle(now);
+        self.advance(now);
         if let Some(occupancy) = self.queue.occupancy_mut() {
             occupancy.reset(now);
         }
@@ -234,11 +234,11 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     /// Changes the link's rate from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        self.take_in_all();
+        self.enqueue_all_fast_forwarded();
         self.start_transmissions(now);
         let follows = self.queued.get(self.started).map(|first| first.start);
         self.link
-            .set_rate(now, rate, follows, self.last_under_way());
+            .set_rate(now, rate, follows, self.last_in_flight_arrival());
         for place in self.queued.iter_mut().skip(self.started) {
             (place.start, place.arrival) = self.link.transmit(now, place.length);
         }
@@ -249,9 +249,9 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Changes the propagation delay from `now` on, for packets whose transmission starts then. Under
     /// a shorter delay these do not overtake: they arrive with the last one that is on the way.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
-        self.take_in_all();
+        self.enqueue_all_fast_forwarded();
         self.start_transmissions(now);
-        let mut last_arrival = self.last_under_way();
+        let mut last_arrival = self.last_in_flight_arrival();
         // What waits is sent without a gap: each ends when the next one starts.
         let starts = self.queued.iter().skip(self.started + 1);
         let mut ends: Vec<Time> = starts.map(|place| place.start).collect();
@@ -268,31 +268,31 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     /// Changes the link's MTU for packets to come.
     pub fn set_mtu(&mut self, mtu: ByteSize) {
-        self.take_in_all();
+        self.enqueue_all_fast_forwarded();
         self.link.set_mtu(mtu);
     }
 
     /// Replaces the queue's rules for packets to come.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
-        self.take_in_all();
+        self.enqueue_all_fast_forwarded();
         self.watch();
         self.queue.set_rules(rules);
     }
 
     /// Changes the random faults for packets that reach the link's far end after `now`.
     pub fn set_faults(&mut self, now: Time, settings: FaultSettings) {
-        self.take_in_all();
-        self.meet_faults(now);
+        self.enqueue_all_fast_forwarded();
+        self.apply_faults(now);
         self.faults.set(settings);
-        self.fault_free = self.faults.let_all_pass();
+        self.fault_free = self.faults.pass_everything();
     }
 
     /// Starts or ends a script, for packets that reach the link's far end after `now`.
     pub fn set_script(&mut self, now: Time, script: Option<Script<P>>) {
-        self.take_in_all();
-        self.meet_faults(now);
+        self.enqueue_all_fast_forwarded();
+        self.apply_faults(now);
         self.faults.set_script(script);
-        self.fault_free = self.faults.let_all_pass();
+        self.fault_free = self.faults.pass_everything();
     }
 
     /// The queue; up to date after [`Self::settle`], as is the rest.
@@ -375,7 +375,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     }
 
     /// When the last packet on the link arrives.
-    fn last_under_way(&self) -> Time {
+    fn last_in_flight_arrival(&self) -> Time {
         let last = self.started.checked_sub(1);
         let last = last.and_then(|last| self.queued.get(last));
         last.map_or(Time::ZERO, |place| place.arrival)
@@ -406,7 +406,7 @@ impl<P: Packet + Clone> EgressPort<P> {
             ..
         }) = self.queued.pop_front()
         else {
-            return self.deliver_announced();
+            return self.deliver_fast_forwarded();
         };
         match self.started.checked_sub(1) {
             Some(started) => self.started = started,
@@ -419,7 +419,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     }
 
     /// Hands to the faults what has reached the link's far end by `now`.
-    fn meet_faults(&mut self, now: Time) {
+    fn apply_faults(&mut self, now: Time) {
         while self.next_arrival <= now {
             let arrival = self.next_arrival;
             let Some(packet) = self.deliver(now) else {

@@ -157,7 +157,7 @@ impl<P: Packet + Clone> Faults<P> {
 
     /// Whether a packet that comes now would only pass: whoever has it may keep it.
     #[inline]
-    pub(crate) fn let_all_pass(&self) -> bool {
+    pub(crate) fn pass_everything(&self) -> bool {
         self.idle && self.held.is_empty()
     }
 

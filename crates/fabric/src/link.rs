@@ -145,7 +145,7 @@ impl Link {
 
     /// What the link remembers of what it has sent.
     #[inline]
-    pub(crate) fn moment(&self) -> TransmitSnapshot {
+    pub(crate) fn snapshot(&self) -> TransmitSnapshot {
         TransmitSnapshot {
             clock: self.clock,
             last_arrival: self.last_arrival,
@@ -153,7 +153,7 @@ impl Link {
     }
 
     /// As though nothing had been sent since that moment, at a rate that is the same as then.
-    pub(crate) fn go_back(&mut self, moment: TransmitSnapshot) {
+    pub(crate) fn restore(&mut self, moment: TransmitSnapshot) {
         self.clock = moment.clock;
         self.last_arrival = moment.last_arrival;
         if !self.rate.is_zero() {

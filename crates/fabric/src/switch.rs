@@ -157,9 +157,9 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// The port by which a packet leaves, where nothing but the port's link decides what becomes of it:
     /// no element, no rule, no account, no fault.
     #[inline(always)]
-    pub fn direct(&self, packet: &P) -> Option<PortIndex> {
+    pub fn fast_forward_port(&self, packet: &P) -> Option<PortIndex> {
         if self.elements.is_empty() {
-            self.ports.direct(packet)
+            self.ports.fast_forward_port(packet)
         } else {
             None
         }
@@ -170,14 +170,14 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// were [forwarded](Self::forward) in its time. Gives when that port delivers next, if this has
     /// changed.
     #[inline(always)]
-    pub fn announce(
+    pub fn fast_forward(
         &mut self,
         entry: Time,
         ingress: PortIndex,
         port: PortIndex,
         packet: P,
     ) -> Option<Time> {
-        self.ports.announce(entry, ingress, port, packet)
+        self.ports.fast_forward(entry, ingress, port, packet)
     }
 
     /// When [`Self::receive`] may have something next at this port.
@@ -194,7 +194,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
 
     /// When an element wants [`Self::handle_timeout`] next: ask after each call of that and of
     /// [`Self::forward`], if there are elements.
-    pub fn next_timer(&self) -> Option<Time> {
+    pub fn timeout_of_elements(&self) -> Option<Time> {
         let timers = self.elements.iter().filter_map(|element| element.timeout());
         timers.min()
     }
@@ -224,9 +224,9 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     }
 
     /// The pipe at a port, up to date as of `now`: see [`EgressPort::settle`].
-    pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
+    pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports
-            .alter(port, &mut |_, _| {}, |pipe| pipe.settle(now));
+            .alter(port, &mut |_, _| {}, |pipe| pipe.advance(now));
         self.port(port)
     }
 
@@ -240,12 +240,12 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// such port.
     #[inline]
     pub fn port(&self, port: PortIndex) -> Option<&EgressPort<P>> {
-        self.ports.pipes().get(port.index())
+        self.ports.egress_ports().get(port.index())
     }
 
     /// The pipes at all ports, each as it was when something last happened there.
     pub fn ports(&self) -> &[EgressPort<P>] {
-        self.ports.pipes()
+        self.ports.egress_ports()
     }
 
     /// The first element of this type.

@@ -234,7 +234,7 @@ impl Caller {
 
     fn settle(&mut self) {
         for port in 0..PORTS {
-            self.switch.settle(self.now, PortIndex::new(port));
+            self.switch.advance(self.now, PortIndex::new(port));
         }
     }
 
@@ -242,7 +242,7 @@ impl Caller {
     fn run_until(&mut self, end: Time) {
         loop {
             let entries = self.entries.iter().flatten().copied();
-            let next = entries.chain(self.switch.next_timer()).min();
+            let next = entries.chain(self.switch.timeout_of_elements()).min();
             let Some(now) = next.filter(|&next| next <= end) else {
                 break;
             };
@@ -257,7 +257,7 @@ impl Caller {
                     *entry = self.switch.timeout(port);
                 }
             }
-            if self.switch.next_timer().is_some_and(|time| time <= now) {
+            if self.switch.timeout_of_elements().is_some_and(|time| time <= now) {
                 let entries = &mut self.entries;
                 self.switch
                     .handle_timeout(now, |port, next| entries[port.index()] = next);

@@ -31,7 +31,7 @@ pub struct Network<P> {
     uplinks: Vec<Uplink<P>>,
     switches: Vec<SwitchNode<P>>,
     /// For each port of the topology.
-    places: Vec<PortLocation>,
+    locations: Vec<PortLocation>,
     /// When each port's link delivers next, and behind these when each switch's elements have something
     /// to do.
     calendar: EventQueue,
@@ -48,7 +48,7 @@ pub struct Network<P> {
 struct Uplink<P> {
     pipe: EgressPort<P>,
     /// When the next one may send who has found no room.
-    next_turn: Time,
+    next_slot: Time,
 }
 
 /// A switch, and which ports of the topology its own are.
@@ -114,7 +114,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         measured: &[PortIndex],
         seeds: Seeds,
     ) -> Result<Self, NetworkError> {
-        let pipe = |index: PortIndex| new_pipe(topology, index, measured.contains(&index), seeds);
+        let pipe = |index: PortIndex| new_egress_port(topology, index, measured.contains(&index), seeds);
         let (senders, own_ports) = senders(topology);
         let hosts = topology.port_indices();
         let hosts = hosts.filter(|port| matches!(topology.port(*port).from, Node::Host(_)));
@@ -164,11 +164,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             uplinks: hosts
                 .map(|port| Uplink {
                     pipe: pipe(port),
-                    next_turn: Time::ZERO,
+                    next_slot: Time::ZERO,
                 })
                 .collect(),
             switches,
-            places: topology.port_indices().map(place).collect(),
+            locations: topology.port_indices().map(place).collect(),
             calendar: EventQueue::new(topology.ports.len() + topology.switches.len()),
             steady_until: Time::ZERO,
             measured: measured.to_vec(),
@@ -209,7 +209,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Whether to keep the packets that leave measured ports for [`Self::take_tapped`].
     pub fn set_tapped(&mut self, tapped: bool) {
         for port in &self.measured {
-            self.places[port.index()].tapped = tapped;
+            self.locations[port.index()].tapped = tapped;
         }
     }
 
@@ -234,7 +234,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// When the next packet arrives somewhere, and by which port's link; a number behind those of the
     /// ports stands for the elements of a switch.
     #[inline]
-    pub fn next(&self) -> (Time, usize) {
+    pub fn next_delivery(&self) -> (Time, usize) {
         self.calendar.first()
     }
 
@@ -245,8 +245,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// A port of a host, for what the host sends.
     #[inline]
-    pub fn outlet(&mut self, port: u32) -> Option<TxPort<'_, P>> {
-        let place = self.places.get(port as usize)?;
+    pub fn tx_port(&mut self, port: u32) -> Option<TxPort<'_, P>> {
+        let place = self.locations.get(port as usize)?;
         match place.sender {
             Sender::Host(uplink) => Some(TxPort {
                 port: port as usize,
@@ -262,7 +262,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// A host sends a packet by this port, one of its own.
     pub fn send(&mut self, now: Time, port: u32, packet: P) {
-        if let Some(mut outlet) = self.outlet(port) {
+        if let Some(mut outlet) = self.tx_port(port) {
             outlet.send(now, packet);
         }
     }
@@ -275,7 +275,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// From when on what waits for the link of a host's port will be sent soon, if nothing more comes.
     pub fn room_at(&self, port: u32) -> Time {
-        match self.places[port as usize].sender {
+        match self.locations[port as usize].sender {
             Sender::Host(uplink) => self.uplinks[uplink as usize].room_at(),
             Sender::Switch { .. } => Time::ZERO,
         }
@@ -285,8 +285,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// host is given back.
     #[inline]
     pub fn deliver(&mut self, now: Time, port: usize) -> Option<P> {
-        let Some(&place) = self.places.get(port) else {
-            self.run_elements(now, port - self.places.len());
+        let Some(&place) = self.locations.get(port) else {
+            self.run_elements(now, port - self.locations.len());
             return None;
         };
         let (packet, next) = match place.sender {
@@ -307,7 +307,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Receiver::Host => packet,
             Receiver::Switch { switch, ingress } => {
                 let packet = packet?;
-                let place = self.places.len() + switch as usize;
+                let place = self.locations.len() + switch as usize;
                 let junction = &mut self.switches[switch as usize];
                 let SwitchNode { switch, ports, .. } = junction;
                 let calendar = &mut self.calendar;
@@ -336,7 +336,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         switch: SwitchIndex,
         act: impl FnOnce(&mut E) -> T,
     ) -> Option<T> {
-        let place = self.places.len() + switch.index();
+        let place = self.locations.len() + switch.index();
         let junction = self.switches.get_mut(switch.index())?;
         let result = junction.switch.element_mut().map(act);
         junction.set_timer(place, &mut self.calendar);
@@ -346,7 +346,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// The elements of a switch do what is due.
     #[cold]
     fn run_elements(&mut self, now: Time, switch: usize) {
-        let place = self.places.len() + switch;
+        let place = self.locations.len() + switch;
         let Some(junction) = self.switches.get_mut(switch) else {
             return;
         };
@@ -368,7 +368,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// Changes a port's link as of `now`.
     pub fn apply(&mut self, now: Time, port: PortIndex, change: PortChange) {
-        match self.places[port.index()].sender {
+        match self.locations[port.index()].sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
                 pipe.apply(now, change);
@@ -408,29 +408,29 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     #[inline]
     fn pipe(&self, port: usize) -> Option<&EgressPort<P>> {
-        match self.places[port].sender {
+        match self.locations[port].sender {
             Sender::Host(uplink) => self.uplinks.get(uplink as usize).map(|uplink| &uplink.pipe),
             Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
         }
     }
 
     /// The queue, link and faults of a port, up to date.
-    pub fn settle(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
-        match self.places[port.index()].sender {
+    pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
+        match self.locations[port.index()].sender {
             Sender::Host(uplink) => {
                 let pipe = &mut self.uplinks[uplink as usize].pipe;
-                pipe.settle(now);
+                pipe.advance(now);
                 Some(pipe)
             }
             Sender::Switch { switch, port } => {
-                self.switches[switch as usize].switch.settle(now, port)
+                self.switches[switch as usize].switch.advance(now, port)
             }
         }
     }
 
     /// Lets the account of a queue's length begin anew.
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
-        match self.places[port.index()].sender {
+        match self.locations[port.index()].sender {
             Sender::Host(uplink) => self.uplinks[uplink as usize].pipe.reset_occupancy(now),
             Sender::Switch { switch, port } => {
                 self.switches[switch as usize]
@@ -445,7 +445,7 @@ impl<P: fabric::Packet + Clone + 'static> SwitchNode<P> {
     /// Has the calendar know when the elements have something to do.
     #[inline]
     fn set_timer(&mut self, place: usize, calendar: &mut EventQueue) {
-        let next = self.switch.next_timer().unwrap_or(Time::MAX);
+        let next = self.switch.timeout_of_elements().unwrap_or(Time::MAX);
         if next != self.timer {
             self.timer = next;
             calendar.set(place, next);
@@ -472,12 +472,12 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
         if now < self.steady_until
             && let Receiver::Switch { switch, ingress } = self.receiver
             && let Some(SwitchNode { switch, ports, .. }) = self.switches.get_mut(switch as usize)
-            && let Some(port) = switch.direct(&packet)
+            && let Some(port) = switch.fast_forward_port(&packet)
         {
             // Its whole way to the next host is known already, but for others that come in between.
             let pipe = &mut self.uplink.pipe;
-            if let Some((entry, packet)) = pipe.send_through(now, packet, self.steady_until) {
-                if let Some(next) = switch.announce(entry, ingress, port, packet) {
+            if let Some((entry, packet)) = pipe.send_or_fast_forward(now, packet, self.steady_until) {
+                if let Some(next) = switch.fast_forward(entry, ingress, port, packet) {
                     self.calendar.set(ports[port.index()] as usize, next);
                 }
                 return;
@@ -501,8 +501,8 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
 
     /// When somebody who has found no room may hand the port one packet: everybody who asks gets a
     /// time of their own, one after the other, as fast as the link sends.
-    pub fn take_turn(self) -> Time {
-        let Uplink { pipe, next_turn } = self.uplink;
+    pub fn reserve_slot(self) -> Time {
+        let Uplink { pipe, next_slot: next_turn } = self.uplink;
         let link = pipe.link();
         let turn = (*next_turn).max(link.free_at() - HOST_QUEUE);
         *next_turn = turn + link.rate().time_for(link.mtu() + link.framing());
@@ -552,7 +552,7 @@ fn senders(topology: &Topology) -> (Vec<Sender>, Vec<Vec<PortIndex>>) {
     (senders.collect(), own_ports)
 }
 
-fn new_pipe<P: fabric::Packet + Clone>(
+fn new_egress_port<P: fabric::Packet + Clone>(
     topology: &Topology,
     index: PortIndex,
     measured: bool,

@@ -210,7 +210,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
 
 /// How many packets the queue of a port has dropped.
 fn dropped<P: Packet + Clone + 'static>(port: Option<PortIndex>, out: &mut Output<'_, P>) -> u64 {
-    let pipe = port.and_then(|port| out.pipe(port));
+    let pipe = port.and_then(|port| out.egress_port(port));
     pipe.map_or(0, |pipe| pipe.queue().counters().dropped.total().packets)
 }
 

@@ -151,8 +151,8 @@ impl Simulation {
         let mut until = until.min(self.end);
         self.world.network.set_tapped(recorder.wants_packets());
         loop {
-            let (arrival, port) = self.world.network.next();
-            let (timer, position) = self.world.hosts.next();
+            let (arrival, port) = self.world.network.next_delivery();
+            let (timer, position) = self.world.hosts.next_timeout();
             let next = arrival.min(timer);
             if self.control <= next {
                 if self.control >= until {
@@ -244,7 +244,7 @@ impl Simulation {
         let tcon = tcon.into_iter().collect();
         let network = &mut self.world.network;
         let ports = self.ports.iter_mut().filter_map(|meter| {
-            let pipe = network.settle(now, meter.port)?;
+            let pipe = network.advance(now, meter.port)?;
             Some((meter.name.clone(), meter.summary(now, pipe)))
         });
         let mut summary = RunSummary {
@@ -351,7 +351,7 @@ impl Simulation {
             self.sample(recorder)?;
             self.schedule_sample();
         }
-        self.settle(recorder)
+        self.advance_network(recorder)
     }
 
     fn on_notice(
@@ -361,7 +361,7 @@ impl Simulation {
         recorder: &mut dyn Recorder,
     ) -> Result<(), OutputError> {
         self.pass_on(flow, notice);
-        self.settle(recorder)
+        self.advance_network(recorder)
     }
 
     fn pass_on(&mut self, id: FlowId, notice: EndpointEvent) {
@@ -401,7 +401,7 @@ impl Simulation {
     }
 
     /// Follows up what applications did.
-    fn settle(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
+    fn advance_network(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         loop {
             while let Some((flow, notice)) = self.world.next_notice() {
                 self.pass_on(flow, notice);
@@ -435,7 +435,7 @@ impl Simulation {
         let now = self.now;
         let network = &mut self.world.network;
         for meter in &mut self.ports {
-            if let Some(pipe) = network.settle(now, meter.port) {
+            if let Some(pipe) = network.advance(now, meter.port) {
                 meter.begin(now, pipe);
             }
             network.reset_occupancy(now, meter.port);
@@ -449,7 +449,7 @@ impl Simulation {
     fn sample(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let now = self.now;
         for meter in &self.ports {
-            if let Some(pipe) = self.world.network.settle(now, meter.port) {
+            if let Some(pipe) = self.world.network.advance(now, meter.port) {
                 recorder.record(Observation::Port(meter.sample(now, pipe)))?;
             }
         }

@@ -177,7 +177,7 @@ impl Inline {
     fn timeout(&self) -> Option<Time> {
         let leaves = |side| self.switch.timeout(side);
         let leaving = SIDES.into_iter().filter_map(leaves);
-        leaving.chain(self.switch.next_timer()).min()
+        leaving.chain(self.switch.timeout_of_elements()).min()
     }
 
     /// Waits until something is due or comes in; tells whether `stop` is ready and which ports are.
@@ -262,7 +262,7 @@ impl Inline {
     fn handle_timeout(&mut self) {
         let now = self.now();
         if self.timeout().is_some_and(|time| time <= now) {
-            if self.switch.next_timer().is_some_and(|time| time <= now) {
+            if self.switch.timeout_of_elements().is_some_and(|time| time <= now) {
                 self.switch.handle_timeout(now, |_, _| {});
             }
             self.collect(now);

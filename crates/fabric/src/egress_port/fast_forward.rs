@@ -22,7 +22,7 @@ pub(super) struct FastForwarded<P> {
     /// When it comes, and where: of those that come at the same time the lowest number is the first.
     order: (Time, u32),
     /// The link before it is sent.
-    before: TransmitSnapshot,
+    link_before: TransmitSnapshot,
     /// When it reaches the link's far end.
     pub(super) arrival: Time,
     length: ByteSize,
@@ -41,7 +41,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// answers for it that the link and its faults do not change before `until`. Otherwise it is
     /// [sent](Self::send).
     #[inline(always)]
-    pub fn send_through(&mut self, now: Time, packet: P, until: Time) -> Option<(Time, P)> {
+    pub fn send_or_fast_forward(&mut self, now: Time, packet: P, until: Time) -> Option<(Time, P)> {
         let length = packet.length();
         let is_alone = self.queued.is_empty() && self.fast_forwarded.is_empty();
         if !is_alone || !self.is_plain(length) || self.link.delay().is_zero() {
@@ -61,19 +61,19 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// A packet is certain to come at `entry`, after now, by the way in with the number `from`; the pipe
     /// [is plain](Self::is_plain) and will be until then. Tells whether [`Self::timeout`] has changed.
     #[inline(always)]
-    pub(crate) fn announce(&mut self, entry: Time, from: u32, packet: P) -> bool {
+    pub(crate) fn fast_forward(&mut self, entry: Time, from: u32, packet: P) -> bool {
         let length = packet.length();
         self.queue.pass(length);
         let mut announced = FastForwarded {
             order: (entry, from),
-            before: self.link.moment(),
+            link_before: self.link.snapshot(),
             arrival: Time::MAX,
             length,
             packet,
         };
         let last = self.fast_forwarded.back();
         if last.is_some_and(|last| last.order > announced.order) {
-            return self.squeeze_in(announced);
+            return self.insert_fast_forwarded(announced);
         }
         (_, announced.arrival) = self.link.transmit(entry, length);
         let is_next = self.next_arrival == Time::MAX;
@@ -84,22 +84,22 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     /// Puts a packet before others that come later.
     #[cold]
-    fn squeeze_in(&mut self, announced: FastForwarded<P>) -> bool {
+    fn insert_fast_forwarded(&mut self, announced: FastForwarded<P>) -> bool {
         let order = announced.order;
         let place = self
             .fast_forwarded
             .partition_point(|other| other.order <= order);
         if let Some(next) = self.fast_forwarded.get(place) {
-            self.link.go_back(next.before);
+            self.link.restore(next.link_before);
         }
         self.fast_forwarded.insert(place, announced);
-        self.transmit_announced(place)
+        self.transmit_fast_forwarded(place)
     }
 
     /// Gives those from a place on to the link anew. Tells whether [`Self::timeout`] has changed.
-    fn transmit_announced(&mut self, place: usize) -> bool {
+    fn transmit_fast_forwarded(&mut self, place: usize) -> bool {
         for announced in self.fast_forwarded.iter_mut().skip(place) {
-            announced.before = self.link.moment();
+            announced.link_before = self.link.snapshot();
             let entry = announced.order.0;
             (_, announced.arrival) = self.link.transmit(entry, announced.length);
         }
@@ -110,7 +110,7 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     /// The first packet that was announced comes and goes: nobody is before it.
     #[inline(always)]
-    pub(super) fn deliver_announced(&mut self) -> Option<P> {
+    pub(super) fn deliver_fast_forwarded(&mut self) -> Option<P> {
         let first = self.fast_forwarded.pop_front()?;
         self.next_arrival = match self.fast_forwarded.front() {
             Some(next) => next.arrival,
@@ -127,35 +127,35 @@ impl<P: Packet + Clone> EgressPort<P> {
             if first.order > (now, from) {
                 break;
             }
-            self.take_in_first();
+            self.enqueue_first_fast_forwarded();
         }
         if let Some(next) = self.fast_forwarded.front() {
-            self.link.go_back(next.before);
+            self.link.restore(next.link_before);
         }
         self.send(now, packet);
-        self.transmit_announced(0);
+        self.transmit_fast_forwarded(0);
     }
 
     /// Whether packets have been announced.
     #[inline]
-    pub(crate) fn has_announced(&self) -> bool {
+    pub(crate) fn has_fast_forwarded(&self) -> bool {
         !self.fast_forwarded.is_empty()
     }
 
     /// Takes in all that was announced: the pipe is looked at, or changes.
     #[inline]
-    pub(super) fn take_in_all(&mut self) {
-        while self.has_announced() {
-            self.take_in_first();
+    pub(super) fn enqueue_all_fast_forwarded(&mut self) {
+        while self.has_fast_forwarded() {
+            self.enqueue_first_fast_forwarded();
         }
     }
 
     /// Puts the first packet that was announced into the line.
     #[cold]
-    fn take_in_first(&mut self) {
+    fn enqueue_first_fast_forwarded(&mut self) {
         if let Some(first) = self.fast_forwarded.pop_front() {
             self.queued.push_back(QueuedPacket {
-                start: first.before.free_at().max(first.order.0),
+                start: first.link_before.free_at().max(first.order.0),
                 arrival: first.arrival,
                 length: first.length,
                 packet: first.packet,

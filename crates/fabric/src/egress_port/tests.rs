@@ -64,7 +64,7 @@ fn a_stopped_pipe_keeps_its_packets_until_it_gets_a_rate() {
     pipe.send(at(0), NumberedPacket::new(0, 10));
     pipe.send(at(5), NumberedPacket::new(1, 10));
     assert_eq!(pipe.timeout(), None);
-    pipe.settle(at(5));
+    pipe.advance(at(5));
     assert_eq!(pipe.queue().backlog().packets, 2);
     pipe.set_rate(at(1000), Rate::from_gbps(8));
     assert_eq!(drain(&mut pipe), [(1110, 0), (1120, 1)]);
@@ -149,7 +149,7 @@ fn occupancy_is_exact_however_late_it_is_asked_for() {
     for number in 0..3 {
         pipe.send(at(0), NumberedPacket::new(number, 10));
     }
-    pipe.settle(at(40));
+    pipe.advance(at(40));
     let occupancy = pipe.queue().occupancy().unwrap();
     assert_eq!(occupancy.span(), Duration::from_nanos(40));
     assert_eq!(occupancy.maximum(), ByteSize::from_bytes(20));
@@ -158,7 +158,7 @@ fn occupancy_is_exact_however_late_it_is_asked_for() {
     assert_eq!(occupancy.percentile(0.5), ByteSize::ZERO);
     assert_eq!(occupancy.percentile(0.51), ByteSize::from_bytes(10));
     pipe.reset_occupancy(at(50));
-    pipe.settle(at(60));
+    pipe.advance(at(60));
     let occupancy = pipe.queue().occupancy().unwrap();
     assert_eq!(occupancy.maximum(), ByteSize::ZERO);
     assert_eq!(occupancy.span(), Duration::from_nanos(10));
@@ -191,7 +191,7 @@ mod line {
                         pipe.send(now, NumberedPacket::new(0, length));
                     }
                 }
-                pipe.settle(now);
+                pipe.advance(now);
                 let tally = |places: &mut dyn Iterator<Item = &QueuedPacket<NumberedPacket>>| {
                     let mut tally = PacketCount::ZERO;
                     places.for_each(|place| tally.record(place.length));
@@ -247,7 +247,7 @@ mod line {
                         model.send(now, number, length);
                     }
                 }
-                pipe.settle(at(now));
+                pipe.advance(at(now));
                 model.settle(now);
                 let waiting: u64 = model.waiting.iter().map(|(_, length)| length).sum();
                 prop_assert_eq!(pipe.queue().backlog().size.bytes(), waiting);

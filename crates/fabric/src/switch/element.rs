@@ -101,15 +101,15 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
     /// The pipe at a port as it was when something last happened there: its queue is no shorter than it is
     /// now.
     #[inline]
-    pub fn pipe_before(&self, port: PortIndex) -> Option<&EgressPort<P>> {
-        self.ports.pipes().get(port.index())
+    pub fn egress_port_before(&self, port: PortIndex) -> Option<&EgressPort<P>> {
+        self.ports.egress_ports().get(port.index())
     }
 
     /// The pipe at a port, up to date as of now.
-    pub fn pipe(&mut self, port: PortIndex) -> Option<&EgressPort<P>> {
+    pub fn egress_port(&mut self, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports
-            .alter(port, &mut self.changed, |pipe| pipe.settle(self.now));
-        self.pipe_before(port)
+            .alter(port, &mut self.changed, |pipe| pipe.advance(self.now));
+        self.egress_port_before(port)
     }
 
     /// Sends a packet of the element's own: a copy, an answer, a message. Elements behind see it as

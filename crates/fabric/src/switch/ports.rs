@@ -16,7 +16,7 @@ pub(super) struct Ports<P> {
     pipes: Vec<EgressPort<P>>,
     routes: Routes,
     seed: u64,
-    account: Option<BufferUsage>,
+    usage: Option<BufferUsage>,
     /// What happens outside the pipes.
     counters: StageCounters,
 }
@@ -40,18 +40,18 @@ impl<P: Packet + Clone> Ports<P> {
             pipes,
             routes,
             seed,
-            account: None,
+            usage: None,
             counters: StageCounters::default(),
         })
     }
 
     pub(super) fn with_shared_buffer(mut self, buffer: SharedBuffer) -> Result<Self, SwitchError> {
         self.pipes.iter_mut().for_each(EgressPort::watch);
-        self.account = Some(BufferUsage::new(buffer, &self.pipes)?);
+        self.usage = Some(BufferUsage::new(buffer, &self.pipes)?);
         Ok(self)
     }
 
-    pub(super) fn pipes(&self) -> &[EgressPort<P>] {
+    pub(super) fn egress_ports(&self) -> &[EgressPort<P>] {
         &self.pipes
     }
 
@@ -79,16 +79,16 @@ impl<P: Packet + Clone> Ports<P> {
 
     /// The port on a packet's way, where nothing but the port's link decides what becomes of it.
     #[inline(always)]
-    pub(super) fn direct(&self, packet: &P) -> Option<PortIndex> {
+    pub(super) fn fast_forward_port(&self, packet: &P) -> Option<PortIndex> {
         let port = self.routes.port_for(packet, self.seed)?;
         let pipe = self.pipes.get(port.index())?;
-        (self.account.is_none() && pipe.is_plain(packet.length())).then_some(port)
+        (self.usage.is_none() && pipe.is_plain(packet.length())).then_some(port)
     }
 
     /// A packet is certain to come in at `ingress`, and to leave by `port`, which is [direct](Self::direct).
     /// Gives when that port delivers next, if this has changed.
     #[inline(always)]
-    pub(super) fn announce(
+    pub(super) fn fast_forward(
         &mut self,
         entry: Time,
         ingress: PortIndex,
@@ -97,7 +97,7 @@ impl<P: Packet + Clone> Ports<P> {
     ) -> Option<Time> {
         self.count_arrival(&packet);
         let pipe = self.pipes.get_mut(port.index())?;
-        if pipe.announce(entry, ingress.index() as u32, packet) {
+        if pipe.fast_forward(entry, ingress.index() as u32, packet) {
             pipe.timeout()
         } else {
             None
@@ -121,9 +121,9 @@ impl<P: Packet + Clone> Ports<P> {
             return self.drop(packet, DropReason::NoRoute);
         };
         let before = pipe.next_arrival;
-        let (after, next) = match &mut self.account {
+        let (after, next) = match &mut self.usage {
             None => {
-                if pipe.has_announced() {
+                if pipe.has_fast_forwarded() {
                     pipe.send_between(now, ingress.index() as u32, packet);
                 } else {
                     pipe.send(now, packet);
@@ -146,7 +146,7 @@ impl<P: Packet + Clone> Ports<P> {
     #[inline(always)]
     pub(super) fn poll_delivered(&mut self, now: Time, port: PortIndex) -> Option<P> {
         let pipe = self.pipes.get_mut(port.index())?;
-        let Some(account) = &mut self.account else {
+        let Some(account) = &mut self.usage else {
             return pipe.poll_delivered(now);
         };
         let before = pipe.queue().backlog().size;
@@ -167,7 +167,7 @@ impl<P: Packet + Clone> Ports<P> {
         };
         let (timeout, backlog) = (pipe.timeout(), pipe.queue().backlog().size);
         act(pipe);
-        if let Some(account) = &mut self.account {
+        if let Some(account) = &mut self.usage {
             account.release(backlog - pipe.queue().backlog().size);
             account.watch(port, pipe);
         }

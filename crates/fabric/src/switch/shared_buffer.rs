@@ -100,16 +100,16 @@ impl BufferUsage {
                 ports: pipes.len(),
             });
         }
-        let mut account = Self {
+        let mut usage = Self {
             buffer,
             used: pipes.iter().map(|pipe| pipe.queue().backlog().size).sum(),
             departures: BinaryHeap::with_capacity(pipes.len()),
             watched: vec![false; pipes.len()],
         };
         for (port, pipe) in (0..).map(PortIndex::new).zip(pipes) {
-            account.watch(port, pipe);
+            usage.watch(port, pipe);
         }
-        Ok(account)
+        Ok(usage)
     }
 
     /// Sends a packet by `port`, if the buffer has room for it.
@@ -120,7 +120,7 @@ impl BufferUsage {
         port: PortIndex,
         packet: P,
     ) {
-        self.settle(pipes, now);
+        self.advance_all(pipes, now);
         let Some(pipe) = pipes.get_mut(port.index()) else {
             return;
         };
@@ -151,7 +151,7 @@ impl BufferUsage {
 
     /// Lets leave what left by `now`.
     #[inline]
-    fn settle<P: Packet + Clone>(&mut self, pipes: &mut [EgressPort<P>], now: Time) {
+    fn advance_all<P: Packet + Clone>(&mut self, pipes: &mut [EgressPort<P>], now: Time) {
         while let Some(mut first) = self.departures.peek_mut() {
             let Reverse((time, port)) = *first;
             if time > now {

@@ -105,7 +105,7 @@ impl Caller {
             }
             assert!(self.switch.counters().balance(self.switch.inside()));
             let [client, server] = self.entries;
-            let timer = self.switch.next_timer();
+            let timer = self.switch.timeout_of_elements();
             let Some(now) = [client, server, timer].into_iter().flatten().min() else {
                 break;
             };
@@ -307,7 +307,7 @@ fn an_element_holds() {
     let mut caller = Caller::new(switch().with_element(hold));
     caller.forward(0, CLIENT, packet(1, 0));
     caller.forward(7, SERVER, packet(0, 1));
-    assert_eq!(caller.switch.next_timer(), Some(at(1000)));
+    assert_eq!(caller.switch.timeout_of_elements(), Some(at(1000)));
     assert_eq!(caller.switch.inside().packets, 2);
     caller.run();
     assert_eq!(caller.arrivals(), [(1150, SERVER, 0), (1157, CLIENT, 1)]);

@@ -193,7 +193,7 @@ impl SwitchThread {
     fn deliver_due(&mut self) {
         let now = self.clock.now();
         loop {
-            let (due, port) = self.network.next();
+            let (due, port) = self.network.next_delivery();
             if self.controlled_at <= due.min(now) {
                 self.control();
                 continue;
@@ -279,7 +279,7 @@ impl SwitchThread {
     /// Waits for what is due next, for frames of hosts whose links have room, and for orders.
     fn wait(&self, wake: &OwnedFd, waiter: &mut WakeUpLatency) -> Result<WakeReason, SwitchError> {
         let now = self.clock.now();
-        let due = self.network.next().0.min(self.controlled_at);
+        let due = self.network.next_delivery().0.min(self.controlled_at);
         let mut until = due.min(now + IDLE);
         let mut sources: SmallVec<[_; DOORS]> = smallvec![PollFd::new(wake, PollFlags::IN)];
         let mut positions: SmallVec<[_; DOORS]> = SmallVec::new();
@@ -375,7 +375,7 @@ impl SwitchThread {
 
     fn begin(&mut self, now: Time) {
         for meter in &mut self.meters {
-            if let Some(pipe) = self.network.settle(now, meter.port) {
+            if let Some(pipe) = self.network.advance(now, meter.port) {
                 meter.begin(now, pipe);
             }
             self.network.reset_occupancy(now, meter.port);
@@ -387,7 +387,7 @@ impl SwitchThread {
     fn sample(&mut self, now: Time) -> Vec<PortReading> {
         let mut samples = Vec::with_capacity(self.meters.len());
         for meter in &self.meters {
-            let Some(pipe) = self.network.settle(now, meter.port) else {
+            let Some(pipe) = self.network.advance(now, meter.port) else {
                 continue;
             };
             let sample = meter.sample(now, pipe);
@@ -409,7 +409,7 @@ impl SwitchThread {
         let now = self.clock.now().max(self.reached);
         let mut ports = Vec::with_capacity(self.meters.len());
         for meter in &mut self.meters {
-            if let Some(pipe) = self.network.settle(now, meter.port) {
+            if let Some(pipe) = self.network.advance(now, meter.port) {
                 ports.push((meter.name.clone(), meter.summary(now, pipe)));
             }
         }

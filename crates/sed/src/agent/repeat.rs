@@ -37,7 +37,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// is below the threshold: all at once they would fill it beyond its end again.
     pub(super) fn repeat(&mut self, now: Time, out: &mut Output<'_, P>) {
         while let Some(port) = self.queues.repeat_due(now) {
-            let Some(pipe) = out.pipe(port) else {
+            let Some(pipe) = out.egress_port(port) else {
                 return;
             };
             let (backlog, rate) = (pipe.queue().backlog().size, pipe.link().rate());

@@ -13,10 +13,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return;
         };
         let is_short = |pipe: &EgressPort<P>| pipe.queue().backlog().size < self.config.threshold;
-        if out.pipe_before(port).is_none_or(is_short) {
+        if out.egress_port_before(port).is_none_or(is_short) {
             return;
         }
-        let Some(pipe) = out.pipe(port) else {
+        let Some(pipe) = out.egress_port(port) else {
             return;
         };
         let backlog = pipe.queue().backlog().size;
@@ -38,7 +38,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// Looks whether congested queues have recovered.
     pub(super) fn watch_recovery(&mut self, now: Time, out: &mut Output<'_, P>) {
         while let Some(port) = self.queues.due(now) {
-            let Some(pipe) = out.pipe(port) else {
+            let Some(pipe) = out.egress_port(port) else {
                 return;
             };
             let backlog = pipe.queue().backlog().size;

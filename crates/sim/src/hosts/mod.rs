@@ -148,12 +148,12 @@ impl Socket {
         shared: &mut HostContext,
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
-        let mut outlet = network.outlet(self.address.port)?;
+        let mut outlet = network.tx_port(self.address.port)?;
         let is_patient = end.has_small_queues();
         while self.turn <= now {
             let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
             if is_patient && !has_turn && !outlet.has_room(now) {
-                self.turn = outlet.take_turn();
+                self.turn = outlet.reserve_slot();
                 break;
             }
             let Some((segment, ecn)) = &end.connection.next_segment(now) else {
@@ -194,11 +194,11 @@ impl Socket {
             // A socket's buffer is full as long as the host's queue is.
             if let Some(outlet) = end
                 .port(&self.address)
-                .and_then(|port| network.outlet(port))
+                .and_then(|port| network.tx_port(port))
                 && !has_turn
                 && !outlet.has_room(now)
             {
-                self.turn = outlet.take_turn();
+                self.turn = outlet.reserve_slot();
                 break;
             }
             let fill = |buffer: &mut Vec<u8>| {
@@ -309,7 +309,7 @@ impl Hosts {
 
     /// The earliest timer and whose it is.
     #[inline]
-    pub(crate) fn next(&self) -> (Time, usize) {
+    pub(crate) fn next_timeout(&self) -> (Time, usize) {
         self.shared.timers.first()
     }
 

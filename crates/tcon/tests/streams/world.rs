@@ -229,7 +229,7 @@ impl World {
             self.up_server.timeout(),
             self.switch.timeout(TO_SERVER),
             self.switch.timeout(TO_CLIENT),
-            self.switch.next_timer(),
+            self.switch.timeout_of_elements(),
         ]
         .into_iter()
         .flatten()
@@ -250,9 +250,9 @@ impl World {
         while let Some(packet) = self.up_server.poll_delivered(next) {
             self.pass(TO_SERVER, packet);
         }
-        if self.switch.next_timer().is_some_and(|at| at <= next) {
+        if self.switch.timeout_of_elements().is_some_and(|at| at <= next) {
             self.switch.handle_timeout(next, |_, _| {});
-            assert!(self.switch.next_timer().is_none_or(|at| at > next));
+            assert!(self.switch.timeout_of_elements().is_none_or(|at| at > next));
         }
         while let Some(packet) = self.switch.poll_delivered(next, TO_SERVER) {
             if self.record {

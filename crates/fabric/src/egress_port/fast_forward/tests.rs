@@ -65,7 +65,7 @@ fn announced(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
         drain(&mut pipe, at(time), &mut out);
         let before = pipe.timeout();
         if early {
-            let changed = pipe.announce(at(entry), from, packet);
+            let changed = pipe.fast_forward(at(entry), from, packet);
             assert_eq!(changed, pipe.timeout() != before);
         } else {
             pipe.send_between(at(time), from, packet);
@@ -96,12 +96,12 @@ proptest! {
     ) {
         let mut pipe = pipe();
         for (number, (entry, length)) in packets.iter().enumerate() {
-            pipe.announce(at(*entry), number as u32, packet(number, *length));
+            pipe.fast_forward(at(*entry), number as u32, packet(number, *length));
         }
         let (mut early, mut out) = (Vec::new(), Vec::new());
         drain(&mut pipe, at(look), &mut early);
         prop_assert_eq!(pipe.packets().count(), packets.len() - early.len());
-        pipe.settle(at(look));
+        pipe.advance(at(look));
         drain(&mut pipe, at(u64::MAX - 1), &mut out);
         prop_assert_eq!(early.len() + out.len(), packets.len());
         prop_assert!(pipe.counters().balance(pipe.inside()));
@@ -115,7 +115,7 @@ fn what_goes_through_is_told_when_it_comes_out() {
     for number in 0..3 {
         let now = at(100 * number);
         let (arrival, _) = through
-            .send_through(now, NumberedPacket::new(number, 1_000), never)
+            .send_or_fast_forward(now, NumberedPacket::new(number, 1_000), never)
             .unwrap();
         usual.send(now, NumberedPacket::new(number, 1_000));
         assert_eq!(usual.timeout(), Some(arrival));
@@ -126,7 +126,7 @@ fn what_goes_through_is_told_when_it_comes_out() {
     // Something changes before it is through: it is on its way then, and others behind it too.
     let until = at(1_000);
     for number in 3..5 {
-        let sent = through.send_through(at(900), NumberedPacket::new(number, 1_000), until);
+        let sent = through.send_or_fast_forward(at(900), NumberedPacket::new(number, 1_000), until);
         assert!(sent.is_none());
     }
     assert_eq!(through.packets().count(), 2);
