@@ -76,7 +76,7 @@ pub enum AgentState {
         /// Where.
         controller: String,
         /// Whose orders it obeys.
-        governor: LeaderEpoch,
+        leader_epoch: LeaderEpoch,
     },
 }
 

@@ -120,7 +120,7 @@ pub struct Controller {
     incoming: TcpIncoming,
     server: Server,
     services: Services,
-    desk: ControllerTask,
+    task: ControllerTask,
     inputs: mpsc::Receiver<task::ControllerInput>,
     sender: mpsc::Sender<task::ControllerInput>,
 }
@@ -133,7 +133,7 @@ impl ControllerHandle {
     /// Has other rules hold, for flows that begin from now on; tells whether the controller still works.
     pub async fn set_rules(&self, rules: Vec<DemandRule>) -> bool {
         match self.0.upgrade() {
-            Some(desk) => desk
+            Some(task) => task
                 .send(task::ControllerInput::SetRules(rules))
                 .await
                 .is_ok(),
@@ -142,7 +142,7 @@ impl ControllerHandle {
     }
 }
 
-/// How many messages wait for the desk: enough for it to be slow for a moment, and few enough for agents to
+/// How many messages wait for the task: enough for it to be slow for a moment, and few enough for agents to
 /// notice if it is for longer.
 const WAITING: usize = 1024;
 
@@ -174,13 +174,13 @@ impl Controller {
         };
         let demands = DemandTable::new(options.rules, options.flows_per_client);
         let logic = weir_sed::Controller::new(config, demands);
-        let figures = ControllerMetrics::new(&options.metrics.unwrap_or_default());
+        let metrics = ControllerMetrics::new(&options.metrics.unwrap_or_default());
         Ok(Self {
             address,
             incoming,
             server,
             services: Services::new(sender.clone()),
-            desk: ControllerTask::new(logic, options.state, figures),
+            task: ControllerTask::new(logic, options.state, metrics),
             inputs,
             sender,
         })
@@ -207,7 +207,7 @@ impl Controller {
             incoming,
             mut server,
             services,
-            desk,
+            task,
             inputs,
             ..
         } = self;
@@ -217,7 +217,7 @@ impl Controller {
             .add_service(OperationServer::new(services));
         tokio::select! {
             served = router.serve_with_incoming(incoming) => served.map_err(Into::into),
-            ended = desk.run(inputs) => ended,
+            ended = task.run(inputs) => ended,
             () = stop => Ok(()),
         }
     }

@@ -84,12 +84,12 @@ pub(crate) struct LeaderLease(Option<(LeaderEpoch, Instant)>);
 
 impl LeaderLease {
     /// Whose they are, if any are.
-    pub(crate) fn governor(&mut self, now: Instant) -> Option<v1::Governor> {
+    pub(crate) fn leader_epoch(&mut self, now: Instant) -> Option<v1::LeaderEpoch> {
         drop(self.0.take_if(|(_, until)| *until <= now));
-        let (governor, _) = self.0.as_ref()?;
-        Some(v1::Governor {
-            name: governor.name.clone(),
-            term: governor.term,
+        let (leader_epoch, _) = self.0.as_ref()?;
+        Some(v1::LeaderEpoch {
+            name: leader_epoch.name.clone(),
+            term: leader_epoch.term,
         })
     }
 
@@ -103,7 +103,7 @@ impl LeaderLease {
             return Err(DecodeError::Missing("orders").into());
         };
         let now = Instant::now();
-        if orders.term < lease.governor.term {
+        if orders.term < lease.leader_epoch.term {
             return Ok(Vec::new());
         }
         if !lease.holds(now, orders.beat) {
@@ -111,7 +111,7 @@ impl LeaderLease {
         }
         lease.hear(now);
         if !orders.orders.is_empty() {
-            self.0 = Some((lease.governor.clone(), now + lease.obeyed()));
+            self.0 = Some((lease.leader_epoch.clone(), now + lease.obeyed()));
         }
         Ok(orders.orders)
     }

@@ -51,7 +51,7 @@ pub enum StateError {
 /// A controller's claim to its name, as long as it lives.
 #[derive(Debug)]
 pub struct EpochFile {
-    governor: LeaderEpoch,
+    leader_epoch: LeaderEpoch,
     /// Holds the lock.
     _lock: Option<File>,
 }
@@ -83,7 +83,7 @@ impl EpochFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => return Err(failed(source)),
         }
-        let governor = match text.trim() {
+        let leader_epoch = match text.trim() {
             "" => LeaderEpoch {
                 name: random_name()?,
                 term: 1,
@@ -95,12 +95,12 @@ impl EpochFile {
         };
         // Whole or not at all: a name that is lost would be another controller's to every switch.
         let next = directory.join("controller.next");
-        let text = format!("{} {}\n", governor.name, governor.term);
+        let text = format!("{} {}\n", leader_epoch.name, leader_epoch.term);
         fs::write(&next, text)
             .and_then(|()| fs::rename(&next, &path))
             .map_err(failed)?;
         Ok(Self {
-            governor,
+            leader_epoch,
             _lock: Some(lock),
         })
     }
@@ -112,14 +112,14 @@ impl EpochFile {
     pub fn passing() -> Result<Self, StateError> {
         let (name, term) = (random_name()?, 1);
         Ok(Self {
-            governor: LeaderEpoch { name, term },
+            leader_epoch: LeaderEpoch { name, term },
             _lock: None,
         })
     }
 
     /// Who that is.
-    pub fn governor(&self) -> &LeaderEpoch {
-        &self.governor
+    pub fn leader_epoch(&self) -> &LeaderEpoch {
+        &self.leader_epoch
     }
 }
 
@@ -147,13 +147,13 @@ mod tests {
     fn each_start_has_a_higher_term_and_a_second_controller_none() {
         let directory = tempfile::tempdir().unwrap();
         let first = EpochFile::claim(directory.path()).unwrap();
-        assert_eq!(first.governor().term, 1);
+        assert_eq!(first.leader_epoch().term, 1);
         let error = EpochFile::claim(directory.path()).unwrap_err();
         assert!(matches!(error, StateError::Held(_)), "{error}");
-        let name = first.governor().name.clone();
+        let name = first.leader_epoch().name.clone();
         drop(first);
         let second = EpochFile::claim(directory.path()).unwrap();
-        assert_eq!(*second.governor(), LeaderEpoch { name, term: 2 });
+        assert_eq!(*second.leader_epoch(), LeaderEpoch { name, term: 2 });
     }
 
     #[test]

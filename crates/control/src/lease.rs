@@ -12,7 +12,7 @@ use crate::v1;
 /// A quarter of the lease may have passed before orders come, and the rest is left to whoever obeys them.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
-    pub(crate) governor: LeaderEpoch,
+    pub(crate) leader_epoch: LeaderEpoch,
     length: Duration,
     /// When hello was said: beats count from there.
     begin: Instant,
@@ -21,13 +21,13 @@ pub(crate) struct Lease {
 
 impl Lease {
     pub(crate) fn new(
-        governor: LeaderEpoch,
+        leader_epoch: LeaderEpoch,
         length: Duration,
         begin: Instant,
         now: Instant,
     ) -> Self {
         Self {
-            governor,
+            leader_epoch,
             length,
             begin,
             heard: now,
@@ -40,17 +40,17 @@ impl Lease {
         begin: Instant,
         now: Instant,
     ) -> Result<(Self, Duration), DecodeError> {
-        let governor = welcome.governor.as_ref();
-        let governor = governor.ok_or(DecodeError::Missing("governor"))?;
-        let governor = LeaderEpoch {
-            name: governor.name.clone(),
-            term: governor.term,
+        let leader_epoch = welcome.leader_epoch.as_ref();
+        let leader_epoch = leader_epoch.ok_or(DecodeError::Missing("leader_epoch"))?;
+        let leader_epoch = LeaderEpoch {
+            name: leader_epoch.name.clone(),
+            term: leader_epoch.term,
         };
         // Whatever it says, nothing is asked for more often than each millisecond.
         let length = Duration::from_nanos(welcome.lease_nanoseconds).max(Duration::from_millis(10));
         let heartbeat = Duration::from_nanos(welcome.heartbeat_nanoseconds);
         let heartbeat = heartbeat.clamp(Duration::from_millis(1), length / 4);
-        Ok((Self::new(governor, length, begin, now), heartbeat))
+        Ok((Self::new(leader_epoch, length, begin, now), heartbeat))
     }
 
     /// What is left for whoever obeys.
@@ -87,11 +87,11 @@ mod tests {
     #[test]
     fn orders_hold_for_a_lease_from_when_they_were_decided() {
         let begin = Instant::now();
-        let governor = LeaderEpoch {
+        let leader_epoch = LeaderEpoch {
             name: "one".to_owned(),
             term: 1,
         };
-        let mut lease = Lease::new(governor, Duration::from_secs(2), begin, begin);
+        let mut lease = Lease::new(leader_epoch, Duration::from_secs(2), begin, begin);
         let at = |millis| begin + Duration::from_millis(millis);
         assert!(lease.holds(at(500), 0));
         assert!(!lease.holds(at(501), 0));

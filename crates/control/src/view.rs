@@ -92,13 +92,13 @@ impl StatusView {
     /// # Errors
     /// [`DecodeError`] where that makes no sense.
     pub fn of(status: &v1::Status) -> Result<Self, DecodeError> {
-        let governor = status
-            .governor
+        let leader_epoch = status
+            .leader_epoch
             .clone()
-            .ok_or(DecodeError::Missing("governor"))?;
+            .ok_or(DecodeError::Missing("leader_epoch"))?;
         Ok(Self {
-            name: governor.name,
-            term: governor.term,
+            name: leader_epoch.name,
+            term: leader_epoch.term,
             up: Duration::from_nanos(status.up_nanoseconds),
             flow_count: status.all_flows,
             registrations: status.registrations,

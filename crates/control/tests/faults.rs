@@ -156,7 +156,7 @@ fn a_controller_that_comes_back_learns_flows_and_their_deadlines_from_the_switch
     plane.reconnect(world.channel(&[second.address]));
     wait_for("all flows", || world.status(second.address).all_flows == 4);
     let status = world.status(second.address);
-    assert_eq!(status.governor.as_ref().unwrap().term, 2);
+    assert_eq!(status.leader_epoch.as_ref().unwrap().term, 2);
     assert_eq!(known(&status), 1);
     assert!(status.flows[0].age_nanoseconds > 0);
     go_on(&plane);

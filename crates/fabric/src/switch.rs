@@ -220,20 +220,20 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         mut changed: impl FnMut(PortIndex, Option<Time>),
     ) {
         self.ports
-            .alter(port, &mut changed, |pipe| pipe.apply(now, change));
+            .alter(port, &mut changed, |egress_port| egress_port.apply(now, change));
     }
 
     /// The pipe at a port, up to date as of `now`: see [`EgressPort::settle`].
     pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports
-            .alter(port, &mut |_, _| {}, |pipe| pipe.advance(now));
+            .alter(port, &mut |_, _| {}, |egress_port| egress_port.advance(now));
         self.port(port)
     }
 
     /// Lets the account of a queue's length begin anew: see [`EgressPort::reset_occupancy`].
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         self.ports
-            .alter(port, &mut |_, _| {}, |pipe| pipe.reset_occupancy(now));
+            .alter(port, &mut |_, _| {}, |egress_port| egress_port.reset_occupancy(now));
     }
 
     /// The pipe at a port, as it was when something last happened there; `None` where there is no
@@ -263,9 +263,9 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// What elements hold, and what waits, is on the way or is delayed at the ports.
     pub fn inside(&self) -> PacketCount {
         let elements = self.elements.iter().map(|element| element.held());
-        let pipes = self.ports().iter().map(EgressPort::inside);
+        let egress_ports = self.ports().iter().map(EgressPort::inside);
         elements
-            .chain(pipes)
+            .chain(egress_ports)
             .fold(PacketCount::ZERO, |sum, inside| sum + inside)
     }
 

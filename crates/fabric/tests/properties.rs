@@ -138,7 +138,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 /// A pipe with the bookkeeping of a test: what time it is, and what came out.
 struct Bench {
-    pipe: EgressPort<Numbered>,
+    egress_port: EgressPort<Numbered>,
     now: Time,
     sent: u64,
     out: Vec<Numbered>,
@@ -148,9 +148,9 @@ impl Bench {
     fn new(seed: u64) -> Self {
         let link = Link::new(Rate::from_gbps(10), Duration::from_micros(5));
         let faults = Faults::new(FaultSettings::default(), seed);
-        let pipe = EgressPort::new(Queue::new([], seed), link, faults);
+        let egress_port = EgressPort::new(Queue::new([], seed), link, faults);
         Self {
-            pipe,
+            egress_port,
             now: Time::ZERO,
             sent: 0,
             out: Vec::new(),
@@ -161,7 +161,7 @@ impl Bench {
         let now = self.now;
         match operation.clone() {
             Operation::Send { bytes, ecn } => {
-                self.pipe.send(
+                self.egress_port.send(
                     now,
                     Numbered {
                         number: self.sent,
@@ -173,28 +173,28 @@ impl Bench {
                 self.sent += 1;
             }
             Operation::Wait(span) => self.now += span,
-            Operation::SetRate(rate) => self.pipe.set_rate(now, rate),
-            Operation::SetDelay(delay) => self.pipe.set_delay(now, delay),
-            Operation::SetFaults(settings) => self.pipe.set_faults(now, settings),
-            Operation::SetRules(rules) => self.pipe.set_rules(rules),
-            Operation::SetMtu(mtu) => self.pipe.set_mtu(mtu),
+            Operation::SetRate(rate) => self.egress_port.set_rate(now, rate),
+            Operation::SetDelay(delay) => self.egress_port.set_delay(now, delay),
+            Operation::SetFaults(settings) => self.egress_port.set_faults(now, settings),
+            Operation::SetRules(rules) => self.egress_port.set_rules(rules),
+            Operation::SetMtu(mtu) => self.egress_port.set_mtu(mtu),
         }
     }
 
     /// Takes out each packet when it is due.
     fn poll(&mut self) {
-        while let Some(time) = self.pipe.timeout().filter(|&time| time <= self.now) {
-            self.out.extend(self.pipe.poll_delivered(time));
+        while let Some(time) = self.egress_port.timeout().filter(|&time| time <= self.now) {
+            self.out.extend(self.egress_port.poll_delivered(time));
         }
     }
 
     /// Gives the link a rate and waits until nothing is on the way.
     fn finish(&mut self) {
         self.poll();
-        self.pipe.set_rate(self.now, Rate::from_gbps(10));
+        self.egress_port.set_rate(self.now, Rate::from_gbps(10));
         self.now = Time::from_nanos(u64::MAX / 2);
         self.poll();
-        while let Some(packet) = self.pipe.poll_delivered(self.now) {
+        while let Some(packet) = self.egress_port.poll_delivered(self.now) {
             self.out.push(packet);
         }
     }
@@ -207,21 +207,21 @@ proptest! {
         for operation in &operations {
             bench.perform(operation);
             bench.poll();
-            let pipe = &bench.pipe;
-            prop_assert!(pipe.counters().balance(pipe.inside()));
-            let inside: Vec<ByteSize> = pipe.packets().map(Packet::length).collect();
-            prop_assert_eq!(inside.len() as u64, pipe.inside().packets);
-            prop_assert_eq!(inside.into_iter().sum::<ByteSize>(), pipe.inside().size);
-            prop_assert!(pipe.queue().counters().balance(pipe.queue().backlog()));
-            prop_assert!(pipe.faults().counters().balance(pipe.faults().delayed()));
+            let egress_port = &bench.egress_port;
+            prop_assert!(egress_port.counters().balance(egress_port.inside()));
+            let inside: Vec<ByteSize> = egress_port.packets().map(Packet::length).collect();
+            prop_assert_eq!(inside.len() as u64, egress_port.inside().packets);
+            prop_assert_eq!(inside.into_iter().sum::<ByteSize>(), egress_port.inside().size);
+            prop_assert!(egress_port.queue().counters().balance(egress_port.queue().backlog()));
+            prop_assert!(egress_port.faults().counters().balance(egress_port.faults().delayed()));
             let out = bench.out.iter().map(Packet::length).sum();
             let departed = PacketCount { packets: bench.out.len() as u64, size: out };
-            prop_assert_eq!(pipe.counters().departed, departed);
-            prop_assert_eq!(pipe.counters().arrived.packets, bench.sent);
+            prop_assert_eq!(egress_port.counters().departed, departed);
+            prop_assert_eq!(egress_port.counters().arrived.packets, bench.sent);
         }
         bench.finish();
-        prop_assert_eq!(bench.pipe.inside(), PacketCount::ZERO);
-        prop_assert!(bench.pipe.counters().balance(PacketCount::ZERO));
+        prop_assert_eq!(bench.egress_port.inside(), PacketCount::ZERO);
+        prop_assert!(bench.egress_port.counters().balance(PacketCount::ZERO));
     }
 
     #[test]
@@ -246,7 +246,7 @@ proptest! {
         }
         prop_assert_eq!(&first.out, &again.out);
         prop_assert_eq!(&first.out, &late.out);
-        prop_assert_eq!(first.pipe.counters(), late.pipe.counters());
+        prop_assert_eq!(first.egress_port.counters(), late.egress_port.counters());
     }
 
     #[test]
@@ -257,7 +257,7 @@ proptest! {
     ) {
         let rate = Rate::from_bits_per_second(bits_per_second);
         let link = Link::new(rate, delay);
-        let mut pipe: EgressPort<Numbered> = EgressPort::new(Queue::new([], 0), link, Faults::none());
+        let mut egress_port: EgressPort<Numbered> = EgressPort::new(Queue::new([], 0), link, Faults::none());
         let mut now = Time::ZERO;
         let mut arrivals = Vec::new();
         let mut due = Vec::new();
@@ -268,12 +268,12 @@ proptest! {
         loop {
             let next = sent.next();
             let until = next.map_or(Time::MAX, |(_, &(gap, _))| now + Duration::from_nanos(gap));
-            while let Some(time) = pipe.timeout().filter(|&time| time <= until) {
-                arrivals.extend(pipe.poll_delivered(time).map(|packet| (packet.number, packet.bytes, time)));
+            while let Some(time) = egress_port.timeout().filter(|&time| time <= until) {
+                arrivals.extend(egress_port.poll_delivered(time).map(|packet| (packet.number, packet.bytes, time)));
             }
             let Some((number, &(_, bytes))) = next else { break };
             now = until;
-            pipe.send(now, Numbered { number: number as u64, bytes, ecn: Ecn::Ect0, damaged: false });
+            egress_port.send(now, Numbered { number: number as u64, bytes, ecn: Ecn::Ect0, damaged: false });
             if u128::from(now.as_nanos()) > idle.div_ceil(unit) {
                 idle = u128::from(now.as_nanos()) * unit;
             }
@@ -340,7 +340,7 @@ fn marks_that_arrive_are_marks_made_less_those_lost() {
         .iter()
         .filter(|packet| packet.ecn == Ecn::Ce)
         .count() as f64;
-    assert!((marked as u64) < bench.pipe.queue().marked().packets);
+    assert!((marked as u64) < bench.egress_port.queue().marked().packets);
     // Four standard deviations of a tenth of 80,000.
     assert!(
         (marked / arrived - 0.1).abs() < 4.0 * (0.09 / arrived).sqrt(),

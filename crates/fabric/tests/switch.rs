@@ -163,7 +163,7 @@ fn switch(seed: u64, buffer: Option<SharedBuffer>, elements: bool) -> Switch<Sen
         max: kilobytes(6),
         probability: Probability::new(0.5).expect("a half"),
     };
-    let pipe = |port: u32| {
+    let egress_port = |port: u32| {
         let [mark, drop] = discipline::shared_queue(kilobytes(3), red);
         let rules = [Rule::buffer(kilobytes(8)), mark, drop];
         let queue = Queue::new(rules, seed ^ u64::from(port)).with_occupancy();
@@ -174,7 +174,7 @@ fn switch(seed: u64, buffer: Option<SharedBuffer>, elements: bool) -> Switch<Sen
     let port = PortIndex::new;
     let mut routes = Routes::new().with(PORTS, [port(0), port(1), port(3)]);
     (0..PORTS).for_each(|to| routes.set(to, &[port(to)]));
-    let ports: Vec<_> = (0..PORTS).map(pipe).collect();
+    let ports: Vec<_> = (0..PORTS).map(egress_port).collect();
     let mut switch = Switch::new(ports, routes, seed).expect("routes to its ports");
     if let Some(buffer) = buffer {
         switch = switch.with_shared_buffer(buffer).expect("four limits");
@@ -339,7 +339,7 @@ proptest! {
         prop_assert_eq!(watched.switch.counters(), alone.switch.counters());
         let occupancies = |caller: &Caller| {
             let ports = caller.switch.ports().iter();
-            ports.map(|pipe| pipe.queue().occupancy().map(|occupancy| (occupancy.maximum(), occupancy.percentile(0.9)))).collect::<Vec<_>>()
+            ports.map(|egress_port| egress_port.queue().occupancy().map(|occupancy| (occupancy.maximum(), occupancy.percentile(0.9)))).collect::<Vec<_>>()
         };
         watched.settle();
         alone.settle();
@@ -361,14 +361,14 @@ proptest! {
             }
         };
         // 1 byte takes 1 ns.
-        let pipe = |_| {
+        let egress_port = |_| {
             let rules: [Rule; 0] = [];
             let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(10_000));
             EgressPort::new(Queue::new(rules, 1), link, Faults::none())
         };
         let mut routes = Routes::new();
         (0..PORTS).for_each(|to| routes.set(to, &[PortIndex::new(to)]));
-        let mut switch = Switch::new((0..PORTS).map(pipe).collect::<Vec<_>>(), routes, 1)
+        let mut switch = Switch::new((0..PORTS).map(egress_port).collect::<Vec<_>>(), routes, 1)
             .unwrap()
             .with_shared_buffer(shared)
             .unwrap();

@@ -46,11 +46,11 @@ impl Shared {
         self.routing().engine.set_interfaces(interfaces.clone());
         let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
         for link in links {
-            let mut core = link.lock();
-            if core.error.is_none() {
-                let now = core.now();
-                core.engine.set_interfaces(now, interfaces.clone());
-                core.send();
+            let mut state = link.lock();
+            if state.error.is_none() {
+                let now = state.now();
+                state.engine.set_interfaces(now, interfaces.clone());
+                state.send();
             }
         }
     }
@@ -62,7 +62,7 @@ impl Shared {
         };
         tracing::info!(%gone, "an address of the endpoint's is gone");
         self.queue.wake();
-        self.change_clients(|core, now| self.leave(core, now, gone));
+        self.change_clients(|state, now| self.leave(state, now, gone));
     }
 
     /// The address of a place is there again.
@@ -71,7 +71,7 @@ impl Shared {
             Ok(Some(address)) => {
                 tracing::info!(%address, "an address of the endpoint's is there again");
                 self.queue.wake();
-                self.change_clients(|core, now| core.engine.add_local_address(now, address));
+                self.change_clients(|state, now| state.engine.add_local_address(now, address));
             }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "an address that is there again cannot be used"),
@@ -90,18 +90,18 @@ impl Shared {
         tracing::info!(%before, now = %now_at, "the endpoint takes another address");
         self.queue.wake();
         let is_specific = !now_at.ip().is_unspecified();
-        self.change_clients(|core, now| {
+        self.change_clients(|state, now| {
             let from_all = before.ip().is_unspecified();
-            let from_there = core.engine.local().map_or(from_all, |local| {
+            let from_there = state.engine.local().map_or(from_all, |local| {
                 local == before || (from_all && local.port() == before.port())
             });
-            if from_there && reaches(now_at, core.engine.remote()) {
-                core.rebind(now, now_at, self.sockets.hold());
+            if from_there && reaches(now_at, state.engine.remote()) {
+                state.rebind(now, now_at, self.sockets.hold());
             } else {
-                core.engine.remove_local_address(now, before);
+                state.engine.remove_local_address(now, before);
             }
             if is_specific {
-                core.engine.add_local_address(now, now_at);
+                state.engine.add_local_address(now, now_at);
             }
         });
         Ok(now_at)
@@ -112,8 +112,8 @@ impl Shared {
     /// as no other way to its peer is known.
     pub(crate) fn follow_source(&self, gone: &[IpAddr]) -> Vec<IpAddr> {
         let mut stuck = Vec::new();
-        self.change_clients(|core, now| {
-            let engine = &mut core.engine;
+        self.change_clients(|state, now| {
+            let engine = &mut state.engine;
             let Some(local) = engine.local() else {
                 return;
             };
@@ -135,7 +135,7 @@ impl Shared {
                 Some(source) => {
                     let source = SocketAddr::new(socket.in_family(source), local.port());
                     tracing::info!(%local, now = %source, "a connection's source address changed");
-                    core.rebind(now, source, self.sockets.hold());
+                    state.rebind(now, source, self.sockets.hold());
                 }
                 None if stuck.contains(&ip) => {}
                 None => stuck.push(ip),
@@ -146,15 +146,15 @@ impl Shared {
 
     /// A connection may use `gone` no more. Where no path is ready to take over it goes on from
     /// another address untried, which is better than from none.
-    fn leave(&self, core: &mut ConnectionState, now: Time, gone: SocketAddr) {
-        let engine = &mut core.engine;
+    fn leave(&self, state: &mut ConnectionState, now: Time, gone: SocketAddr) {
+        let engine = &mut state.engine;
         engine.remove_local_address(now, gone);
         if engine.local() != Some(gone) {
             return;
         }
         let others = self.sockets.addresses_towards(engine.remote());
         if let Some(other) = others.first() {
-            core.rebind(now, *other, self.sockets.hold());
+            state.rebind(now, *other, self.sockets.hold());
         }
     }
 
@@ -162,15 +162,15 @@ impl Shared {
     fn change_clients(&self, mut change: impl FnMut(&mut ConnectionState, Time)) {
         let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
         for link in links {
-            let mut core = link.lock();
+            let mut state = link.lock();
             // One that is closed is not cared for, but must not keep the socket open either.
-            core.forget_socket();
-            if core.error.is_some() || !core.engine.side().is_client() {
+            state.forget_socket();
+            if state.error.is_some() || !state.engine.side().is_client() {
                 continue;
             }
-            let now = core.now();
-            change(&mut core, now);
-            core.send();
+            let now = state.now();
+            change(&mut state, now);
+            state.send();
         }
     }
 }

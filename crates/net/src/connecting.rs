@@ -38,12 +38,12 @@ impl Connecting {
     /// A server always gets it, and may answer early data before the client has proved anything:
     /// see [`RecvStream::is_early_data`](crate::RecvStream::is_early_data).
     pub fn early(&self) -> Option<Connection> {
-        let core = self.handle.link.peek();
-        let possible = core.error.is_none()
-            && (!core.engine.side().is_client()
-                || core.engine.is_established()
-                || core.engine.has_early_keys());
-        drop(core);
+        let state = self.handle.link.peek();
+        let possible = state.error.is_none()
+            && (!state.engine.side().is_client()
+                || state.engine.is_established()
+                || state.engine.has_early_keys());
+        drop(state);
         possible.then(|| Connection::new(self.handle.clone()))
     }
 
@@ -57,13 +57,13 @@ impl Future for Connecting {
     type Output = Result<Connection, ConnectionError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut core = self.handle.link.lock();
-        core.check_open()?;
-        if core.engine.is_established() {
-            drop(core);
+        let mut state = self.handle.link.lock();
+        state.check_open()?;
+        if state.engine.is_established() {
+            drop(state);
             return Poll::Ready(Ok(Connection::new(self.handle.clone())));
         }
-        wait(&mut core.waiting.connecting, cx.waker());
+        wait(&mut state.waiting.connecting, cx.waker());
         Poll::Pending
     }
 }

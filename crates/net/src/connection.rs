@@ -100,11 +100,11 @@ impl Connection {
     /// Waits until the connection is over, and says why.
     pub async fn closed(&self) -> ConnectionError {
         poll_fn(|cx| {
-            let mut core = self.handle.link.lock();
-            match core.closed() {
+            let mut state = self.handle.link.lock();
+            match state.closed() {
                 Some(error) => Poll::Ready(error),
                 None => {
-                    wait(&mut core.waiting.closing, cx.waker());
+                    wait(&mut state.waiting.closing, cx.waker());
                     Poll::Pending
                 }
             }
@@ -151,8 +151,8 @@ impl Connection {
     /// Keying material bound to this connection (RFC 8446, section 7.5) into `output`; `false` before
     /// the handshake is complete.
     pub fn export_keying_material(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
-        let core = self.handle.link.peek();
-        core.engine.export_keying_material(output, label, context)
+        let state = self.handle.link.peek();
+        state.engine.export_keying_material(output, label, context)
     }
 
     /// What happened so far, on the connection and on each of its paths.
@@ -184,12 +184,12 @@ impl Connection {
         direction: Direction,
         early: bool,
     ) -> Poll<Result<OpenedStream, ConnectionError>> {
-        let mut core = self.handle.link.lock();
-        core.check_open()?;
-        match core.open(direction, early) {
+        let mut state = self.handle.link.lock();
+        state.check_open()?;
+        match state.open(direction, early) {
             Some(opened) => Poll::Ready(Ok(opened)),
             None => {
-                wait(core.waiting.opening(direction), cx.waker());
+                wait(state.waiting.opening(direction), cx.waker());
                 Poll::Pending
             }
         }
@@ -200,13 +200,13 @@ impl Connection {
         cx: &mut Context<'_>,
         direction: Direction,
     ) -> Poll<Result<StreamId, ConnectionError>> {
-        let mut core = self.handle.link.lock();
+        let mut state = self.handle.link.lock();
         // What came in before the connection ended can still be read.
-        if let Some(id) = core.engine.accept(direction) {
+        if let Some(id) = state.engine.accept(direction) {
             return Poll::Ready(Ok(id));
         }
-        core.check_open()?;
-        wait(core.waiting.accepting(direction), cx.waker());
+        state.check_open()?;
+        wait(state.waiting.accepting(direction), cx.waker());
         Poll::Pending
     }
 }

@@ -19,13 +19,13 @@ impl Connection {
     /// # Errors
     /// [`DatagramError`]; nothing is sent then.
     pub fn send_datagram(&self, data: Bytes) -> Result<(), DatagramError> {
-        let mut core = self.handle.link.lock();
-        core.check_open()?;
+        let mut state = self.handle.link.lock();
+        state.check_open()?;
         let size = data.len();
-        core.engine
+        state.engine
             .send_datagram(data)
             .map_err(DatagramError::from)?;
-        core.on_written(size);
+        state.on_written(size);
         Ok(())
     }
 
@@ -49,20 +49,20 @@ impl Connection {
     /// # Errors
     /// [`UpdateKeysError`] where RFC 9001, section 6, forbids it for now.
     pub fn update_keys(&self) -> Result<(), UpdateKeysError> {
-        let mut core = self.handle.link.lock();
-        let now = core.now();
-        let begun = core.engine.update_keys(now);
-        core.send();
+        let mut state = self.handle.link.lock();
+        let now = state.now();
+        let begun = state.engine.update_keys(now);
+        state.send();
         begun
     }
 
     fn poll_datagram(&self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ConnectionError>> {
-        let mut core = self.handle.link.lock();
-        if let Some(data) = core.engine.read_datagram() {
+        let mut state = self.handle.link.lock();
+        if let Some(data) = state.engine.read_datagram() {
             return Poll::Ready(Ok(data));
         }
-        core.check_open()?;
-        wait(&mut core.waiting.datagrams, cx.waker());
+        state.check_open()?;
+        wait(&mut state.waiting.datagrams, cx.waker());
         Poll::Pending
     }
 }

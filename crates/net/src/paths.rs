@@ -62,10 +62,10 @@ impl Connection {
 
     /// What happens to the connection's paths from now on. Any number of subscribers may listen.
     pub fn path_events(&self) -> PathEvents {
-        let mut core = self.handle.link.lock();
-        let is_over = core.error.is_some();
+        let mut state = self.handle.link.lock();
+        let is_over = state.error.is_some();
         PathEvents {
-            receiver: core.announcer.subscribe(is_over),
+            receiver: state.announcer.subscribe(is_over),
             missed: 0,
         }
     }
@@ -78,11 +78,11 @@ impl Connection {
     /// forbids migration, and before the handshake is confirmed; [`MoveError::Connection`] where the
     /// connection is over.
     pub fn move_to(&self, path: PathId) -> Result<(), MoveError> {
-        let mut core = self.handle.link.lock();
-        core.check_open()?;
-        let now = core.now();
-        let moved = core.engine.move_to(now, path, MoveCause::Asked);
-        core.send();
+        let mut state = self.handle.link.lock();
+        state.check_open()?;
+        let now = state.now();
+        let moved = state.engine.move_to(now, path, MoveCause::Asked);
+        state.send();
         Ok(moved?)
     }
 
@@ -106,15 +106,15 @@ impl Connection {
     /// [`MoveError::Connection`] where the connection is over.
     pub fn add_local_address(&self, local: SocketAddr) -> Result<(), MoveError> {
         let link = &self.handle.link;
-        let mut core = link.lock();
-        core.check_open()?;
-        let known = link.shared.sockets.addresses_towards(core.engine.remote());
+        let mut state = link.lock();
+        state.check_open()?;
+        let known = link.shared.sockets.addresses_towards(state.engine.remote());
         if !known.contains(&local) {
             return Err(MoveError::NoSocketAt { local });
         }
-        let now = core.now();
-        core.engine.add_local_address(now, local);
-        core.send();
+        let now = state.now();
+        state.engine.add_local_address(now, local);
+        state.send();
         Ok(())
     }
 
@@ -122,11 +122,11 @@ impl Connection {
     /// in use begins there, the best of the others takes its place; without any, packets go on
     /// leaving from there.
     pub fn remove_local_address(&self, local: SocketAddr) {
-        let mut core = self.handle.link.lock();
-        if core.error.is_none() && core.engine.side().is_client() {
-            let now = core.now();
-            core.engine.remove_local_address(now, local);
-            core.send();
+        let mut state = self.handle.link.lock();
+        if state.error.is_none() && state.engine.side().is_client() {
+            let now = state.now();
+            state.engine.remove_local_address(now, local);
+            state.send();
         }
     }
 }

@@ -67,7 +67,7 @@ impl RecvStream {
     /// # Errors
     /// [`ReadError`] where nothing more can be read.
     pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
-        poll_fn(|cx| self.poll_engine(cx, |core, id| core.engine.read(id, max))).await
+        poll_fn(|cx| self.poll_engine(cx, |state, id| state.engine.read(id, max))).await
     }
 
     /// All up to the stream's end, which must be at most `limit` bytes away.
@@ -97,22 +97,22 @@ impl RecvStream {
             return;
         }
         self.state = State::Stopped;
-        let mut core = self.handle.link.lock();
-        core.waiting.readers.remove(&self.opened.id);
-        if core.is_rejected(self.opened) || core.error.is_some() {
+        let mut state = self.handle.link.lock();
+        state.waiting.readers.remove(&self.opened.id);
+        if state.is_rejected(self.opened) || state.error.is_some() {
             return;
         }
-        if core.engine.stop_sending(self.opened.id, code).is_ok() {
-            core.queue();
+        if state.engine.stop_sending(self.opened.id, code).is_ok() {
+            state.queue();
         }
     }
 
     fn lock(&self) -> Result<Locked<'_>, ReadError> {
-        let core = self.handle.link.lock();
-        if core.is_rejected(self.opened) {
+        let state = self.handle.link.lock();
+        if state.is_rejected(self.opened) {
             return Err(ReadError::EarlyDataRejected);
         }
-        Ok(core)
+        Ok(state)
     }
 
     fn poll_read_slice(
@@ -120,7 +120,7 @@ impl RecvStream {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<Result<Option<usize>, ReadError>> {
-        self.poll_engine(cx, |core, id| core.engine.read_into(id, buffer))
+        self.poll_engine(cx, |state, id| state.engine.read_into(id, buffer))
     }
 
     fn poll_engine<T>(
@@ -133,22 +133,22 @@ impl RecvStream {
             State::Finished => return Poll::Ready(Ok(None)),
             State::Stopped => return Poll::Ready(Err(ReadError::Stopped)),
         }
-        let mut core = self.lock()?;
-        let result = match read(&mut core, self.opened.id) {
+        let mut state = self.lock()?;
+        let result = match read(&mut state, self.opened.id) {
             Ok(result) => {
                 // Reading may have made room that the peer should learn of.
-                core.queue();
+                state.queue();
                 Ok(result)
             }
             Err(weir_quic::ReadError::Blocked) => {
-                core.check_open()?;
+                state.check_open()?;
                 let waker = cx.waker().clone();
-                core.waiting.readers.insert(self.opened.id, waker);
+                state.waiting.readers.insert(self.opened.id, waker);
                 return Poll::Pending;
             }
-            Err(error) => Err(core.read_error(error)),
+            Err(error) => Err(state.read_error(error)),
         };
-        drop(core);
+        drop(state);
         if matches!(result, Ok(None)) {
             self.state = State::Finished;
         }

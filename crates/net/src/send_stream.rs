@@ -34,9 +34,9 @@ pub struct SendStream {
 
 impl SendStream {
     pub(crate) fn new(handle: Arc<Handle>, opened: OpenedStream) -> Self {
-        let mut core = handle.link.lock();
-        core.waiting.sends.insert(opened.id, SendWatch::default());
-        drop(core);
+        let mut state = handle.link.lock();
+        state.waiting.sends.insert(opened.id, SendWatch::default());
+        drop(state);
         Self {
             handle,
             opened,
@@ -86,11 +86,11 @@ impl SendStream {
     /// [`WriteError`] where nothing more can be written; a prefix may have been.
     pub async fn finish_with(&mut self, mut data: Bytes) -> Result<(), WriteError> {
         poll_fn(|cx| {
-            let mut core = self.lock()?;
-            let result = core.write_and_finish(self.opened.id, &mut data);
-            core.send();
+            let mut state = self.lock()?;
+            let result = state.write_and_finish(self.opened.id, &mut data);
+            state.send();
             if result.is_pending() {
-                core.waiting
+                state.waiting
                     .writers
                     .insert(self.opened.id, cx.waker().clone());
             }
@@ -111,11 +111,11 @@ impl SendStream {
     /// # Errors
     /// [`WriteError`] where the stream is over already.
     pub fn finish(&mut self) -> Result<(), WriteError> {
-        let mut core = self.lock()?;
-        let result = core.engine.finish(self.opened.id);
-        core.send();
-        let result = result.map_err(|error| core.write_error(error));
-        drop(core);
+        let mut state = self.lock()?;
+        let result = state.engine.finish(self.opened.id);
+        state.send();
+        let result = result.map_err(|error| state.write_error(error));
+        drop(state);
         self.ended |= result.is_ok();
         result
     }
@@ -125,19 +125,19 @@ impl SendStream {
     /// # Errors
     /// [`WriteError`] where the stream is over already.
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
-        let mut core = self.lock()?;
-        let result = core.engine.reset(self.opened.id, code);
-        let result = result.map_err(|error| core.write_error(error));
-        core.send();
-        drop(core);
+        let mut state = self.lock()?;
+        let result = state.engine.reset(self.opened.id, code);
+        let result = result.map_err(|error| state.write_error(error));
+        state.send();
+        drop(state);
         self.ended = true;
         result
     }
 
     /// Streams of a higher priority are sent first; 0 at the beginning.
     pub fn set_priority(&mut self, priority: i32) {
-        if let Ok(mut core) = self.lock() {
-            core.engine.set_priority(self.opened.id, priority);
+        if let Ok(mut state) = self.lock() {
+            state.engine.set_priority(self.opened.id, priority);
         }
     }
 
@@ -150,8 +150,8 @@ impl SendStream {
     /// give such a stream the [priority](Self::set_priority) too. Without an allocator nothing changes. The
     /// congestion controller is told by [`Connection::set_deadline`](crate::Connection::set_deadline).
     pub fn set_deadline(&mut self, deadline: Option<(ByteSize, Duration)>) {
-        if let Ok(mut core) = self.lock() {
-            core.set_deadline(self.opened.id, deadline);
+        if let Ok(mut state) = self.lock() {
+            state.set_deadline(self.opened.id, deadline);
         }
     }
 
@@ -162,9 +162,9 @@ impl SendStream {
     /// [`WriteError`] where the connection ends before, or early data were rejected.
     pub async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
         let outcome = poll_fn(|cx| {
-            let mut core = self.lock()?;
-            let error = core.closed();
-            let watch = core.waiting.sends.entry(self.opened.id).or_default();
+            let mut state = self.lock()?;
+            let error = state.closed();
+            let watch = state.waiting.sends.entry(self.opened.id).or_default();
             match (watch.outcome, error) {
                 (Some(outcome), _) => Poll::Ready(Ok::<_, WriteError>(outcome)),
                 (None, Some(error)) => Poll::Ready(Err(error.into())),
@@ -193,11 +193,11 @@ impl SendStream {
     }
 
     fn lock(&self) -> Result<Locked<'_>, WriteError> {
-        let core = self.handle.link.lock();
-        if core.is_rejected(self.opened) {
+        let state = self.handle.link.lock();
+        if state.is_rejected(self.opened) {
             return Err(WriteError::EarlyDataRejected);
         }
-        Ok(core)
+        Ok(state)
     }
 
     fn poll_write_slice(
@@ -205,7 +205,7 @@ impl SendStream {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<Result<usize, WriteError>> {
-        self.poll_engine(cx, |core, id| core.engine.write(id, data))
+        self.poll_engine(cx, |state, id| state.engine.write(id, data))
     }
 
     fn poll_write_bytes(
@@ -213,7 +213,7 @@ impl SendStream {
         cx: &mut Context<'_>,
         data: &mut Bytes,
     ) -> Poll<Result<usize, WriteError>> {
-        self.poll_engine(cx, |core, id| core.engine.write_bytes(id, data))
+        self.poll_engine(cx, |state, id| state.engine.write_bytes(id, data))
     }
 
     fn poll_engine(
@@ -221,19 +221,19 @@ impl SendStream {
         cx: &mut Context<'_>,
         write: impl FnOnce(&mut ConnectionState, StreamId) -> Result<usize, weir_quic::WriteError>,
     ) -> Poll<Result<usize, WriteError>> {
-        let mut core = self.lock()?;
+        let mut state = self.lock()?;
         let id = self.opened.id;
-        match write(&mut core, id) {
+        match write(&mut state, id) {
             Ok(count) => {
-                core.on_written(count);
+                state.on_written(count);
                 Poll::Ready(Ok(count))
             }
             Err(weir_quic::WriteError::Blocked) => {
-                core.waiting.writers.insert(id, cx.waker().clone());
-                core.send();
+                state.waiting.writers.insert(id, cx.waker().clone());
+                state.send();
                 Poll::Pending
             }
-            Err(error) => Poll::Ready(Err(core.write_error(error))),
+            Err(error) => Poll::Ready(Err(state.write_error(error))),
         }
     }
 }
@@ -262,14 +262,14 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let mut core = self.handle.link.lock();
-        core.waiting.sends.remove(&self.opened.id);
-        core.waiting.writers.remove(&self.opened.id);
-        if self.ended || core.is_rejected(self.opened) || core.error.is_some() {
+        let mut state = self.handle.link.lock();
+        state.waiting.sends.remove(&self.opened.id);
+        state.waiting.writers.remove(&self.opened.id);
+        if self.ended || state.is_rejected(self.opened) || state.error.is_some() {
             return;
         }
-        if core.engine.reset(self.opened.id, 0).is_ok() {
-            core.queue();
+        if state.engine.reset(self.opened.id, 0).is_ok() {
+            state.queue();
         }
     }
 }

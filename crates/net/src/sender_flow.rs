@@ -58,13 +58,13 @@ fn open(
     let link = Arc::downgrade(link);
     let hear = Arc::new(move |allowance| {
         if let Some(link) = link.upgrade() {
-            let mut core = link.lock();
-            let now = core.now();
+            let mut state = link.lock();
+            let now = state.now();
             let ConnectionState {
                 allocation, engine, ..
-            } = &mut *core;
+            } = &mut *state;
             allocation.allow(now, engine, allowance);
-            core.send();
+            state.send();
         }
     });
     let segment = u32::try_from(packet.bytes()).unwrap_or(u32::MAX);

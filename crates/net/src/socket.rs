@@ -284,7 +284,7 @@ fn set_buffers(socket: &socket2::Socket, wanted: SocketBuffers) -> io::Result<So
     if buffers.receive < wanted.receive || buffers.send < wanted.send {
         tracing::warn!(
             "the kernel granted socket buffers of {} (receive) and {} (send) instead of {} and {}: \
-             raise net.core.rmem_max and net.core.wmem_max",
+             raise net.state.rmem_max and net.state.wmem_max",
             buffers.receive,
             buffers.send,
             wanted.receive,

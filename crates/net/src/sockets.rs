@@ -26,7 +26,7 @@ pub(crate) struct Sockets {
 }
 
 struct SocketTable {
-    seats: Vec<BoundSocket>,
+    bound_sockets: Vec<BoundSocket>,
     leaving: Option<RetiredSocket>,
 }
 
@@ -69,7 +69,7 @@ impl Sockets {
         places: Vec<BindAddress>,
         wanted: SocketBuffers,
     ) -> Result<Self, EndpointError> {
-        let mut seats = Vec::with_capacity(places.len());
+        let mut bound_sockets = Vec::with_capacity(places.len());
         let mut max_datagrams = 1;
         for mut place in places {
             let socket = Socket::bind(&place, wanted)?;
@@ -77,10 +77,10 @@ impl Sockets {
             place.address = socket.local;
             max_datagrams = socket.max_datagrams();
             let socket = Some(Arc::new(socket));
-            seats.push(BoundSocket { place, socket });
+            bound_sockets.push(BoundSocket { place, socket });
         }
         let state = SocketTable {
-            seats,
+            bound_sockets,
             leaving: None,
         };
         Ok(Self {
@@ -100,7 +100,7 @@ impl Sockets {
     /// All sockets that something may arrive at.
     pub(crate) fn open(&self) -> OpenSockets {
         let state = self.lock();
-        let open = state.seats.iter().filter_map(|seat| seat.socket.clone());
+        let open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.clone());
         let leaving = state.leaving.clone();
         let left = leaving.iter().map(|leaving| leaving.socket.clone());
         OpenSockets {
@@ -113,30 +113,30 @@ impl Sockets {
     /// The first place's address.
     pub(crate) fn local(&self) -> SocketAddr {
         let state = self.lock();
-        let first = state.seats.first().map(|seat| seat.place.address);
+        let first = state.bound_sockets.first().map(|bound_socket| bound_socket.place.address);
         first.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
     /// The places, and whether each has its socket.
     pub(crate) fn places(&self) -> Vec<(BindAddress, bool)> {
         let state = self.lock();
-        let places = state.seats.iter();
+        let places = state.bound_sockets.iter();
         places
-            .map(|seat| (seat.place.clone(), seat.socket.is_some()))
+            .map(|bound_socket| (bound_socket.place.clone(), bound_socket.socket.is_some()))
             .collect()
     }
 
     /// What the kernel granted the first socket.
     pub(crate) fn buffers(&self) -> SocketBuffers {
         let state = self.lock();
-        let mut open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        let mut open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.as_ref());
         open.next().map_or(self.wanted, |socket| socket.buffers)
     }
 
     /// The first socket that reaches `remote`, and how its family writes that address.
     pub(crate) fn reaching(&self, remote: SocketAddr) -> Option<(Arc<Socket>, SocketAddr)> {
         let state = self.lock();
-        let mut open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        let mut open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.as_ref());
         open.find_map(|socket| Some((socket.clone(), socket.reachable(remote)?)))
     }
 
@@ -145,7 +145,7 @@ impl Sockets {
     /// bound to all addresses.
     pub(crate) fn addresses_towards(&self, remote: SocketAddr) -> Vec<SocketAddr> {
         let state = self.lock();
-        let open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        let open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.as_ref());
         open.map(|socket| socket.local)
             .filter(|local| !local.ip().is_unspecified() && local.is_ipv4() == remote.is_ipv4())
             .collect()
@@ -160,7 +160,7 @@ impl Sockets {
         remote: SocketAddr,
     ) -> Option<Arc<Socket>> {
         let state = self.lock();
-        let mut open = state.seats.iter().filter_map(|seat| seat.socket.as_ref());
+        let mut open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.as_ref());
         let leaving = state.leaving.iter().map(|leaving| &leaving.socket);
         let exact = open
             .clone()
@@ -173,7 +173,7 @@ impl Sockets {
     /// Closes a place's socket; gives its address.
     pub(crate) fn close(&self, index: usize) -> Option<SocketAddr> {
         let mut state = self.lock();
-        let gone = state.seats.get_mut(index)?.socket.take()?;
+        let gone = state.bound_sockets.get_mut(index)?.socket.take()?;
         self.generation.fetch_add(1, Ordering::Release);
         Some(gone.local)
     }
@@ -182,8 +182,8 @@ impl Sockets {
     pub(crate) fn reopen(&self, index: usize) -> Result<Option<SocketAddr>, EndpointError> {
         let place = {
             let state = self.lock();
-            let closed = state.seats.get(index).filter(|seat| seat.socket.is_none());
-            closed.map(|seat| seat.place.clone())
+            let closed = state.bound_sockets.get(index).filter(|bound_socket| bound_socket.socket.is_none());
+            closed.map(|bound_socket| bound_socket.place.clone())
         };
         let Some(place) = place else {
             return Ok(None);
@@ -200,10 +200,10 @@ impl Sockets {
     ) -> Result<Option<(SocketAddr, SocketAddr)>, EndpointError> {
         let interface = {
             let state = self.lock();
-            let Some(seat) = state.seats.get(index) else {
+            let Some(bound_socket) = state.bound_sockets.get(index) else {
                 return Ok(None);
             };
-            seat.place.interface.clone()
+            bound_socket.place.interface.clone()
         };
         self.occupy(index, BindAddress { address, interface })
     }
@@ -216,13 +216,13 @@ impl Sockets {
         let socket = Arc::new(Socket::bind(&place, self.wanted)?);
         place.address = socket.local;
         let mut state = self.lock();
-        let Some(seat) = state.seats.get_mut(index) else {
+        let Some(bound_socket) = state.bound_sockets.get_mut(index) else {
             return Ok(None);
         };
-        let before = seat.place.address;
+        let before = bound_socket.place.address;
         let now = place.address;
-        let left = seat.socket.replace(socket.clone());
-        seat.place = place;
+        let left = bound_socket.socket.replace(socket.clone());
+        bound_socket.place = place;
         if let Some(left) = left {
             state.leaving = Some(RetiredSocket {
                 socket: left,

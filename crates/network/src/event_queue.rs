@@ -128,23 +128,23 @@ mod tests {
 
     #[test]
     fn the_earliest_is_first_and_equals_go_by_number() {
-        let mut calendar = EventQueue::new(3);
-        assert_eq!(calendar.first().0, calendar.horizon());
-        calendar.set(2, at(5));
-        calendar.set(1, at(5));
-        calendar.set(0, at(7));
-        assert_eq!(calendar.first(), (Time::from_nanos(5), 1));
-        calendar.set(1, Time::MAX);
-        assert_eq!(calendar.first(), (Time::from_nanos(5), 2));
-        calendar.set(2, at(8));
-        assert_eq!(calendar.first(), (Time::from_nanos(7), 0));
+        let mut event_queue = EventQueue::new(3);
+        assert_eq!(event_queue.first().0, event_queue.horizon());
+        event_queue.set(2, at(5));
+        event_queue.set(1, at(5));
+        event_queue.set(0, at(7));
+        assert_eq!(event_queue.first(), (Time::from_nanos(5), 1));
+        event_queue.set(1, Time::MAX);
+        assert_eq!(event_queue.first(), (Time::from_nanos(5), 2));
+        event_queue.set(2, at(8));
+        assert_eq!(event_queue.first(), (Time::from_nanos(7), 0));
     }
 
     #[test]
     fn one_source_is_enough() {
-        let mut calendar = EventQueue::new(1);
-        calendar.set(0, at(9));
-        assert_eq!(calendar.first(), (Time::from_nanos(9), 0));
+        let mut event_queue = EventQueue::new(1);
+        event_queue.set(0, at(9));
+        assert_eq!(event_queue.first(), (Time::from_nanos(9), 0));
         let empty = EventQueue::new(0);
         assert_eq!(empty.first().0, empty.horizon());
     }
@@ -155,14 +155,14 @@ mod tests {
             let horizon = EventQueue::new(sources).horizon();
             assert_eq!(EventQueue::horizon_of(sources), horizon, "{sources}");
         }
-        let mut calendar = EventQueue::new(4);
-        let horizon = calendar.horizon();
+        let mut event_queue = EventQueue::new(4);
+        let horizon = event_queue.horizon();
         assert_eq!(horizon, Time::from_nanos(u64::MAX / 4));
-        calendar.set(3, horizon);
-        assert_eq!(calendar.first().0, horizon);
-        calendar.set(3, at(horizon.as_nanos() - 1));
+        event_queue.set(3, horizon);
+        assert_eq!(event_queue.first().0, horizon);
+        event_queue.set(3, at(horizon.as_nanos() - 1));
         let last = Time::from_nanos(horizon.as_nanos() - 1);
-        assert_eq!(calendar.first(), (last, 3));
+        assert_eq!(event_queue.first(), (last, 3));
     }
 
     proptest! {
@@ -171,17 +171,17 @@ mod tests {
             sources in 1_usize..70,
             events in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(0_u64..50)), 0..200),
         ) {
-            let mut calendar = EventQueue::new(1);
-            calendar.reserve(sources);
+            let mut event_queue = EventQueue::new(1);
+            event_queue.reserve(sources);
             let mut times = vec![None; sources];
             for (source, time) in events {
                 let source = source.index(sources);
                 times[source] = time.map(Time::from_nanos);
-                calendar.set(source, times[source].unwrap_or(Time::MAX));
+                event_queue.set(source, times[source].unwrap_or(Time::MAX));
                 let expected = (0..sources).filter_map(|source| Some((times[source]?, source))).min();
-                let first = Some(calendar.first()).filter(|(time, _)| *time < calendar.horizon());
+                let first = Some(event_queue.first()).filter(|(time, _)| *time < event_queue.horizon());
                 prop_assert_eq!(first, expected);
-                prop_assert_eq!(calendar.time(source), times[source]);
+                prop_assert_eq!(event_queue.time(source), times[source]);
             }
         }
     }

@@ -54,15 +54,15 @@ impl PortMeter {
     }
 
     /// The warm-up is over.
-    pub fn begin<P: Packet + Clone>(&mut self, now: Time, pipe: &EgressPort<P>) {
+    pub fn begin<P: Packet + Clone>(&mut self, now: Time, egress_port: &EgressPort<P>) {
         self.advance(now);
         self.capacity = ByteSize::ZERO;
-        self.before = PortCounts::of(pipe);
+        self.before = PortCounts::of(egress_port);
     }
 
-    /// The port as it is; `pipe` is settled.
-    pub fn sample<P: Packet + Clone>(&self, now: Time, pipe: &EgressPort<P>) -> PortSample<'_> {
-        let (counts, backlog) = (PortCounts::of(pipe), pipe.queue().backlog());
+    /// The port as it is; `egress_port` is settled.
+    pub fn sample<P: Packet + Clone>(&self, now: Time, egress_port: &EgressPort<P>) -> PortSample<'_> {
+        let (counts, backlog) = (PortCounts::of(egress_port), egress_port.queue().backlog());
         PortSample {
             time: now,
             port: &self.name,
@@ -74,13 +74,13 @@ impl PortMeter {
         }
     }
 
-    /// What the port did since the warm-up; `pipe` is settled.
-    pub fn summary<P: Packet + Clone>(&mut self, now: Time, pipe: &EgressPort<P>) -> PortSummary {
+    /// What the port did since the warm-up; `egress_port` is settled.
+    pub fn summary<P: Packet + Clone>(&mut self, now: Time, egress_port: &EgressPort<P>) -> PortSummary {
         self.advance(now);
-        let counts = PortCounts::of(pipe);
+        let counts = PortCounts::of(egress_port);
         let sent = counts.sent - self.before.sent;
         let on_the_wire = sent.size + self.framing * sent.packets;
-        let queue = pipe.queue().occupancy();
+        let queue = egress_port.queue().occupancy();
         let percentile =
             |fraction| queue.map_or(ByteSize::ZERO, |queue| queue.percentile(fraction));
         PortSummary {
@@ -102,11 +102,11 @@ impl PortMeter {
 }
 
 impl PortCounts {
-    fn of<P: Packet + Clone>(pipe: &EgressPort<P>) -> Self {
+    fn of<P: Packet + Clone>(egress_port: &EgressPort<P>) -> Self {
         Self {
-            sent: pipe.sent(),
-            marks: pipe.queue().marked().packets,
-            drops: drops(&pipe.counters()),
+            sent: egress_port.sent(),
+            marks: egress_port.queue().marked().packets,
+            drops: drops(&egress_port.counters()),
         }
     }
 }

@@ -34,7 +34,7 @@ pub struct Network<P> {
     locations: Vec<PortLocation>,
     /// When each port's link delivers next, and behind these when each switch's elements have something
     /// to do.
-    calendar: EventQueue,
+    event_queue: EventQueue,
     /// No link and no fault changes before.
     steady_until: Time,
     /// The ports that are measured.
@@ -46,7 +46,7 @@ pub struct Network<P> {
 /// The link of a host.
 #[derive(Debug)]
 struct Uplink<P> {
-    pipe: EgressPort<P>,
+    egress_port: EgressPort<P>,
     /// When the next one may send who has found no room.
     next_slot: Time,
 }
@@ -94,7 +94,7 @@ enum Receiver {
 pub struct TxPort<'a, P> {
     port: usize,
     uplink: &'a mut Uplink<P>,
-    calendar: &'a mut EventQueue,
+    event_queue: &'a mut EventQueue,
     receiver: Receiver,
     switches: &'a mut [SwitchNode<P>],
     steady_until: Time,
@@ -114,7 +114,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         measured: &[PortIndex],
         seeds: Seeds,
     ) -> Result<Self, NetworkError> {
-        let pipe = |index: PortIndex| new_egress_port(topology, index, measured.contains(&index), seeds);
+        let egress_port = |index: PortIndex| new_egress_port(topology, index, measured.contains(&index), seeds);
         let (senders, own_ports) = senders(topology);
         let hosts = topology.port_indices();
         let hosts = hosts.filter(|port| matches!(topology.port(*port).from, Node::Host(_)));
@@ -132,7 +132,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let (routes, several) = (topology.routes(), several_uplinks(topology));
         let mut switches = Vec::with_capacity(own_ports.len());
         for (index, ports) in topology.switch_indices().zip(own_ports) {
-            let pipes: Vec<_> = ports.iter().copied().map(pipe).collect();
+            let egress_ports: Vec<_> = ports.iter().copied().map(egress_port).collect();
             let local = |port: &PortIndex| match senders[port.index()] {
                 Sender::Switch { port, .. } => Some(port),
                 Sender::Host(_) => None,
@@ -149,7 +149,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 table.set(destination_by(topology, uplink), &ways);
             }
             let seed = seeds.of(RngStream::Switch, index.index());
-            let mut switch = Switch::new(pipes, table, seed)?;
+            let mut switch = Switch::new(egress_ports, table, seed)?;
             if let Some(buffer) = &topology.switch(index).shared_buffer {
                 switch = switch.with_shared_buffer(shared_buffer(buffer, ports.len())?)?;
             }
@@ -163,13 +163,13 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         Ok(Self {
             uplinks: hosts
                 .map(|port| Uplink {
-                    pipe: pipe(port),
+                    egress_port: egress_port(port),
                     next_slot: Time::ZERO,
                 })
                 .collect(),
             switches,
             locations: topology.port_indices().map(place).collect(),
-            calendar: EventQueue::new(topology.ports.len() + topology.switches.len()),
+            event_queue: EventQueue::new(topology.ports.len() + topology.switches.len()),
             steady_until: Time::ZERO,
             measured: measured.to_vec(),
             tapped: Vec::new(),
@@ -235,12 +235,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// ports stands for the elements of a switch.
     #[inline]
     pub fn next_delivery(&self) -> (Time, usize) {
-        self.calendar.first()
+        self.event_queue.first()
     }
 
     /// The first moment that cannot be simulated.
     pub fn horizon(&self) -> Time {
-        self.calendar.horizon()
+        self.event_queue.horizon()
     }
 
     /// A port of a host, for what the host sends.
@@ -251,7 +251,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Sender::Host(uplink) => Some(TxPort {
                 port: port as usize,
                 uplink: self.uplinks.get_mut(uplink as usize)?,
-                calendar: &mut self.calendar,
+                event_queue: &mut self.event_queue,
                 receiver: place.receiver,
                 switches: &mut self.switches,
                 steady_until: self.steady_until,
@@ -262,8 +262,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// A host sends a packet by this port, one of its own.
     pub fn send(&mut self, now: Time, port: u32, packet: P) {
-        if let Some(mut outlet) = self.tx_port(port) {
-            outlet.send(now, packet);
+        if let Some(mut tx_port) = self.tx_port(port) {
+            tx_port.send(now, packet);
         }
     }
 
@@ -291,15 +291,15 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         };
         let (packet, next) = match place.sender {
             Sender::Host(uplink) => {
-                let pipe = &mut self.uplinks[uplink as usize].pipe;
-                (pipe.poll_delivered(now), pipe.timeout())
+                let egress_port = &mut self.uplinks[uplink as usize].egress_port;
+                (egress_port.poll_delivered(now), egress_port.timeout())
             }
             Sender::Switch { switch, port } => {
                 let switch = &mut self.switches[switch as usize].switch;
                 (switch.poll_delivered(now, port), switch.timeout(port))
             }
         };
-        self.calendar.set(port, next.unwrap_or(Time::MAX));
+        self.event_queue.set(port, next.unwrap_or(Time::MAX));
         if place.tapped {
             self.tap(now, port, packet.clone());
         }
@@ -308,14 +308,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Receiver::Switch { switch, ingress } => {
                 let packet = packet?;
                 let place = self.locations.len() + switch as usize;
-                let junction = &mut self.switches[switch as usize];
-                let SwitchNode { switch, ports, .. } = junction;
-                let calendar = &mut self.calendar;
+                let switch_node = &mut self.switches[switch as usize];
+                let SwitchNode { switch, ports, .. } = switch_node;
+                let event_queue = &mut self.event_queue;
                 switch.forward(now, ingress, packet, |port, next| {
-                    calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
+                    event_queue.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
                 if switch.has_elements() {
-                    junction.set_timer(place, calendar);
+                    switch_node.set_timer(place, event_queue);
                 }
                 None
             }
@@ -325,8 +325,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// The same, to be changed in what decides no time: see [`Self::alter_element`].
     #[inline]
     pub fn element_mut<E: fabric::Element<P>>(&mut self, switch: SwitchIndex) -> Option<&mut E> {
-        let junction = self.switches.get_mut(switch.index())?;
-        junction.switch.element_mut()
+        let switch_node = self.switches.get_mut(switch.index())?;
+        switch_node.switch.element_mut()
     }
 
     /// Does something to the first element of this type in the path of a switch, after which it may have
@@ -337,9 +337,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         act: impl FnOnce(&mut E) -> T,
     ) -> Option<T> {
         let place = self.locations.len() + switch.index();
-        let junction = self.switches.get_mut(switch.index())?;
-        let result = junction.switch.element_mut().map(act);
-        junction.set_timer(place, &mut self.calendar);
+        let switch_node = self.switches.get_mut(switch.index())?;
+        let result = switch_node.switch.element_mut().map(act);
+        switch_node.set_timer(place, &mut self.event_queue);
         result
     }
 
@@ -347,15 +347,15 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     #[cold]
     fn run_elements(&mut self, now: Time, switch: usize) {
         let place = self.locations.len() + switch;
-        let Some(junction) = self.switches.get_mut(switch) else {
+        let Some(switch_node) = self.switches.get_mut(switch) else {
             return;
         };
-        let SwitchNode { switch, ports, .. } = junction;
-        let calendar = &mut self.calendar;
+        let SwitchNode { switch, ports, .. } = switch_node;
+        let event_queue = &mut self.event_queue;
         switch.handle_timeout(now, |port, next| {
-            calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
+            event_queue.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
         });
-        junction.set_timer(place, calendar);
+        switch_node.set_timer(place, event_queue);
     }
 
     #[cold]
@@ -370,16 +370,16 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     pub fn apply(&mut self, now: Time, port: PortIndex, change: PortChange) {
         match self.locations[port.index()].sender {
             Sender::Host(uplink) => {
-                let pipe = &mut self.uplinks[uplink as usize].pipe;
-                pipe.apply(now, change);
-                let next = pipe.timeout();
-                self.calendar.set(port.index(), next.unwrap_or(Time::MAX));
+                let egress_port = &mut self.uplinks[uplink as usize].egress_port;
+                egress_port.apply(now, change);
+                let next = egress_port.timeout();
+                self.event_queue.set(port.index(), next.unwrap_or(Time::MAX));
             }
             Sender::Switch { switch, port } => {
                 let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
-                let calendar = &mut self.calendar;
+                let event_queue = &mut self.event_queue;
                 switch.apply(now, port, change, |port, next| {
-                    calendar.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
+                    event_queue.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
             }
         }
@@ -388,28 +388,28 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Each packet between the hosts, in no order.
     pub fn packets(&self) -> impl Iterator<Item = &P> {
         let switches = self.switches.iter();
-        let ports = switches.flat_map(|junction| junction.switch.ports());
-        let uplinks = self.uplinks.iter().map(|uplink| &uplink.pipe);
+        let ports = switches.flat_map(|switch_node| switch_node.switch.ports());
+        let uplinks = self.uplinks.iter().map(|uplink| &uplink.egress_port);
         ports.chain(uplinks).flat_map(EgressPort::packets)
     }
 
     /// How many packets have left a port, as far as anybody has asked.
     pub fn sent(&self, port: PortIndex) -> u64 {
-        self.pipe(port.index())
-            .map_or(0, |pipe| pipe.sent().packets)
+        self.egress_port(port.index())
+            .map_or(0, |egress_port| egress_port.sent().packets)
     }
 
     /// What has come through a port's link, as far as it has been [delivered](Self::deliver).
     #[inline]
     pub fn delivered(&self, port: usize) -> PacketCount {
-        self.pipe(port)
-            .map_or(PacketCount::ZERO, |pipe| pipe.sent() - pipe.in_flight())
+        self.egress_port(port)
+            .map_or(PacketCount::ZERO, |egress_port| egress_port.sent() - egress_port.in_flight())
     }
 
     #[inline]
-    fn pipe(&self, port: usize) -> Option<&EgressPort<P>> {
+    fn egress_port(&self, port: usize) -> Option<&EgressPort<P>> {
         match self.locations[port].sender {
-            Sender::Host(uplink) => self.uplinks.get(uplink as usize).map(|uplink| &uplink.pipe),
+            Sender::Host(uplink) => self.uplinks.get(uplink as usize).map(|uplink| &uplink.egress_port),
             Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
         }
     }
@@ -418,9 +418,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         match self.locations[port.index()].sender {
             Sender::Host(uplink) => {
-                let pipe = &mut self.uplinks[uplink as usize].pipe;
-                pipe.advance(now);
-                Some(pipe)
+                let egress_port = &mut self.uplinks[uplink as usize].egress_port;
+                egress_port.advance(now);
+                Some(egress_port)
             }
             Sender::Switch { switch, port } => {
                 self.switches[switch as usize].switch.advance(now, port)
@@ -431,7 +431,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Lets the account of a queue's length begin anew.
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         match self.locations[port.index()].sender {
-            Sender::Host(uplink) => self.uplinks[uplink as usize].pipe.reset_occupancy(now),
+            Sender::Host(uplink) => self.uplinks[uplink as usize].egress_port.reset_occupancy(now),
             Sender::Switch { switch, port } => {
                 self.switches[switch as usize]
                     .switch
@@ -444,11 +444,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 impl<P: fabric::Packet + Clone + 'static> SwitchNode<P> {
     /// Has the calendar know when the elements have something to do.
     #[inline]
-    fn set_timer(&mut self, place: usize, calendar: &mut EventQueue) {
+    fn set_timer(&mut self, place: usize, event_queue: &mut EventQueue) {
         let next = self.switch.timeout_of_elements().unwrap_or(Time::MAX);
         if next != self.timer {
             self.timer = next;
-            calendar.set(place, next);
+            event_queue.set(place, next);
         }
     }
 }
@@ -456,7 +456,7 @@ impl<P: fabric::Packet + Clone + 'static> SwitchNode<P> {
 impl<P: fabric::Packet + Clone> Uplink<P> {
     #[inline]
     fn room_at(&self) -> Time {
-        match self.pipe.link().free_at() {
+        match self.egress_port.link().free_at() {
             // Nobody knows when a link goes on that is stopped.
             Time::MAX => Time::ZERO,
             idle => idle - HOST_QUEUE,
@@ -468,33 +468,33 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     /// The host sends a packet.
     #[inline(always)]
     pub fn send(&mut self, now: Time, packet: P) {
-        let was_idle = self.uplink.pipe.is_idle();
+        let was_idle = self.uplink.egress_port.is_idle();
         if now < self.steady_until
             && let Receiver::Switch { switch, ingress } = self.receiver
             && let Some(SwitchNode { switch, ports, .. }) = self.switches.get_mut(switch as usize)
             && let Some(port) = switch.fast_forward_port(&packet)
         {
             // Its whole way to the next host is known already, but for others that come in between.
-            let pipe = &mut self.uplink.pipe;
-            if let Some((entry, packet)) = pipe.send_or_fast_forward(now, packet, self.steady_until) {
+            let egress_port = &mut self.uplink.egress_port;
+            if let Some((entry, packet)) = egress_port.send_or_fast_forward(now, packet, self.steady_until) {
                 if let Some(next) = switch.fast_forward(entry, ingress, port, packet) {
-                    self.calendar.set(ports[port.index()] as usize, next);
+                    self.event_queue.set(ports[port.index()] as usize, next);
                 }
                 return;
             }
         } else {
-            self.uplink.pipe.send(now, packet);
+            self.uplink.egress_port.send(now, packet);
         }
         if was_idle {
-            let next = self.uplink.pipe.timeout().unwrap_or(Time::MAX);
-            self.calendar.set(self.port, next);
+            let next = self.uplink.egress_port.timeout().unwrap_or(Time::MAX);
+            self.event_queue.set(self.port, next);
         }
     }
 
     /// Whether what waits for the link will be sent soon.
     #[inline]
     pub fn has_room(&self, now: Time) -> bool {
-        let free = self.uplink.pipe.link().free_at();
+        let free = self.uplink.egress_port.link().free_at();
         // Nobody knows when a link goes on that is stopped.
         free <= now + HOST_QUEUE || free == Time::MAX
     }
@@ -502,8 +502,8 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     /// When somebody who has found no room may hand the port one packet: everybody who asks gets a
     /// time of their own, one after the other, as fast as the link sends.
     pub fn reserve_slot(self) -> Time {
-        let Uplink { pipe, next_slot: next_turn } = self.uplink;
-        let link = pipe.link();
+        let Uplink { egress_port, next_slot: next_turn } = self.uplink;
+        let link = egress_port.link();
         let turn = (*next_turn).max(link.free_at() - HOST_QUEUE);
         *next_turn = turn + link.rate().time_for(link.mtu() + link.framing());
         turn

@@ -40,8 +40,8 @@ impl Seeds {
     }
 
     /// The seed of the drawer with this number, unlike those of all others.
-    pub fn of(self, drawer: RngStream, number: usize) -> u64 {
-        [drawer as u64, number as u64]
+    pub fn of(self, stream: RngStream, number: usize) -> u64 {
+        [stream as u64, number as u64]
             .into_iter()
             .fold(self.0, |seed, part| mix(mix(seed) ^ part))
     }
@@ -78,9 +78,9 @@ mod tests {
     fn no_two_drawers_share_a_seed() {
         let drawers = [RngStream::Queue, RngStream::Faults, RngStream::Samples];
         let seeds: HashSet<_> = (0..10)
-            .flat_map(|seed| drawers.map(|drawer| (seed, drawer)))
-            .flat_map(|(seed, drawer)| {
-                (0..100).map(move |number| Seeds::new(seed).of(drawer, number))
+            .flat_map(|seed| drawers.map(|stream| (seed, stream)))
+            .flat_map(|(seed, stream)| {
+                (0..100).map(move |number| Seeds::new(seed).of(stream, number))
             })
             .collect();
         assert_eq!(seeds.len(), 3000);

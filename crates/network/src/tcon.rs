@@ -22,17 +22,17 @@ pub trait AddressOwner: fmt::Debug + Clone + Send + 'static {
 #[derive(Debug)]
 struct TconRules<W> {
     rules: Vec<(TconRule, Option<FlowPolicy>)>,
-    whose: W,
+    owner: W,
 }
 
 impl<W: AddressOwner> TconRules<W> {
-    fn new(rules: &[TconRule], whose: W) -> Self {
-        let treatment = |rule: &TconRule| Some(FlowPolicy::by(rule.control.as_ref()?, 0));
+    fn new(rules: &[TconRule], owner: W) -> Self {
+        let policy = |rule: &TconRule| Some(FlowPolicy::by(rule.control.as_ref()?, 0));
         Self {
             rules: (rules.iter())
-                .map(|rule| (rule.clone(), treatment(rule)))
+                .map(|rule| (rule.clone(), policy(rule)))
                 .collect(),
-            whose,
+            owner,
         }
     }
 }
@@ -40,21 +40,21 @@ impl<W: AddressOwner> TconRules<W> {
 impl<W: AddressOwner> PolicyLookup for TconRules<W> {
     fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
         let (from, to) = (
-            self.whose.host(flow.key.source)?,
-            self.whose.host(flow.key.destination)?,
+            self.owner.host(flow.key.source)?,
+            self.owner.host(flow.key.destination)?,
         );
-        let (_, treatment) = first_match(&self.rules, &(from, to))?;
-        treatment.as_ref()
+        let (_, policy) = first_match(&self.rules, &(from, to))?;
+        policy.as_ref()
     }
 }
 
 /// Transparent congestion control in a network of any kind of packets.
 impl<P: FabricPacket + Clone + fmt::Debug + Send + 'static> Network<P> {
-    /// Puts it where the topology wants it. `whose` tells the hosts of a packet's flow.
-    pub fn add_tcon(&mut self, topology: &Topology, seeds: Seeds, whose: &impl AddressOwner) {
+    /// Puts it where the topology wants it. `owner` tells the hosts of a packet's flow.
+    pub fn add_tcon(&mut self, topology: &Topology, seeds: Seeds, owner: &impl AddressOwner) {
         for (index, switch) in topology.switch_indices().zip(&topology.switches) {
             if !switch.tcon.is_empty() {
-                let rules = Box::new(TconRules::new(&switch.tcon, whose.clone()));
+                let rules = Box::new(TconRules::new(&switch.tcon, owner.clone()));
                 let seed = seeds.of(RngStream::Tcon, index.index());
                 let tcon: Tcon<P> = Tcon::new(Limits::default(), rules, seed);
                 self.add_element(index, tcon);

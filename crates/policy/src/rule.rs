@@ -84,7 +84,7 @@ impl Policy {
         let rule = self.rule(flow);
         let before =
             (self.rules.iter()).take_while(|&other| rule.is_none_or(|it| !std::ptr::eq(it, other)));
-        let passed_over = before.filter_map(|rule| Some((rule, rule.misfit(flow)?)));
+        let passed_over = before.filter_map(|rule| Some((rule, rule.mismatch(flow)?)));
         Explanation {
             passed_over: passed_over.collect(),
             rule,
@@ -144,19 +144,19 @@ impl PolicyRule {
     }
 
     /// The first condition that does not hold for a flow.
-    fn misfit(&self, flow: &PolicyFlow<'_>) -> Option<Mismatch> {
+    fn mismatch(&self, flow: &PolicyFlow<'_>) -> Option<Mismatch> {
         let unmet = |condition: &Condition| !self.holds(*condition, flow);
         let key = &flow.key;
         Some(match Condition::ALL.into_iter().find(unmet)? {
-            Condition::From => misfit("from", &self.from, key.source),
-            Condition::To => misfit("to", &self.to, key.destination),
-            Condition::FromPort => misfit("from_port", &self.from_ports, key.source_port),
-            Condition::ToPort => misfit("to_port", &self.to_ports, key.destination_port),
+            Condition::From => mismatch("from", &self.from, key.source),
+            Condition::To => mismatch("to", &self.to, key.destination),
+            Condition::FromPort => mismatch("from_port", &self.from_ports, key.source_port),
+            Condition::ToPort => mismatch("to_port", &self.to_ports, key.destination_port),
             Condition::Interface => {
                 let name = flow.interface.unwrap_or("none");
-                misfit("interface", &self.interfaces, name)
+                mismatch("interface", &self.interfaces, name)
             }
-            Condition::Dscp => misfit("dscp", &self.dscp, flow.dscp),
+            Condition::Dscp => mismatch("dscp", &self.dscp, flow.dscp),
         })
     }
 }
@@ -174,7 +174,7 @@ fn any<T>(values: &[T], fits: impl Fn(&T) -> bool) -> bool {
     values.is_empty() || values.iter().any(fits)
 }
 
-fn misfit<T: fmt::Display>(key: &'static str, values: &[T], found: impl fmt::Display) -> Mismatch {
+fn mismatch<T: fmt::Display>(key: &'static str, values: &[T], found: impl fmt::Display) -> Mismatch {
     let wanted: Vec<_> = values.iter().map(T::to_string).collect();
     Mismatch {
         key,

@@ -210,8 +210,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
 
 /// How many packets the queue of a port has dropped.
 fn dropped<P: Packet + Clone + 'static>(port: Option<PortIndex>, out: &mut Output<'_, P>) -> u64 {
-    let pipe = port.and_then(|port| out.egress_port(port));
-    pipe.map_or(0, |pipe| pipe.queue().counters().dropped.total().packets)
+    let egress_port = port.and_then(|port| out.egress_port(port));
+    egress_port.map_or(0, |egress_port| egress_port.queue().counters().dropped.total().packets)
 }
 
 impl<P: Packet + Clone + Send + 'static> Element<P> for Agent<P> {

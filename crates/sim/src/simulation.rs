@@ -244,8 +244,8 @@ impl Simulation {
         let tcon = tcon.into_iter().collect();
         let network = &mut self.world.network;
         let ports = self.ports.iter_mut().filter_map(|meter| {
-            let pipe = network.advance(now, meter.port)?;
-            Some((meter.name.clone(), meter.summary(now, pipe)))
+            let egress_port = network.advance(now, meter.port)?;
+            Some((meter.name.clone(), meter.summary(now, egress_port)))
         });
         let mut summary = RunSummary {
             seed: self.scenario.seed,
@@ -435,8 +435,8 @@ impl Simulation {
         let now = self.now;
         let network = &mut self.world.network;
         for meter in &mut self.ports {
-            if let Some(pipe) = network.advance(now, meter.port) {
-                meter.begin(now, pipe);
+            if let Some(egress_port) = network.advance(now, meter.port) {
+                meter.begin(now, egress_port);
             }
             network.reset_occupancy(now, meter.port);
         }
@@ -449,8 +449,8 @@ impl Simulation {
     fn sample(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let now = self.now;
         for meter in &self.ports {
-            if let Some(pipe) = self.world.network.advance(now, meter.port) {
-                recorder.record(Observation::Port(meter.sample(now, pipe)))?;
+            if let Some(egress_port) = self.world.network.advance(now, meter.port) {
+                recorder.record(Observation::Port(meter.sample(now, egress_port)))?;
             }
         }
         for (number, meter) in (0..).zip(&mut self.group_meters) {

@@ -253,7 +253,7 @@ impl<P: Packet> State<P> {
 
 trait Opening<P> {
     /// What is known of the data that goes `way`.
-    fn candidate(&self, way: Direction) -> FlowInfo;
+    fn info(&self, way: Direction) -> FlowInfo;
     fn on_syn(
         &mut self,
         now: Time,
@@ -274,7 +274,7 @@ trait Opening<P> {
 }
 
 impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
-    fn candidate(&self, way: Direction) -> FlowInfo {
+    fn info(&self, way: Direction) -> FlowInfo {
         let [forth, back] = self.state.syns;
         let (key, own, other) = match way {
             Direction::Forth => (self.flow, forth, back),
@@ -306,7 +306,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
         }
         if self.state.stage == Stage::New {
             self.state.stage = Stage::Opening;
-            let marks = |way| choose.choose(&self.candidate(way)).is_some_and(|it| it.ecn);
+            let marks = |way| choose.choose(&self.info(way)).is_some_and(|it| it.ecn);
             self.state.negotiation =
                 Negotiation::new(match (marks(Direction::Forth), marks(Direction::Back)) {
                     (true, false) => Some(Direction::Forth),
@@ -338,13 +338,13 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
             Direction::Back => (second, first),
         };
         for way in [Direction::Forth, Direction::Back] {
-            let Some(treatment) = choose.choose(&self.candidate(way)) else {
+            let Some(policy) = choose.choose(&self.info(way)) else {
                 counters.passed += 1;
                 continue;
             };
             let is_marked = self.state.negotiation.is_active(way);
             let seed = seed ^ (way.index() as u64) << 63;
-            let stream = Stream::new(treatment, &self.handshake, way, is_marked, rtts(way), seed);
+            let stream = Stream::new(policy, &self.handshake, way, is_marked, rtts(way), seed);
             if let Some(place) = self.state.streams.get_mut(way.index()) {
                 counters.flows += u64::from(stream.is_some());
                 *place = stream.map(Box::new);
@@ -357,10 +357,10 @@ fn report<P: Packet + Clone + 'static>(
     connection: &Connection<State<P>>,
     stream: &Stream<P>,
 ) -> FlowReport {
-    let candidate = connection.candidate(stream.way);
+    let info = connection.info(stream.way);
     FlowReport {
-        flow: candidate.key,
-        egress: candidate.egress,
+        flow: info.key,
+        egress: info.egress,
         rule: stream.rule,
         congestion: stream.steering.controller.name(),
         rtt: stream.steering.rtt.smoothed(),

@@ -67,12 +67,12 @@ impl FlowPolicy {
 
     /// What a rule asks for.
     pub fn by(control: &TconControl, rule: u32) -> Self {
-        let treatment = Self::new(control.congestion.clone());
+        let policy = Self::new(control.congestion.clone());
         Self {
-            ecn: control.ecn.unwrap_or(treatment.ecn),
+            ecn: control.ecn.unwrap_or(policy.ecn),
             buffer: control.buffer,
             rule,
-            ..treatment
+            ..policy
         }
     }
 }

@@ -63,7 +63,7 @@ pub(crate) struct Stream<P> {
     /// The last acknowledgment that the sender was shown: number, window field, and where it ends.
     told: Option<(Sequence, u16, Sequence)>,
     /// Where the windows ended that the sender was shown.
-    edges: AdvertisedWindow,
+    advertised: AdvertisedWindow,
     /// The round-trip time between here and the sender.
     sender_rtt: Duration,
     /// What the sender's newest segment says beside its data.
@@ -78,7 +78,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// A stream whose handshake is complete. `rtts` are the round-trip times to the receiver and to the
     /// sender that it has measured.
     pub(crate) fn new(
-        treatment: &FlowPolicy,
+        policy: &FlowPolicy,
         handshake: &Handshake,
         way: Direction,
         is_marked: bool,
@@ -93,13 +93,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         };
         Some(Self {
             way,
-            rule: treatment.rule,
+            rule: policy.rule,
             counters: EnforcementCounters::default(),
-            steering: FlowController::new(&treatment.congestion, &context, rtt),
+            steering: FlowController::new(&policy.congestion, &context, rtt),
             flight: Flight::new(first),
             waiting: VecDeque::new(),
             is_marked,
-            buffer: treatment.buffer,
+            buffer: policy.buffer,
             kept: ByteSize::ZERO,
             pace_at: Time::ZERO,
             is_paced: false,
@@ -110,7 +110,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             recover_upto: None,
             last_window: None,
             told: None,
-            edges: AdvertisedWindow::new(first),
+            advertised: AdvertisedWindow::new(first),
             sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
             newest: None,
             answer_due: false,
@@ -174,7 +174,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
         let edge = segment.acknowledgment + (u32::from(segment.window) << scale);
         self.told = Some((segment.acknowledgment, segment.window, edge));
-        self.edges.tell(now, edge);
+        self.advertised.tell(now, edge);
     }
 
     /// Whether the sender has left room in a window for so long that it must lack data: for the time that
@@ -182,7 +182,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// bursts.
     fn lacks_data(&mut self, now: Time) -> bool {
         let patience = self.sender_rtt * 2 + self.steering.rtt.smoothed() / 4;
-        let room = self.edges.room(now, patience, self.flight.nxt);
+        let room = self.advertised.room(now, patience, self.flight.nxt);
         let amounts = self.flight.amounts;
         amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.steering.segment_size
     }

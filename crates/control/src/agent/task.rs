@@ -100,12 +100,12 @@ impl AgentTask {
         let call = client.attach(Received(queued));
         let (attached, welcome) = Attached::welcomed(call, begin, outgoing).await?;
         let lease = &attached.lease;
-        let governor = lease.governor.clone();
+        let leader_epoch = lease.leader_epoch.clone();
         let config: AgentConfig = translate::settings(welcome.settings, span(lease.obeyed()))?;
         self.hand(AgentEvent::Attached(config))?;
         self.state.send_replace(AgentState::Attached {
             controller: controller.to_owned(),
-            governor,
+            leader_epoch,
         });
         Ok(attached)
     }
@@ -114,7 +114,7 @@ impl AgentTask {
         v1::Hello {
             name: self.options.name.clone(),
             ports: self.options.ports.iter().map(described).collect(),
-            governor: self.governed.governor(now),
+            leader_epoch: self.governed.leader_epoch(now),
         }
     }
 

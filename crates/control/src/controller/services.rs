@@ -1,4 +1,4 @@
-//! What gRPC brings, checked and handed to the desk.
+//! What gRPC brings, checked and handed to the task.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use weir_sed::{FlowPattern, SwitchReport};
 use weir_wire::FlowKey;
 
 use super::refusal::Refusal;
-use super::switches::{Hello, governor};
+use super::switches::{Hello, leader_epoch};
 use super::task::{AdmittedPeer, ControllerInput, SenderReport};
 use crate::role::{Role, has_address};
 use crate::stream::Received;
@@ -26,7 +26,7 @@ use crate::v1::sender_report::Report as SenderKind;
 /// All services; clones are handles.
 #[derive(Clone, Debug)]
 pub(super) struct Services {
-    desk: mpsc::Sender<ControllerInput>,
+    task: mpsc::Sender<ControllerInput>,
 }
 
 /// How many messages wait for somebody to take them.
@@ -38,12 +38,12 @@ type Messages = Received<Result<v1::FromController, Status>>;
 type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
 
 impl Services {
-    pub(super) fn new(desk: mpsc::Sender<ControllerInput>) -> Self {
-        Self { desk }
+    pub(super) fn new(task: mpsc::Sender<ControllerInput>) -> Self {
+        Self { task }
     }
 
     async fn tell(&self, input: ControllerInput) -> Result<(), Refusal> {
-        self.desk.send(input).await.map_err(|_| Refusal::Ending)
+        self.task.send(input).await.map_err(|_| Refusal::Ending)
     }
 
     async fn ask<T>(
@@ -55,7 +55,7 @@ impl Services {
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
-    /// Has the desk let somebody in, and follows them.
+    /// Has the task let somebody in, and follows them.
     async fn admit<T: Send + 'static>(
         &self,
         stream: Streaming<T>,
@@ -69,7 +69,7 @@ impl Services {
         Ok(Response::new(Received(messages)))
     }
 
-    /// Hands what somebody says to the desk, as `read` understands it, until they or the desk have enough.
+    /// Hands what somebody says to the task, as `read` understands it, until they or the task have enough.
     async fn follow<T>(
         self,
         mut stream: Streaming<T>,
@@ -99,7 +99,7 @@ impl Services {
         if let Err(refusal) = result {
             let _ = self.tell(ControllerInput::Garbled { whose, refusal }).await;
         }
-        // A desk that is gone has forgotten it anyway.
+        // A task that is gone has forgotten it anyway.
         let _ = self.tell(ControllerInput::Detach { session }).await;
     }
 }
@@ -281,9 +281,9 @@ impl Flows for Services {
         let Some(SenderMessage::Hello(hello)) = first(&mut stream).await?.message else {
             return Err(Refusal::Hello.into());
         };
-        let governor = hello.governor.map(governor);
+        let leader_epoch = hello.leader_epoch.map(leader_epoch);
         let attach = |outgoing, answer| ControllerInput::AttachSender {
-            governor,
+            leader_epoch,
             outgoing,
             answer,
         };

@@ -16,7 +16,7 @@ const USUAL_FLOWS: usize = 1000;
 pub(super) fn of(
     logic: &Logic,
     switches: &Switches,
-    governor: &LeaderEpoch,
+    leader_epoch: &LeaderEpoch,
     clock: &Clock,
     flows: usize,
 ) -> v1::Status {
@@ -25,9 +25,9 @@ pub(super) fn of(
         flows => flows.min(MOST_FLOWS),
     };
     v1::Status {
-        governor: Some(v1::Governor {
-            name: governor.name.clone(),
-            term: governor.term,
+        leader_epoch: Some(v1::LeaderEpoch {
+            name: leader_epoch.name.clone(),
+            term: leader_epoch.term,
         }),
         up_nanoseconds: clock.age().as_nanos(),
         switches: switches

@@ -85,7 +85,7 @@ impl SwitchSession {
         let message = v1::FromController {
             message: Some(message),
         };
-        // Whoever is gone is told nothing; its stream says so to the desk.
+        // Whoever is gone is told nothing; its stream says so to the task.
         let _ = self.outgoing.try_send(Ok(message));
     }
 }
@@ -105,7 +105,7 @@ pub(super) struct Port {
 pub(super) struct Hello {
     pub(super) name: String,
     pub(super) ports: Vec<Port>,
-    pub(super) governor: Option<LeaderEpoch>,
+    pub(super) leader_epoch: Option<LeaderEpoch>,
 }
 
 /// How many ports a switch has at most.
@@ -137,7 +137,7 @@ impl Hello {
         Ok(Self {
             name: hello.name,
             ports: ports.collect::<Result<_, Refusal>>()?,
-            governor: hello.governor.map(governor),
+            leader_epoch: hello.leader_epoch.map(leader_epoch),
         })
     }
 
@@ -148,10 +148,10 @@ impl Hello {
     }
 }
 
-pub(super) fn governor(governor: v1::Governor) -> LeaderEpoch {
+pub(super) fn leader_epoch(leader_epoch: v1::LeaderEpoch) -> LeaderEpoch {
     LeaderEpoch {
-        name: governor.name,
-        term: governor.term,
+        name: leader_epoch.name,
+        term: leader_epoch.term,
     }
 }
 

@@ -28,7 +28,7 @@ type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 #[derive(Debug)]
 pub(super) struct AdmittedPeer {
     pub(super) session: u64,
-    /// Ends when the desk wants nothing more to do with it.
+    /// Ends when the task wants nothing more to do with it.
     pub(super) over: oneshot::Receiver<()>,
 }
 
@@ -76,7 +76,7 @@ pub(super) enum ControllerInput {
         answer: Answer<bool>,
     },
     AttachSender {
-        governor: Option<LeaderEpoch>,
+        leader_epoch: Option<LeaderEpoch>,
         outgoing: Outgoing,
         answer: Answer<AdmittedPeer>,
     },
@@ -107,7 +107,7 @@ pub(super) struct ControllerTask {
     senders: Senders,
     sessions: u64,
     quota: LogQuota,
-    figures: ControllerMetrics,
+    metrics: ControllerMetrics,
 }
 
 /// How many messages are heard before windows are computed: what comes together is decided together.
@@ -119,7 +119,7 @@ const SWEEP: std::time::Duration = std::time::Duration::from_secs(60);
 pub(crate) const BEATS: u64 = 8;
 
 impl ControllerTask {
-    pub(super) fn new(logic: Logic, state: EpochFile, figures: ControllerMetrics) -> Self {
+    pub(super) fn new(logic: Logic, state: EpochFile, metrics: ControllerMetrics) -> Self {
         Self {
             logic,
             clock: Clock::start(),
@@ -128,7 +128,7 @@ impl ControllerTask {
             senders: Senders::default(),
             sessions: 0,
             quota: LogQuota::new(Instant::now()),
-            figures,
+            metrics,
         }
     }
 
@@ -137,7 +137,7 @@ impl ControllerTask {
     }
 
     fn term(&self) -> u64 {
-        self.state.governor().term
+        self.state.leader_epoch().term
     }
 
     /// Hears and decides, until nobody can say anything any more.
@@ -172,9 +172,9 @@ impl ControllerTask {
             }
             self.decide();
             if decides {
-                self.figures.decided(begin.elapsed());
+                self.metrics.decided(begin.elapsed());
             }
-            self.figures
+            self.metrics
                 .show(&self.logic, &mut self.switches, &self.senders);
         }
     }
@@ -247,7 +247,7 @@ impl ControllerTask {
                 answer,
             } => {
                 let registered = self.logic.register(self.clock.now(), client, flows, demand);
-                self.figures.registered(registered.is_ok());
+                self.metrics.registered(registered.is_ok());
                 reply(answer, registered.map_err(Refusal::from));
             }
             ControllerInput::Withdraw {
@@ -259,10 +259,10 @@ impl ControllerTask {
                 reply(answer, withdrawn.map_err(Refusal::from));
             }
             ControllerInput::AttachSender {
-                governor,
+                leader_epoch,
                 outgoing,
                 answer,
-            } => self.attach_sender(governor, outgoing, answer)?,
+            } => self.attach_sender(leader_epoch, outgoing, answer)?,
             ControllerInput::SenderReports {
                 session,
                 beat,
@@ -271,7 +271,7 @@ impl ControllerTask {
             ControllerInput::SetRules(rules) => self.logic.demands_mut().set_rules(rules),
             ControllerInput::Detach { session } => self.detach(session, "its connection has ended"),
             ControllerInput::Garbled { whose, refusal } => {
-                self.figures.garbled();
+                self.metrics.garbled();
                 if let Some(left_out) = self.quota.take(Instant::now()) {
                     tracing::warn!(whose, %refusal, left_out, "a message makes no sense");
                 }
@@ -280,7 +280,7 @@ impl ControllerTask {
                 let status = status::of(
                     &self.logic,
                     &self.switches,
-                    self.state.governor(),
+                    self.state.leader_epoch(),
                     &self.clock,
                     flows,
                 );
@@ -294,9 +294,9 @@ impl ControllerTask {
     /// Whether what an agent obeyed last lets this controller order anything.
     ///
     /// An agent that has obeyed a later controller of this one's name ends this one.
-    fn check(&self, whose: &str, governor: Option<&LeaderEpoch>) -> Result<(), CheckError> {
-        let own = self.state.governor();
-        match governor {
+    fn check(&self, whose: &str, leader_epoch: Option<&LeaderEpoch>) -> Result<(), CheckError> {
+        let own = self.state.leader_epoch();
+        match leader_epoch {
             Some(other) if other.name != own.name => {
                 Err(CheckError::Refused(Refusal::Governed(other.clone())))
             }
@@ -317,7 +317,7 @@ impl ControllerTask {
         outgoing: Outgoing,
         answer: Answer<AdmittedPeer>,
     ) -> Result<(), ControllerError> {
-        match self.check(&hello.name, hello.governor.as_ref()) {
+        match self.check(&hello.name, hello.leader_epoch.as_ref()) {
             Ok(()) => {}
             Err(error) => return self.refuse(&hello.name, error, answer),
         }
@@ -373,9 +373,9 @@ impl ControllerTask {
     }
 
     fn welcome(&self) -> v1::Welcome {
-        let own = self.state.governor();
+        let own = self.state.leader_epoch();
         v1::Welcome {
-            governor: Some(v1::Governor {
+            leader_epoch: Some(v1::LeaderEpoch {
                 name: own.name.clone(),
                 term: own.term,
             }),
@@ -398,11 +398,11 @@ impl ControllerTask {
 
     fn attach_sender(
         &mut self,
-        governor: Option<LeaderEpoch>,
+        leader_epoch: Option<LeaderEpoch>,
         outgoing: Outgoing,
         answer: Answer<AdmittedPeer>,
     ) -> Result<(), ControllerError> {
-        match self.check("of a sender", governor.as_ref()) {
+        match self.check("of a sender", leader_epoch.as_ref()) {
             Ok(()) => {}
             // Whoever is no switch does not end a controller.
             Err(CheckError::Over(_)) => {
@@ -437,7 +437,7 @@ impl ControllerTask {
         }
         for report in reports {
             if let Err(refusal) = self.sender_report(now, session, report) {
-                self.figures.registered(false);
+                self.metrics.registered(false);
                 if let Some(left_out) = self.quota.take(Instant::now()) {
                     tracing::warn!(%refusal, left_out, "a sender's flow is not looked after");
                 }

@@ -109,13 +109,13 @@ impl SenderTask {
         controller: &str,
         wishes: &mut Wishes,
     ) -> Result<Attached, DisconnectCause> {
-        let governor = self.governed.governor(Instant::now());
-        let attaching = attach(controller, &self.options, governor);
+        let leader_epoch = self.governed.leader_epoch(Instant::now());
+        let attaching = attach(controller, &self.options, leader_epoch);
         let attached = self.flows.hear_for(wishes, attaching).await;
         let attached = attached.unwrap_or(Err(DisconnectCause::Dropped))?;
         self.state.send_replace(AgentState::Attached {
             controller: controller.to_owned(),
-            governor: attached.lease.governor.clone(),
+            leader_epoch: attached.lease.leader_epoch.clone(),
         });
         Ok(attached)
     }
@@ -182,13 +182,13 @@ impl SenderTask {
 async fn attach(
     controller: &str,
     options: &SenderOptions,
-    governor: Option<v1::Governor>,
+    leader_epoch: Option<v1::LeaderEpoch>,
 ) -> Result<Attached, DisconnectCause> {
     let channel = connect(controller, &options.credentials).await?;
     let (outgoing, queued) = mpsc::channel(QUEUED);
     let begin = Instant::now();
     let hello = v1::FromSender {
-        message: Some(Outgoing::Hello(v1::SenderHello { governor })),
+        message: Some(Outgoing::Hello(v1::SenderHello { leader_epoch })),
     };
     let _ = outgoing.try_send(hello);
     let mut client = FlowsClient::new(channel);

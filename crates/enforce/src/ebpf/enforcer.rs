@@ -16,7 +16,7 @@ use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, Status, Totals};
 pub struct Enforcer {
     plane: DataPlane,
     flows: ObservedFlows<TrackedFlow>,
-    figures: Option<EnforcerMetrics>,
+    metrics: Option<EnforcerMetrics>,
     heard: Vec<Event>,
     gone: Vec<String>,
 }
@@ -61,7 +61,7 @@ impl Enforcer {
         Self {
             plane,
             flows: ObservedFlows::new(policy, options.reports_per_second),
-            figures: None,
+            metrics: None,
             heard: Vec::new(),
             gone: Vec::new(),
         }
@@ -138,8 +138,8 @@ impl Enforcer {
                 self.plane.forget(slot, &flow.key)?;
             }
         }
-        if let Some(figures) = &self.figures {
-            figures.set(&self.totals());
+        if let Some(metrics) = &self.metrics {
+            metrics.set(&self.totals());
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Enforce for Enforcer {
     type Error = BpfError;
 
     fn set_registry(&mut self, registry: &Registry) {
-        self.figures = Some(EnforcerMetrics::register(registry, &self.totals()));
+        self.metrics = Some(EnforcerMetrics::register(registry, &self.totals()));
     }
 
     fn set_policy(&mut self, policy: Policy) {

@@ -45,7 +45,7 @@ pub struct AgentBridge {
     cable: Inline,
     ends: InterfacePair,
     wake: Waker,
-    figures: Option<AgentMetrics>,
+    metrics: Option<AgentMetrics>,
     looked: Time,
 }
 
@@ -87,7 +87,7 @@ impl AgentBridge {
             cable: Inline::with_pipes(ports, outlets.map(TxQueue::pipe), agent),
             ends,
             wake,
-            figures: None,
+            metrics: None,
             looked: Time::ZERO,
         })
     }
@@ -99,7 +99,7 @@ impl AgentBridge {
 
     /// Shows what it does in a registry too.
     pub fn set_registry(&mut self, registry: &Registry) {
-        self.figures = Some(AgentMetrics::register(registry, &self.ends.names));
+        self.metrics = Some(AgentMetrics::register(registry, &self.ends.names));
     }
 
     /// Passes frames on for a span. `exchange` is called whenever something has happened: it takes what the
@@ -135,7 +135,7 @@ impl AgentBridge {
         }
         self.looked = now;
         self.ends.look_at(&self.cable.ports);
-        if let Some(figures) = &self.figures {
+        if let Some(metrics) = &self.metrics {
             let agent: Option<&Agent<Segment>> = self.cable.element();
             let counted = AgentCounts {
                 agent: agent.map(Agent::counters).unwrap_or_default(),
@@ -146,7 +146,7 @@ impl AgentBridge {
             let queues = self.cable.switch.ports().iter().map(EgressPort::queue);
             let queues = names.zip(queues);
             let queues = queues.map(|(name, queue)| (name, queue.backlog(), queue.counters()));
-            figures.set(&counted, queues);
+            metrics.set(&counted, queues);
         }
     }
 

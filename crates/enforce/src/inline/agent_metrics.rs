@@ -90,24 +90,24 @@ pub(super) struct AgentMetrics {
 impl AgentMetrics {
     /// Registers them, for two interfaces.
     pub(super) fn register(registry: &Registry, interfaces: &[String; 2]) -> Self {
-        let figures = registry.shared(|registry| {
+        let metrics = registry.shared(|registry| {
             let registry = registry.sub_registry_with_prefix("weir_sed_agent");
-            let figures = Self {
+            let metrics = Self {
                 counters: Table::register(registry, &COUNTERS),
                 queued: Family::default(),
                 dropped: Family::default(),
             };
             let help = "Bytes that wait for an interface";
-            registry.register("queued_bytes", help, figures.queued.clone());
+            registry.register("queued_bytes", help, metrics.queued.clone());
             let help = "Packets that its queue had no room for";
-            registry.register("dropped_packets", help, figures.dropped.clone());
-            figures
+            registry.register("dropped_packets", help, metrics.dropped.clone());
+            metrics
         });
         for name in interfaces {
-            drop(figures.queued.get_or_create(&label(name)));
-            drop(figures.dropped.get_or_create(&label(name)));
+            drop(metrics.queued.get_or_create(&label(name)));
+            drop(metrics.dropped.get_or_create(&label(name)));
         }
-        figures
+        metrics
     }
 
     /// Brings them up to date: what was counted, and of each interface's queue what waits and what became

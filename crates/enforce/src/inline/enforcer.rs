@@ -27,7 +27,7 @@ pub struct Enforcer {
     ends: InterfacePair,
     /// Nobody writes to it.
     never: OwnedFd,
-    figures: Option<EnforcerMetrics>,
+    metrics: Option<EnforcerMetrics>,
     steps: u64,
 }
 
@@ -51,7 +51,7 @@ impl Enforcer {
             cable: Inline::new(ports, tcon),
             ends,
             never: eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?,
-            figures: None,
+            metrics: None,
             steps: 0,
         })
     }
@@ -116,7 +116,7 @@ impl Enforce for Enforcer {
     type Error = io::Error;
 
     fn set_registry(&mut self, registry: &Registry) {
-        self.figures = Some(EnforcerMetrics::register(registry, &self.totals()));
+        self.metrics = Some(EnforcerMetrics::register(registry, &self.totals()));
     }
 
     fn set_policy(&mut self, policy: Policy) {
@@ -131,8 +131,8 @@ impl Enforce for Enforcer {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_PER_ROUND) {
             self.ends.look_at(&self.cable.ports);
-            if let Some(figures) = &self.figures {
-                figures.set(&self.totals());
+            if let Some(metrics) = &self.metrics {
+                metrics.set(&self.totals());
             }
         }
         Ok(())

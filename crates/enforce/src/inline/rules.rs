@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    fn candidate(source_port: u16, side: usize, dscp: u8) -> FlowInfo {
+    fn info(source_port: u16, side: usize, dscp: u8) -> FlowInfo {
         FlowInfo {
             key: FlowKey {
                 source_port,
@@ -75,24 +75,24 @@ mod tests {
                     [[rules]]\ninterface = \"wan*\"\ncongestion = \"bbr\"\nbuffer = \"1MB\"\necn = true\n";
         let policy = parse_policy("test", text).unwrap();
         let rules = PolicyRules::new(policy, &["lan0".to_owned(), "wan0".to_owned()]);
-        assert_eq!(rules.choose(&candidate(22, 0, 0)), None);
+        assert_eq!(rules.choose(&info(22, 0, 0)), None);
         assert_eq!(
-            rules.choose(&candidate(80, 1, 0)),
+            rules.choose(&info(80, 1, 0)),
             None,
             "it leaves by lan0"
         );
-        let found = rules.choose(&candidate(80, 0, 46)).unwrap();
+        let found = rules.choose(&info(80, 0, 46)).unwrap();
         assert_eq!(
             (found.congestion.name(), found.rule, found.ecn),
             ("dctcp", 4, true)
         );
-        let found = rules.choose(&candidate(80, 0, 0)).unwrap();
+        let found = rules.choose(&info(80, 0, 0)).unwrap();
         let expected = (8, true, ByteSize::from_bytes(1_000_000));
         assert_eq!((found.rule, found.ecn, found.buffer), expected);
         let back = FlowInfo {
             ingress: None,
             egress: Some(SIDES[1]),
-            ..candidate(80, 0, 0)
+            ..info(80, 0, 0)
         };
         assert_eq!(rules.choose(&back).map(|found| found.rule), Some(8));
     }

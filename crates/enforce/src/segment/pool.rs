@@ -76,15 +76,15 @@ fn take(
     fill: impl FnOnce(&mut ReceivedFrame),
 ) -> Arc<ReceivedFrame> {
     for _ in 0..ATTEMPTS.min(pool.len()) {
-        let Some(mut candidate) = pool.pop_front() else {
+        let Some(mut info) = pool.pop_front() else {
             break;
         };
-        if let Some(unused) = Arc::get_mut(&mut candidate) {
+        if let Some(unused) = Arc::get_mut(&mut info) {
             fill(unused);
-            pool.push_back(Arc::clone(&candidate));
-            return candidate;
+            pool.push_back(Arc::clone(&info));
+            return info;
         }
-        pool.push_back(candidate);
+        pool.push_back(info);
     }
     let mut new = ReceivedFrame {
         frame: SuperFrame::with_capacity(capacity),

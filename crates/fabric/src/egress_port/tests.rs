@@ -8,16 +8,16 @@ fn at(nanos: u64) -> Time {
 }
 
 /// 1 byte takes 1 ns, and 100 ns pass until it arrives.
-fn pipe(rules: impl Into<Vec<Rule>>) -> EgressPort<NumberedPacket> {
+fn egress_port(rules: impl Into<Vec<Rule>>) -> EgressPort<NumberedPacket> {
     let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100));
     EgressPort::new(Queue::new(rules, 1), link, Faults::none())
 }
 
-fn drain(pipe: &mut EgressPort<NumberedPacket>) -> Vec<(u64, u64)> {
+fn drain(egress_port: &mut EgressPort<NumberedPacket>) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
-    while let Some(time) = pipe.timeout() {
+    while let Some(time) = egress_port.timeout() {
         out.extend(
-            pipe.poll_delivered(time)
+            egress_port.poll_delivered(time)
                 .map(|packet| (time.as_nanos(), packet.number)),
         );
     }
@@ -26,80 +26,80 @@ fn drain(pipe: &mut EgressPort<NumberedPacket>) -> Vec<(u64, u64)> {
 
 #[test]
 fn the_packet_being_sent_is_not_in_the_queue() {
-    let mut pipe = pipe([Rule::tail_drop(ByteSize::from_bytes(10))]);
+    let mut egress_port = egress_port([Rule::tail_drop(ByteSize::from_bytes(10))]);
     assert_eq!(
-        pipe.send(at(0), NumberedPacket::new(0, 10)),
+        egress_port.send(at(0), NumberedPacket::new(0, 10)),
         Admission::Queued
     );
     assert_eq!(
-        pipe.send(at(0), NumberedPacket::new(1, 10)),
+        egress_port.send(at(0), NumberedPacket::new(1, 10)),
         Admission::Queued
     );
     assert_eq!(
-        pipe.send(at(9), NumberedPacket::new(2, 10)),
+        egress_port.send(at(9), NumberedPacket::new(2, 10)),
         Admission::Dropped(DropReason::Tail)
     );
     // The first is out at 10 ns, before what arrives then.
     assert_eq!(
-        pipe.send(at(10), NumberedPacket::new(3, 10)),
+        egress_port.send(at(10), NumberedPacket::new(3, 10)),
         Admission::Queued
     );
-    assert_eq!(drain(&mut pipe), [(110, 0), (120, 1), (130, 3)]);
+    assert_eq!(drain(&mut egress_port), [(110, 0), (120, 1), (130, 3)]);
 }
 
 #[test]
 fn larger_than_the_mtu_is_dropped_for_that_reason() {
-    let mut pipe = pipe([]);
-    pipe.set_mtu(ByteSize::from_bytes(9));
-    let admission = pipe.send(at(0), NumberedPacket::new(0, 10));
+    let mut egress_port = egress_port([]);
+    egress_port.set_mtu(ByteSize::from_bytes(9));
+    let admission = egress_port.send(at(0), NumberedPacket::new(0, 10));
     assert_eq!(admission, Admission::Dropped(DropReason::Mtu));
-    assert_eq!(pipe.counters().dropped.by(DropReason::Mtu).packets, 1);
-    assert_eq!(pipe.timeout(), None);
+    assert_eq!(egress_port.counters().dropped.by(DropReason::Mtu).packets, 1);
+    assert_eq!(egress_port.timeout(), None);
 }
 
 #[test]
 fn a_stopped_pipe_keeps_its_packets_until_it_gets_a_rate() {
-    let mut pipe = pipe([]);
-    pipe.set_rate(at(0), Rate::ZERO);
-    pipe.send(at(0), NumberedPacket::new(0, 10));
-    pipe.send(at(5), NumberedPacket::new(1, 10));
-    assert_eq!(pipe.timeout(), None);
-    pipe.advance(at(5));
-    assert_eq!(pipe.queue().backlog().packets, 2);
-    pipe.set_rate(at(1000), Rate::from_gbps(8));
-    assert_eq!(drain(&mut pipe), [(1110, 0), (1120, 1)]);
+    let mut egress_port = egress_port([]);
+    egress_port.set_rate(at(0), Rate::ZERO);
+    egress_port.send(at(0), NumberedPacket::new(0, 10));
+    egress_port.send(at(5), NumberedPacket::new(1, 10));
+    assert_eq!(egress_port.timeout(), None);
+    egress_port.advance(at(5));
+    assert_eq!(egress_port.queue().backlog().packets, 2);
+    egress_port.set_rate(at(1000), Rate::from_gbps(8));
+    assert_eq!(drain(&mut egress_port), [(1110, 0), (1120, 1)]);
 }
 
 #[test]
 fn a_link_that_goes_down_loses_what_is_on_the_way() {
-    let mut pipe = pipe([]);
-    pipe.send(at(0), NumberedPacket::new(0, 10));
-    pipe.send(at(50), NumberedPacket::new(1, 10));
+    let mut egress_port = egress_port([]);
+    egress_port.send(at(0), NumberedPacket::new(0, 10));
+    egress_port.send(at(50), NumberedPacket::new(1, 10));
     // The first has arrived at 110 ns; nobody has asked for it yet.
-    pipe.set_faults(
+    egress_port.set_faults(
         at(120),
         FaultSettings {
             down: true,
             ..FaultSettings::default()
         },
     );
-    assert_eq!(drain(&mut pipe), [(110, 0)]);
-    assert_eq!(pipe.counters().dropped.by(DropReason::Down).packets, 1);
+    assert_eq!(drain(&mut egress_port), [(110, 0)]);
+    assert_eq!(egress_port.counters().dropped.by(DropReason::Down).packets, 1);
 }
 
 #[test]
 fn rules_and_delay_change_under_way() {
-    let mut pipe = pipe([]);
-    pipe.send(at(0), NumberedPacket::new(0, 10));
-    pipe.set_delay(at(0), Duration::from_nanos(500));
-    pipe.set_rules([Rule::tail_drop(ByteSize::ZERO)]);
+    let mut egress_port = egress_port([]);
+    egress_port.send(at(0), NumberedPacket::new(0, 10));
+    egress_port.set_delay(at(0), Duration::from_nanos(500));
+    egress_port.set_rules([Rule::tail_drop(ByteSize::ZERO)]);
     assert_eq!(
-        pipe.send(at(20), NumberedPacket::new(1, 10)),
+        egress_port.send(at(20), NumberedPacket::new(1, 10)),
         Admission::Dropped(DropReason::Tail)
     );
-    pipe.set_rules([]);
-    pipe.send(at(20), NumberedPacket::new(2, 10));
-    assert_eq!(drain(&mut pipe), [(110, 0), (530, 2)]);
+    egress_port.set_rules([]);
+    egress_port.send(at(20), NumberedPacket::new(2, 10));
+    assert_eq!(drain(&mut egress_port), [(110, 0), (530, 2)]);
 }
 
 #[test]
@@ -115,51 +115,51 @@ fn a_time_line_changes_a_pipe() {
         (at(2500), PortChange::AddedDelay(Duration::ZERO)),
     ])
     .unwrap();
-    let mut pipe = pipe([]);
+    let mut egress_port = egress_port([]);
     let mut out = Vec::new();
     for (number, sent) in [0, 95, 150, 350, 450, 1990, 2990].into_iter().enumerate() {
         loop {
-            let due = pipe.timeout().into_iter().chain(timeline.timeout()).min();
+            let due = egress_port.timeout().into_iter().chain(timeline.timeout()).min();
             let Some(now) = due.filter(|&now| now <= at(sent)) else {
                 break;
             };
             while let Some((time, change)) = timeline.due(now) {
-                pipe.apply(time, change);
+                egress_port.apply(time, change);
             }
-            while let Some(packet) = pipe.poll_delivered(now) {
+            while let Some(packet) = egress_port.poll_delivered(now) {
                 out.push((now.as_nanos(), packet.number));
             }
         }
-        pipe.send(at(sent), NumberedPacket::new(number as u64, 10));
+        egress_port.send(at(sent), NumberedPacket::new(number as u64, 10));
     }
-    out.extend(drain(&mut pipe));
+    out.extend(drain(&mut egress_port));
     // 0: before everything. 1: at the far end after 200 ns, with the rate it began with. 2: half the
     // rate. 3: too large. 4: the shorter link, but a longer way. 5: reaches a link that is down.
     let arrivals = [(110, 0), (1205, 1), (1270, 2), (1520, 4), (3060, 6)];
     assert_eq!(out, arrivals);
-    assert_eq!(pipe.counters().dropped.by(DropReason::Mtu).packets, 1);
-    assert_eq!(pipe.counters().dropped.by(DropReason::Down).packets, 1);
+    assert_eq!(egress_port.counters().dropped.by(DropReason::Mtu).packets, 1);
+    assert_eq!(egress_port.counters().dropped.by(DropReason::Down).packets, 1);
 }
 
 #[test]
 fn occupancy_is_exact_however_late_it_is_asked_for() {
     let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100));
-    let mut pipe = EgressPort::new(Queue::new([], 1).with_occupancy(), link, Faults::none());
+    let mut egress_port = EgressPort::new(Queue::new([], 1).with_occupancy(), link, Faults::none());
     // The first is sent at once; the second waits from 0 to 10, the third to 20.
     for number in 0..3 {
-        pipe.send(at(0), NumberedPacket::new(number, 10));
+        egress_port.send(at(0), NumberedPacket::new(number, 10));
     }
-    pipe.advance(at(40));
-    let occupancy = pipe.queue().occupancy().unwrap();
+    egress_port.advance(at(40));
+    let occupancy = egress_port.queue().occupancy().unwrap();
     assert_eq!(occupancy.span(), Duration::from_nanos(40));
     assert_eq!(occupancy.maximum(), ByteSize::from_bytes(20));
     // 20 bytes for 10 ns and 10 bytes for 10 ns, of 40 ns: 7.5 bytes.
     assert_eq!(occupancy.mean(), ByteSize::from_bytes(8));
     assert_eq!(occupancy.percentile(0.5), ByteSize::ZERO);
     assert_eq!(occupancy.percentile(0.51), ByteSize::from_bytes(10));
-    pipe.reset_occupancy(at(50));
-    pipe.advance(at(60));
-    let occupancy = pipe.queue().occupancy().unwrap();
+    egress_port.reset_occupancy(at(50));
+    egress_port.advance(at(60));
+    let occupancy = egress_port.queue().occupancy().unwrap();
     assert_eq!(occupancy.maximum(), ByteSize::ZERO);
     assert_eq!(occupancy.span(), Duration::from_nanos(10));
 }
@@ -178,34 +178,34 @@ mod line {
         ) {
             let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(delay));
             let rules = [Rule::tail_drop(ByteSize::from_bytes(150))];
-            let mut pipe = EgressPort::new(Queue::new(rules, 1), link, Faults::none());
+            let mut egress_port = EgressPort::new(Queue::new(rules, 1), link, Faults::none());
             let mut now = Time::ZERO;
             for (wait, length, kind) in steps {
                 now += Duration::from_nanos(wait);
                 match kind {
                     0 => {
-                        pipe.poll_delivered(now);
+                        egress_port.poll_delivered(now);
                     }
-                    1 => pipe.set_rate(now, Rate::from_gbps(length % 9)),
+                    1 => egress_port.set_rate(now, Rate::from_gbps(length % 9)),
                     _ => {
-                        pipe.send(now, NumberedPacket::new(0, length));
+                        egress_port.send(now, NumberedPacket::new(0, length));
                     }
                 }
-                pipe.advance(now);
+                egress_port.advance(now);
                 let tally = |places: &mut dyn Iterator<Item = &QueuedPacket<NumberedPacket>>| {
                     let mut tally = PacketCount::ZERO;
                     places.for_each(|place| tally.record(place.length));
                     tally
                 };
-                prop_assert_eq!(tally(&mut pipe.queued.iter().skip(pipe.started)), pipe.queue().backlog());
-                prop_assert_eq!(tally(&mut pipe.queued.iter().take(pipe.started)), pipe.in_flight());
-                let arrivals = pipe.queued.iter().map(|place| place.arrival);
+                prop_assert_eq!(tally(&mut egress_port.queued.iter().skip(egress_port.started)), egress_port.queue().backlog());
+                prop_assert_eq!(tally(&mut egress_port.queued.iter().take(egress_port.started)), egress_port.in_flight());
+                let arrivals = egress_port.queued.iter().map(|place| place.arrival);
                 let next = arrivals.clone().next().filter(|arrival| *arrival < Time::MAX);
-                prop_assert_eq!(next, pipe.timeout());
+                prop_assert_eq!(next, egress_port.timeout());
                 prop_assert!(arrivals.is_sorted());
-                let waits = pipe.queue().backlog().packets > 0 && !pipe.link().rate().is_zero();
-                prop_assert_eq!(pipe.next_departure().is_some(), waits);
-                prop_assert!(pipe.next_departure().is_none_or(|departure| departure > now));
+                let waits = egress_port.queue().backlog().packets > 0 && !egress_port.link().rate().is_zero();
+                prop_assert_eq!(egress_port.next_departure().is_some(), waits);
+                prop_assert!(egress_port.next_departure().is_none_or(|departure| departure > now));
             }
         }
 
@@ -218,7 +218,7 @@ mod line {
             let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100));
             let queue = Queue::new([], 1);
             let queue = if watched { queue.with_occupancy() } else { queue };
-            let mut pipe: EgressPort<NumberedPacket> = EgressPort::new(queue, link, Faults::none());
+            let mut egress_port: EgressPort<NumberedPacket> = EgressPort::new(queue, link, Faults::none());
             let mut model = Model::new();
             let (mut now, mut number) = (0, 0);
             for (wait, length, kind) in steps {
@@ -227,31 +227,31 @@ mod line {
                     0 => {
                         // 8, 4, 2 or 0 Gbit/s: a byte takes 1, 2 or 4 ns, or forever.
                         let choice = length as usize % 4;
-                        pipe.set_rate(at(now), Rate::from_gbps([8, 4, 2, 0][choice]));
+                        egress_port.set_rate(at(now), Rate::from_gbps([8, 4, 2, 0][choice]));
                         model.set_rate(now, [1, 2, 4, 0][choice]);
                     }
                     1 => {
-                        pipe.set_delay(at(now), Duration::from_nanos(length * 5));
+                        egress_port.set_delay(at(now), Duration::from_nanos(length * 5));
                         model.set_delay(now, length * 5);
                     }
                     2 => {
                         let mut out = Vec::new();
-                        while let Some(packet) = pipe.poll_delivered(at(now)) {
+                        while let Some(packet) = egress_port.poll_delivered(at(now)) {
                             out.push(packet.number);
                         }
                         prop_assert_eq!(out, model.receive(now));
                     }
                     _ => {
                         number += 1;
-                        pipe.send(at(now), NumberedPacket::new(number, length));
+                        egress_port.send(at(now), NumberedPacket::new(number, length));
                         model.send(now, number, length);
                     }
                 }
-                pipe.advance(at(now));
+                egress_port.advance(at(now));
                 model.settle(now);
                 let waiting: u64 = model.waiting.iter().map(|(_, length)| length).sum();
-                prop_assert_eq!(pipe.queue().backlog().size.bytes(), waiting);
-                prop_assert!(pipe.counters().balance(pipe.inside()));
+                prop_assert_eq!(egress_port.queue().backlog().size.bytes(), waiting);
+                prop_assert!(egress_port.counters().balance(egress_port.inside()));
             }
         }
     }

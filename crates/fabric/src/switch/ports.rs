@@ -13,7 +13,7 @@ use super::shared_buffer::{BufferUsage, SharedBuffer};
 /// Pipes, the routes to them, and the buffer that they share.
 #[derive(Debug)]
 pub(super) struct Ports<P> {
-    pipes: Vec<EgressPort<P>>,
+    egress_ports: Vec<EgressPort<P>>,
     routes: Routes,
     seed: u64,
     usage: Option<BufferUsage>,
@@ -23,11 +23,11 @@ pub(super) struct Ports<P> {
 
 impl<P: Packet + Clone> Ports<P> {
     pub(super) fn new(
-        pipes: Vec<EgressPort<P>>,
+        egress_ports: Vec<EgressPort<P>>,
         routes: Routes,
         seed: u64,
     ) -> Result<Self, SwitchError> {
-        let count = pipes.len();
+        let count = egress_ports.len();
         let astray = routes.iter().find(|(_, port)| port.index() >= count);
         if let Some((destination, port)) = astray {
             return Err(SwitchError::NoSuchPort {
@@ -37,7 +37,7 @@ impl<P: Packet + Clone> Ports<P> {
             });
         }
         Ok(Self {
-            pipes,
+            egress_ports,
             routes,
             seed,
             usage: None,
@@ -46,13 +46,13 @@ impl<P: Packet + Clone> Ports<P> {
     }
 
     pub(super) fn with_shared_buffer(mut self, buffer: SharedBuffer) -> Result<Self, SwitchError> {
-        self.pipes.iter_mut().for_each(EgressPort::watch);
-        self.usage = Some(BufferUsage::new(buffer, &self.pipes)?);
+        self.egress_ports.iter_mut().for_each(EgressPort::watch);
+        self.usage = Some(BufferUsage::new(buffer, &self.egress_ports)?);
         Ok(self)
     }
 
     pub(super) fn egress_ports(&self) -> &[EgressPort<P>] {
-        &self.pipes
+        &self.egress_ports
     }
 
     #[inline]
@@ -81,8 +81,8 @@ impl<P: Packet + Clone> Ports<P> {
     #[inline(always)]
     pub(super) fn fast_forward_port(&self, packet: &P) -> Option<PortIndex> {
         let port = self.routes.port_for(packet, self.seed)?;
-        let pipe = self.pipes.get(port.index())?;
-        (self.usage.is_none() && pipe.is_plain(packet.length())).then_some(port)
+        let egress_port = self.egress_ports.get(port.index())?;
+        (self.usage.is_none() && egress_port.is_plain(packet.length())).then_some(port)
     }
 
     /// A packet is certain to come in at `ingress`, and to leave by `port`, which is [direct](Self::direct).
@@ -96,9 +96,9 @@ impl<P: Packet + Clone> Ports<P> {
         packet: P,
     ) -> Option<Time> {
         self.count_arrival(&packet);
-        let pipe = self.pipes.get_mut(port.index())?;
-        if pipe.fast_forward(entry, ingress.index() as u32, packet) {
-            pipe.timeout()
+        let egress_port = self.egress_ports.get_mut(port.index())?;
+        if egress_port.fast_forward(entry, ingress.index() as u32, packet) {
+            egress_port.timeout()
         } else {
             None
         }
@@ -114,28 +114,28 @@ impl<P: Packet + Clone> Ports<P> {
         changed: &mut (impl FnMut(PortIndex, Option<Time>) + ?Sized),
     ) {
         let port = self.routes.port_for(&packet, self.seed);
-        let Some((port, pipe)) = port.and_then(|port| {
-            let pipe = self.pipes.get_mut(port.index())?;
-            Some((port, pipe))
+        let Some((port, egress_port)) = port.and_then(|port| {
+            let egress_port = self.egress_ports.get_mut(port.index())?;
+            Some((port, egress_port))
         }) else {
             return self.drop(packet, DropReason::NoRoute);
         };
-        let before = pipe.next_arrival;
+        let before = egress_port.next_arrival;
         let (after, next) = match &mut self.usage {
             None => {
-                if pipe.has_fast_forwarded() {
-                    pipe.send_between(now, ingress.index() as u32, packet);
+                if egress_port.has_fast_forwarded() {
+                    egress_port.send_between(now, ingress.index() as u32, packet);
                 } else {
-                    pipe.send(now, packet);
+                    egress_port.send(now, packet);
                 }
-                (pipe.next_arrival, pipe.timeout())
+                (egress_port.next_arrival, egress_port.timeout())
             }
             Some(account) => {
-                account.send(&mut self.pipes, now, port, packet);
-                let Some(pipe) = self.pipes.get(port.index()) else {
+                account.send(&mut self.egress_ports, now, port, packet);
+                let Some(egress_port) = self.egress_ports.get(port.index()) else {
                     return;
                 };
-                (pipe.next_arrival, pipe.timeout())
+                (egress_port.next_arrival, egress_port.timeout())
             }
         };
         if after != before {
@@ -145,13 +145,13 @@ impl<P: Packet + Clone> Ports<P> {
 
     #[inline(always)]
     pub(super) fn poll_delivered(&mut self, now: Time, port: PortIndex) -> Option<P> {
-        let pipe = self.pipes.get_mut(port.index())?;
+        let egress_port = self.egress_ports.get_mut(port.index())?;
         let Some(account) = &mut self.usage else {
-            return pipe.poll_delivered(now);
+            return egress_port.poll_delivered(now);
         };
-        let before = pipe.queue().backlog().size;
-        let packet = pipe.poll_delivered(now);
-        account.release(before - pipe.queue().backlog().size);
+        let before = egress_port.queue().backlog().size;
+        let packet = egress_port.poll_delivered(now);
+        account.release(before - egress_port.queue().backlog().size);
         packet
     }
 
@@ -162,16 +162,16 @@ impl<P: Packet + Clone> Ports<P> {
         changed: &mut impl FnMut(PortIndex, Option<Time>),
         act: impl FnOnce(&mut EgressPort<P>),
     ) {
-        let Some(pipe) = self.pipes.get_mut(port.index()) else {
+        let Some(egress_port) = self.egress_ports.get_mut(port.index()) else {
             return;
         };
-        let (timeout, backlog) = (pipe.timeout(), pipe.queue().backlog().size);
-        act(pipe);
+        let (timeout, backlog) = (egress_port.timeout(), egress_port.queue().backlog().size);
+        act(egress_port);
         if let Some(account) = &mut self.usage {
-            account.release(backlog - pipe.queue().backlog().size);
-            account.watch(port, pipe);
+            account.release(backlog - egress_port.queue().backlog().size);
+            account.watch(port, egress_port);
         }
-        let after = pipe.timeout();
+        let after = egress_port.timeout();
         if after != timeout {
             changed(port, after);
         }
@@ -179,8 +179,8 @@ impl<P: Packet + Clone> Ports<P> {
 
     pub(super) fn counters(&self) -> StageCounters {
         let mut counters = self.counters;
-        for pipe in &self.pipes {
-            let within = pipe.counters();
+        for egress_port in &self.egress_ports {
+            let within = egress_port.counters();
             counters = counters
                 + StageCounters {
                     // It came in at the switch's entrance, and was counted there.

@@ -90,24 +90,24 @@ pub(super) struct BufferUsage {
 impl BufferUsage {
     pub(super) fn new<P: Packet + Clone>(
         buffer: SharedBuffer,
-        pipes: &[EgressPort<P>],
+        egress_ports: &[EgressPort<P>],
     ) -> Result<Self, SwitchError> {
         if let PortLimit::Static(limits) = &buffer.limit
-            && limits.len() != pipes.len()
+            && limits.len() != egress_ports.len()
         {
             return Err(SwitchError::Limits {
                 limits: limits.len(),
-                ports: pipes.len(),
+                ports: egress_ports.len(),
             });
         }
         let mut usage = Self {
             buffer,
-            used: pipes.iter().map(|pipe| pipe.queue().backlog().size).sum(),
-            departures: BinaryHeap::with_capacity(pipes.len()),
-            watched: vec![false; pipes.len()],
+            used: egress_ports.iter().map(|egress_port| egress_port.queue().backlog().size).sum(),
+            departures: BinaryHeap::with_capacity(egress_ports.len()),
+            watched: vec![false; egress_ports.len()],
         };
-        for (port, pipe) in (0..).map(PortIndex::new).zip(pipes) {
-            usage.watch(port, pipe);
+        for (port, egress_port) in (0..).map(PortIndex::new).zip(egress_ports) {
+            usage.watch(port, egress_port);
         }
         Ok(usage)
     }
@@ -115,20 +115,20 @@ impl BufferUsage {
     /// Sends a packet by `port`, if the buffer has room for it.
     pub(super) fn send<P: Packet + Clone>(
         &mut self,
-        pipes: &mut [EgressPort<P>],
+        egress_ports: &mut [EgressPort<P>],
         now: Time,
         port: PortIndex,
         packet: P,
     ) {
-        self.advance_all(pipes, now);
-        let Some(pipe) = pipes.get_mut(port.index()) else {
+        self.advance_all(egress_ports, now);
+        let Some(egress_port) = egress_ports.get_mut(port.index()) else {
             return;
         };
-        let before = pipe.queue().backlog().size;
+        let before = egress_port.queue().backlog().size;
         let room = self.buffer.room(port, before, self.used);
-        pipe.send_within(now, packet, room);
-        self.used += pipe.queue().backlog().size - before;
-        self.watch(port, pipe);
+        egress_port.send_within(now, packet, room);
+        self.used += egress_port.queue().backlog().size - before;
+        self.watch(port, egress_port);
     }
 
     /// So much has left.
@@ -139,10 +139,10 @@ impl BufferUsage {
 
     /// Sees to it that a port with a queue has an entry.
     #[inline]
-    pub(super) fn watch<P: Packet + Clone>(&mut self, port: PortIndex, pipe: &EgressPort<P>) {
+    pub(super) fn watch<P: Packet + Clone>(&mut self, port: PortIndex, egress_port: &EgressPort<P>) {
         if let Some(watched) = self.watched.get_mut(port.index())
             && !*watched
-            && let Some(departure) = pipe.next_departure()
+            && let Some(departure) = egress_port.next_departure()
         {
             *watched = true;
             self.departures.push(Reverse((departure, port)));
@@ -151,17 +151,17 @@ impl BufferUsage {
 
     /// Lets leave what left by `now`.
     #[inline]
-    fn advance_all<P: Packet + Clone>(&mut self, pipes: &mut [EgressPort<P>], now: Time) {
+    fn advance_all<P: Packet + Clone>(&mut self, egress_ports: &mut [EgressPort<P>], now: Time) {
         while let Some(mut first) = self.departures.peek_mut() {
             let Reverse((time, port)) = *first;
             if time > now {
                 break;
             }
-            let next = pipes.get_mut(port.index()).and_then(|pipe| {
-                let before = pipe.queue().backlog().size;
-                pipe.start_transmissions(now);
-                self.used -= before - pipe.queue().backlog().size;
-                pipe.next_departure()
+            let next = egress_ports.get_mut(port.index()).and_then(|egress_port| {
+                let before = egress_port.queue().backlog().size;
+                egress_port.start_transmissions(now);
+                self.used -= before - egress_port.queue().backlog().size;
+                egress_port.next_departure()
             });
             match next {
                 Some(next) => *first = Reverse((next, port)),

@@ -62,7 +62,7 @@ fn bytes(count: u64) -> ByteSize {
 }
 
 /// 1 byte takes 1 ns, and 50 ns pass until it arrives.
-fn pipe() -> EgressPort<Sent> {
+fn egress_port() -> EgressPort<Sent> {
     let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(50));
     EgressPort::new(Queue::new([], 1), link, Faults::none())
 }
@@ -70,7 +70,7 @@ fn pipe() -> EgressPort<Sent> {
 /// Host 0 is behind port 0, host 1 behind port 1.
 fn switch() -> Switch<Sent> {
     let routes = Routes::new().with(0, [CLIENT]).with(1, [SERVER]);
-    Switch::new([pipe(), pipe()], routes, 1).unwrap()
+    Switch::new([egress_port(), egress_port()], routes, 1).unwrap()
 }
 
 /// Runs a switch and keeps one entry per port, as its caller does.
@@ -187,7 +187,7 @@ fn a_change_at_a_port_is_told() {
 #[test]
 fn switches_that_cannot_be_are_refused() {
     let routes = Routes::new().with(3, [CLIENT, PortIndex::new(2)]);
-    let error = Switch::new([pipe(), pipe()], routes, 1).unwrap_err();
+    let error = Switch::new([egress_port(), egress_port()], routes, 1).unwrap_err();
     let expected = SwitchError::NoSuchPort {
         destination: 3,
         port: PortIndex::new(2),

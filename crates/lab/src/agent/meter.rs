@@ -18,7 +18,7 @@ pub(super) struct FlowMeter {
     delivered: AtomicU64,
     /// Where what is counted here is counted too.
     whole: Option<Arc<FlowMeter>>,
-    books: Mutex<RareCounts>,
+    flow_table: Mutex<RareCounts>,
 }
 
 /// What is counted seldom.
@@ -55,14 +55,14 @@ impl FlowMeter {
 
     /// Datagrams were sent, or have arrived: so many of them with a CE mark.
     pub(super) fn count_datagrams(&self, count: u64, marked: u64) {
-        let mut books = self.books();
-        books.outcome.datagrams += count;
-        books.closed.counters.marks += marked;
+        let mut flow_table = self.flow_table();
+        flow_table.outcome.datagrams += count;
+        flow_table.closed.counters.marks += marked;
     }
 
     /// What was asked for has arrived.
     pub(super) fn complete(&self, at: Time, took: Duration) {
-        self.books()
+        self.flow_table()
             .outcome
             .completions
             .push(Completion { at, took });
@@ -70,7 +70,7 @@ impl FlowMeter {
 
     /// Changes what will be reported of this part of the flow.
     pub(super) fn note(&self, change: impl FnOnce(&mut FlowOutcome)) {
-        change(&mut self.books().outcome);
+        change(&mut self.flow_table().outcome);
     }
 
     /// Why the flow ends before its time; the first reason counts.
@@ -83,9 +83,9 @@ impl FlowMeter {
     /// Watches a connection that is open.
     pub(super) fn watch(self: &Arc<Self>, probe: Probe) -> ProbeGuard {
         self.each(|meter| {
-            let mut books = meter.books();
-            books.outcome.connections += 1;
-            books.open.push(probe.clone());
+            let mut flow_table = meter.flow_table();
+            flow_table.outcome.connections += 1;
+            flow_table.open.push(probe.clone());
         });
         ProbeGuard {
             meter: self.clone(),
@@ -95,8 +95,8 @@ impl FlowMeter {
 
     /// How things stand.
     pub(super) fn sample(&self, flow: u64) -> FlowSample {
-        let books = self.books();
-        let path = books.sum();
+        let flow_table = self.flow_table();
+        let path = flow_table.sum();
         FlowSample {
             flow,
             counters: self.counted(path.counters),
@@ -106,9 +106,9 @@ impl FlowMeter {
 
     /// What is to be reported at the end.
     pub(super) fn outcome(&self) -> FlowOutcome {
-        let mut books = self.books();
-        let path = books.sum();
-        let outcome = std::mem::take(&mut books.outcome);
+        let mut flow_table = self.flow_table();
+        let path = flow_table.sum();
+        let outcome = std::mem::take(&mut flow_table.outcome);
         FlowOutcome {
             counters: self.counted(path.counters),
             smoothed_rtt: path.smoothed_rtt,
@@ -134,14 +134,14 @@ impl FlowMeter {
     }
 
     fn close(&self, probe: &Probe, last: &PathSample) {
-        let mut books = self.books();
-        books.open.retain(|open| !open.is_same(probe));
-        add(&mut books.closed, last);
+        let mut flow_table = self.flow_table();
+        flow_table.open.retain(|open| !open.is_same(probe));
+        add(&mut flow_table.closed, last);
     }
 
     /// Nothing that holds the lock can panic.
-    fn books(&self) -> MutexGuard<'_, RareCounts> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn flow_table(&self) -> MutexGuard<'_, RareCounts> {
+        self.flow_table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -27,7 +27,7 @@ impl Session<'_> {
         recorder: &mut dyn Recorder,
     ) -> Result<RunSummary, LabError> {
         let end = self.last_answers(recorder).await?;
-        self.books.close();
+        self.flow_table.close();
         // First, so that what is measured ends here; hosts close their connections in silence.
         let report = self.stop_switch()?;
         self.record_packets(recorder)?;
@@ -61,7 +61,7 @@ impl Session<'_> {
         while cpu.iter().any(Option::is_none) {
             match timeout(PATIENCE, self.hosts.next()).await {
                 Ok(Some((host, HostMessage::Event(AgentEvent::Finished(outcome))))) => {
-                    self.books.take_outcome(host, *outcome);
+                    self.flow_table.take_outcome(host, *outcome);
                 }
                 Ok(Some((host, HostMessage::Event(AgentEvent::Stopped { cpu: used })))) => {
                     cpu[host] = Some(used);
@@ -78,14 +78,14 @@ impl Session<'_> {
     }
 
     fn record(&self, span: MeasuredSpan, recorder: &mut dyn Recorder) -> Result<(), LabError> {
-        for account in &self.books.accounts {
+        for account in &self.flow_table.accounts {
             for record in summary::flow_records(self.scenario, account, span) {
                 recorder.record(Observation::Flow(record))?;
             }
         }
         let requests = self.epochs.iter().flat_map(|epochs| &epochs.requests);
         for request in requests {
-            let Some(account) = self.books.accounts.get(request.flow as usize) else {
+            let Some(account) = self.flow_table.accounts.get(request.flow as usize) else {
                 continue;
             };
             recorder.record(Observation::Epoch(EpochRecord {
@@ -109,12 +109,12 @@ impl Session<'_> {
     ) -> RunSummary {
         let Self {
             scenario,
-            books,
+            flow_table,
             epochs,
             mut notes,
             ..
         } = self;
-        notes.extend(summary::failures(scenario, &books));
+        notes.extend(summary::failures(scenario, &flow_table));
         if report.uncopied > 0 {
             notes.push(format!(
                 "{} packets are not in the capture: they came faster than they could be written",
@@ -127,8 +127,8 @@ impl Session<'_> {
             .zip(&cpu)
             .map(|(host, cpu)| (host.name.clone(), HostSummary { cpu: *cpu }))
             .collect();
-        let deadlines = summary::deadlines(scenario, &books, span);
-        let groups = summary::groups(scenario, &books, epochs.as_ref(), span);
+        let deadlines = summary::deadlines(scenario, &flow_table, span);
+        let groups = summary::groups(scenario, &flow_table, epochs.as_ref(), span);
         let mut summary = RunSummary {
             seed: scenario.seed,
             world: RunKind::Live,

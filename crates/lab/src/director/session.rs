@@ -36,7 +36,7 @@ pub(super) struct Session<'s> {
     /// The packets of measured ports, if they are wanted.
     copies: Option<CaptureReceiver>,
     pub(super) resources: Resources,
-    pub(super) books: FlowTable,
+    pub(super) flow_table: FlowTable,
     script: EventSchedule,
     pub(super) epochs: Option<Epochs>,
     rounds: SampleRounds,
@@ -108,7 +108,7 @@ impl<'s> Session<'s> {
             copies,
             resources,
             epochs: epochs(scenario, &flows),
-            books: FlowTable::new(flows),
+            flow_table: FlowTable::new(flows),
             script: EventSchedule::new(scenario),
             sampling: Sampling::new(scenario),
             warm_up: Some(Time::ZERO + scenario.warm_up),
@@ -275,7 +275,7 @@ impl<'s> Session<'s> {
     ) -> Result<Option<Time>, LabError> {
         match event {
             AgentEvent::Sample(sample) => {
-                self.books.take_sample(host, &sample);
+                self.flow_table.take_sample(host, &sample);
                 let complete = self.rounds.answered(host, sample.at);
                 return self.on_round(complete, recorder);
             }
@@ -298,7 +298,7 @@ impl<'s> Session<'s> {
                     self.begin_epoch().await?;
                 }
             }
-            AgentEvent::Finished(outcome) => self.books.take_outcome(host, *outcome),
+            AgentEvent::Finished(outcome) => self.flow_table.take_outcome(host, *outcome),
             AgentEvent::Changed {
                 change,
                 error: Some(error),
@@ -326,7 +326,7 @@ impl<'s> Session<'s> {
         match complete {
             Some((SamplePurpose::Sample, at)) => self.sample_groups(at, recorder)?,
             Some((SamplePurpose::EndOfWarmUp, at)) => {
-                self.books.mark();
+                self.flow_table.mark();
                 self.begin = at;
             }
             Some((SamplePurpose::End, at)) => return Ok(Some(at)),
@@ -371,8 +371,8 @@ impl<'s> Session<'s> {
     fn sample_groups(&mut self, at: Time, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for (position, group) in self.scenario.groups.iter().enumerate() {
             let achieved: FlowCounters =
-                self.books.of_group(position).map(FlowStats::achieved).sum();
-            let windows = self.books.of_group(position).filter_map(FlowStats::window);
+                self.flow_table.of_group(position).map(FlowStats::achieved).sum();
+            let windows = self.flow_table.of_group(position).filter_map(FlowStats::window);
             let windows: Vec<_> = windows.collect();
             let (last, before) = self.sampling.groups[position];
             self.sampling.groups[position] = (at, achieved);

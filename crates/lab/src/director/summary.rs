@@ -32,21 +32,21 @@ impl MeasuredSpan {
 /// What all groups achieved.
 pub(super) fn groups(
     scenario: &Scenario,
-    books: &FlowTable,
+    flow_table: &FlowTable,
     epochs: Option<&Epochs>,
     span: MeasuredSpan,
 ) -> Vec<(String, GroupSummary)> {
     let groups = scenario.groups.iter().enumerate();
     let mut groups: Vec<_> = groups
         .map(|(position, group)| {
-            let mut summary = summary(books, position, span);
+            let mut summary = summary(flow_table, position, span);
             if let Some(within) = group.deadline {
-                let due = due_transfers(books, position, within, span.end);
+                let due = due_transfers(flow_table, position, within, span.end);
                 let missed = due.iter().filter(|transfer| transfer.is_missed());
                 summary.deadlines_missed = Some(missed.count() as u64);
             }
             if let (Some(epochs), Workload::Epochs { .. }) = (epochs, &group.workload) {
-                summary.epochs = Some(in_step(books, position, epochs, span));
+                summary.epochs = Some(in_step(flow_table, position, epochs, span));
             }
             (group.name.clone(), summary)
         })
@@ -63,19 +63,19 @@ pub(super) fn groups(
     groups
 }
 
-fn summary(books: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSummary {
+fn summary(flow_table: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSummary {
     let since = |account: &FlowStats| account.achieved().since(account.before);
-    let achieved: FlowCounters = books.of_group(group).map(since).sum();
+    let achieved: FlowCounters = flow_table.of_group(group).map(since).sum();
     let completions = |account: &'_ FlowStats| account.completions(span.begin).collect::<Vec<_>>();
-    let mut completions: Vec<Duration> = books.of_group(group).flat_map(completions).collect();
+    let mut completions: Vec<Duration> = flow_table.of_group(group).flat_map(completions).collect();
     let count = |account: &FlowStats| match account.arrivals().count() {
         0 => 1,
         arrivals => arrivals as u64,
     };
-    let endless = books.of_group(group).filter(|account| is_endless(account));
+    let endless = flow_table.of_group(group).filter(|account| is_endless(account));
     GroupSummary {
-        flows: books.of_group(group).map(count).sum(),
-        flows_with_timeout: (books.of_group(group))
+        flows: flow_table.of_group(group).map(count).sum(),
+        flows_with_timeout: (flow_table.of_group(group))
             .filter(|account| since(account).timeouts > 0)
             .count() as u64,
         completed: completions.len() as u64,
@@ -88,18 +88,18 @@ fn summary(books: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSummary 
 /// How all transfers with deadlines went, if there are any.
 pub(super) fn deadlines(
     scenario: &Scenario,
-    books: &FlowTable,
+    flow_table: &FlowTable,
     span: MeasuredSpan,
 ) -> Option<DeadlineSummary> {
     let groups = scenario.groups.iter().enumerate();
     let due = groups.filter_map(|(position, group)| {
-        Some(due_transfers(books, position, group.deadline?, span.end))
+        Some(due_transfers(flow_table, position, group.deadline?, span.end))
     });
     deadline_summary(scenario, span.begin, due.flatten().collect(), span.end)
 }
 
 /// A group's transfers that are over, or were due by `now`.
-fn due_transfers(books: &FlowTable, group: usize, within: Duration, now: Time) -> Vec<DueTransfer> {
+fn due_transfers(flow_table: &FlowTable, group: usize, within: Duration, now: Time) -> Vec<DueTransfer> {
     let transfer = |account: &FlowStats, outcomes: Vec<&FlowOutcome>| {
         // The client knows when it began, and the server when everything was there.
         let of = |role| outcomes.iter().find(|outcome| outcome.role == Some(role));
@@ -115,7 +115,7 @@ fn due_transfers(books: &FlowTable, group: usize, within: Duration, now: Time) -
             to: account.flow.to,
         })
     };
-    let accounts = books.of_group(group);
+    let accounts = flow_table.of_group(group);
     let transfers = accounts.flat_map(|account| {
         let arrivals = account.arrivals().map(|outcomes| outcomes.iter().collect());
         let whole = std::iter::once(account.outcomes().collect());
@@ -133,9 +133,9 @@ fn is_endless(account: &FlowStats) -> bool {
 }
 
 /// How a group's requests in step went.
-fn in_step(books: &FlowTable, group: usize, epochs: &Epochs, span: MeasuredSpan) -> EpochSummary {
+fn in_step(flow_table: &FlowTable, group: usize, epochs: &Epochs, span: MeasuredSpan) -> EpochSummary {
     let is_own = |request: &&Request| {
-        let account = books.accounts.get(request.flow as usize);
+        let account = flow_table.accounts.get(request.flow as usize);
         account.is_some_and(|account| account.flow.group == group)
     };
     let mut slowest: BTreeMap<u64, Option<Duration>> = BTreeMap::new();
@@ -218,11 +218,11 @@ fn record<'r>(
 }
 
 /// What one should know of flows that did not end as they should.
-pub(super) fn failures(scenario: &Scenario, books: &FlowTable) -> Vec<String> {
+pub(super) fn failures(scenario: &Scenario, flow_table: &FlowTable) -> Vec<String> {
     let mut notes = Vec::new();
     for (position, group) in scenario.groups.iter().enumerate() {
         let outcomes = || {
-            let accounts = books.of_group(position);
+            let accounts = flow_table.of_group(position);
             accounts.flat_map(|account| account.outcomes().chain(account.arrivals().flatten()))
         };
         let failures: Vec<_> = outcomes()

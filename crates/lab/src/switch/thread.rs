@@ -67,7 +67,7 @@ pub(super) struct SwitchThread {
     controlled_at: Time,
     /// Until when the network has been driven.
     reached: Time,
-    doors: Vec<SwitchInterface>,
+    interfaces: Vec<SwitchInterface>,
     /// For each port of the topology that leads to a host, the position of the host's door.
     door_at: Vec<Option<usize>>,
     intake: RxBatch,
@@ -86,7 +86,7 @@ pub(super) struct SwitchThread {
 struct WakeReason {
     by_orders: bool,
     /// The doors that have frames, and since when these may have been there.
-    doors: SmallVec<[usize; DOORS]>,
+    interfaces: SmallVec<[usize; DOORS]>,
     there_since: Time,
 }
 
@@ -94,7 +94,7 @@ struct WakeReason {
 #[derive(Debug)]
 struct SwitchInterface {
     socket: HostSocket,
-    outlet: TxPort,
+    tx_port: TxPort,
     /// Whether the interface still exists.
     exists: bool,
 }
@@ -126,13 +126,13 @@ impl SwitchThread {
         let sed = ControlPlane::new(scenario, seeds, demands, &mut network);
         let mut door_at = vec![None; topology.ports.len()];
         for (position, socket) in sockets.iter().enumerate() {
-            if let Some(door) = door_at.get_mut(socket.port.reverse().index()) {
-                *door = Some(position);
+            if let Some(interface) = door_at.get_mut(socket.port.reverse().index()) {
+                *interface = Some(position);
             }
         }
-        let door = |socket| SwitchInterface {
+        let interface = |socket| SwitchInterface {
             socket,
-            outlet: TxPort::default(),
+            tx_port: TxPort::default(),
             exists: true,
         };
         let mut runner = Self {
@@ -142,7 +142,7 @@ impl SwitchThread {
             sed,
             controlled_at: Time::MAX,
             reached: Time::ZERO,
-            doors: sockets.into_iter().map(door).collect(),
+            interfaces: sockets.into_iter().map(interface).collect(),
             door_at,
             intake: RxBatch::new(clock),
             leaving: 0,
@@ -180,7 +180,7 @@ impl SwitchThread {
         loop {
             self.deliver_due();
             let woken = self.wait(wake, &mut waiter)?;
-            for position in woken.doors {
+            for position in woken.interfaces {
                 self.read(position, woken.there_since);
             }
             if woken.by_orders && self.is_told_to_stop(orders, wake) {
@@ -248,13 +248,13 @@ impl SwitchThread {
     /// A packet has come out of the link of `port`, which leads to a host.
     fn hand_over(&mut self, due: Time, port: usize, packet: &Segment) {
         let position = self.door_at.get(port).copied().flatten();
-        let Some((position, door)) =
-            position.and_then(|position| Some((position, self.doors.get_mut(position)?)))
+        let Some((position, interface)) =
+            position.and_then(|position| Some((position, self.interfaces.get_mut(position)?)))
         else {
             return;
         };
-        let exit = door.socket.exit(self.clock);
-        if door.outlet.push(due, packet, exit, &mut self.fidelity) {
+        let exit = interface.socket.exit(self.clock);
+        if interface.tx_port.push(due, packet, exit, &mut self.fidelity) {
             self.open.push(position);
         }
         self.leaving += 1;
@@ -263,9 +263,9 @@ impl SwitchThread {
     /// Hands over everything that has come out.
     fn flush(&mut self) {
         for position in self.open.drain(..) {
-            if let Some(door) = self.doors.get_mut(position) {
-                let exit = door.socket.exit(self.clock);
-                door.outlet.flush(exit, &mut self.fidelity);
+            if let Some(interface) = self.interfaces.get_mut(position) {
+                let exit = interface.socket.exit(self.clock);
+                interface.tx_port.flush(exit, &mut self.fidelity);
             }
         }
         self.leaving = 0;
@@ -283,18 +283,18 @@ impl SwitchThread {
         let mut until = due.min(now + IDLE);
         let mut sources: SmallVec<[_; DOORS]> = smallvec![PollFd::new(wake, PollFlags::IN)];
         let mut positions: SmallVec<[_; DOORS]> = SmallVec::new();
-        for (position, door) in self.doors.iter().enumerate() {
-            if !door.exists {
+        for (position, interface) in self.interfaces.iter().enumerate() {
+            if !interface.exists {
                 continue;
             }
-            let room_at = self.network.room_at(door.socket.port.index() as u32);
+            let room_at = self.network.room_at(interface.socket.port.index() as u32);
             if room_at > now {
                 until = until.min(room_at);
                 continue;
             }
             positions.push(position);
             sources.push(PollFd::from_borrowed_fd(
-                door.socket.device.as_fd(),
+                interface.socket.device.as_fd(),
                 PollFlags::IN,
             ));
         }
@@ -307,21 +307,21 @@ impl SwitchThread {
                 })?;
         let mut ready = sources.iter().map(|source| !source.revents().is_empty());
         let by_orders = ready.next().unwrap_or(false);
-        let doors = ready.zip(positions).filter(|(ready, _)| *ready);
+        let interfaces = ready.zip(positions).filter(|(ready, _)| *ready);
         Ok(WakeReason {
             by_orders,
-            doors: doors.map(|(_, position)| position).collect(),
+            interfaces: interfaces.map(|(_, position)| position).collect(),
             there_since,
         })
     }
 
     fn read(&mut self, position: usize, there_since: Time) {
-        let Some(door) = self.doors.get_mut(position) else {
+        let Some(interface) = self.interfaces.get_mut(position) else {
             return;
         };
-        let port = door.socket.port.index() as u32;
+        let port = interface.socket.port.index() as u32;
         let (intake, network) = (&mut self.intake, &mut self.network);
-        door.exists = intake.read(&door.socket.device, port, there_since, network);
+        interface.exists = intake.read(&interface.socket.device, port, there_since, network);
     }
 
     fn is_told_to_stop(&mut self, orders: &Receiver<SwitchCommand>, wake: &OwnedFd) -> bool {
@@ -375,8 +375,8 @@ impl SwitchThread {
 
     fn begin(&mut self, now: Time) {
         for meter in &mut self.meters {
-            if let Some(pipe) = self.network.advance(now, meter.port) {
-                meter.begin(now, pipe);
+            if let Some(egress_port) = self.network.advance(now, meter.port) {
+                meter.begin(now, egress_port);
             }
             self.network.reset_occupancy(now, meter.port);
         }
@@ -387,10 +387,10 @@ impl SwitchThread {
     fn sample(&mut self, now: Time) -> Vec<PortReading> {
         let mut samples = Vec::with_capacity(self.meters.len());
         for meter in &self.meters {
-            let Some(pipe) = self.network.advance(now, meter.port) else {
+            let Some(egress_port) = self.network.advance(now, meter.port) else {
                 continue;
             };
-            let sample = meter.sample(now, pipe);
+            let sample = meter.sample(now, egress_port);
             samples.push(PortReading {
                 port: meter.port,
                 time: now - self.lead,
@@ -409,14 +409,14 @@ impl SwitchThread {
         let now = self.clock.now().max(self.reached);
         let mut ports = Vec::with_capacity(self.meters.len());
         for meter in &mut self.meters {
-            if let Some(pipe) = self.network.advance(now, meter.port) {
-                ports.push((meter.name.clone(), meter.summary(now, pipe)));
+            if let Some(egress_port) = self.network.advance(now, meter.port) {
+                ports.push((meter.name.clone(), meter.summary(now, egress_port)));
             }
         }
         let mut losses = Losses::default();
-        for door in &self.doors {
-            losses.full += door.outlet.losses.full;
-            losses.down += door.outlet.losses.down;
+        for interface in &self.interfaces {
+            losses.full += interface.tx_port.losses.full;
+            losses.down += interface.tx_port.losses.down;
         }
         let cpu = clock::read(ClockId::ThreadCPUTime);
         let cpu = cpu.checked_sub(self.cpu_before).unwrap_or(Duration::ZERO);

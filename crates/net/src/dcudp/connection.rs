@@ -68,9 +68,9 @@ impl<K: ServiceKind> DcudpConnection<K> {
     /// over.
     pub fn finish(&mut self) {
         self.finished = true;
-        let mut core = self.link.lock();
-        core.engine.finish();
-        core.send();
+        let mut state = self.link.lock();
+        state.engine.finish();
+        state.send();
     }
 
     /// Ends the connection in order: waits until the peer has everything that was written here. What
@@ -89,10 +89,10 @@ impl<K: ServiceKind> DcudpConnection<K> {
     /// Ends the connection at once, with a code for the peer's application. What was not delivered is
     /// lost.
     pub fn abort(&self, code: u32) {
-        let mut core = self.link.lock();
-        let now = core.now();
-        core.engine.abort(now, code);
-        core.send();
+        let mut state = self.link.lock();
+        let now = state.now();
+        state.engine.abort(now, code);
+        state.send();
     }
 
     /// Waits until the connection is over.
@@ -101,11 +101,11 @@ impl<K: ServiceKind> DcudpConnection<K> {
     /// [`DcudpError`] where it did not end in order.
     pub async fn closed(&self) -> Result<(), DcudpError> {
         poll_fn(|cx| {
-            let mut core = self.link.lock();
-            if let Some(end) = &core.end {
+            let mut state = self.link.lock();
+            if let Some(end) = &state.end {
                 return Poll::Ready(end.clone());
             }
-            wait(&mut core.watchers, cx.waker());
+            wait(&mut state.watchers, cx.waker());
             Poll::Pending
         })
         .await
@@ -113,22 +113,22 @@ impl<K: ServiceKind> DcudpConnection<K> {
 
     /// The application lets go.
     fn leave(&self) {
-        let mut core = self.link.lock();
-        let now = core.now();
-        if core.leave(now, self.finished) {
-            core.send();
+        let mut state = self.link.lock();
+        let now = state.now();
+        if state.leave(now, self.finished) {
+            state.send();
         }
     }
 
     /// Waits until the handshake is complete.
     pub(super) async fn established(&self) -> Result<(), DcudpError> {
         poll_fn(|cx| {
-            let mut core = self.link.lock();
-            core.check_open()?;
-            if core.engine.is_established() {
+            let mut state = self.link.lock();
+            state.check_open()?;
+            if state.engine.is_established() {
                 return Poll::Ready(Ok(()));
             }
-            wait(&mut core.watchers, cx.waker());
+            wait(&mut state.watchers, cx.waker());
             Poll::Pending
         })
         .await

@@ -50,23 +50,23 @@ impl DcudpConnection<Messages> {
 
     async fn submit(&mut self, message: &[u8], in_order: bool) -> Result<(), MessageError> {
         poll_fn(|cx| {
-            let mut core = self.link.lock();
-            match core.engine.write_message(message, in_order) {
+            let mut state = self.link.lock();
+            match state.engine.write_message(message, in_order) {
                 Ok(()) => {
-                    core.on_written(message.len());
+                    state.on_written(message.len());
                     Poll::Ready(Ok(()))
                 }
                 Err(WriteError::Blocked) => {
-                    core.check_open()?;
-                    core.writer = Some(cx.waker().clone());
-                    core.send();
+                    state.check_open()?;
+                    state.writer = Some(cx.waker().clone());
+                    state.send();
                     Poll::Pending
                 }
                 Err(WriteError::TooLarge { limit }) => {
                     Poll::Ready(Err(MessageError::TooLarge { limit }))
                 }
                 Err(WriteError::Ended | WriteError::WrongKind | WriteError::Closed(_)) => {
-                    core.check_open()?;
+                    state.check_open()?;
                     Poll::Ready(Err(MessageError::Finished))
                 }
             }
@@ -82,25 +82,25 @@ impl DcudpConnection<Messages> {
     pub async fn receive_into(&mut self, buffer: &mut Vec<u8>) -> Result<bool, DcudpError> {
         buffer.clear();
         poll_fn(|cx| {
-            let mut core = self.link.lock();
-            let read = core.engine.read_message(buffer);
+            let mut state = self.link.lock();
+            let read = state.engine.read_message(buffer);
             match read {
                 // Reading may have made room that the peer should learn of, or shown that the peer's
                 // messages make no sense.
-                Ok(_) | Err(ReadError::Closed(_)) => core.queue(),
+                Ok(_) | Err(ReadError::Closed(_)) => state.queue(),
                 Err(ReadError::Blocked | ReadError::Ended | ReadError::WrongKind) => {}
             }
             match read {
                 Ok(_) => Poll::Ready(Ok(true)),
                 Err(ReadError::Ended | ReadError::WrongKind) => Poll::Ready(Ok(false)),
                 Err(ReadError::Blocked) => {
-                    core.check_open()?;
-                    core.reader = Some(cx.waker().clone());
+                    state.check_open()?;
+                    state.reader = Some(cx.waker().clone());
                     Poll::Pending
                 }
                 Err(ReadError::Closed(cause)) => {
-                    core.check_open()?;
-                    Poll::Ready(Err(DcudpError::new(core.engine.remote(), cause)))
+                    state.check_open()?;
+                    Poll::Ready(Err(DcudpError::new(state.engine.remote(), cause)))
                 }
             }
         })

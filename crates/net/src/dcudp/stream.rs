@@ -20,23 +20,23 @@ pub type DcudpStream = DcudpConnection<Stream>;
 
 impl DcudpConnection<Stream> {
     fn poll_read_slice(&self, cx: &mut Context<'_>, target: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut core = self.link.lock();
-        match core.engine.read(target) {
+        let mut state = self.link.lock();
+        match state.engine.read(target) {
             Ok(count) => {
                 // Reading may have made room that the peer should learn of.
-                core.queue();
+                state.queue();
                 Poll::Ready(Ok(count))
             }
             Err(ReadError::Ended) => Poll::Ready(Ok(0)),
             Err(ReadError::Blocked) => {
-                core.check_open()?;
-                core.reader = Some(cx.waker().clone());
+                state.check_open()?;
+                state.reader = Some(cx.waker().clone());
                 Poll::Pending
             }
             Err(error) => {
-                core.check_open()?;
+                state.check_open()?;
                 Poll::Ready(Err(match error {
-                    ReadError::Closed(cause) => DcudpError::new(core.engine.remote(), cause).into(),
+                    ReadError::Closed(cause) => DcudpError::new(state.engine.remote(), cause).into(),
                     other => io::Error::other(other),
                 }))
             }
@@ -44,20 +44,20 @@ impl DcudpConnection<Stream> {
     }
 
     fn poll_write_slice(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        let mut core = self.link.lock();
-        match core.engine.write(data) {
+        let mut state = self.link.lock();
+        match state.engine.write(data) {
             Ok(count) => {
-                core.on_written(count);
+                state.on_written(count);
                 Poll::Ready(Ok(count))
             }
             Err(WriteError::Blocked) => {
-                core.check_open()?;
-                core.writer = Some(cx.waker().clone());
-                core.send();
+                state.check_open()?;
+                state.writer = Some(cx.waker().clone());
+                state.send();
                 Poll::Pending
             }
             Err(error) => {
-                core.check_open()?;
+                state.check_open()?;
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::NotConnected, error)))
             }
         }

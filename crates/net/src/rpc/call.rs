@@ -116,19 +116,19 @@ impl Call {
     fn advance(
         &mut self,
         cx: &mut Context<'_>,
-        core: &mut ConnectionState,
+        state: &mut ConnectionState,
         sent: &mut bool,
     ) -> Poll<Result<Bytes, CallError>> {
         loop {
             match &mut self.progress {
                 Progress::Begun => {
-                    core.check_open()?;
-                    let Some(opened) = core.open(Direction::Bidirectional, self.early_data) else {
-                        wait(core.waiting.opening(Direction::Bidirectional), cx.waker());
+                    state.check_open()?;
+                    let Some(opened) = state.open(Direction::Bidirectional, self.early_data) else {
+                        wait(state.waiting.opening(Direction::Bidirectional), cx.waker());
                         return Poll::Pending;
                     };
                     if self.priority != 0 {
-                        core.engine.set_priority(opened.id, self.priority);
+                        state.engine.set_priority(opened.id, self.priority);
                     }
                     self.progress = Progress::Running {
                         opened,
@@ -136,7 +136,7 @@ impl Call {
                         response: ReadChunks::default(),
                     };
                 }
-                Progress::Running { opened, .. } if core.is_rejected(*opened) => {
+                Progress::Running { opened, .. } if state.is_rejected(*opened) => {
                     self.progress = Progress::Begun;
                 }
                 Progress::Running {
@@ -146,29 +146,29 @@ impl Call {
                 } => {
                     if let Some(data) = rest {
                         *sent = true;
-                        match core.write_and_finish(opened.id, data) {
+                        match state.write_and_finish(opened.id, data) {
                             Poll::Ready(Ok(())) => *rest = None,
                             // A server may answer, or refuse, without reading all of the request.
                             Poll::Ready(Err(WriteError::Stopped(_))) => *rest = None,
                             Poll::Ready(Err(error)) => return Poll::Ready(Err(self.failed(error))),
                             Poll::Pending => {
-                                core.waiting.writers.insert(opened.id, cx.waker().clone());
+                                state.waiting.writers.insert(opened.id, cx.waker().clone());
                             }
                         }
                     }
-                    let result = read_response(core, *opened, response, self.limit);
+                    let result = read_response(state, *opened, response, self.limit);
                     return match result {
                         Poll::Ready(Ok(())) => {
                             let response = std::mem::take(response).into_bytes();
                             if rest.is_some() {
-                                self.abandon(core, super::CALL_CANCELLED);
+                                self.abandon(state, super::CALL_CANCELLED);
                             }
                             self.progress = Progress::Done;
                             Poll::Ready(Ok(response))
                         }
                         Poll::Ready(Err(error)) => Poll::Ready(Err(self.not_answered(error))),
                         Poll::Pending => {
-                            core.waiting.readers.insert(opened.id, cx.waker().clone());
+                            state.waiting.readers.insert(opened.id, cx.waker().clone());
                             Poll::Pending
                         }
                     };
@@ -209,7 +209,7 @@ impl Call {
     fn check_deadline(
         &mut self,
         cx: &mut Context<'_>,
-        core: &mut ConnectionState,
+        state: &mut ConnectionState,
         now: Time,
     ) -> Result<(), CallError> {
         let Some(span) = self.deadline else {
@@ -217,34 +217,34 @@ impl Call {
         };
         let (deadline, number) = *self
             .registered
-            .get_or_insert_with(|| (now + span, core.waiting.next_number()));
+            .get_or_insert_with(|| (now + span, state.waiting.next_number()));
         if now >= deadline {
             return Err(CallError::DeadlinePassed(span));
         }
-        core.waiting.add_deadline(deadline, number, cx.waker());
+        state.waiting.add_deadline(deadline, number, cx.waker());
         Ok(())
     }
 
     /// Resets and stops the stream, and forgets who waits for it.
-    fn abandon(&mut self, core: &mut ConnectionState, code: u64) -> bool {
+    fn abandon(&mut self, state: &mut ConnectionState, code: u64) -> bool {
         let Progress::Running { opened, .. } = self.progress else {
             return false;
         };
-        core.waiting.readers.remove(&opened.id);
-        core.waiting.writers.remove(&opened.id);
-        if core.is_rejected(opened) || core.error.is_some() {
+        state.waiting.readers.remove(&opened.id);
+        state.waiting.writers.remove(&opened.id);
+        if state.is_rejected(opened) || state.error.is_some() {
             return false;
         }
         // Either part may be over already.
-        let reset = core.engine.reset(opened.id, code).is_ok();
-        let stopped = core.engine.stop_sending(opened.id, code).is_ok();
+        let reset = state.engine.reset(opened.id, code).is_ok();
+        let stopped = state.engine.stop_sending(opened.id, code).is_ok();
         reset || stopped
     }
 }
 
 /// Reads what is there; ready at the response's end.
 fn read_response(
-    core: &mut ConnectionState,
+    state: &mut ConnectionState,
     opened: OpenedStream,
     response: &mut ReadChunks,
     limit: ByteSize,
@@ -253,14 +253,14 @@ fn read_response(
     loop {
         // One byte more tells a response of exactly the limit from a larger one.
         let room = limit.saturating_sub(response.len()).saturating_add(1);
-        match core.engine.read(opened.id, room) {
+        match state.engine.read(opened.id, room) {
             Ok(Some(chunk)) => response.push(chunk),
             Ok(None) => return Poll::Ready(Ok(())),
             Err(weir_quic::ReadError::Blocked) => {
-                core.check_open()?;
+                state.check_open()?;
                 return Poll::Pending;
             }
-            Err(error) => return Poll::Ready(Err(core.read_error(error))),
+            Err(error) => return Poll::Ready(Err(state.read_error(error))),
         }
         if response.len() > limit {
             return Poll::Ready(Err(ReadError::TooLong { limit }));
@@ -274,30 +274,30 @@ impl Future for Call {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let call = self.get_mut();
         let handle = call.handle.clone();
-        let mut core = handle.link.lock();
+        let mut state = handle.link.lock();
         let mut sent = false;
-        let mut result = call.advance(cx, &mut core, &mut sent);
+        let mut result = call.advance(cx, &mut state, &mut sent);
         let timed = result.is_pending() && call.deadline.is_some();
-        let now = core.now();
-        if timed && let Err(error) = call.check_deadline(cx, &mut core, now) {
-            call.abandon(&mut core, CALL_DEADLINE);
+        let now = state.now();
+        if timed && let Err(error) = call.check_deadline(cx, &mut state, now) {
+            call.abandon(&mut state, CALL_DEADLINE);
             sent = true;
             result = Poll::Ready(Err(error));
         }
         if result.is_ready() {
             if let Some((deadline, number)) = call.registered.take() {
-                core.waiting.forget_deadline(deadline, number);
+                state.waiting.forget_deadline(deadline, number);
             }
             if matches!(result, Poll::Ready(Err(CallError::ResponseTooLarge(_)))) {
-                sent |= call.abandon(&mut core, MESSAGE_TOO_LARGE);
+                sent |= call.abandon(&mut state, MESSAGE_TOO_LARGE);
             }
             call.progress = Progress::Done;
         }
         if sent || timed {
-            core.send();
+            state.send();
         } else {
             // Reading may have made room that the peer should learn of.
-            core.queue();
+            state.queue();
         }
         result
     }
@@ -309,12 +309,12 @@ impl Drop for Call {
             return;
         }
         let handle = self.handle.clone();
-        let mut core = handle.link.lock();
+        let mut state = handle.link.lock();
         if let Some((deadline, number)) = self.registered.take() {
-            core.waiting.forget_deadline(deadline, number);
+            state.waiting.forget_deadline(deadline, number);
         }
-        if self.abandon(&mut core, CALL_CANCELLED) {
-            core.queue();
+        if self.abandon(&mut state, CALL_CANCELLED) {
+            state.queue();
         }
     }
 }

@@ -28,7 +28,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        self.book.used = true;
+        self.table.used = true;
         let written = self.streams.write(id, data);
         self.observe_task(id);
         written
@@ -39,7 +39,7 @@ impl Connection {
     /// # Errors
     /// [`WriteError::Blocked`] where nothing fits now.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
-        self.book.used = true;
+        self.table.used = true;
         let written = self.streams.write_bytes(id, data);
         self.observe_task(id);
         written

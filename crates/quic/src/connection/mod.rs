@@ -93,7 +93,7 @@ pub struct Connection {
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
     sizing: packet_size::PacketSizing,
-    book: paths::PathTable,
+    table: paths::PathTable,
     /// Watches the path in use (clients only).
     monitor: Option<Box<MigrationMonitor>>,
     /// What the congestion controller was last told of a deadline.
@@ -228,7 +228,7 @@ impl Connection {
             recovery: Recovery::new(recovery_config(&config, side)),
             paths: vec![path],
             sizing: packet_size::PacketSizing::new(config.packet_size_policy),
-            book: paths::PathTable::new(local),
+            table: paths::PathTable::new(local),
             monitor: monitor(now, &config, side),
             deadline: None,
             window_cap: None,

@@ -78,8 +78,8 @@ impl Connection {
     /// held ready as soon as the handshake is confirmed and the server has issued a connection ID
     /// for it.
     pub fn add_local_address(&mut self, now: Time, local: SocketAddr) {
-        if self.side.is_client() && !self.book.locals.contains(&local) {
-            self.book.locals.push(local);
+        if self.side.is_client() && !self.table.locals.contains(&local) {
+            self.table.locals.push(local);
             self.open_standby_paths(now);
         }
     }
@@ -87,7 +87,7 @@ impl Connection {
     /// An address of ours is gone, with all paths over it. Where the one in use is among them, the
     /// best of the others takes its place; where there is none, packets go on being sent.
     pub fn remove_local_address(&mut self, now: Time, local: SocketAddr) {
-        self.book.locals.retain(|known| *known != local);
+        self.table.locals.retain(|known| *known != local);
         if self.paths[0].local == Some(local)
             && let Some(best) = self.best_standby()
         {
@@ -122,20 +122,20 @@ impl Connection {
                 self.keep_path(now, path)
             }
         };
-        for known in &mut self.book.locals {
+        for known in &mut self.table.locals {
             if Some(*known) == old {
                 *known = local;
             }
         }
-        if self.book.preferred == old {
-            self.book.preferred = Some(local);
+        if self.table.preferred == old {
+            self.table.preferred = Some(local);
         }
         self.activate(now, index, MoveCause::LocalAddress);
         while let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
             self.close_path(now, gone);
         }
         // The attempt to reach the server where it prefers to be began at the old address.
-        if self.book.to_preferred.take().is_some() {
+        if self.table.to_preferred.take().is_some() {
             self.try_preferred_address(now);
         }
         Ok(())
@@ -212,8 +212,8 @@ impl Connection {
     }
 
     fn new_path(&mut self, remote: SocketAddr, local: Option<SocketAddr>) -> Path {
-        let id = PathId(self.book.next_id);
-        self.book.next_id += 1;
+        let id = PathId(self.table.next_id);
+        self.table.next_id += 1;
         let context = Context {
             packet_size: self.config.packet_size,
             seed: self.rng.next_u64(),
@@ -258,12 +258,12 @@ impl Connection {
 
     /// Opens what is missing of the paths that a client wants to hold ready.
     pub(super) fn open_standby_paths(&mut self, now: Time) {
-        if self.book.locals.is_empty() || self.check_migration().is_err() {
+        if self.table.locals.is_empty() || self.check_migration().is_err() {
             return;
         }
         let remote = self.paths[0].remote;
-        for index in 0..self.book.locals.len() {
-            let local = self.book.locals[index];
+        for index in 0..self.table.locals.len() {
+            let local = self.table.locals[index];
             let exists = self
                 .paths
                 .iter()
@@ -309,7 +309,7 @@ impl Connection {
         if let Some(remote) = remote.filter(usable)
             && let Some(index) = self.open_path(now, remote, used.local)
         {
-            self.book.to_preferred = Some(self.paths[index].id);
+            self.table.to_preferred = Some(self.paths[index].id);
         }
     }
 
@@ -356,7 +356,7 @@ impl Connection {
         self.paths[index]
             .validation
             .begin(now, interval, now + longest * ATTEMPT);
-        self.book.probing = true;
+        self.table.probing = true;
     }
 
     /// The peer wants to know whether we are reachable over a path. Only its latest challenge on
@@ -366,7 +366,7 @@ impl Connection {
             return;
         };
         self.paths[index].response = Some(data);
-        self.book.probing = true;
+        self.table.probing = true;
         if index == 0 && self.side.is_client() {
             // A packet that is no probe says that we are still here (RFC 9000, section 9.3.3).
             self.timers.ping_due = true;
@@ -401,7 +401,7 @@ impl Connection {
         if !std::mem::replace(&mut path.validated, true) {
             self.tell(now, PathEvent::Validated { path: id, rtt });
         }
-        if self.book.to_preferred.take_if(|path| *path == id).is_some() && index > 0 {
+        if self.table.to_preferred.take_if(|path| *path == id).is_some() && index > 0 {
             self.activate(now, index, MoveCause::PreferredAddress);
             // The server has said where it wants to be; nothing goes back there.
             self.close_path(now, index);
@@ -473,7 +473,7 @@ impl Connection {
 
     /// When a path that is held ready is to be asked again: not while nobody uses the connection.
     fn ask_at(&self, index: usize) -> Option<Time> {
-        let held = index > 0 && self.side.is_client() && self.book.used;
+        let held = index > 0 && self.side.is_client() && self.table.used;
         self.paths[index].standby.ask_at.filter(|_| held)
     }
 
@@ -482,7 +482,7 @@ impl Connection {
         if self.paths_deadline().is_none_or(|deadline| deadline > now) {
             return;
         }
-        self.book.probing = true;
+        self.table.probing = true;
         let mut asked = false;
         for index in (0..self.paths.len()).rev() {
             let Some(path) = self.paths.get_mut(index) else {
@@ -498,18 +498,18 @@ impl Connection {
             }
         }
         // Until the connection is used again, that was enough.
-        self.book.used &= !asked;
+        self.table.used &= !asked;
         self.open_standby_paths(now);
     }
 
     /// A challenge or a response that is due on some path: the path's index.
     pub(super) fn due_probe(&mut self) -> Option<usize> {
-        if !self.book.probing {
+        if !self.table.probing {
             return None;
         }
         let due = |path: &Path| path.response.is_some() || path.validation.due;
         // What waits until more may be sent to an address goes before data then.
-        self.book.probing = self.paths.iter().any(due);
+        self.table.probing = self.paths.iter().any(due);
         self.paths
             .iter()
             .position(|path| due(path) && path.amplification_budget() >= SMALLEST_ROOM as u64)
@@ -534,10 +534,10 @@ impl Connection {
     /// A packet came that is more than a probe. Where it is the newest one of them, and came over a
     /// path that is not in use, the client has moved (RFC 9000, section 9.3). Tells whether it did.
     pub(super) fn on_non_probing(&mut self, now: Time, path: PathId, number: u64) -> bool {
-        if self.book.largest_non_probing >= Some(number) {
+        if self.table.largest_non_probing >= Some(number) {
             return false;
         }
-        self.book.largest_non_probing = Some(number);
+        self.table.largest_non_probing = Some(number);
         if self.side == Side::Client || self.paths[0].id == path {
             return false;
         }

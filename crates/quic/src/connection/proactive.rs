@@ -139,7 +139,7 @@ impl Connection {
         if !wanted || self.check_migration().is_err() {
             return;
         }
-        let preferred = self.book.preferred;
+        let preferred = self.table.preferred;
         let views: Vec<_> = (0..self.paths.len())
             .map(|index| {
                 let path = &self.paths[index];

@@ -354,7 +354,7 @@ impl Connection {
         stream: &Stream<'_>,
     ) -> Result<bool, TransportError> {
         self.batch_finished = stream.fin;
-        self.book.used = true;
+        self.table.used = true;
         if level == Level::ZeroRtt {
             let count = &mut self.early_streams[stream.id.direction() as usize];
             *count = (*count).max(stream.id.index() + 1);

@@ -37,10 +37,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// is below the threshold: all at once they would fill it beyond its end again.
     pub(super) fn repeat(&mut self, now: Time, out: &mut Output<'_, P>) {
         while let Some(port) = self.queues.repeat_due(now) {
-            let Some(pipe) = out.egress_port(port) else {
+            let Some(egress_port) = out.egress_port(port) else {
                 return;
             };
-            let (backlog, rate) = (pipe.queue().backlog().size, pipe.link().rate());
+            let (backlog, rate) = (egress_port.queue().backlog().size, egress_port.link().rate());
             if backlog >= self.config.threshold {
                 let excess = backlog - self.config.threshold + self.config.packet;
                 self.queues.try_at(port, now + rate.time_for(excess));

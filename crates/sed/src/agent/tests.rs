@@ -85,7 +85,7 @@ struct World {
 
 impl World {
     fn new(config: AgentConfig, scale: u8) -> Self {
-        let pipe = |seed| {
+        let egress_port = |seed| {
             let buffer = Rule::tail_drop(ByteSize::from_bytes(150_000));
             let link = Link::new(Rate::from_gbps(1), Duration::from_micros(50));
             EgressPort::new(Queue::new([buffer], seed), link, Faults::none())
@@ -93,7 +93,7 @@ impl World {
         let routes = Routes::new()
             .with(0, [PortIndex::new(0)])
             .with(1, [PortIndex::new(1)]);
-        let switch = Switch::new([pipe(1), pipe(2)], routes, 1).unwrap();
+        let switch = Switch::new([egress_port(1), egress_port(2)], routes, 1).unwrap();
         Self {
             switch: switch.with_element(Agent::<Frame>::new(config, 5)),
             now: Time::ZERO,

@@ -12,19 +12,19 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let Some(port) = egress else {
             return;
         };
-        let is_short = |pipe: &EgressPort<P>| pipe.queue().backlog().size < self.config.threshold;
+        let is_short = |egress_port: &EgressPort<P>| egress_port.queue().backlog().size < self.config.threshold;
         if out.egress_port_before(port).is_none_or(is_short) {
             return;
         }
-        let Some(pipe) = out.egress_port(port) else {
+        let Some(egress_port) = out.egress_port(port) else {
             return;
         };
-        let backlog = pipe.queue().backlog().size;
+        let backlog = egress_port.queue().backlog().size;
         if backlog < self.config.threshold || self.queues.is_congested(port) {
             return;
         }
         let excess = backlog.checked_sub(self.config.recovery);
-        let drained = pipe
+        let drained = egress_port
             .link()
             .rate()
             .time_for(excess.unwrap_or(ByteSize::ZERO));
@@ -38,10 +38,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// Looks whether congested queues have recovered.
     pub(super) fn watch_recovery(&mut self, now: Time, out: &mut Output<'_, P>) {
         while let Some(port) = self.queues.due(now) {
-            let Some(pipe) = out.egress_port(port) else {
+            let Some(egress_port) = out.egress_port(port) else {
                 return;
             };
-            let backlog = pipe.queue().backlog().size;
+            let backlog = egress_port.queue().backlog().size;
             if backlog < self.config.recovery {
                 self.queues.set_congested(port, None);
                 let port = port.index() as u32;
@@ -49,7 +49,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             } else {
                 // One packet more has to leave for it to be below.
                 let excess = backlog - self.config.recovery + self.config.packet;
-                let drained = pipe.link().rate().time_for(excess);
+                let drained = egress_port.link().rate().time_for(excess);
                 self.queues.set_congested(port, Some(now + drained));
             }
         }

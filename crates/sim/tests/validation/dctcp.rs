@@ -71,12 +71,12 @@ impl Model {
         }
     }
 
-    fn pipe(&self) -> f64 {
+    fn egress_port(&self) -> f64 {
         self.bandwidth_delay + self.threshold
     }
 
     fn amplitude(&self) -> f64 {
-        (2.0 * self.flows * self.pipe()).sqrt() / 2.0
+        (2.0 * self.flows * self.egress_port()).sqrt() / 2.0
     }
 
     fn maximum(&self) -> f64 {
@@ -84,11 +84,11 @@ impl Model {
     }
 
     fn alpha(&self) -> f64 {
-        (2.0 * self.flows / self.pipe()).sqrt()
+        (2.0 * self.flows / self.egress_port()).sqrt()
     }
 
     fn period(&self) -> f64 {
-        (2.0 * self.pipe() / self.flows).sqrt() / 2.0
+        (2.0 * self.egress_port() / self.flows).sqrt() / 2.0
     }
 }
 

@@ -21,7 +21,7 @@ fn setup(congestion: &str) -> Setup {
         config: Config::default(),
         server_ecn: EcnMode::Off,
         sender: "cubic",
-        treatment: FlowPolicy::new(congestion.parse().unwrap()),
+        policy: FlowPolicy::new(congestion.parse().unwrap()),
         both: false,
         limits: Limits::default(),
         link: (Rate::from_mbps(50), Duration::from_millis(5), ByteSize::MAX),

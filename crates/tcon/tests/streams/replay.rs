@@ -383,7 +383,7 @@ fn apart(setup: &Setup, reported: Reported) -> Apart {
 fn compare(trace: &Trace, setup: &Setup, reported: Reported) -> Apart {
     let marked = setup.server_ecn != EcnMode::Off;
     let reports = reports(trace, reported);
-    let found = windows(trace, &setup.treatment.congestion, marked, &reports);
+    let found = windows(trace, &setup.policy.congestion, marked, &reports);
     let expected = expected(trace);
     assert!(expected.len() > 500, "{}", expected.len());
     let at_reports = |windows: &[u64]| -> Vec<u64> {
@@ -397,7 +397,7 @@ fn compare(trace: &Trace, setup: &Setup, reported: Reported) -> Apart {
 /// DCTCP, and marks that nobody has made.
 fn marked(every: usize) -> Setup {
     let mut setup = watching("dctcp");
-    setup.treatment.ecn = false;
+    setup.policy.ecn = false;
     setup.config.ecn = EcnMode::Classic;
     setup.server_ecn = EcnMode::Classic;
     setup.echo_every = Some(every);

@@ -84,7 +84,7 @@ pub(crate) struct Setup {
     /// Whether the server's stack speaks ECN, too.
     pub(crate) server_ecn: weir_tcp::EcnMode,
     pub(crate) sender: &'static str,
-    pub(crate) treatment: FlowPolicy,
+    pub(crate) policy: FlowPolicy,
     /// Whether the client's data is treated, too.
     pub(crate) both: bool,
     pub(crate) limits: Limits,
@@ -105,13 +105,13 @@ pub(crate) struct Setup {
 /// Treats the server's data, and perhaps the client's.
 #[derive(Debug)]
 struct Rule {
-    treatment: FlowPolicy,
+    policy: FlowPolicy,
     both: bool,
 }
 
 impl PolicyLookup for Rule {
     fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
-        (self.both || flow.key.source_port == 80).then_some(&self.treatment)
+        (self.both || flow.key.source_port == 80).then_some(&self.policy)
     }
 }
 
@@ -143,7 +143,7 @@ fn controller(spec: &str, config: &Config) -> Box<dyn Controller> {
     spec.parse::<AlgorithmSpec>().unwrap().build(&context)
 }
 
-fn pipe(
+fn egress_port(
     (rate, delay, buffer): (Rate, Duration, ByteSize),
     faults: FaultSettings,
     seed: u64,
@@ -169,12 +169,12 @@ impl World {
         let far = setup.link;
         let near = (Rate::from_gbps(1), near, ByteSize::MAX);
         let ports = [
-            pipe(near, setup.near, setup.seed),
-            pipe(far, setup.wide, setup.seed + 1),
+            egress_port(near, setup.near, setup.seed),
+            egress_port(far, setup.wide, setup.seed + 1),
         ];
         let routes = Routes::new().with(0, [TO_SERVER]).with(1, [TO_CLIENT]);
         let rule = Rule {
-            treatment: setup.treatment.clone(),
+            policy: setup.policy.clone(),
             both: setup.both,
         };
         let tcon: Tcon<Datagram> = Tcon::new(setup.limits, Box::new(rule), setup.seed);
@@ -183,8 +183,8 @@ impl World {
             client: Connection::client(now, &setup.config, client, isn).unwrap(),
             server: Connection::server(&server, controller(setup.sender, &server), isn + 77_777)
                 .unwrap(),
-            up_client: pipe(far, setup.back.unwrap_or(setup.wide), setup.seed + 2),
-            up_server: pipe(near, setup.near, setup.seed + 3),
+            up_client: egress_port(far, setup.back.unwrap_or(setup.wide), setup.seed + 2),
+            up_server: egress_port(near, setup.near, setup.seed + 3),
             switch: Switch::new(ports, routes, 1).unwrap().with_element(tcon),
             to_server: Vec::new(),
             to_client: Vec::new(),

@@ -73,9 +73,9 @@ impl Explain {
             line: explanation.rule.map(|rule| rule.line),
             action: explanation.rule.map_or("pass".to_owned(), action),
             passed_over: passed_over
-                .map(|(rule, misfit)| PassedOver {
+                .map(|(rule, mismatch)| PassedOver {
                     line: rule.line,
-                    reason: misfit.to_string(),
+                    reason: mismatch.to_string(),
                 })
                 .collect(),
         };

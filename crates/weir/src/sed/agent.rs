@@ -233,10 +233,10 @@ impl Told {
         match &*self.state.borrow_and_update() {
             AgentState::Attached {
                 controller,
-                governor,
+                leader_epoch,
             } => {
                 self.failing = false;
-                let (name, term) = (&governor.name, governor.term);
+                let (name, term) = (&leader_epoch.name, leader_epoch.term);
                 eprintln!("obeys the controller {name} with term {term} at {controller}");
             }
             AgentState::Failed(reason) if !self.failing => {

@@ -107,7 +107,7 @@ impl Controller {
         let credentials = self.certificates.credentials("controller")?;
         let state =
             EpochFile::claim(&self.state).map_err(|error| Failure::option("state", error))?;
-        let governor = state.governor().clone();
+        let leader_epoch = state.leader_epoch().clone();
         let registry = Registry::new();
         let exporter = match self.metrics {
             Some(address) => {
@@ -129,8 +129,8 @@ impl Controller {
         let process = process.await.map_err(Failure::of)?;
         eprintln!(
             "controller {} with term {} listens on {}",
-            governor.name,
-            governor.term,
+            leader_epoch.name,
+            leader_epoch.term,
             process.address()
         );
         if let Some(exporter) = &exporter {

@@ -11,7 +11,7 @@ fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
-fn pipe() -> EgressPort<NumberedPacket> {
+fn egress_port() -> EgressPort<NumberedPacket> {
     // A packet takes a whole number of nanoseconds and a fraction.
     let link = Link::new(Rate::from_mbps(7_777), Duration::from_nanos(300))
         .with_framing(ByteSize::from_bytes(2));
@@ -20,9 +20,9 @@ fn pipe() -> EgressPort<NumberedPacket> {
 }
 
 /// What comes out by `now`, and when.
-fn drain(pipe: &mut EgressPort<NumberedPacket>, now: Time, out: &mut Vec<(Time, u64)>) {
-    while let Some(time) = pipe.timeout().filter(|time| *time <= now) {
-        let packet = pipe.poll_delivered(time).expect("something was to come");
+fn drain(egress_port: &mut EgressPort<NumberedPacket>, now: Time, out: &mut Vec<(Time, u64)>) {
+    while let Some(time) = egress_port.timeout().filter(|time| *time <= now) {
+        let packet = egress_port.poll_delivered(time).expect("something was to come");
         out.push((time, packet.number));
     }
 }
@@ -36,17 +36,17 @@ fn packet(number: usize, length: u64) -> NumberedPacket {
 
 /// Each packet is sent in its time.
 fn one_by_one(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
-    let (mut pipe, mut out) = (pipe(), Vec::new());
+    let (mut egress_port, mut out) = (egress_port(), Vec::new());
     for (number, ((entry, _), (_, length))) in packets.iter().enumerate() {
-        drain(&mut pipe, at(*entry), &mut out);
-        pipe.send(at(*entry), packet(number, *length));
+        drain(&mut egress_port, at(*entry), &mut out);
+        egress_port.send(at(*entry), packet(number, *length));
     }
-    drain(&mut pipe, at(u64::MAX - 1), &mut out);
+    drain(&mut egress_port, at(u64::MAX - 1), &mut out);
     out
 }
 
 /// Some of them are announced before.
-fn announced(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
+fn fast_forwarded(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
     let mut steps: Vec<_> = packets
         .iter()
         .enumerate()
@@ -60,20 +60,20 @@ fn announced(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
     // Announcements of the same time in any order, here from the last to the first.
     steps.reverse();
     steps.sort_by_key(|(time, early, _, from, _)| (*time, if *early { 0 } else { from + 1 }));
-    let (mut pipe, mut out) = (pipe(), Vec::new());
+    let (mut egress_port, mut out) = (egress_port(), Vec::new());
     for (time, early, entry, from, packet) in steps {
-        drain(&mut pipe, at(time), &mut out);
-        let before = pipe.timeout();
+        drain(&mut egress_port, at(time), &mut out);
+        let before = egress_port.timeout();
         if early {
-            let changed = pipe.fast_forward(at(entry), from, packet);
-            assert_eq!(changed, pipe.timeout() != before);
+            let changed = egress_port.fast_forward(at(entry), from, packet);
+            assert_eq!(changed, egress_port.timeout() != before);
         } else {
-            pipe.send_between(at(time), from, packet);
+            egress_port.send_between(at(time), from, packet);
         }
     }
-    assert!(pipe.counters().balance(pipe.inside()));
-    drain(&mut pipe, at(u64::MAX - 1), &mut out);
-    assert!(pipe.counters().balance(pipe.inside()));
+    assert!(egress_port.counters().balance(egress_port.inside()));
+    drain(&mut egress_port, at(u64::MAX - 1), &mut out);
+    assert!(egress_port.counters().balance(egress_port.inside()));
     out
 }
 
@@ -86,7 +86,7 @@ proptest! {
             0..40,
         ),
     ) {
-        prop_assert_eq!(announced(&packets), one_by_one(&packets));
+        prop_assert_eq!(fast_forwarded(&packets), one_by_one(&packets));
     }
 
     #[test]
@@ -94,23 +94,23 @@ proptest! {
         packets in prop::collection::vec((1_u64..3_000, 40_u64..1_500), 1..20),
         look in 0_u64..5_000,
     ) {
-        let mut pipe = pipe();
+        let mut egress_port = egress_port();
         for (number, (entry, length)) in packets.iter().enumerate() {
-            pipe.fast_forward(at(*entry), number as u32, packet(number, *length));
+            egress_port.fast_forward(at(*entry), number as u32, packet(number, *length));
         }
         let (mut early, mut out) = (Vec::new(), Vec::new());
-        drain(&mut pipe, at(look), &mut early);
-        prop_assert_eq!(pipe.packets().count(), packets.len() - early.len());
-        pipe.advance(at(look));
-        drain(&mut pipe, at(u64::MAX - 1), &mut out);
+        drain(&mut egress_port, at(look), &mut early);
+        prop_assert_eq!(egress_port.packets().count(), packets.len() - early.len());
+        egress_port.advance(at(look));
+        drain(&mut egress_port, at(u64::MAX - 1), &mut out);
         prop_assert_eq!(early.len() + out.len(), packets.len());
-        prop_assert!(pipe.counters().balance(pipe.inside()));
+        prop_assert!(egress_port.counters().balance(egress_port.inside()));
     }
 }
 
 #[test]
 fn what_goes_through_is_told_when_it_comes_out() {
-    let (mut through, mut usual) = (pipe(), pipe());
+    let (mut through, mut usual) = (egress_port(), egress_port());
     let never = Time::MAX;
     for number in 0..3 {
         let now = at(100 * number);

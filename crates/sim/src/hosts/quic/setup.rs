@@ -58,25 +58,25 @@ impl QuicSetup {
         (self.client(now, client, seed), self.server(server, seed))
     }
 
-    fn client(&self, now: Time, seat: IdleEndpoint, seed: u64) -> QuicEnd {
+    fn client(&self, now: Time, idle_endpoint: IdleEndpoint, seed: u64) -> QuicEnd {
         let crypto = SeededClient::new(seed);
         let mut config = ClientConfig::new(Arc::new(crypto), self.transport.clone());
-        let locals: Vec<_> = seat.ways.pairs().map(|(local, _)| local).collect();
+        let locals: Vec<_> = idle_endpoint.ways.pairs().map(|(local, _)| local).collect();
         if locals.len() > 1 {
             config.local_addresses = locals;
         }
         let messages = Messages::new(self.layout, true);
-        QuicEnd::client(now, seat.endpoint, config, messages, seat.ways)
+        QuicEnd::client(now, idle_endpoint.endpoint, config, messages, idle_endpoint.ways)
     }
 
-    fn server(&self, seat: IdleEndpoint, seed: u64) -> QuicEnd {
+    fn server(&self, idle_endpoint: IdleEndpoint, seed: u64) -> QuicEnd {
         let crypto = SeededServer::new(seed);
         let config = ServerConfig {
             retry: RetryPolicy::Never,
             ..ServerConfig::new(Arc::new(crypto), self.transport.clone())
         };
         let messages = Messages::new(self.layout, false);
-        QuicEnd::server(seat.endpoint, config, messages, seat.ways)
+        QuicEnd::server(idle_endpoint.endpoint, config, messages, idle_endpoint.ways)
     }
 }
 
