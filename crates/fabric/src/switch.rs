@@ -219,8 +219,9 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         change: PortChange,
         mut changed: impl FnMut(PortIndex, Option<Time>),
     ) {
-        self.ports
-            .alter(port, &mut changed, |egress_port| egress_port.apply(now, change));
+        self.ports.alter(port, &mut changed, |egress_port| {
+            egress_port.apply(now, change)
+        });
     }
 
     /// The pipe at a port, up to date as of `now`: see [`EgressPort::settle`].
@@ -232,8 +233,9 @@ impl<P: Packet + Clone + 'static> Switch<P> {
 
     /// Lets the account of a queue's length begin anew: see [`EgressPort::reset_occupancy`].
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
-        self.ports
-            .alter(port, &mut |_, _| {}, |egress_port| egress_port.reset_occupancy(now));
+        self.ports.alter(port, &mut |_, _| {}, |egress_port| {
+            egress_port.reset_occupancy(now)
+        });
     }
 
     /// The pipe at a port, as it was when something last happened there; `None` where there is no

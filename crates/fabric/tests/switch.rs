@@ -257,7 +257,11 @@ impl Caller {
                     *entry = self.switch.timeout(port);
                 }
             }
-            if self.switch.timeout_of_elements().is_some_and(|time| time <= now) {
+            if self
+                .switch
+                .timeout_of_elements()
+                .is_some_and(|time| time <= now)
+            {
                 let entries = &mut self.entries;
                 self.switch
                     .handle_timeout(now, |port, next| entries[port.index()] = next);

@@ -44,9 +44,9 @@ impl Shared {
     /// begin and those that there are.
     pub(crate) fn set_interfaces(&self, interfaces: &Arc<Interfaces>) {
         self.routing().engine.set_interfaces(interfaces.clone());
-        let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
-        for link in links {
-            let mut state = link.lock();
+        let connections: Vec<Arc<_>> = self.routing().connections().cloned().collect();
+        for connection in connections {
+            let mut state = connection.lock();
             if state.error.is_none() {
                 let now = state.now();
                 state.engine.set_interfaces(now, interfaces.clone());
@@ -160,9 +160,9 @@ impl Shared {
 
     /// Changes every connection that this endpoint began, and sends what comes of it.
     fn change_clients(&self, mut change: impl FnMut(&mut ConnectionState, Time)) {
-        let links: Vec<Arc<_>> = self.routing().links().cloned().collect();
-        for link in links {
-            let mut state = link.lock();
+        let connections: Vec<Arc<_>> = self.routing().connections().cloned().collect();
+        for connection in connections {
+            let mut state = connection.lock();
             // One that is closed is not cared for, but must not keep the socket open either.
             state.forget_socket();
             if state.error.is_some() || !state.engine.side().is_client() {
@@ -215,7 +215,7 @@ mod tests {
 
     impl Pair {
         fn shared(&self) -> Arc<Shared> {
-            self.client.handle.link.shared.clone()
+            self.client.handle.connection.shared.clone()
         }
 
         async fn ready(&self) {

@@ -38,7 +38,7 @@ impl Connecting {
     /// A server always gets it, and may answer early data before the client has proved anything:
     /// see [`RecvStream::is_early_data`](crate::RecvStream::is_early_data).
     pub fn early(&self) -> Option<Connection> {
-        let state = self.handle.link.peek();
+        let state = self.handle.connection.peek();
         let possible = state.error.is_none()
             && (!state.engine.side().is_client()
                 || state.engine.is_established()
@@ -57,7 +57,7 @@ impl Future for Connecting {
     type Output = Result<Connection, ConnectionError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         state.check_open()?;
         if state.engine.is_established() {
             drop(state);

@@ -100,7 +100,7 @@ impl Connection {
     /// Waits until the connection is over, and says why.
     pub async fn closed(&self) -> ConnectionError {
         poll_fn(|cx| {
-            let mut state = self.handle.link.lock();
+            let mut state = self.handle.connection.lock();
             match state.closed() {
                 Some(error) => Poll::Ready(error),
                 None => {
@@ -114,7 +114,7 @@ impl Connection {
 
     /// Why the connection is over, if it is.
     pub fn error(&self) -> Option<ConnectionError> {
-        self.handle.link.peek().closed()
+        self.handle.connection.peek().closed()
     }
 
     /// The peer's address.
@@ -124,51 +124,55 @@ impl Connection {
 
     /// Which side of the connection this is.
     pub fn side(&self) -> Side {
-        self.handle.link.peek().engine.side()
+        self.handle.connection.peek().engine.side()
     }
 
     /// The version of QUIC; it may change until the handshake is complete.
     pub fn version(&self) -> Version {
-        self.handle.link.peek().engine.version()
+        self.handle.connection.peek().engine.version()
     }
 
     /// Whether the handshake is complete and the connection open.
     pub fn is_established(&self) -> bool {
-        self.handle.link.peek().engine.is_established()
+        self.handle.connection.peek().engine.is_established()
     }
 
     /// What the handshake told of the peer: certificates, application protocol, whether a
     /// session was resumed. Complete once the handshake is.
     pub fn peer_identity(&self) -> PeerIdentity {
-        self.handle.link.peek().engine.identity()
+        self.handle.connection.peek().engine.identity()
     }
 
     /// Whether the server refused this client's early data.
     pub fn early_data_rejected(&self) -> bool {
-        self.handle.link.peek().early_data_rejected
+        self.handle.connection.peek().early_data_rejected
     }
 
     /// Keying material bound to this connection (RFC 8446, section 7.5) into `output`; `false` before
     /// the handshake is complete.
     pub fn export_keying_material(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
-        let state = self.handle.link.peek();
+        let state = self.handle.connection.peek();
         state.engine.export_keying_material(output, label, context)
     }
 
     /// What happened so far, on the connection and on each of its paths.
     pub fn stats(&self) -> ConnectionStats {
-        self.handle.link.peek().engine.stats()
+        self.handle.connection.peek().engine.stats()
     }
 
     /// Replaces the congestion controller, which starts afresh.
     pub fn set_controller(&self, controller: Box<dyn Controller>) {
-        self.handle.link.lock().engine.set_controller(controller);
+        self.handle
+            .connection
+            .lock()
+            .engine
+            .set_controller(controller);
     }
 
     /// Tells the congestion controller how much is left to send until when (D2TCP); `None` takes
     /// that back.
     pub fn set_deadline(&self, deadline: Option<Deadline>) {
-        self.handle.link.lock().engine.set_deadline(deadline);
+        self.handle.connection.lock().engine.set_deadline(deadline);
     }
 
     fn both(&self, opened: OpenedStream) -> (SendStream, RecvStream) {
@@ -184,7 +188,7 @@ impl Connection {
         direction: Direction,
         early: bool,
     ) -> Poll<Result<OpenedStream, ConnectionError>> {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         state.check_open()?;
         match state.open(direction, early) {
             Some(opened) => Poll::Ready(Ok(opened)),
@@ -200,7 +204,7 @@ impl Connection {
         cx: &mut Context<'_>,
         direction: Direction,
     ) -> Poll<Result<StreamId, ConnectionError>> {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         // What came in before the connection ended can still be read.
         if let Some(id) = state.engine.accept(direction) {
             return Poll::Ready(Ok(id));
@@ -221,6 +225,6 @@ impl fmt::Debug for Connection {
 
 /// The peer's address, as an IPv4 address where it is one.
 pub(crate) fn remote_of(handle: &Handle) -> SocketAddr {
-    let remote = handle.link.peek().engine.remote();
+    let remote = handle.connection.peek().engine.remote();
     SocketAddr::new(remote.ip().to_canonical(), remote.port())
 }

@@ -19,10 +19,11 @@ impl Connection {
     /// # Errors
     /// [`DatagramError`]; nothing is sent then.
     pub fn send_datagram(&self, data: Bytes) -> Result<(), DatagramError> {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         state.check_open()?;
         let size = data.len();
-        state.engine
+        state
+            .engine
             .send_datagram(data)
             .map_err(DatagramError::from)?;
         state.on_written(size);
@@ -40,7 +41,7 @@ impl Connection {
     /// The most bytes that a datagram may have now; `None` where the peer takes none, or where they
     /// are switched off here. It changes with the path's packet size.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.handle.link.peek().engine.max_datagram_size()
+        self.handle.connection.peek().engine.max_datagram_size()
     }
 
     /// Goes on to new keys, with the peer. Before the cipher's limits are reached that happens by
@@ -49,7 +50,7 @@ impl Connection {
     /// # Errors
     /// [`UpdateKeysError`] where RFC 9001, section 6, forbids it for now.
     pub fn update_keys(&self) -> Result<(), UpdateKeysError> {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         let now = state.now();
         let begun = state.engine.update_keys(now);
         state.send();
@@ -57,7 +58,7 @@ impl Connection {
     }
 
     fn poll_datagram(&self, cx: &mut Context<'_>) -> Poll<Result<Bytes, ConnectionError>> {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         if let Some(data) = state.engine.read_datagram() {
             return Poll::Ready(Ok(data));
         }

@@ -161,14 +161,14 @@ impl<P: Protocol> Driver<P> {
                 datagrams_seen += 1;
                 let key = P::key(&arrival, datagram.as_ref());
                 let found = match (&known, key) {
-                    (Some((known, link)), Some(key)) if *known == key => {
-                        RoutedDatagram::To(link.clone())
+                    (Some((known, connection)), Some(key)) if *known == key => {
+                        RoutedDatagram::To(connection.clone())
                     }
                     _ => route(shared, socket, now, &arrival, datagram.as_mut()),
                 };
-                let (link, first) = match found {
-                    RoutedDatagram::To(link) => (link, Some(datagram)),
-                    RoutedDatagram::New(link) => (link, None),
+                let (connection, first) = match found {
+                    RoutedDatagram::To(connection) => (connection, Some(datagram)),
+                    RoutedDatagram::New(connection) => (connection, None),
                     RoutedDatagram::Nowhere => continue,
                 };
                 // Datagrams that GRO joined mostly belong to one connection.
@@ -182,11 +182,11 @@ impl<P: Protocol> Driver<P> {
                     Some(rest.take(stride))
                 });
                 let datagrams = first.into_iter().chain(following);
-                if link.handle_datagrams(now, &arrival, datagrams) {
-                    touched.push(link.clone());
+                if connection.handle_datagrams(now, &arrival, datagrams) {
+                    touched.push(connection.clone());
                 }
                 if let Some(key) = key {
-                    known = Some((key, link));
+                    known = Some((key, connection));
                 }
             }
         }
@@ -195,11 +195,11 @@ impl<P: Protocol> Driver<P> {
             .datagrams
             .fetch_add(datagrams_seen, Ordering::Relaxed);
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
-        for link in touched.drain(..) {
-            let mut locked = link.lock_at(Some(now));
+        for connection in touched.drain(..) {
+            let mut locked = connection.lock_at(Some(now));
             locked.end_batch();
             if locked.mark_queued() {
-                pending.push(link.clone());
+                pending.push(connection.clone());
             }
             locked.settle_into(woken);
         }
@@ -219,12 +219,14 @@ impl<P: Protocol> Driver<P> {
         }
         shared.timers.expire(now, due);
         for (deadline, index) in due.drain(..) {
-            let link = shared.routing().link(index).cloned();
-            let Some(link) = link else { continue };
-            let mut locked = link.lock_at(Some(now));
+            let connection = shared.routing().connection(index).cloned();
+            let Some(connection) = connection else {
+                continue;
+            };
+            let mut locked = connection.lock_at(Some(now));
             locked.on_timer(deadline);
             if locked.mark_queued() {
-                pending.push(link.clone());
+                pending.push(connection.clone());
             }
             locked.settle_into(woken);
         }
@@ -252,21 +254,21 @@ impl<P: Protocol> Driver<P> {
         mem::swap(pending, sending);
         let now = shared.clock.now();
         let mut next = NextStep::Sleep;
-        for link in sending.drain(..) {
-            let mut locked = link.lock_at(Some(now));
+        for connection in sending.drain(..) {
+            let mut locked = connection.lock_at(Some(now));
             if locked
                 .waits_for()
                 .is_some_and(|socket| is_full(full, socket))
             {
                 drop(locked);
-                pending.push(link);
+                pending.push(connection);
                 continue;
             }
             locked.mark_taken();
             let progress = locked.transmit();
             if progress != SendProgress::Done {
                 locked.mark_queued();
-                pending.push(link.clone());
+                pending.push(connection.clone());
             }
             if progress == SendProgress::More {
                 next = NextStep::Again;
@@ -345,9 +347,9 @@ impl<P: Protocol> Drop for Driver<P> {
         if let Some(watching) = &self.watching {
             watching.abort();
         }
-        let links = self.shared.routing().take_all();
-        for link in links {
-            link.abandon();
+        let connections = self.shared.routing().take_all();
+        for connection in connections {
+            connection.abandon();
         }
         self.shared.shutting_down.store(true, Ordering::Relaxed);
         self.shared.incoming.take_all();
@@ -377,15 +379,16 @@ fn route<P: Protocol>(
 ) -> RoutedDatagram<P> {
     let mut routing = shared.routing();
     match P::route(&mut routing.engine, now, arrival, datagram) {
-        Route::Connection(index) => match routing.link(index) {
-            Some(link) => RoutedDatagram::To(link.clone()),
+        Route::Connection(index) => match routing.connection(index) {
+            Some(connection) => RoutedDatagram::To(connection.clone()),
             None => RoutedDatagram::Nowhere,
         },
         Route::New(index, engine) => {
-            let link = routing.insert(index, SharedConnection::new(index, shared.clone(), *engine));
+            let connection =
+                routing.insert(index, SharedConnection::new(index, shared.clone(), *engine));
             drop(routing);
-            shared.incoming.push(link.clone());
-            RoutedDatagram::New(link)
+            shared.incoming.push(connection.clone());
+            RoutedDatagram::New(connection)
         }
         Route::Reply(reply) => {
             drop(routing);

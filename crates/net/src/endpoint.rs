@@ -9,7 +9,7 @@ use weir_quic::{ClientConfig, TransportConfig, Version, Versions};
 use weir_units::Duration;
 
 use crate::connecting::Connecting;
-use crate::dcquic::{Link, Shared};
+use crate::dcquic::{Shared, SharedDcquicConnection};
 use crate::error::{ConnectError, DeadlinePassed, EndpointError};
 use crate::handle::Handle;
 use crate::socket::SocketBuffers;
@@ -123,16 +123,19 @@ impl Endpoint {
             .engine
             .connect(now, client, address, local, server_name);
         let (handle, engine) = begun?;
-        let link = routing.insert(handle.0, Link::new(handle.0, shared.clone(), engine));
+        let connection = routing.insert(
+            handle.0,
+            SharedDcquicConnection::new(handle.0, shared.clone(), engine),
+        );
         drop(routing);
-        link.lock_at(Some(now)).send();
-        Ok(Connecting::new(Handle::new(link)))
+        connection.lock_at(Some(now)).send();
+        Ok(Connecting::new(Handle::new(connection)))
     }
 
     /// The next connection that a client begins; `None` once the endpoint shuts down.
     pub async fn accept(&self) -> Option<Connecting> {
-        let link = self.inner.shared.accept().await?;
-        Some(Connecting::new(Handle::new(link)))
+        let connection = self.inner.shared.accept().await?;
+        Some(Connecting::new(Handle::new(connection)))
     }
 
     /// The address that the endpoint is bound to; the first one where there are several.
@@ -180,9 +183,9 @@ impl Endpoint {
     /// ones. [`Endpoint::wait_idle`] waits until the peers can know.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.inner.refuse_new();
-        let links: Vec<_> = self.inner.shared.routing().links().cloned().collect();
-        for link in links {
-            link.lock().close(code, reason);
+        let connections: Vec<_> = self.inner.shared.routing().connections().cloned().collect();
+        for connection in connections {
+            connection.lock().close(code, reason);
         }
     }
 
@@ -211,8 +214,8 @@ impl Endpoint {
 
 impl Inner {
     fn refuse_new(&self) {
-        for link in self.shared.refuse_new() {
-            link.give_up();
+        for connection in self.shared.refuse_new() {
+            connection.give_up();
         }
     }
 }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::dcquic::Link;
+use crate::dcquic::SharedDcquicConnection;
 
 /// Shared by a connection's handles, streams and calls; the last one to go closes the connection.
 pub(crate) struct Handle {
-    pub(crate) link: Arc<Link>,
+    pub(crate) connection: Arc<SharedDcquicConnection>,
 }
 
 impl Handle {
-    pub(crate) fn new(link: Arc<Link>) -> Arc<Self> {
-        Arc::new(Self { link })
+    pub(crate) fn new(connection: Arc<SharedDcquicConnection>) -> Arc<Self> {
+        Arc::new(Self { connection })
     }
 
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
-        self.link.lock().close(code, reason);
+        self.connection.lock().close(code, reason);
     }
 }
 

@@ -21,19 +21,19 @@ impl<L> Default for Incoming<L> {
 }
 
 impl<L> Incoming<L> {
-    pub(crate) fn push(&self, link: Arc<L>) {
-        self.lock().push_back(link);
+    pub(crate) fn push(&self, connection: Arc<L>) {
+        self.lock().push_back(connection);
         self.arrived.notify_one();
     }
 
     pub(crate) fn pop(&self) -> Option<Arc<L>> {
         let mut waiting = self.lock();
-        let link = waiting.pop_front();
+        let connection = waiting.pop_front();
         // One notification may stand for several arrivals.
         if !waiting.is_empty() {
             self.arrived.notify_one();
         }
-        link
+        connection
     }
 
     pub(crate) fn take_all(&self) -> VecDeque<Arc<L>> {

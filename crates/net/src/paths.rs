@@ -62,7 +62,7 @@ impl Connection {
 
     /// What happens to the connection's paths from now on. Any number of subscribers may listen.
     pub fn path_events(&self) -> PathEvents {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         let is_over = state.error.is_some();
         PathEvents {
             receiver: state.announcer.subscribe(is_over),
@@ -78,7 +78,7 @@ impl Connection {
     /// forbids migration, and before the handshake is confirmed; [`MoveError::Connection`] where the
     /// connection is over.
     pub fn move_to(&self, path: PathId) -> Result<(), MoveError> {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         state.check_open()?;
         let now = state.now();
         let moved = state.engine.move_to(now, path, MoveCause::Asked);
@@ -105,10 +105,13 @@ impl Connection {
     /// [`MoveError::NoSocketAt`] where the endpoint does not have the address;
     /// [`MoveError::Connection`] where the connection is over.
     pub fn add_local_address(&self, local: SocketAddr) -> Result<(), MoveError> {
-        let link = &self.handle.link;
-        let mut state = link.lock();
+        let connection = &self.handle.connection;
+        let mut state = connection.lock();
         state.check_open()?;
-        let known = link.shared.sockets.addresses_towards(state.engine.remote());
+        let known = connection
+            .shared
+            .sockets
+            .addresses_towards(state.engine.remote());
         if !known.contains(&local) {
             return Err(MoveError::NoSocketAt { local });
         }
@@ -122,7 +125,7 @@ impl Connection {
     /// in use begins there, the best of the others takes its place; without any, packets go on
     /// leaving from there.
     pub fn remove_local_address(&self, local: SocketAddr) {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         if state.error.is_none() && state.engine.side().is_client() {
             let now = state.now();
             state.engine.remove_local_address(now, local);

@@ -51,7 +51,11 @@ impl RecvStream {
     /// Whether the peer opened this stream by early data (0-RTT), which an attacker may have
     /// played again: act on them only where that may safely happen twice.
     pub fn is_early_data(&self) -> bool {
-        self.handle.link.peek().engine.is_early_data(self.opened.id)
+        self.handle
+            .connection
+            .peek()
+            .engine
+            .is_early_data(self.opened.id)
     }
 
     /// Reads what is there into `buffer`, and waits until there is any; `None` at the stream's end.
@@ -97,7 +101,7 @@ impl RecvStream {
             return;
         }
         self.state = State::Stopped;
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         state.waiting.readers.remove(&self.opened.id);
         if state.is_rejected(self.opened) || state.error.is_some() {
             return;
@@ -108,7 +112,7 @@ impl RecvStream {
     }
 
     fn lock(&self) -> Result<Locked<'_>, ReadError> {
-        let state = self.handle.link.lock();
+        let state = self.handle.connection.lock();
         if state.is_rejected(self.opened) {
             return Err(ReadError::EarlyDataRejected);
         }

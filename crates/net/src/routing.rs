@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The endpoint `E` and its connections.
 pub(crate) struct Routing<E, L> {
     pub(crate) engine: E,
-    links: Vec<Option<Arc<L>>>,
+    connections: Vec<Option<Arc<L>>>,
     /// How many there are.
     pub(crate) open: usize,
 }
@@ -16,33 +16,33 @@ impl<E, L> Routing<E, L> {
     pub(crate) const fn new(engine: E) -> Self {
         Self {
             engine,
-            links: Vec::new(),
+            connections: Vec::new(),
             open: 0,
         }
     }
 
-    pub(crate) fn link(&self, index: usize) -> Option<&Arc<L>> {
-        self.links.get(index)?.as_ref()
+    pub(crate) fn connection(&self, index: usize) -> Option<&Arc<L>> {
+        self.connections.get(index)?.as_ref()
     }
 
-    pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<L>> {
-        self.links.iter().flatten()
+    pub(crate) fn connections(&self) -> impl Iterator<Item = &Arc<L>> {
+        self.connections.iter().flatten()
     }
 
     /// Keeps a new connection.
-    pub(crate) fn insert(&mut self, index: usize, link: L) -> Arc<L> {
-        let link = Arc::new(link);
-        if self.links.len() <= index {
-            self.links.resize_with(index + 1, || None);
+    pub(crate) fn insert(&mut self, index: usize, connection: L) -> Arc<L> {
+        let connection = Arc::new(connection);
+        if self.connections.len() <= index {
+            self.connections.resize_with(index + 1, || None);
         }
-        self.links[index] = Some(link.clone());
+        self.connections[index] = Some(connection.clone());
         self.open += 1;
-        link
+        connection
     }
 
     /// Forgets a connection: whether it was the last one.
     pub(crate) fn remove(&mut self, index: usize) -> bool {
-        let gone = self.links.get_mut(index).and_then(Option::take);
+        let gone = self.connections.get_mut(index).and_then(Option::take);
         if gone.is_some() {
             self.open -= 1;
         }
@@ -51,6 +51,6 @@ impl<E, L> Routing<E, L> {
 
     pub(crate) fn take_all(&mut self) -> Vec<Arc<L>> {
         self.open = 0;
-        self.links.drain(..).flatten().collect()
+        self.connections.drain(..).flatten().collect()
     }
 }

@@ -9,14 +9,14 @@ pub(crate) struct SendQueue<L> {
 }
 
 struct QueueInner<L> {
-    links: Vec<Arc<L>>,
+    connections: Vec<Arc<L>>,
     driver: Option<Waker>,
 }
 
 impl<L> Default for SendQueue<L> {
     fn default() -> Self {
         let inner = QueueInner {
-            links: Vec::new(),
+            connections: Vec::new(),
             driver: None,
         };
         Self {
@@ -27,9 +27,9 @@ impl<L> Default for SendQueue<L> {
 
 impl<L> SendQueue<L> {
     /// Adds a connection and wakes the driver.
-    pub(crate) fn push(&self, link: Arc<L>) {
+    pub(crate) fn push(&self, connection: Arc<L>) {
         let mut inner = self.lock();
-        inner.links.push(link);
+        inner.connections.push(connection);
         let driver = inner.driver.take();
         drop(inner);
         driver.into_iter().for_each(Waker::wake);
@@ -41,16 +41,16 @@ impl<L> SendQueue<L> {
         driver.into_iter().for_each(Waker::wake);
     }
 
-    /// Moves the list to the end of `links`.
-    pub(crate) fn take(&self, links: &mut Vec<Arc<L>>) {
-        links.append(&mut self.lock().links);
+    /// Moves the list to the end of `connections`.
+    pub(crate) fn take(&self, connections: &mut Vec<Arc<L>>) {
+        connections.append(&mut self.lock().connections);
     }
 
     /// The driver is going to sleep: it wants to be woken. `false` where there is something to do
     /// already.
     pub(crate) fn sleep(&self, driver: &Waker) -> bool {
         let mut inner = self.lock();
-        if !inner.links.is_empty() {
+        if !inner.connections.is_empty() {
             return false;
         }
         if !inner

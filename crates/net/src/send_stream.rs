@@ -34,7 +34,7 @@ pub struct SendStream {
 
 impl SendStream {
     pub(crate) fn new(handle: Arc<Handle>, opened: OpenedStream) -> Self {
-        let mut state = handle.link.lock();
+        let mut state = handle.connection.lock();
         state.waiting.sends.insert(opened.id, SendWatch::default());
         drop(state);
         Self {
@@ -90,7 +90,8 @@ impl SendStream {
             let result = state.write_and_finish(self.opened.id, &mut data);
             state.send();
             if result.is_pending() {
-                state.waiting
+                state
+                    .waiting
                     .writers
                     .insert(self.opened.id, cx.waker().clone());
             }
@@ -103,7 +104,7 @@ impl SendStream {
 
     /// Sends what has been written so far, without waiting for more.
     pub fn flush(&mut self) {
-        self.handle.link.lock().flush();
+        self.handle.connection.lock().flush();
     }
 
     /// Ends the stream and sends what has been written so far.
@@ -193,7 +194,7 @@ impl SendStream {
     }
 
     fn lock(&self) -> Result<Locked<'_>, WriteError> {
-        let state = self.handle.link.lock();
+        let state = self.handle.connection.lock();
         if state.is_rejected(self.opened) {
             return Err(WriteError::EarlyDataRejected);
         }
@@ -262,7 +263,7 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let mut state = self.handle.link.lock();
+        let mut state = self.handle.connection.lock();
         state.waiting.sends.remove(&self.opened.id);
         state.waiting.writers.remove(&self.opened.id);
         if self.ended || state.is_rejected(self.opened) || state.error.is_some() {

@@ -8,7 +8,7 @@ use weir_sed::{Allocator, SenderFlow};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 
-use crate::dcquic::{ConnectionState, Link, Locked};
+use crate::dcquic::{ConnectionState, Locked, SharedDcquicConnection};
 
 /// UDP, as IANA numbers protocols.
 const UDP: u8 = 17;
@@ -17,8 +17,8 @@ impl Locked<'_> {
     /// A stream has to carry so much more within a span, or nothing any more; without an allocator that is
     /// nobody's business.
     pub(crate) fn set_deadline(&mut self, id: StreamId, deadline: Option<(ByteSize, Duration)>) {
-        let link = self.link;
-        let Some(allocator) = &link.shared.settings.allocator else {
+        let connection = self.connection;
+        let Some(allocator) = &connection.shared.settings.allocator else {
             return;
         };
         let now = self.now();
@@ -28,11 +28,11 @@ impl Locked<'_> {
         let Some((size, within)) = deadline else {
             return allocation.remove(now, engine, id);
         };
-        let local = engine.local().unwrap_or(link.shared.sockets.local());
+        let local = engine.local().unwrap_or(connection.shared.sockets.local());
         let (ends, packet) = ((local, engine.remote()), engine.packet_size());
         let at = now.checked_add(within).unwrap_or(Time::MAX);
         allocation.add(now, engine, id, (size, at), || {
-            open(allocator.as_ref(), link, ends, packet)
+            open(allocator.as_ref(), connection, ends, packet)
         });
     }
 }
@@ -40,7 +40,7 @@ impl Locked<'_> {
 /// The connection as a flow of an allocator's; nothing where its own address is not known.
 fn open(
     allocator: &dyn Allocator,
-    link: &Arc<Link>,
+    connection: &Arc<SharedDcquicConnection>,
     (local, remote): (SocketAddr, SocketAddr),
     packet: ByteSize,
 ) -> Option<Box<dyn SenderFlow>> {
@@ -55,10 +55,10 @@ fn open(
         destination_port: remote.port(),
         protocol: UDP,
     };
-    let link = Arc::downgrade(link);
+    let connection = Arc::downgrade(connection);
     let hear = Arc::new(move |allowance| {
-        if let Some(link) = link.upgrade() {
-            let mut state = link.lock();
+        if let Some(connection) = connection.upgrade() {
+            let mut state = connection.lock();
             let now = state.now();
             let ConnectionState {
                 allocation, engine, ..

@@ -95,8 +95,8 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
     pub(crate) async fn accept(&self) -> Option<Arc<L>> {
         loop {
             let arrived = self.incoming.arrived.notified();
-            if let Some(link) = self.incoming.pop() {
-                return Some(link);
+            if let Some(connection) = self.incoming.pop() {
+                return Some(connection);
             }
             if self.shutting_down.load(Ordering::Relaxed) {
                 // Others may wait for the same news.

@@ -108,7 +108,7 @@ impl<P: Protocol> SharedConnection<P> {
     /// The same at a time that is known.
     pub(crate) fn lock_at(self: &Arc<Self>, now: Option<Time>) -> WriteGuard<'_, P> {
         WriteGuard {
-            link: self,
+            connection: self,
             now: self.shared.clock.moment(now),
             inner: self.inner(),
             woken: WakeOnDrop::default(),
@@ -167,7 +167,7 @@ impl<P> Deref for ReadGuard<'_, P> {
 /// them, the timer is set, and tasks are woken.
 pub(crate) struct WriteGuard<'l, P: Protocol> {
     /// The connection, as others hold it.
-    pub(crate) link: &'l Arc<SharedConnection<P>>,
+    pub(crate) connection: &'l Arc<SharedConnection<P>>,
     now: LazyNow<'l>,
     inner: MutexGuard<'l, LockedState<P>>,
     /// After the lock, so that it is released when they run.
@@ -222,7 +222,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
     /// driver sends that when the task yields.
     pub(crate) fn on_written(&mut self, count: usize) {
         self.inner.corked += count;
-        let sockets = &self.link.shared.sockets;
+        let sockets = &self.connection.shared.sockets;
         while self.inner.corked >= FULL_BATCH {
             let now = self.now.get();
             match self.inner.transmit_batch(sockets, now) {
@@ -247,7 +247,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
     /// Has the driver send what there is to send, once this task yields.
     pub(crate) fn queue(&mut self) {
         if self.mark_queued() {
-            self.link.shared.queue.push(self.link.clone());
+            self.connection.shared.queue.push(self.connection.clone());
         }
     }
 
@@ -266,7 +266,10 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         let now = self.now.get();
         self.inner.corked = 0;
         for _ in 0..TURN {
-            match self.inner.transmit_batch(&self.link.shared.sockets, now) {
+            match self
+                .inner
+                .transmit_batch(&self.connection.shared.sockets, now)
+            {
                 Ok(Some(_)) => {}
                 Ok(None) => return SendProgress::Done,
                 Err(SocketBlocked) => return SendProgress::Blocked,
@@ -313,12 +316,12 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         if self.is_settled {
             return;
         }
-        let (shared, inner, woken) = (&self.link.shared, &mut *self.inner, &mut self.woken.0);
+        let (shared, inner, woken) = (&self.connection.shared, &mut *self.inner, &mut self.woken.0);
         if inner.connection.take_events(&mut self.now, woken) {
             shared.give_way.store(true, Ordering::Relaxed);
         }
         while let Some(event) = inner.connection.poll_endpoint_event() {
-            if shared.on_endpoint_event(self.link.index, event) {
+            if shared.on_endpoint_event(self.connection.index, event) {
                 inner.connection.on_gone(woken);
             }
         }
@@ -338,13 +341,13 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         };
         if inner.registered.is_none_or(|registered| next < registered) {
             inner.registered = Some(next);
-            let (now, timers) = (self.now.get(), &self.link.shared.timers);
-            timers.register(now, next, self.link.index);
+            let (now, timers) = (self.now.get(), &self.connection.shared.timers);
+            timers.register(now, next, self.connection.index);
         }
     }
 
     fn note_reply_due(&mut self) {
-        let shared = &self.link.shared;
+        let shared = &self.connection.shared;
         if let Some(spin) = &shared.spin {
             let due = self.inner.connection.is_reply_due();
             let was_due = mem::replace(&mut self.inner.reply_due, due);

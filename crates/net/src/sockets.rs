@@ -100,7 +100,10 @@ impl Sockets {
     /// All sockets that something may arrive at.
     pub(crate) fn open(&self) -> OpenSockets {
         let state = self.lock();
-        let open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.clone());
+        let open = state
+            .bound_sockets
+            .iter()
+            .filter_map(|bound_socket| bound_socket.socket.clone());
         let leaving = state.leaving.clone();
         let left = leaving.iter().map(|leaving| leaving.socket.clone());
         OpenSockets {
@@ -113,7 +116,10 @@ impl Sockets {
     /// The first place's address.
     pub(crate) fn local(&self) -> SocketAddr {
         let state = self.lock();
-        let first = state.bound_sockets.first().map(|bound_socket| bound_socket.place.address);
+        let first = state
+            .bound_sockets
+            .first()
+            .map(|bound_socket| bound_socket.place.address);
         first.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
@@ -129,14 +135,20 @@ impl Sockets {
     /// What the kernel granted the first socket.
     pub(crate) fn buffers(&self) -> SocketBuffers {
         let state = self.lock();
-        let mut open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.as_ref());
+        let mut open = state
+            .bound_sockets
+            .iter()
+            .filter_map(|bound_socket| bound_socket.socket.as_ref());
         open.next().map_or(self.wanted, |socket| socket.buffers)
     }
 
     /// The first socket that reaches `remote`, and how its family writes that address.
     pub(crate) fn reaching(&self, remote: SocketAddr) -> Option<(Arc<Socket>, SocketAddr)> {
         let state = self.lock();
-        let mut open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.as_ref());
+        let mut open = state
+            .bound_sockets
+            .iter()
+            .filter_map(|bound_socket| bound_socket.socket.as_ref());
         open.find_map(|socket| Some((socket.clone(), socket.reachable(remote)?)))
     }
 
@@ -145,7 +157,10 @@ impl Sockets {
     /// bound to all addresses.
     pub(crate) fn addresses_towards(&self, remote: SocketAddr) -> Vec<SocketAddr> {
         let state = self.lock();
-        let open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.as_ref());
+        let open = state
+            .bound_sockets
+            .iter()
+            .filter_map(|bound_socket| bound_socket.socket.as_ref());
         open.map(|socket| socket.local)
             .filter(|local| !local.ip().is_unspecified() && local.is_ipv4() == remote.is_ipv4())
             .collect()
@@ -160,7 +175,10 @@ impl Sockets {
         remote: SocketAddr,
     ) -> Option<Arc<Socket>> {
         let state = self.lock();
-        let mut open = state.bound_sockets.iter().filter_map(|bound_socket| bound_socket.socket.as_ref());
+        let mut open = state
+            .bound_sockets
+            .iter()
+            .filter_map(|bound_socket| bound_socket.socket.as_ref());
         let leaving = state.leaving.iter().map(|leaving| &leaving.socket);
         let exact = open
             .clone()
@@ -182,7 +200,10 @@ impl Sockets {
     pub(crate) fn reopen(&self, index: usize) -> Result<Option<SocketAddr>, EndpointError> {
         let place = {
             let state = self.lock();
-            let closed = state.bound_sockets.get(index).filter(|bound_socket| bound_socket.socket.is_none());
+            let closed = state
+                .bound_sockets
+                .get(index)
+                .filter(|bound_socket| bound_socket.socket.is_none());
             closed.map(|bound_socket| bound_socket.place.clone())
         };
         let Some(place) = place else {

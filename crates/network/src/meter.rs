@@ -61,7 +61,11 @@ impl PortMeter {
     }
 
     /// The port as it is; `egress_port` is settled.
-    pub fn sample<P: Packet + Clone>(&self, now: Time, egress_port: &EgressPort<P>) -> PortSample<'_> {
+    pub fn sample<P: Packet + Clone>(
+        &self,
+        now: Time,
+        egress_port: &EgressPort<P>,
+    ) -> PortSample<'_> {
         let (counts, backlog) = (PortCounts::of(egress_port), egress_port.queue().backlog());
         PortSample {
             time: now,
@@ -75,7 +79,11 @@ impl PortMeter {
     }
 
     /// What the port did since the warm-up; `egress_port` is settled.
-    pub fn summary<P: Packet + Clone>(&mut self, now: Time, egress_port: &EgressPort<P>) -> PortSummary {
+    pub fn summary<P: Packet + Clone>(
+        &mut self,
+        now: Time,
+        egress_port: &EgressPort<P>,
+    ) -> PortSummary {
         self.advance(now);
         let counts = PortCounts::of(egress_port);
         let sent = counts.sent - self.before.sent;

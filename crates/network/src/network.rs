@@ -114,7 +114,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         measured: &[PortIndex],
         seeds: Seeds,
     ) -> Result<Self, NetworkError> {
-        let egress_port = |index: PortIndex| new_egress_port(topology, index, measured.contains(&index), seeds);
+        let egress_port =
+            |index: PortIndex| new_egress_port(topology, index, measured.contains(&index), seeds);
         let (senders, own_ports) = senders(topology);
         let hosts = topology.port_indices();
         let hosts = hosts.filter(|port| matches!(topology.port(*port).from, Node::Host(_)));
@@ -373,7 +374,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 let egress_port = &mut self.uplinks[uplink as usize].egress_port;
                 egress_port.apply(now, change);
                 let next = egress_port.timeout();
-                self.event_queue.set(port.index(), next.unwrap_or(Time::MAX));
+                self.event_queue
+                    .set(port.index(), next.unwrap_or(Time::MAX));
             }
             Sender::Switch { switch, port } => {
                 let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
@@ -403,13 +405,18 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     #[inline]
     pub fn delivered(&self, port: usize) -> PacketCount {
         self.egress_port(port)
-            .map_or(PacketCount::ZERO, |egress_port| egress_port.sent() - egress_port.in_flight())
+            .map_or(PacketCount::ZERO, |egress_port| {
+                egress_port.sent() - egress_port.in_flight()
+            })
     }
 
     #[inline]
     fn egress_port(&self, port: usize) -> Option<&EgressPort<P>> {
         match self.locations[port].sender {
-            Sender::Host(uplink) => self.uplinks.get(uplink as usize).map(|uplink| &uplink.egress_port),
+            Sender::Host(uplink) => self
+                .uplinks
+                .get(uplink as usize)
+                .map(|uplink| &uplink.egress_port),
             Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
         }
     }
@@ -431,7 +438,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Lets the account of a queue's length begin anew.
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         match self.locations[port.index()].sender {
-            Sender::Host(uplink) => self.uplinks[uplink as usize].egress_port.reset_occupancy(now),
+            Sender::Host(uplink) => self.uplinks[uplink as usize]
+                .egress_port
+                .reset_occupancy(now),
             Sender::Switch { switch, port } => {
                 self.switches[switch as usize]
                     .switch
@@ -476,7 +485,9 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
         {
             // Its whole way to the next host is known already, but for others that come in between.
             let egress_port = &mut self.uplink.egress_port;
-            if let Some((entry, packet)) = egress_port.send_or_fast_forward(now, packet, self.steady_until) {
+            if let Some((entry, packet)) =
+                egress_port.send_or_fast_forward(now, packet, self.steady_until)
+            {
                 if let Some(next) = switch.fast_forward(entry, ingress, port, packet) {
                     self.event_queue.set(ports[port.index()] as usize, next);
                 }
@@ -502,7 +513,10 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     /// When somebody who has found no room may hand the port one packet: everybody who asks gets a
     /// time of their own, one after the other, as fast as the link sends.
     pub fn reserve_slot(self) -> Time {
-        let Uplink { egress_port, next_slot: next_turn } = self.uplink;
+        let Uplink {
+            egress_port,
+            next_slot: next_turn,
+        } = self.uplink;
         let link = egress_port.link();
         let turn = (*next_turn).max(link.free_at() - HOST_QUEUE);
         *next_turn = turn + link.rate().time_for(link.mtu() + link.framing());

@@ -174,7 +174,11 @@ fn any<T>(values: &[T], fits: impl Fn(&T) -> bool) -> bool {
     values.is_empty() || values.iter().any(fits)
 }
 
-fn mismatch<T: fmt::Display>(key: &'static str, values: &[T], found: impl fmt::Display) -> Mismatch {
+fn mismatch<T: fmt::Display>(
+    key: &'static str,
+    values: &[T],
+    found: impl fmt::Display,
+) -> Mismatch {
     let wanted: Vec<_> = values.iter().map(T::to_string).collect();
     Mismatch {
         key,

@@ -211,7 +211,9 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
 /// How many packets the queue of a port has dropped.
 fn dropped<P: Packet + Clone + 'static>(port: Option<PortIndex>, out: &mut Output<'_, P>) -> u64 {
     let egress_port = port.and_then(|port| out.egress_port(port));
-    egress_port.map_or(0, |egress_port| egress_port.queue().counters().dropped.total().packets)
+    egress_port.map_or(0, |egress_port| {
+        egress_port.queue().counters().dropped.total().packets
+    })
 }
 
 impl<P: Packet + Clone + Send + 'static> Element<P> for Agent<P> {

@@ -310,7 +310,11 @@ impl Running {
         if let Some(agent) = self.switch.element_mut::<Agent<Frame>>() {
             self.channel.exchange(now, agent);
         }
-        while self.switch.timeout_of_elements().is_some_and(|next| next <= now) {
+        while self
+            .switch
+            .timeout_of_elements()
+            .is_some_and(|next| next <= now)
+        {
             self.switch.handle_timeout(now, |_, _| {});
         }
         while let Some(frame) = self.switch.poll_delivered(now, PortIndex::new(1)) {

@@ -262,7 +262,11 @@ impl Inline {
     fn handle_timeout(&mut self) {
         let now = self.now();
         if self.timeout().is_some_and(|time| time <= now) {
-            if self.switch.timeout_of_elements().is_some_and(|time| time <= now) {
+            if self
+                .switch
+                .timeout_of_elements()
+                .is_some_and(|time| time <= now)
+            {
                 self.switch.handle_timeout(now, |_, _| {});
             }
             self.collect(now);

@@ -76,11 +76,7 @@ mod tests {
         let policy = parse_policy("test", text).unwrap();
         let rules = PolicyRules::new(policy, &["lan0".to_owned(), "wan0".to_owned()]);
         assert_eq!(rules.choose(&info(22, 0, 0)), None);
-        assert_eq!(
-            rules.choose(&info(80, 1, 0)),
-            None,
-            "it leaves by lan0"
-        );
+        assert_eq!(rules.choose(&info(80, 1, 0)), None, "it leaves by lan0");
         let found = rules.choose(&info(80, 0, 46)).unwrap();
         assert_eq!(
             (found.congestion.name(), found.rule, found.ecn),

@@ -17,7 +17,8 @@ fn drain(egress_port: &mut EgressPort<NumberedPacket>) -> Vec<(u64, u64)> {
     let mut out = Vec::new();
     while let Some(time) = egress_port.timeout() {
         out.extend(
-            egress_port.poll_delivered(time)
+            egress_port
+                .poll_delivered(time)
                 .map(|packet| (time.as_nanos(), packet.number)),
         );
     }
@@ -53,7 +54,10 @@ fn larger_than_the_mtu_is_dropped_for_that_reason() {
     egress_port.set_mtu(ByteSize::from_bytes(9));
     let admission = egress_port.send(at(0), NumberedPacket::new(0, 10));
     assert_eq!(admission, Admission::Dropped(DropReason::Mtu));
-    assert_eq!(egress_port.counters().dropped.by(DropReason::Mtu).packets, 1);
+    assert_eq!(
+        egress_port.counters().dropped.by(DropReason::Mtu).packets,
+        1
+    );
     assert_eq!(egress_port.timeout(), None);
 }
 
@@ -84,7 +88,10 @@ fn a_link_that_goes_down_loses_what_is_on_the_way() {
         },
     );
     assert_eq!(drain(&mut egress_port), [(110, 0)]);
-    assert_eq!(egress_port.counters().dropped.by(DropReason::Down).packets, 1);
+    assert_eq!(
+        egress_port.counters().dropped.by(DropReason::Down).packets,
+        1
+    );
 }
 
 #[test]
@@ -119,7 +126,11 @@ fn a_time_line_changes_a_pipe() {
     let mut out = Vec::new();
     for (number, sent) in [0, 95, 150, 350, 450, 1990, 2990].into_iter().enumerate() {
         loop {
-            let due = egress_port.timeout().into_iter().chain(timeline.timeout()).min();
+            let due = egress_port
+                .timeout()
+                .into_iter()
+                .chain(timeline.timeout())
+                .min();
             let Some(now) = due.filter(|&now| now <= at(sent)) else {
                 break;
             };
@@ -137,8 +148,14 @@ fn a_time_line_changes_a_pipe() {
     // rate. 3: too large. 4: the shorter link, but a longer way. 5: reaches a link that is down.
     let arrivals = [(110, 0), (1205, 1), (1270, 2), (1520, 4), (3060, 6)];
     assert_eq!(out, arrivals);
-    assert_eq!(egress_port.counters().dropped.by(DropReason::Mtu).packets, 1);
-    assert_eq!(egress_port.counters().dropped.by(DropReason::Down).packets, 1);
+    assert_eq!(
+        egress_port.counters().dropped.by(DropReason::Mtu).packets,
+        1
+    );
+    assert_eq!(
+        egress_port.counters().dropped.by(DropReason::Down).packets,
+        1
+    );
 }
 
 #[test]

@@ -107,8 +107,9 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
 
     /// The pipe at a port, up to date as of now.
     pub fn egress_port(&mut self, port: PortIndex) -> Option<&EgressPort<P>> {
-        self.ports
-            .alter(port, &mut self.changed, |egress_port| egress_port.advance(self.now));
+        self.ports.alter(port, &mut self.changed, |egress_port| {
+            egress_port.advance(self.now)
+        });
         self.egress_port_before(port)
     }
 

@@ -102,7 +102,10 @@ impl BufferUsage {
         }
         let mut usage = Self {
             buffer,
-            used: egress_ports.iter().map(|egress_port| egress_port.queue().backlog().size).sum(),
+            used: egress_ports
+                .iter()
+                .map(|egress_port| egress_port.queue().backlog().size)
+                .sum(),
             departures: BinaryHeap::with_capacity(egress_ports.len()),
             watched: vec![false; egress_ports.len()],
         };
@@ -139,7 +142,11 @@ impl BufferUsage {
 
     /// Sees to it that a port with a queue has an entry.
     #[inline]
-    pub(super) fn watch<P: Packet + Clone>(&mut self, port: PortIndex, egress_port: &EgressPort<P>) {
+    pub(super) fn watch<P: Packet + Clone>(
+        &mut self,
+        port: PortIndex,
+        egress_port: &EgressPort<P>,
+    ) {
         if let Some(watched) = self.watched.get_mut(port.index())
             && !*watched
             && let Some(departure) = egress_port.next_departure()

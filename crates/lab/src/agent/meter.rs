@@ -141,7 +141,9 @@ impl FlowMeter {
 
     /// Nothing that holds the lock can panic.
     fn flow_table(&self) -> MutexGuard<'_, RareCounts> {
-        self.flow_table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.flow_table
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -370,9 +370,15 @@ impl<'s> Session<'s> {
 
     fn sample_groups(&mut self, at: Time, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for (position, group) in self.scenario.groups.iter().enumerate() {
-            let achieved: FlowCounters =
-                self.flow_table.of_group(position).map(FlowStats::achieved).sum();
-            let windows = self.flow_table.of_group(position).filter_map(FlowStats::window);
+            let achieved: FlowCounters = self
+                .flow_table
+                .of_group(position)
+                .map(FlowStats::achieved)
+                .sum();
+            let windows = self
+                .flow_table
+                .of_group(position)
+                .filter_map(FlowStats::window);
             let windows: Vec<_> = windows.collect();
             let (last, before) = self.sampling.groups[position];
             self.sampling.groups[position] = (at, achieved);

@@ -72,7 +72,9 @@ fn summary(flow_table: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSum
         0 => 1,
         arrivals => arrivals as u64,
     };
-    let endless = flow_table.of_group(group).filter(|account| is_endless(account));
+    let endless = flow_table
+        .of_group(group)
+        .filter(|account| is_endless(account));
     GroupSummary {
         flows: flow_table.of_group(group).map(count).sum(),
         flows_with_timeout: (flow_table.of_group(group))
@@ -93,13 +95,23 @@ pub(super) fn deadlines(
 ) -> Option<DeadlineSummary> {
     let groups = scenario.groups.iter().enumerate();
     let due = groups.filter_map(|(position, group)| {
-        Some(due_transfers(flow_table, position, group.deadline?, span.end))
+        Some(due_transfers(
+            flow_table,
+            position,
+            group.deadline?,
+            span.end,
+        ))
     });
     deadline_summary(scenario, span.begin, due.flatten().collect(), span.end)
 }
 
 /// A group's transfers that are over, or were due by `now`.
-fn due_transfers(flow_table: &FlowTable, group: usize, within: Duration, now: Time) -> Vec<DueTransfer> {
+fn due_transfers(
+    flow_table: &FlowTable,
+    group: usize,
+    within: Duration,
+    now: Time,
+) -> Vec<DueTransfer> {
     let transfer = |account: &FlowStats, outcomes: Vec<&FlowOutcome>| {
         // The client knows when it began, and the server when everything was there.
         let of = |role| outcomes.iter().find(|outcome| outcome.role == Some(role));
@@ -133,7 +145,12 @@ fn is_endless(account: &FlowStats) -> bool {
 }
 
 /// How a group's requests in step went.
-fn in_step(flow_table: &FlowTable, group: usize, epochs: &Epochs, span: MeasuredSpan) -> EpochSummary {
+fn in_step(
+    flow_table: &FlowTable,
+    group: usize,
+    epochs: &Epochs,
+    span: MeasuredSpan,
+) -> EpochSummary {
     let is_own = |request: &&Request| {
         let account = flow_table.accounts.get(request.flow as usize);
         account.is_some_and(|account| account.flow.group == group)

@@ -254,7 +254,10 @@ impl SwitchThread {
             return;
         };
         let exit = interface.socket.exit(self.clock);
-        if interface.tx_port.push(due, packet, exit, &mut self.fidelity) {
+        if interface
+            .tx_port
+            .push(due, packet, exit, &mut self.fidelity)
+        {
             self.open.push(position);
         }
         self.leaving += 1;

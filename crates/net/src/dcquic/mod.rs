@@ -26,9 +26,10 @@ use crate::waiters::Waiters;
 pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
 
 /// A connection, shared.
-pub(crate) type Link = crate::shared_connection::SharedConnection<ConnectionState>;
+pub(crate) type SharedDcquicConnection =
+    crate::shared_connection::SharedConnection<ConnectionState>;
 /// What an endpoint's handles, connections and driver share.
-pub(crate) type Shared = crate::shared::SharedEndpoint<ConnectionState, Link>;
+pub(crate) type Shared = crate::shared::SharedEndpoint<ConnectionState, SharedDcquicConnection>;
 /// A connection on which something is done.
 pub(crate) type Locked<'l> = crate::shared_connection::WriteGuard<'l, ConnectionState>;
 

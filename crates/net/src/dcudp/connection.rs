@@ -10,7 +10,7 @@ use std::task::Poll;
 use weir_dcudp::{ConnectionStats, DataKind};
 
 use super::error::DcudpError;
-use super::state::Link;
+use super::state::SharedDcudpConnection;
 use crate::waiters::wait;
 
 /// What a connection carries: [`Stream`] or [`Messages`].
@@ -49,15 +49,15 @@ mod sealed {
 /// ([`DcudpConnection::finish`], or `shutdown` of a stream), all that was written is still delivered, as
 /// long as the runtime runs.
 pub struct DcudpConnection<K: ServiceKind> {
-    pub(super) link: Arc<Link>,
+    pub(super) connection: Arc<SharedDcudpConnection>,
     pub(super) finished: bool,
     kind: PhantomData<K>,
 }
 
 impl<K: ServiceKind> DcudpConnection<K> {
-    pub(super) fn new(link: Arc<Link>) -> Self {
+    pub(super) fn new(connection: Arc<SharedDcudpConnection>) -> Self {
         Self {
-            link,
+            connection,
             finished: false,
             kind: PhantomData,
         }
@@ -68,7 +68,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
     /// over.
     pub fn finish(&mut self) {
         self.finished = true;
-        let mut state = self.link.lock();
+        let mut state = self.connection.lock();
         state.engine.finish();
         state.send();
     }
@@ -89,7 +89,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
     /// Ends the connection at once, with a code for the peer's application. What was not delivered is
     /// lost.
     pub fn abort(&self, code: u32) {
-        let mut state = self.link.lock();
+        let mut state = self.connection.lock();
         let now = state.now();
         state.engine.abort(now, code);
         state.send();
@@ -101,7 +101,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
     /// [`DcudpError`] where it did not end in order.
     pub async fn closed(&self) -> Result<(), DcudpError> {
         poll_fn(|cx| {
-            let mut state = self.link.lock();
+            let mut state = self.connection.lock();
             if let Some(end) = &state.end {
                 return Poll::Ready(end.clone());
             }
@@ -113,7 +113,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
 
     /// The application lets go.
     fn leave(&self) {
-        let mut state = self.link.lock();
+        let mut state = self.connection.lock();
         let now = state.now();
         if state.leave(now, self.finished) {
             state.send();
@@ -123,7 +123,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
     /// Waits until the handshake is complete.
     pub(super) async fn established(&self) -> Result<(), DcudpError> {
         poll_fn(|cx| {
-            let mut state = self.link.lock();
+            let mut state = self.connection.lock();
             state.check_open()?;
             if state.engine.is_established() {
                 return Poll::Ready(Ok(()));
@@ -136,24 +136,24 @@ impl<K: ServiceKind> DcudpConnection<K> {
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        let remote = self.link.peek().engine.remote();
+        let remote = self.connection.peek().engine.remote();
         SocketAddr::new(remote.ip().to_canonical(), remote.port())
     }
 
     /// The address of this end's socket.
     pub fn local_address(&self) -> SocketAddr {
-        self.link.shared.sockets.local()
+        self.connection.shared.sockets.local()
     }
 
     /// What the connection has counted so far, and how it is now: mode, rate, round-trip time.
     pub fn stats(&self) -> ConnectionStats {
-        self.link.peek().engine.stats()
+        self.connection.peek().engine.stats()
     }
 
     /// A view of the connection that outlives it.
     pub fn watch(&self) -> DcudpWatch {
         DcudpWatch {
-            link: self.link.clone(),
+            connection: self.connection.clone(),
         }
     }
 }
@@ -161,13 +161,13 @@ impl<K: ServiceKind> DcudpConnection<K> {
 /// Sees what a connection counts, without keeping it open.
 #[derive(Clone)]
 pub struct DcudpWatch {
-    link: Arc<Link>,
+    connection: Arc<SharedDcudpConnection>,
 }
 
 impl DcudpWatch {
     /// As [`DcudpConnection::stats`].
     pub fn stats(&self) -> ConnectionStats {
-        self.link.peek().engine.stats()
+        self.connection.peek().engine.stats()
     }
 }
 

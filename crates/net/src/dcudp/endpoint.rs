@@ -8,7 +8,7 @@ use weir_dcudp::{DataKind, ServerConfig, TransportConfig};
 
 use super::config::DcudpConfig;
 use super::error::DcudpConnectError;
-use super::state::{Link, Shared};
+use super::state::{Shared, SharedDcudpConnection};
 use crate::driver::Driver;
 use crate::error::EndpointError;
 use crate::random::seed;
@@ -60,7 +60,7 @@ impl Endpoint {
         &self,
         remote: SocketAddr,
         data: DataKind,
-    ) -> Result<Arc<Link>, DcudpConnectError> {
+    ) -> Result<Arc<SharedDcudpConnection>, DcudpConnectError> {
         let shared = &self.shared;
         let local = shared.sockets.local();
         let reaching = shared.sockets.reaching(remote);
@@ -72,15 +72,18 @@ impl Endpoint {
         let now = shared.clock.now();
         let mut routing = shared.routing();
         let (handle, engine) = routing.engine.connect(now, config, address, None)?;
-        let link = routing.insert(handle.0, Link::new(handle.0, shared.clone(), engine));
+        let connection = routing.insert(
+            handle.0,
+            SharedDcudpConnection::new(handle.0, shared.clone(), engine),
+        );
         drop(routing);
-        link.lock_at(Some(now)).send();
-        Ok(link)
+        connection.lock_at(Some(now)).send();
+        Ok(connection)
     }
 
     pub(super) fn refuse_new(&self) {
-        for link in self.shared.refuse_new() {
-            link.give_up();
+        for connection in self.shared.refuse_new() {
+            connection.give_up();
         }
     }
 }

@@ -50,7 +50,7 @@ impl DcudpConnection<Messages> {
 
     async fn submit(&mut self, message: &[u8], in_order: bool) -> Result<(), MessageError> {
         poll_fn(|cx| {
-            let mut state = self.link.lock();
+            let mut state = self.connection.lock();
             match state.engine.write_message(message, in_order) {
                 Ok(()) => {
                     state.on_written(message.len());
@@ -82,7 +82,7 @@ impl DcudpConnection<Messages> {
     pub async fn receive_into(&mut self, buffer: &mut Vec<u8>) -> Result<bool, DcudpError> {
         buffer.clear();
         poll_fn(|cx| {
-            let mut state = self.link.lock();
+            let mut state = self.connection.lock();
             let read = state.engine.read_message(buffer);
             match read {
                 // Reading may have made room that the peer should learn of, or shown that the peer's
@@ -119,6 +119,6 @@ impl DcudpConnection<Messages> {
 
     /// The largest message in bytes that the peer can take.
     pub fn message_limit(&self) -> usize {
-        self.link.peek().engine.message_limit()
+        self.connection.peek().engine.message_limit()
     }
 }

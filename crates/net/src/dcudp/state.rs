@@ -17,9 +17,9 @@ use crate::protocol::{DatagramMeta, Protocol, Route};
 const WHILE_FULL: Duration = Duration::from_millis(1);
 
 /// A connection, shared.
-pub(super) type Link = crate::shared_connection::SharedConnection<DcudpState>;
+pub(super) type SharedDcudpConnection = crate::shared_connection::SharedConnection<DcudpState>;
 /// What an endpoint's handles, connections and driver share.
-pub(super) type Shared = crate::shared::SharedEndpoint<DcudpState, Link>;
+pub(super) type Shared = crate::shared::SharedEndpoint<DcudpState, SharedDcudpConnection>;
 
 /// A connection's engine, and what surrounds it.
 pub(crate) struct DcudpState {

@@ -20,7 +20,7 @@ pub type DcudpStream = DcudpConnection<Stream>;
 
 impl DcudpConnection<Stream> {
     fn poll_read_slice(&self, cx: &mut Context<'_>, target: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut state = self.link.lock();
+        let mut state = self.connection.lock();
         match state.engine.read(target) {
             Ok(count) => {
                 // Reading may have made room that the peer should learn of.
@@ -36,7 +36,9 @@ impl DcudpConnection<Stream> {
             Err(error) => {
                 state.check_open()?;
                 Poll::Ready(Err(match error {
-                    ReadError::Closed(cause) => DcudpError::new(state.engine.remote(), cause).into(),
+                    ReadError::Closed(cause) => {
+                        DcudpError::new(state.engine.remote(), cause).into()
+                    }
                     other => io::Error::other(other),
                 }))
             }
@@ -44,7 +46,7 @@ impl DcudpConnection<Stream> {
     }
 
     fn poll_write_slice(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        let mut state = self.link.lock();
+        let mut state = self.connection.lock();
         match state.engine.write(data) {
             Ok(count) => {
                 state.on_written(count);
@@ -90,13 +92,13 @@ impl AsyncWrite for DcudpConnection<Stream> {
 
     /// Sends what the pacer lets go; the rest follows by itself.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.link.lock().send();
+        self.connection.lock().send();
         Poll::Ready(Ok(()))
     }
 
     /// Ends this end's data; does not wait for the peer to have them.
     fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.finish();
-        Poll::Ready(self.link.peek().check_open().map_err(Into::into))
+        Poll::Ready(self.connection.peek().check_open().map_err(Into::into))
     }
 }

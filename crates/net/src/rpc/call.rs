@@ -274,7 +274,7 @@ impl Future for Call {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let call = self.get_mut();
         let handle = call.handle.clone();
-        let mut state = handle.link.lock();
+        let mut state = handle.connection.lock();
         let mut sent = false;
         let mut result = call.advance(cx, &mut state, &mut sent);
         let timed = result.is_pending() && call.deadline.is_some();
@@ -309,7 +309,7 @@ impl Drop for Call {
             return;
         }
         let handle = self.handle.clone();
-        let mut state = handle.link.lock();
+        let mut state = handle.connection.lock();
         if let Some((deadline, number)) = self.registered.take() {
             state.waiting.forget_deadline(deadline, number);
         }

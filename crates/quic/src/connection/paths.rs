@@ -401,7 +401,13 @@ impl Connection {
         if !std::mem::replace(&mut path.validated, true) {
             self.tell(now, PathEvent::Validated { path: id, rtt });
         }
-        if self.table.to_preferred.take_if(|path| *path == id).is_some() && index > 0 {
+        if self
+            .table
+            .to_preferred
+            .take_if(|path| *path == id)
+            .is_some()
+            && index > 0
+        {
             self.activate(now, index, MoveCause::PreferredAddress);
             // The server has said where it wants to be; nothing goes back there.
             self.close_path(now, index);

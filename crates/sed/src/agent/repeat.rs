@@ -40,7 +40,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             let Some(egress_port) = out.egress_port(port) else {
                 return;
             };
-            let (backlog, rate) = (egress_port.queue().backlog().size, egress_port.link().rate());
+            let (backlog, rate) = (
+                egress_port.queue().backlog().size,
+                egress_port.link().rate(),
+            );
             if backlog >= self.config.threshold {
                 let excess = backlog - self.config.threshold + self.config.packet;
                 self.queues.try_at(port, now + rate.time_for(excess));

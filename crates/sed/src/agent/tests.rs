@@ -191,7 +191,11 @@ impl World {
     /// Lets time go by, and what elements do in it happen.
     fn pass(&mut self, span: Duration) {
         let until = self.now + span;
-        while let Some(next) = self.switch.timeout_of_elements().filter(|next| *next <= until) {
+        while let Some(next) = self
+            .switch
+            .timeout_of_elements()
+            .filter(|next| *next <= until)
+        {
             self.now = next.max(self.now);
             self.switch.handle_timeout(self.now, |_, _| {});
         }

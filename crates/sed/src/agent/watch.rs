@@ -12,7 +12,9 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let Some(port) = egress else {
             return;
         };
-        let is_short = |egress_port: &EgressPort<P>| egress_port.queue().backlog().size < self.config.threshold;
+        let is_short = |egress_port: &EgressPort<P>| {
+            egress_port.queue().backlog().size < self.config.threshold
+        };
         if out.egress_port_before(port).is_none_or(is_short) {
             return;
         }

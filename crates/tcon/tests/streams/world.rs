@@ -250,7 +250,11 @@ impl World {
         while let Some(packet) = self.up_server.poll_delivered(next) {
             self.pass(TO_SERVER, packet);
         }
-        if self.switch.timeout_of_elements().is_some_and(|at| at <= next) {
+        if self
+            .switch
+            .timeout_of_elements()
+            .is_some_and(|at| at <= next)
+        {
             self.switch.handle_timeout(next, |_, _| {});
             assert!(self.switch.timeout_of_elements().is_none_or(|at| at > next));
         }

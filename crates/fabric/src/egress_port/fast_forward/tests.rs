@@ -22,7 +22,9 @@ fn egress_port() -> EgressPort<NumberedPacket> {
 /// What comes out by `now`, and when.
 fn drain(egress_port: &mut EgressPort<NumberedPacket>, now: Time, out: &mut Vec<(Time, u64)>) {
     while let Some(time) = egress_port.timeout().filter(|time| *time <= now) {
-        let packet = egress_port.poll_delivered(time).expect("something was to come");
+        let packet = egress_port
+            .poll_delivered(time)
+            .expect("something was to come");
         out.push((time, packet.number));
     }
 }

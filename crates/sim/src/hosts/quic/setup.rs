@@ -66,7 +66,13 @@ impl QuicSetup {
             config.local_addresses = locals;
         }
         let messages = Messages::new(self.layout, true);
-        QuicEnd::client(now, idle_endpoint.endpoint, config, messages, idle_endpoint.ways)
+        QuicEnd::client(
+            now,
+            idle_endpoint.endpoint,
+            config,
+            messages,
+            idle_endpoint.ways,
+        )
     }
 
     fn server(&self, idle_endpoint: IdleEndpoint, seed: u64) -> QuicEnd {
