@@ -30,11 +30,19 @@ PYTHON ?= python3
 PYTHON_ENV = python/.venv
 UV_VERSION = 0.13.9
 # Extension modules find Python's symbols in the program that loads them.
-PYTHON_BUILD = PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$(CURDIR)/$(PYTHON_ENV)/bin/python
+export PYO3_BUILD_EXTENSION_MODULE = 1
+export PYO3_PYTHON = $(CURDIR)/$(PYTHON_ENV)/bin/python
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
+# Which packages lint and unit take; without any, those that need neither quiche nor Python. `make test` takes
+# all that this machine can build in one go: cargo then compiles each crate once, with one set of features.
+PACKAGES ?=
+EVERYTHING = --workspace \
+	$(shell ($(CAN_BUILD_QUICHE)) >/dev/null || echo --exclude weir-interop --exclude weir-traffic-peers) \
+	$(shell $(HAS_PYTHON) || echo --exclude weir-python)
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fmt lint doc unit stacks python python-env python-test interop long longer bench bench-dcudp bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo test skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-dcudp bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,20 +53,29 @@ demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and pri
 
 test: ## all that CI checks: format, lints, documentation, tests; with CI=true what they can use is installed first
 	@if test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then $(MAKE) setup || true; fi
-	@$(MAKE) fmt lint doc unit stacks python-test
+	@$(MAKE) fmt skipped
+	@if $(HAS_PYTHON); then $(MAKE) -s python-env; fi
+	@$(MAKE) lint unit python-test PACKAGES='$(EVERYTHING)'
+	@$(MAKE) doc
+
+skipped:
+	@$(if $(BPF_FEATURES),,echo "SKIPPED: kernel DCTCP by BPF: it needs $(BPF_NEEDS) (make setup)")
+	@$(CAN_BUILD_QUICHE) || \
+		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche (make setup)"
+	@command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (make setup)"
+	@$(HAS_PYTHON) || echo "SKIPPED: the Python package: no Python 3.10 with venv (apt-get install python3-venv)"
 
 fmt: ## check the format
 	$(CARGO) fmt --all --check
 
 lint: ## clippy, warnings are errors
-	$(CARGO) clippy $(CARGO_FLAGS) $(BPF_FEATURES) --all-targets -- -D warnings
+	$(CARGO) clippy $(CARGO_FLAGS) $(PACKAGES) $(BPF_FEATURES) --all-targets -- -D warnings
 
 doc: ## build the documentation, warnings are errors
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(CARGO_FLAGS) $(BPF_FEATURES) --no-deps --document-private-items
 
 unit: ## unit, property and command-line tests
-	@$(if $(BPF_FEATURES),,echo "SKIPPED: kernel DCTCP by BPF: it needs $(BPF_NEEDS) (make setup)")
-	PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES)
+	PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) $(PACKAGES) $(BPF_FEATURES)
 
 setup: ## install what tests and kernel DCTCP can use beyond Rust and a C compiler (Debian, Ubuntu; root)
 	@# What an interrupted installation has left half done would keep apt-get from doing anything.
@@ -66,14 +83,9 @@ setup: ## install what tests and kernel DCTCP can use beyond Rust and a C compil
 	apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark python3-venv
 
-stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, where they can be built or are there
-	@if $(CAN_BUILD_QUICHE); then \
-		command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (make setup)"; \
-		$(CARGO) clippy $(CARGO_FLAGS) -p weir-interop --all-targets -- -D warnings && \
-		PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) -p weir-interop; \
-	else \
-		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche (make setup)"; \
-	fi
+stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, alone (a long build)
+	@$(CAN_BUILD_QUICHE) || { echo "make stacks builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
+	@$(MAKE) lint unit PACKAGES='-p weir-interop -p weir-traffic-peers' BPF_FEATURES=
 
 python: ## build the Python package, with all that it can use, into python/.venv
 	@$(HAS_PYTHON) || { echo "make python needs Python 3.10 or later with venv: apt-get install python3-venv"; exit 1; }
@@ -95,8 +107,8 @@ python-test: ## lint and test the Python package, where Python 3.10 with venv is
 	elif ! $(MAKE) -s python-env; then \
 		echo "SKIPPED: the Python package: what it needs cannot be installed (see above)"; \
 	else \
-		$(PYTHON_BUILD) $(CARGO) clippy $(CARGO_FLAGS) -p weir-python --all-targets -- -D warnings && \
-		$(PYTHON_BUILD) $(CARGO) build $(CARGO_FLAGS) --profile test -p weir-python && \
+		$(if $(PACKAGES),,$(CARGO) clippy $(CARGO_FLAGS) -p weir-python --all-targets -- -D warnings &&) \
+		$(CARGO) build $(CARGO_FLAGS) --profile test --lib $(if $(PACKAGES),$(PACKAGES) $(BPF_FEATURES),-p weir-python) && \
 		install target/debug/libweir_python.so python/python/weir/_weir.abi3.so && \
 		cd python && .venv/bin/python -m mypy && \
 		PYTHONPATH=$(CURDIR)/python/python .venv/bin/python -m pytest; \
