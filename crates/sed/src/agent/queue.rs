@@ -70,7 +70,7 @@ impl QueueMonitor {
         self.0.entry(port).or_default().waiting.push(repeat);
     }
 
-    /// Schedules a check of the waiting packets. An earlier schedule stays, as it paces the duplicate
+    /// Schedules a check of the waiting packets. An existing schedule stays: it paces the duplicate
     /// ACKs.
     pub(super) fn try_at(&mut self, port: PortIndex, time: Time) {
         if let Some(state) = self.0.get_mut(&port)

@@ -7,8 +7,8 @@ use super::Agent;
 use super::queue::DroppedPacket;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
-    /// Queues a dropped packet until everything before it has arrived. Earlier duplicates of an ACK
-    /// would have another packet retransmitted, which is not lost.
+    /// Queues a dropped packet until everything before it has arrived. Duplicates of an earlier ACK
+    /// would retransmit another packet, which is not lost.
     pub(super) fn await_repeat(&mut self, now: Time, repeat: DroppedPacket) {
         let Some(connection) = self.connections.get_mut(repeat.id) else {
             return;
