@@ -23,7 +23,7 @@ pub struct PortDescription {
     pub name: String,
     /// Its link's rate.
     pub rate: Rate,
-    /// The prefixes behind it: address and length in bits. They place flows whose begin no agent sees.
+    /// The prefixes behind it: address and length in bits. They place flows whose start no agent sees.
     pub behind: Vec<(IpAddr, u8)>,
 }
 
@@ -130,7 +130,7 @@ impl AgentChannel {
         self.state.clone()
     }
 
-    /// Sends the agent's reports, and passes it the controller's orders. Returns whether there were
+    /// Sends the agent's reports, and passes it the controller's messages. Returns whether there were
     /// any: the switch then has to handle its timeouts.
     pub fn exchange<P: Packet + Clone + Send + 'static>(
         &mut self,

@@ -184,7 +184,7 @@ fn an_agent_that_is_restarted_leaves_nothing_behind() {
     let plane = world.governed_plane(&[controller.address], controller.address);
     plane.restart_agent(world.channel(&[controller.address]));
     released(&plane, "agent restarted");
-    // Flows whose begin it has not seen are left alone; new flows are controlled.
+    // Flows whose start it has not seen are left alone; new flows are controlled.
     go_on(&plane);
     plane.open(9);
     wait_for("the new flow alone", || {

@@ -120,7 +120,7 @@ impl Controller {
     }
 
     /// Registers the demand of one of the client's own flows, or of all flows that match a pattern. For
-    /// a flow that is already open, it counts from its begin.
+    /// a flow that is already open, it counts from its start.
     ///
     /// # Errors
     /// As [`DemandTable::register`].

@@ -329,7 +329,7 @@ impl Running {
         }
     }
 
-    /// A receiver acknowledges.
+    /// Handles a packet at a receiver, which acknowledges.
     fn receive(&mut self, frame: &Frame) {
         let Some(sender) = self.senders.get_mut(&frame.number) else {
             return;
@@ -369,7 +369,7 @@ impl Running {
         }
     }
 
-    /// A sender sends what it may.
+    /// Sends as many segments as a sender's window allows.
     fn fill(&mut self, number: u16) {
         while let Some(sender) = self.senders.get_mut(&number) {
             let window = sender.progress.offered.min(OWN_WINDOW);

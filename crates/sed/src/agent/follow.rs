@@ -1,4 +1,4 @@
-//! Follows connections by the segments that pass: begin, progress and end.
+//! Follows connections by the segments that pass: start, progress and end.
 
 use weir_fabric::{ConnectionId, Direction, Packet, PortIndex};
 use weir_units::{Duration, Time};

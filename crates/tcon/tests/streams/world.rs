@@ -99,7 +99,7 @@ pub(crate) struct Setup {
     pub(crate) link: (Rate, Duration, ByteSize),
     pub(crate) isn: u32,
     pub(crate) seed: u64,
-    /// Of every so many packets the first two carry an ECN echo if the client sent them; no switch made a mark.
+    /// A period in packets: the first two carry an ECN echo if the client sent them, without a CE mark.
     pub(crate) echo_every: Option<usize>,
 }
 
