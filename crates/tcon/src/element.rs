@@ -21,7 +21,7 @@ use crate::stream::{AckVerdict, Stream, StreamContext};
 pub struct Limits {
     /// Limits of the connection table.
     pub connections: ConnectionLimits,
-    /// All packets that wait to be sent or acknowledged.
+    /// The total of all packets that wait to be sent or acknowledged.
     pub memory: ByteSize,
 }
 

@@ -72,6 +72,7 @@ pub struct ObservedFlow {
     lost: u64,
     /// Skipped bytes that have been declared lost, or were only reordered.
     skipped: ByteSize,
+    /// Retransmitted bytes when the first of the holes was declared lost.
     sent_again_before: ByteSize,
     sent_again: ByteSize,
     in_flight: u64,
